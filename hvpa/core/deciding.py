@@ -13,9 +13,7 @@ from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, size
 from hvpa.core.actuation.pods import creation_changes, resize_pods, template_held
 from hvpa.core.actuation.rollouts import next_step, with_record
 from hvpa.core.actuation.trial import tried
-from hvpa.core.additive.replicas import scale_horizontally
-from hvpa.core.additive.requests import scale_vertically
-from hvpa.core.additive.weights import Axes, weight_at
+from hvpa.core.additive import Axes, scale_horizontally, scale_vertically, weight_at
 from hvpa.core.axes.replicas import ReplicasResult, without_past_goal
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import GateContext

@@ -1,27 +1,20 @@
-"""Building a path: from weights (DESIGN 5.4), or from intervals that are written out (DESIGN 5.5).
-
-Both are cached by their arguments, and boundaries are computed when they are first asked for.
-"""
+"""Building a path: from weights (DESIGN 5.4), or from intervals that are written out (DESIGN 5.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import NamedTuple
 
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.core.path.curve import FixedSizeStretch, Level, Line, Piece, Power, ResourceCurve, SizeBounds
+from hvpa.core.path.curve import FixedSizeStretch, Level, Line, Power, ResourceCurve, SizeBounds
 from hvpa.core.path.path import Path, ResourceKey
 from hvpa.core.values.weight import FULL, Bounds
 
-_PATHS: Final = 1024
-"""Paths that are kept of each kind."""
 
-
-@dataclass(frozen=True, slots=True)
-class WeightInterval:
+class WeightInterval(NamedTuple):
     """Vertical weight (parts per million) from `start` to `last` replicas; missing: minReplicas and maxReplicas."""
 
     weight_ppm: int
@@ -34,8 +27,7 @@ class WeightInterval:
         return (self.start or counts.lower) <= count and (last is None or count <= last)
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceInterval:
+class ResourceInterval(NamedTuple):
     """The end of a stretch of the path: up to `replicas` replicas, of at most `size` each (millicores or bytes)."""
 
     replicas: int
@@ -43,8 +35,7 @@ class ResourceInterval:
     horizontal_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """Counts between which one weight says how to grow; `last` is None where it goes on without an end."""
 
     start: int
@@ -76,21 +67,23 @@ def weight_leaving(intervals: tuple[WeightInterval, ...], count: int, counts: Bo
     return holding[0].weight_ppm if holding else 0
 
 
-def stretches(intervals: tuple[WeightInterval, ...], counts: Bounds) -> tuple[Stretch, ...]:
+def _stretches(intervals: tuple[WeightInterval, ...], counts: Bounds) -> list[Stretch]:
     """The path's counts from the first to the last, cut where the weight changes."""
-    upper = counts.upper
     edges = {counts.lower}
     for one in intervals:
-        edges.update(edge for edge in (one.start, one.last) if edge is not None)
-        edges.update(() if one.last is None else (one.last + 1,))
-    starts = sorted(one for one in edges if counts.lower <= one and (upper is None or one < upper))
-    weights = [(start, weight_leaving(intervals, start, counts)) for start in starts]
-    changes = weights[:1] + [after for before, after in pairwise(weights) if before[1] != after[1]]
-    ends = [start for start, _ in changes[1:]] + [upper]
-    return tuple(Stretch(start, end, weight) for (start, weight), end in zip(changes, ends, strict=False))
+        edges.update(
+            [] if one.start is None else [one.start], [] if one.last is None else [one.last, one.last + 1]
+        )
+    weights = [
+        (start, weight_leaving(intervals, start, counts))
+        for start in sorted(edges)
+        if counts.lower <= start and (counts.upper is None or start < counts.upper)
+    ]
+    changes = [next(same) for _, same in groupby(weights, key=itemgetter(1))]
+    ends = [start for start, _ in changes[1:]] + [counts.upper]
+    return [Stretch(start, end, weight) for (start, weight), end in zip(changes, ends, strict=False)]
 
 
-@lru_cache(maxsize=_PATHS)
 def path_of_weights(
     intervals: tuple[WeightInterval, ...], counts: Bounds, items: tuple[tuple[ResourceKey, SizeBounds], ...]
 ) -> Path:
@@ -101,15 +94,13 @@ def path_of_weights(
     horizontal. A container resource without a base has no relative increase to share: all of its demand is vertical.
     """
     counts = _usable(counts)
-    parts = stretches(intervals, counts)
-    return Path(
-        counts, {key: _weight_curve(parts, counts, _sound(size_bounds)) for key, size_bounds in items}
-    )
+    parts = _stretches(intervals, counts)
+    return Path(counts, {key: _weight_curve(parts, counts, size_bounds) for key, size_bounds in items})
 
 
-def _weight_curve(parts: tuple[Stretch, ...], counts: Bounds, size_bounds: SizeBounds) -> ResourceCurve:
+def _weight_curve(parts: Sequence[Stretch], counts: Bounds, size_bounds: SizeBounds) -> ResourceCurve:
     size = size_bounds.clamp(size_bounds.base)
-    pieces: list[Piece] = [Level(counts.lower, size)]
+    pieces: list[Level | Power | Line] = [Level(counts.lower, size)]
     vertical_stretches: list[int] = []
     fixed_sizes: list[FixedSizeStretch] = []
     for part in parts:
@@ -117,10 +108,10 @@ def _weight_curve(parts: tuple[Stretch, ...], counts: Bounds, size_bounds: SizeB
             pieces.append(Level(part.start, size_bounds.upper))
             vertical_stretches.append(part.start)
             break
+        if part.weight_ppm == 0:
+            fixed_sizes.append(FixedSizeStretch(part.start, part.last, size))
         if part.weight_ppm == 0 or size == size_bounds.upper:
             pieces.append(Level(part.start + 1, size))
-            if part.weight_ppm == 0:
-                fixed_sizes.append(FixedSizeStretch(part.start, part.last, size))
             continue
         power = Power(part.start + 1, part.start, size, part.weight_ppm, size_bounds.unit)
         pieces.append(power)
@@ -129,63 +120,54 @@ def _weight_curve(parts: tuple[Stretch, ...], counts: Bounds, size_bounds: SizeB
     return _curve(counts, size_bounds, pieces, vertical_stretches, fixed_sizes)
 
 
-@lru_cache(maxsize=_PATHS)
 def path_of_intervals(
     counts: Bounds, items: tuple[tuple[ResourceKey, SizeBounds, tuple[ResourceInterval, ...]], ...]
 ) -> Path:
-    """The path that is written out, the intervals of its resource for each container resource (DESIGN 5.5); one without
-    any is all vertical, and has a say at its upper bound only.
+    """The path that is written out, the intervals of its resource for each container resource (DESIGN 5.5): counts
+    rise, sizes don't fall. A container resource without any is all vertical, and asks for replicas at its upper bound
+    only.
 
     The first interval begins at no replicas and no resources, so that minReplicas moves no boundary. The last size is
     the path's end, like `upper` (whichever is smaller). From there the rest is horizontal, and at the last replica
-    count the rest is vertical up to there. Raises ValueError where counts do not rise or sizes fall.
+    count the rest is vertical up to there.
     """
     counts = _usable(counts)
+    vertical = [Stretch(counts.lower, None, FULL)]
     return Path(
         counts,
         {
             key: _interval_curve(parts, counts, size_bounds)
             if parts
-            else _vertical_curve(counts, _sound(size_bounds))
+            else _weight_curve(vertical, counts, size_bounds)
             for key, size_bounds, parts in items
         },
     )
 
 
-def _vertical_curve(counts: Bounds, size_bounds: SizeBounds) -> ResourceCurve:
-    return _curve(counts, size_bounds, [Level(counts.lower, size_bounds.upper)], [counts.lower], [])
-
-
 def _interval_curve(
     parts: tuple[ResourceInterval, ...], counts: Bounds, size_bounds: SizeBounds
 ) -> ResourceCurve:
-    for before, after in pairwise((ResourceInterval(0, 1), *parts)):
-        if before.replicas >= after.replicas or before.size > after.size:
-            raise ValueError(f"replicas must rise and sizes must not fall: {before} is followed by {after}")
-    end = parts[-1]
-    size_bounds = _sound(replace(size_bounds, upper=size_bounds.clamp(end.size)))
-    fixed_sizes = [
-        FixedSizeStretch(before.replicas + 1, after.replicas, after.size)
-        for before, after in pairwise((ResourceInterval(0, 0), *parts))
-        if after.horizontal_only
-    ]
-    pieces = [*_written(parts, size_bounds.unit), Level(end.replicas + 1, end.size)]
-    return _curve(counts, size_bounds, pieces, [], fixed_sizes)
-
-
-def _written(parts: tuple[ResourceInterval, ...], unit: int) -> Iterator[Piece]:
+    pieces: list[Level | Power | Line] = []
+    fixed_sizes: list[FixedSizeStretch] = []
     for before, after in pairwise((ResourceInterval(0, 0), *parts)):
         first = before.replicas + 1
         if after.horizontal_only:
-            yield Level(first, after.size)
+            pieces.append(Level(first, after.size))
+            fixed_sizes.append(FixedSizeStretch(first, after.replicas, after.size))
         else:
-            yield Line(first, before.replicas, before.size, after.replicas, after.size, unit)
+            pieces.append(
+                Line(first, before.replicas, before.size, after.replicas, after.size, size_bounds.unit)
+            )
+    end = parts[-1]
+    pieces.append(Level(end.replicas + 1, end.size))
+    size_bounds = replace(size_bounds, upper=size_bounds.clamp(end.size))
+    return _curve(counts, size_bounds, pieces, [], fixed_sizes)
 
 
 def _curve(
     counts: Bounds,
     size_bounds: SizeBounds,
-    pieces: list[Piece],
+    pieces: list[Level | Power | Line],
     vertical_stretches: list[int],
     fixed_sizes: list[FixedSizeStretch],
 ) -> ResourceCurve:
@@ -193,19 +175,11 @@ def _curve(
     if counts.upper is not None:
         pieces.append(Level(counts.upper, size_bounds.upper))
         vertical_stretches.append(counts.upper)
-    return ResourceCurve(
-        counts, size_bounds, tuple(pieces), tuple(sorted(set(vertical_stretches))), tuple(fixed_sizes)
-    )
+    walls = tuple(sorted(set(vertical_stretches)))
+    return ResourceCurve(counts, size_bounds, tuple(pieces), walls, tuple(fixed_sizes))
 
 
 def _usable(counts: Bounds) -> Bounds:
     """Bounds of at least one replica, the lower of which wins."""
     lower = max(1, counts.lower)
     return Bounds(lower, None if counts.upper is None else max(lower, counts.upper))
-
-
-def _sound(size_bounds: SizeBounds) -> SizeBounds:
-    """Bounds that leave a pod at least one millicore or byte."""
-    return (
-        size_bounds if size_bounds.upper is None or size_bounds.upper > 0 else replace(size_bounds, upper=1)
-    )

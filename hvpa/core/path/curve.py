@@ -1,15 +1,17 @@
 """One container resource's curve: the largest pod of the path at each replica count (DESIGN 5.4, 5.5), and what follows
 from it.
 
-Whole numbers only: replicas, and millicores or bytes. A size on the curve is rounded up to whole units once, when it is
-first asked for; every comparison after that is one of integers. The curve never falls, so neither does what
-`count` replicas serve, and a bisection finds the count for a demand.
+Whole numbers only: replicas, and millicores or bytes. A size on the curve is rounded up to whole units, and every
+comparison after that is one of integers. The curve never falls, so neither does what `count` replicas serve, and a
+bisection finds the count for a demand.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from hvpa.api.schema.fields import INT64_MAX
@@ -22,43 +24,34 @@ _CLOSE: Final = Decimal("1e-20")
 """A power that is above a whole number by less than this is that number: the error of `_DIGITS` is far smaller."""
 _LARGEST_LOG: Final = Decimal(44)
 """Above the natural logarithm of `INT64_MAX`."""
-_REMEMBERED: Final = 16_384
-"""Counts of which a curve keeps the boundary. When there are more, it starts anew."""
-_PERCENT: Final = 100
 _MOST_BASE: Final = 10
 """A pod's base usage is at most 0.9 of its size: one part of ten is left for work (DESIGN 5.5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """The larger of a fixed amount (millicores or bytes) and a percentage: `overlap` and `baseResourcesPerReplica`."""
+    """The larger of a fixed amount (millicores or bytes) and a percentage below 100: `overlap` and
+    `baseResourcesPerReplica`."""
 
     value: int = 0
     percentage: int = 0
 
     def raised(self, demand: int) -> int:
         """The smallest boundary that, lowered by this margin, still holds `demand`: b - max(value, b * percentage) >=
-        demand. No demand needs nothing. A margin of 100 percent or more is never cleared."""
+        demand. No demand needs nothing."""
         if demand <= 0:
             return 0
-        if self.percentage >= _PERCENT:
-            return max(demand, INT64_MAX)
-        return max(demand + self.value, ceil_div(demand * _PERCENT, _PERCENT - self.percentage))
+        return max(demand + self.value, ceil_div(demand * 100, 100 - self.percentage))
 
     def work(self, size: int) -> int:
         """What a pod of this size has left for work: size - b, with b = max(value, size * percentage), at most 0.9 of
         the size."""
-        base = max(self.value, ceil_div(size * self.percentage, _PERCENT))
+        base = max(self.value, ceil_div(size * self.percentage, 100))
         return max(size - base, ceil_div(size, _MOST_BASE))
 
     def size(self, work: int) -> int:
         """The smallest size that has this much left for work: the inverse of `work`."""
-        if work <= 0:
-            return 0
-        most = _MOST_BASE * (work - 1) + 1
-        if self.percentage >= _PERCENT:
-            return most
-        return min(most, max(work + self.value, ceil_div(work * _PERCENT, _PERCENT - self.percentage)))
+        return min(_MOST_BASE * (work - 1) + 1, self.raised(work)) if work > 0 else 0
 
 
 NONE: Final = Margin()
@@ -69,8 +62,9 @@ class SizeBounds:
     """What bounds the size of one container resource (the CPU or the memory of one container), in millicores or bytes.
 
     `base` is the size at the path's first count: `minAllowed`, or the request when the Hvpa first saw the target; 0
-    where it is not known. `upper` (`maxAllowed`, or a limit that stays put) wins over `lower` (`minAllowed`). Sizes
-    between the bounds are multiples of `unit`, rounded up. `reserve` is what a pod uses before it does any work.
+    where it is not known. `upper` (`maxAllowed`, or a limit that stays put; at least 1) wins over `lower`
+    (`minAllowed`). Sizes between the bounds are multiples of `unit`, rounded up. `reserve` is what a pod uses before it
+    does any work.
     """
 
     base: int = 0
@@ -85,8 +79,7 @@ class SizeBounds:
         return size if self.upper is None else min(size, self.upper)
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(NamedTuple):
     """From count `first` on: one size, `None` one without an end."""
 
     first: int
@@ -97,8 +90,7 @@ class Level:
         return self.size
 
 
-@dataclass(frozen=True, slots=True)
-class Power:
+class Power(NamedTuple):
     """From count `first` on: size = `size` * (count / origin) ** (w / (1 - w)), rounded up to whole units.
 
     It solves d(ln size) : d(ln count) = w : (1 - w) from the point (`origin`, `size`), with w in parts per million.
@@ -112,19 +104,21 @@ class Power:
 
     def top(self, count: int) -> int | None:
         """The size at `count` replicas; None where it is beyond every quantity."""
-        exponent = _DIGITS.divide(Decimal(self.weight_ppm), Decimal(FULL - self.weight_ppm))
-        ratio = _DIGITS.divide(Decimal(count), Decimal(self.origin))
-        log = _DIGITS.multiply(exponent, _DIGITS.ln(ratio))
-        if log > _LARGEST_LOG:
-            return None
-        exact = _DIGITS.multiply(Decimal(self.size), _DIGITS.exp(log))
-        whole = int(_DIGITS.subtract(exact, _CLOSE).to_integral_value(ROUND_CEILING))
-        rounded = round_up(whole, self.unit)
-        return rounded if rounded <= INT64_MAX else None
+        return _power(self.origin, self.size, self.weight_ppm, self.unit, count)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+@lru_cache(maxsize=16_384)  # each takes 7 percent of a decision's time, and a decision asks for 16 of them
+def _power(origin: int, size: int, weight_ppm: int, unit: int, count: int) -> int | None:
+    exponent = _DIGITS.divide(Decimal(weight_ppm), Decimal(FULL - weight_ppm))
+    log = _DIGITS.multiply(exponent, _DIGITS.ln(_DIGITS.divide(Decimal(count), Decimal(origin))))
+    if log > _LARGEST_LOG:
+        return None
+    exact = _DIGITS.multiply(Decimal(size), _DIGITS.exp(log))
+    rounded = round_up(int(_DIGITS.subtract(exact, _CLOSE).to_integral_value(ROUND_CEILING)), unit)
+    return rounded if rounded <= INT64_MAX else None
+
+
+class Line(NamedTuple):
     """From count `first` on: the total grows by the same amount with each replica, from that of (`origin`, `low`) to
     that of (`last`, `high`); size = total / count, rounded up to whole units, at most `high`."""
 
@@ -142,9 +136,6 @@ class Line:
         return min(self.high, round_up(ceil_div(total, width * count), self.unit))
 
 
-Piece = Level | Power | Line
-
-
 class FixedSizeStretch(NamedTuple):
     """A stretch of the path, from count `first` to `last` (None: without an end), on which only the count grows: pods
     keep this `size`, whatever the demand (weight 0, `horizontalOnly`)."""
@@ -154,80 +145,55 @@ class FixedSizeStretch(NamedTuple):
     size: int
 
 
-class Edge(NamedTuple):
-    """The largest size of the path at a replica count, and the largest demand that so many serve; None: no end."""
-
-    top: int | None
-    reach: int | None
-
-
 @dataclass(frozen=True, slots=True)
 class ResourceCurve:
-    """One container resource's path: for each replica count of `counts` the largest size, of which the last piece that
-    begins at or before the count speaks. `vertical_stretches` are the counts, in order, at which the path goes straight
-    up to its top there, `fixed_sizes` the stretches with one size. Demand is what the pods do together, without
-    `size_bounds.reserve`."""
+    """One container resource's path: for each replica count of `counts` the largest size, which is that of the last
+    piece that begins at or before the count. `vertical_stretches` are the counts, in order, at which the path goes
+    straight up to its top there, `fixed_sizes` the stretches with one size. Demand is what the pods do together,
+    without `size_bounds.reserve`."""
 
     counts: Bounds
     size_bounds: SizeBounds
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Level | Power | Line, ...]
     vertical_stretches: tuple[int, ...]
     fixed_sizes: tuple[FixedSizeStretch, ...] = ()
-    _edges: dict[int, Edge] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def edge(self, count: int) -> Edge:
-        """How far the path goes at `count` replicas."""
-        try:
-            return self._edges[count]
-        except KeyError:
-            pass
-        top = self._top(count)
-        found = Edge(top, None if top is None else count * self.size_bounds.reserve.work(top))
-        if len(self._edges) >= _REMEMBERED:
-            self._edges.clear()
-        self._edges[count] = found
-        return found
 
     def top(self, count: int) -> int | None:
-        """The largest size of the path at `count` replicas; None where the path goes up without an end."""
-        return self.edge(count).top
+        """The largest size of the path at `count` replicas, from the path's first count on; None where the path goes up
+        without an end."""
+        size = next(one.top(count) for one in reversed(self.pieces) if one.first <= count)
+        return self.size_bounds.upper if size is None else self.size_bounds.clamp(size)
 
     def reach(self, count: int) -> int | None:
         """The largest demand that `count` replicas of the path serve: count * (top(count) - base usage). None: any.
 
         This is the boundary for scaling out: one more takes one more replica, unless it is the last.
         """
-        return self.edge(count).reach
+        top = self.top(count)
+        return None if top is None else count * self.size_bounds.reserve.work(top)
 
-    def count(self, demand: int) -> int:
-        """The smallest replica count that serves `demand`; the largest of all where none does."""
-        low, high = self.counts.lower, self.counts.upper
-        if high is None:
-            high = low
-            while not self.serves(high, demand):
-                low, high = high + 1, high * 2
-        edge = self.edge
-        while low < high:
-            middle = (low + high) // 2
-            reach = edge(middle).reach
-            if reach is None or demand <= reach:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+    def edge(self, count: int) -> tuple[int | None, int | None]:
+        """How far the path goes at `count` replicas: `top` and `reach`."""
+        return self.top(count), self.reach(count)
 
     def serves(self, count: int, demand: int) -> bool:
         """Whether `count` replicas of the path serve `demand`."""
         reach = self.reach(count)
         return reach is None or demand <= reach
 
+    def count(self, demand: int) -> int:
+        """The smallest replica count that serves `demand`; the largest of all where none does."""
+        low, high = self.counts.lower, self.counts.upper
+        if high is None:
+            high = max(low, demand)  # each replica serves one millicore or byte at least
+        return low + bisect_left(range(low, high), True, key=lambda count: self.serves(count, demand))
+
     def size(self, count: int, demand: int) -> int:
         """The size with which `count` replicas serve `demand`: demand / count and the base usage, rounded up to whole
-        units, inside the bounds, and not below that of a flat stretch. Where the path has fewer pods for that demand it
-        is below the curve, and where `count` is fewer than the path has (they are held), above it."""
+        units, inside the bounds, and not below that of a fixed-size stretch. Where the path has fewer pods for that
+        demand it is below the curve, and where `count` is fewer than the path has (they are held), above it."""
         wanted, least = self.size_bounds.reserve.size(ceil_div(demand, count)), self.fixed_size(count)
-        least = max(least, self.size_bounds.lower)
-        if wanted <= least:
+        if wanted <= max(least, self.size_bounds.lower):
             return self.size_bounds.clamp(least)
         top = self.top(count) if count >= self.counts.lower else None
         rounded = round_up(wanted, self.size_bounds.unit)
@@ -257,10 +223,10 @@ class ResourceCurve:
         """How many replicas serve a present `demand`, when the usual one is served by `usual` replicas of this `size`:
         replicas come first, sizes follow later.
 
-        But beyond `usual`, the path has no more than `vertical_stretch` replicas before their size is at the end of the
-        vertical stretch there. So more demand than that many of them serve is a reason for larger pods first, and for
-        more of them only beyond `reach(vertical_stretch)` (DESIGN 5.4: where replicas can't serve the present demand,
-        the size does). The last count is such a wall. Grows with `demand` without a jump.
+        But beyond `usual`, the path has no more replicas than those of a vertical stretch before their size is at the
+        end of that stretch. So more demand than that many of them serve is a reason for larger pods first, and for
+        more of them only beyond its reach (DESIGN 5.4: where replicas can't serve the present demand, the size does).
+        The last count is such a stretch. Grows with `demand` without a jump.
         """
         work = self.size_bounds.reserve.work
         size = max(1, size)
@@ -276,10 +242,3 @@ class ResourceCurve:
             size = max(size, self.top(vertical_stretch) or size)
             needed = ceil_div(demand, work(size))
         return self.counts.clamp(max(needed, usual))
-
-    def _top(self, count: int) -> int | None:
-        for piece in reversed(self.pieces):
-            if piece.first <= count:
-                size = piece.top(count)
-                return self.size_bounds.upper if size is None else self.size_bounds.clamp(size)
-        raise ValueError(f"the path begins at {self.counts.lower} replicas: there is no size for {count}")

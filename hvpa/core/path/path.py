@@ -16,7 +16,7 @@ from hvpa.core.path.curve import NONE, Margin, ResourceCurve
 from hvpa.core.values.weight import Bounds
 
 DEFAULT_OVERLAP: Final = Margin(percentage=10)
-"""How far below a boundary demand must be before replicas are taken away, where the spec does not say (DESIGN 5.5)."""
+"""How far below a boundary demand must be before replicas are taken away, by default (DESIGN 5.5)."""
 
 
 class ResourceKey(NamedTuple):
@@ -27,42 +27,41 @@ class ResourceKey(NamedTuple):
 
 
 Demand = Mapping[ResourceKey, int]
-"""What all pods do together, by container resource: millicores and bytes. A container resource that is missing, or that
-has no curve, has no say."""
+"""What all pods do together, by container resource (each has a curve): millicores and bytes."""
+Sizes = Mapping[ResourceKey, int]
+"""Requests of a pod: millicores and bytes."""
 Overlaps = Mapping[Resource, Margin]
 """How far a boundary is lowered for scaling in, by resource. Missing: not at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Where demand is served: so many replicas, each with these requests (millicores, bytes).
+    """Where demand is served: so many replicas, each with these requests.
 
-    `binding` is the container resource that asks for that many replicas, the first of them; None where no container
-    resource has a say. `saturated` are the container resources that can't be served even so: replicas and size are at
-    their ends.
+    `binding` is the container resource that asks for that many replicas, the first of them; None where none has a
+    demand. `saturated` are the container resources that can't be served even so: replicas and size are at their ends.
     """
 
     replicas: int
-    sizes: Mapping[ResourceKey, int]
+    sizes: Sizes
     binding: ResourceKey | None
     saturated: tuple[ResourceKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One path for each container resource over the same replica counts. Treat `curves` as frozen: it is shared."""
+    """One path for each container resource over the same replica counts."""
 
     counts: Bounds
     curves: Mapping[ResourceKey, ResourceCurve]
 
     def counts_of(self, demand: Demand) -> dict[ResourceKey, int]:
         """How many replicas each container resource asks for, before the largest is taken."""
-        curves = self.curves
-        return {key: curves[key].count(amount) for key, amount in demand.items() if key in curves}
+        return {key: self.curves[key].count(amount) for key, amount in demand.items()}
 
     def count(self, demand: Demand) -> int:
         """The replicas that serve `demand`: the largest count over container resources. For scaling out."""
-        return max(self.counts_of(demand).values(), default=self.counts.lower)
+        return self._most(self.counts_of(demand))[0]
 
     def count_in(self, demand: Demand, overlaps: Overlaps) -> int:
         """The replicas down to which `demand` lets the path scale in: as `count`, with every boundary lowered by the
@@ -73,61 +72,46 @@ class Path:
 
     def settled(self, current: int, demand: Demand, overlaps: Overlaps) -> int:
         """The replicas from `current` on: more where they don't serve `demand`, fewer where they would with the overlap
-        to spare, else `current`. Depends on `current` inside that band only, and is itself settled."""
-        least = self.count(demand)
-        if current <= least:
-            return least
-        return min(current, self.count_in(demand, overlaps))
+        to spare, else `current`."""
+        return max(self.count(demand), min(current, self.count_in(demand, overlaps)))
 
     def sizes(self, replicas: int, demand: Demand) -> dict[ResourceKey, int]:
         """The requests with which `replicas` serve `demand`: demand / replicas plus base usage, rounded up to whole
         units, inside the bounds of each container resource. Serves for a count that is held as well: the size takes up
         the rest."""
-        curves = self.curves
-        return {key: curves[key].size(replicas, amount) for key, amount in demand.items() if key in curves}
+        return {key: self.curves[key].size(replicas, amount) for key, amount in demand.items()}
 
     def short(self, replicas: int, demand: Demand) -> tuple[ResourceKey, ...]:
         """The container resources of which `replicas` can't serve the demand, however large their pods may be."""
-        curves = self.curves
-        return tuple(
-            key for key, amount in demand.items() if key in curves and not curves[key].fits(replicas, amount)
-        )
+        return tuple(key for key, amount in demand.items() if not self.curves[key].fits(replicas, amount))
 
     def point(self, demand: Demand) -> Point:
         """`path(demand)`: the replicas, rounded up, and the sizes that go with them."""
-        counts = self.counts_of(demand)
-        binding = max(counts, key=counts.__getitem__, default=None)
-        replicas = self.counts.lower if binding is None else counts[binding]
+        replicas, binding = self._most(self.counts_of(demand))
         return Point(replicas, self.sizes(replicas, demand), binding, self.short(replicas, demand))
 
-    def replicas(
-        self, usual: int, sizes: Mapping[ResourceKey, int], demand: Demand
-    ) -> tuple[int, ResourceKey | None]:
-        """How many replicas serve a present `demand`, where the usual one is served by `usual` replicas of these
-        sizes, and the container resource that asks for that many (`ResourceCurve.replicas`)."""
-        curves = self.curves
-        most, binding = self.counts.lower, None
-        for key, amount in demand.items():
-            if key in curves and key in sizes:
-                needed = curves[key].replicas(usual, sizes[key], amount)
-                if needed > most or binding is None:
-                    most, binding = needed, key
-        return most, binding
+    def replicas(self, usual: int, sizes: Sizes, demand: Demand) -> tuple[int, ResourceKey | None]:
+        """How many replicas serve a present `demand`, where the usual one is served by `usual` replicas of these sizes
+        (`ResourceCurve.replicas`), and the container resource that asks for that many."""
+        return self._most(
+            {key: self.curves[key].replicas(usual, sizes[key], amount) for key, amount in demand.items()}
+        )
 
     def present(self, usual: Point, demand: Demand) -> Point:
         """Where a present `demand` is served, when `usual` is the point of the usual demand: by more or fewer replicas,
         and by larger pods only where the path has a vertical stretch, or ends."""
-        sizes = usual.sizes
-        replicas, binding = self.replicas(usual.replicas, sizes, demand)
-        larger = self.enlarged(replicas, sizes, demand)
+        replicas, binding = self.replicas(usual.replicas, usual.sizes, demand)
+        larger = self.enlarged(replicas, usual.sizes, demand)
         return Point(replicas, larger, binding, self.short(replicas, demand))
 
-    def enlarged(
-        self, replicas: int, sizes: Mapping[ResourceKey, int], demand: Demand
-    ) -> dict[ResourceKey, int]:
+    def enlarged(self, replicas: int, sizes: Sizes, demand: Demand) -> dict[ResourceKey, int]:
         """These sizes, and larger ones where `replicas` of them don't serve `demand`."""
-        curves = self.curves
         return {
-            key: curves[key].enough(replicas, size, demand[key]) if key in demand and key in curves else size
+            key: self.curves[key].enough(replicas, size, demand[key]) if key in demand else size
             for key, size in sizes.items()
         }
+
+    def _most(self, counts: Mapping[ResourceKey, int]) -> tuple[int, ResourceKey | None]:
+        """The largest count, and the first container resource that asks for it."""
+        binding = max(counts, key=counts.__getitem__, default=None)
+        return (self.counts.lower if binding is None else counts[binding]), binding

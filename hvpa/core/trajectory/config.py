@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.trajectory import ResourceMargins, Trajectory
-from hvpa.api.values.quantity import Resource, parse_quantity
+from hvpa.api.hvpa.trajectory import Trajectory
+from hvpa.api.values.quantity import Resource
 from hvpa.core.path.build import ResourceInterval, path_of_intervals, path_of_weights, weight_intervals
 from hvpa.core.path.curve import NONE, Margin, SizeBounds
 from hvpa.core.path.path import DEFAULT_OVERLAP, Path, ResourceKey
-from hvpa.core.values.arithmetic import UNIT, ceil_div
+from hvpa.core.values.arithmetic import UNIT, RequestBounds, ceil_div
 from hvpa.core.values.weight import Bounds
 from hvpa.core.workload.containers import RESOURCES, ContainerResource
 
@@ -19,25 +19,25 @@ _NOTHING = Trajectory()
 
 
 def trajectory_of(spec: HvpaSpec) -> Trajectory:
-    """What the spec says of the path, with all defaults."""
+    """The spec's trajectory, with all defaults."""
     return spec.trajectory or _NOTHING
 
 
 def overlaps(spec: HvpaSpec) -> dict[Resource, Margin]:
     """How far a boundary is lowered for scaling in, and how far off a size must be to be changed, by resource."""
     margins = trajectory_of(spec).overlap
-    return {resource: _margin(_params(margins, resource), DEFAULT_OVERLAP) for resource in RESOURCES}
+    return {resource: _margin(getattr(margins, resource), DEFAULT_OVERLAP) for resource in RESOURCES}
 
 
 def reserves(spec: HvpaSpec, first: Mapping[ResourceKey, int]) -> dict[ResourceKey, Margin]:
-    """What of each request is base usage. Containers share a pod's `value` by their requests at first sight; none is
-    named where there is none."""
+    """The base usage of each request; a container resource without any is missing. Containers share a pod's `value` by
+    their requests at first sight."""
     margins = trajectory_of(spec).base_resources_per_replica
     found: dict[ResourceKey, Margin] = {}
     for key in first:
-        margin = _margin(_params(margins, key.resource), NONE)
+        margin = _margin(getattr(margins, key.resource), NONE)
         if margin != NONE:
-            found[key] = Margin(ceil_div(margin.value * first[key], _total(first, key)), margin.percentage)
+            found[key] = Margin(_share(margin.value, key, first), margin.percentage)
     return found
 
 
@@ -49,56 +49,47 @@ def path_of(
     vertical_only: bool,
 ) -> Path:
     """The path on which these container resources are scaled. `first` are their requests at first sight."""
-    reserve = reserves(spec, first)
-    size_bounds_of = tuple(
-        (item.key, _size_bounds(item, first[item.key], reserve.get(item.key, NONE))) for item in items
+    reserve, intervals = reserves(spec, first), trajectory_of(spec).intervals
+    bounds_of = tuple(
+        (one.key, _size_bounds(one.bounds, first[one.key], one.resource, reserve.get(one.key, NONE)))
+        for one in items
     )
-    intervals = trajectory_of(spec).intervals
     if not intervals:
-        return path_of_weights(weight_intervals(spec, vertical_only), counts, size_bounds_of)
+        return path_of_weights(weight_intervals(spec, vertical_only), counts, bounds_of)
     return path_of_intervals(
-        counts, tuple((key, size_bounds, _written(spec, key, first)) for key, size_bounds in size_bounds_of)
+        counts, tuple((key, bounds, _resource_intervals(spec, key, first)) for key, bounds in bounds_of)
     )
 
 
-def _written(
+def _resource_intervals(
     spec: HvpaSpec, key: ResourceKey, first: Mapping[ResourceKey, int]
 ) -> tuple[ResourceInterval, ...]:
     """The intervals of a container resource's resource: the pod's maxima, shared by containers as their requests at
     first sight."""
-    found: list[ResourceInterval] = []
-    for one in trajectory_of(spec).intervals:
-        written = one.max_resources.quantity(key.resource)
-        if written is None:
-            return ()
-        amount = parse_quantity(written) * (1000 if key.resource == "cpu" else 1)
-        share = amount * first[key] / _total(first, key)
-        size = max(1, -(-share.numerator // share.denominator))
-        found.append(ResourceInterval(one.max_replicas, size, one.extrapolation == "horizontalOnly"))
-    return tuple(found)
+    return tuple(
+        ResourceInterval(
+            one.max_replicas, max(1, _share(maximum, key, first)), one.extrapolation == "horizontalOnly"
+        )
+        for one in trajectory_of(spec).intervals
+        if (maximum := getattr(one.max_resources, key.resource)) is not None
+    )
 
 
-def _size_bounds(item: ContainerResource, first: int, reserve: Margin) -> SizeBounds:
-    bounds = item.bounds
-    upper = bounds.upper
-    if bounds.fixed_limit is not None:
-        upper = bounds.fixed_limit if upper is None else min(upper, bounds.fixed_limit)
+def _size_bounds(bounds: RequestBounds, first: int, resource: Resource, reserve: Margin) -> SizeBounds:
+    ends = [one for one in (bounds.upper, bounds.fixed_limit) if one is not None]
     return SizeBounds(
-        base=bounds.lower if bounds.lower is not None else first,
+        base=first if bounds.lower is None else bounds.lower,
         lower=bounds.lower or 0,
-        upper=upper,
-        unit=UNIT[item.resource],
+        upper=max(1, min(ends)) if ends else None,
+        unit=UNIT[resource],
         reserve=reserve,
     )
 
 
-def _total(first: Mapping[ResourceKey, int], of: ResourceKey) -> int:
-    """What a pod requested of this container resource's resource at first sight, all containers together."""
-    return max(1, sum(size for key, size in first.items() if key.resource == of.resource))
-
-
-def _params(margins: ResourceMargins, resource: Resource) -> CpuParams | MemoryParams:
-    return margins.cpu if resource == "cpu" else margins.memory
+def _share(amount: int, key: ResourceKey, first: Mapping[ResourceKey, int]) -> int:
+    """A container's part of an amount of the whole pod: as its part of all requests at first sight, rounded up."""
+    total = sum(size for other, size in first.items() if other.resource == key.resource)
+    return ceil_div(amount * first[key], max(1, total))
 
 
 def _margin(params: CpuParams | MemoryParams, otherwise: Margin) -> Margin:

@@ -1,6 +1,5 @@
-"""The two speeds of demand, by container and resource (DESIGN 4 and 5.4): usual demand, of which a VPA's targets tell,
-and present demand, of which an HPA's metrics tell. Totals over all pods, in millicores and bytes, without base usage.
-"""
+"""The two speeds of demand, by container and resource (DESIGN 4 and 5.4): usual demand, from a VPA's targets, and
+present demand, from an HPA's metrics. Totals over all pods, in millicores and bytes, without base usage."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from msgspec import Struct, structs
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import PodSize, PodTotal
 from hvpa.core.path.curve import Margin
-from hvpa.core.path.path import Overlaps, ResourceKey
+from hvpa.core.path.path import Overlaps, ResourceKey, Sizes
 from hvpa.core.recommenders.estimate import MICRO, MetricDemand
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import FULL
@@ -26,8 +25,8 @@ TARGET_PERCENT: Final = 115
 
 class MetricRequirement(Struct, frozen=True):
     """What one metric calls for: `required` (millicores or bytes) of the requests of `keys` together, without their
-    base usage. One that speaks of no governed request asks for `pods` (millionths) instead. What there is may be less
-    by `tolerance` (parts per million of what there is).
+    base usage; of a metric that covers no governed request, `pods` (millionths) instead. The pods may serve less by
+    `tolerance` (parts per million of what they serve).
 
     Each pod serves with `beside` as well: what its other containers request. `own` is what of `required` is the demand
     of `keys` themselves (None: all of it)."""
@@ -40,8 +39,13 @@ class MetricRequirement(Struct, frozen=True):
     beside: int = 0
     own: int | None = None
 
+    @property
+    def governed(self) -> int:
+        """What of `required` is the demand of `keys` themselves."""
+        return self.required if self.own is None else self.own
+
     def tolerated(self) -> MetricRequirement:
-        """The smallest that there may be without a reason for more."""
+        """The smallest requirement that is no reason for more pods."""
         whole = FULL + self.tolerance
         return structs.replace(
             self, required=ceil_div(self.required * FULL, whole), pods=ceil_div(self.pods * FULL, whole)
@@ -53,18 +57,17 @@ class MetricRequirement(Struct, frozen=True):
         if not self.keys:
             margin = Margin(percentage=margins["cpu"].percentage)
             return structs.replace(self, pods=margin.raised(self.pods))
-        own = self.required if self.own is None else self.own
-        raised = margins[self.keys[0].resource].raised(own)
-        return structs.replace(self, required=self.required + raised - own)
+        raised = margins[self.keys[0].resource].raised(self.governed)
+        return structs.replace(self, required=self.required + raised - self.governed)
 
 
 class Requests(Struct, frozen=True):
     """The requests that demand is measured by: as they are `now`, as they were at first sight (`first`), and as the
-    pods have them (`pods`, which may be behind), each by container and resource; and what of a request is base usage.
+    pods have them (`pods`, which may be behind); and what of a request is base usage (`reserve`).
 
     `targets` are the VPA's of what is governed, `others` those of the pods' other containers. `totals` are what pods
-    request as a whole: more than the containers of the template, where a webhook injected sidecars, where there are
-    native ones, or where a LimitRange or requests of the pod itself say so.
+    request as a whole: more than the containers of the template, with injected or native sidecars, a LimitRange, or
+    requests of the pod itself.
     """
 
     now: Mapping[ResourceKey, int]
@@ -76,8 +79,8 @@ class Requests(Struct, frozen=True):
     totals: Mapping[Resource, PodTotal] = {}
 
     def covered(self, resource: Resource, container: str) -> tuple[ResourceKey, ...]:
-        """The governed requests that a metric of this resource speaks of (`container` "": of all containers). None
-        where the pods have requests of their own: those hold whatever their containers request."""
+        """The governed requests that a metric of this resource covers (`container` "": of all containers). None where
+        the pods have requests of their own: those hold whatever their containers request."""
         if not container and self._is_whole(resource):
             return ()
         return tuple(
@@ -99,7 +102,7 @@ class Requests(Struct, frozen=True):
         return self.pods[key].mean if key in self.pods else self.now.get(key, 0)
 
     def of_pod(self, resource: Resource, container: str) -> int:
-        """What a measured pod requests of all that a metric speaks of, governed or not."""
+        """What a measured pod requests of all that a metric covers, governed or not."""
         if container:
             return self.measured(ResourceKey(container, resource))
         total = self.totals.get(resource)
@@ -113,8 +116,11 @@ class Requests(Struct, frozen=True):
         if not container and self._is_whole(resource):
             return whole
         keys = [key for key in self.now if key.resource == resource and container in ("", key.container)]
-        first = sum(self.first.get(key) or self.now[key] for key in keys)
-        return first + max(0, whole - sum(self.measured(key) for key in keys))
+        return self.at_first(keys) + max(0, whole - sum(self.measured(key) for key in keys))
+
+    def at_first(self, keys: Iterable[ResourceKey]) -> int:
+        """What these container resources requested together at first sight; one that was never seen counts as it is."""
+        return sum(self.first.get(key) or self.now[key] for key in keys)
 
     def _is_whole(self, resource: Resource) -> bool:
         total = self.totals.get(resource)
@@ -122,8 +128,8 @@ class Requests(Struct, frozen=True):
 
 
 class Usual(Struct, frozen=True):
-    """What usual demand is reckoned from: means of what was measured, by container and resource, and the mean of the
-    replica counts that the VPA's targets speak of."""
+    """What usual demand is calculated from: means of what was measured, and the mean of the replica counts during which
+    the VPA's targets were measured."""
 
     measured: Mapping[ResourceKey, float]
     replicas: float = 0.0
@@ -133,43 +139,37 @@ class Usual(Struct, frozen=True):
         return {key: math.ceil(mean - _CLOSE) for key, mean in self.measured.items()}
 
     def count(self, items: Iterable[ContainerResource], requests: Requests, usual: int) -> float:
-        """How many pods the VPA's targets speak of: as many as it takes of them to use what was measured (of CPU, or of
-        memory where CPU is not measured), since all targets change together when pods are of another size.
+        """How many pods of the VPA's targets make up the usual demand: as many as it takes to use what was measured (of
+        CPU, or of memory where CPU is not measured), since all targets change together when pods are of another size.
 
-        That holds as far as targets tell of work. Those of idle pods don't (the recommender has a least target), and
-        HPA and VPA may keep different headrooms; so it is a number between the mean count and `usual`, the one that
-        serves what was measured."""
+        Targets of idle pods show no work (the recommender has a least target), and HPA and VPA may keep different
+        headrooms; so it is a number between the mean count and `usual`, the one that serves what was measured.
+        Example: 3500m measured, a target of 1000m: 3.5."""
         for resource in RESOURCES:
-            pairs = [
-                (self.measured[item.key], requests.work(item.key, item.target))
-                for item in items
-                if item.resource == resource and item.key in self.measured
-            ]
-            if (work := sum(one for _, one in pairs)) > 0:
-                told = sum(mean for mean, _ in pairs) / work
-                return min(max(told, min(usual, self.replicas)), max(usual, self.replicas))
+            measured = [one for one in items if one.resource == resource and one.key in self.measured]
+            if (work := sum(requests.work(one.key, one.target) for one in measured)) > 0:
+                by_measured = sum(self.measured[one.key] for one in measured) / work
+                return min(max(by_measured, min(usual, self.replicas)), max(usual, self.replicas))
         return self.replicas
 
     def demand(
         self, items: Sequence[ContainerResource], requests: Requests, count: float
     ) -> dict[ResourceKey, int]:
-        """What the pods usually need together: the mean of what was measured; else VPA target times the `count` that it
-        speaks of. Of memory the larger of both: the VPA knows a day's peaks, and containers that ran out of it."""
+        """What the pods usually need together: the mean of what was measured; else VPA target times `count`. Of memory
+        the larger of both: the VPA knows a day's peaks, and containers that ran out of it."""
         known, found = self.known(), dict[ResourceKey, int]()
         for item in items:
-            key = item.key
-            told = math.ceil(requests.work(key, item.target) * count - _CLOSE)
-            if key in known:
-                told = max(known[key], told) if key.resource == "memory" else known[key]
-            found[key] = told
+            by_target = math.ceil(requests.work(item.key, item.target) * count - _CLOSE)
+            measured = known.get(item.key, by_target)
+            found[item.key] = max(measured, by_target) if item.resource == "memory" else measured
         return found
 
 
 def requirements(
     demands: Iterable[MetricDemand], requests: Requests, spare: Resource
 ) -> tuple[MetricRequirement, ...]:
-    """What the metrics call for, in requests. Metrics that are no resource speak of `spare` (CPU, or memory where CPU
-    is not governed)."""
+    """What the metrics call for, in requests. What is measured of no resource is served by `spare` (CPU, or memory
+    where CPU is not governed)."""
     return tuple(_requirement(one, requests, spare) for one in demands)
 
 
@@ -178,7 +178,7 @@ def _requirement(demand: MetricDemand, requests: Requests, spare: Resource) -> M
 
     An example: 4 pods with an app of 500m (governed) and an injected proxy of 500m, target 50 percent; the app uses
     250m per pod, the proxy 250m. In use are 2000m, so pods must request 4000m together: `required`. Each brings the
-    500m of its proxy along (`beside`): 4 pods of 500m for the app are enough, as the HPA says, or 3 of 834m. By VPA
+    500m of its proxy along (`beside`): 4 pods of 500m for the app are enough, as for the HPA, or 3 of 834m. By VPA
     targets (288m each) half of the use is the app's: `own` is 2000m.
     """
     pod = _pod(demand, requests, spare)
@@ -193,20 +193,20 @@ def _requirement(demand: MetricDemand, requests: Requests, spare: Resource) -> M
         idle = demand.pods * idle // MICRO
     else:
         idle *= demand.counted
-    others = _others(demand, pod, called, requests)
+    used, beyond = _others(demand, pod, called, requests)
     return MetricRequirement(
         label=demand.label,
         keys=pod.keys,
-        required=max(0, called - idle - others.beyond),
+        required=max(0, called - idle - beyond),
         pods=demand.pods,
         tolerance=demand.tolerance,
         beside=pod.whole - pod.governed,
-        own=max(0, called - idle - others.used) if others.used else None,
+        own=max(0, called - idle - used) if used else None,
     )
 
 
 class _Pod(NamedTuple):
-    """A pod as a metric measured it: what it requests of what the metric speaks of (`whole`), the part of its governed
+    """A pod as a metric measured it: what it requests of what the metric covers (`whole`), the part of its governed
     containers (`governed`, `keys`), and what pods request for which the metric's target is meant (`reference`)."""
 
     keys: tuple[ResourceKey, ...]
@@ -221,28 +221,21 @@ def _pod(demand: MetricDemand, requests: Requests, spare: Resource) -> _Pod:
     governed, where anything is."""
     resource = demand.resource or spare
     keys = requests.covered(resource, demand.container)
-    governed = sum(requests.measured(key) for key in keys)
-    whole, first = governed, sum(requests.first.get(key) or requests.now[key] for key in keys)
+    whole = governed = sum(requests.measured(key) for key in keys)
+    first = requests.at_first(keys)
     if demand.resource is not None or not keys:
         whole = max(governed, requests.of_pod(resource, demand.container))
         first = requests.of_pod_at_first(resource, demand.container)
     return _Pod(keys, governed, whole, max(first, demand.per_pod or 0) if demand.absolute else whole)
 
 
-class _Others(NamedTuple):
-    """What of the requests that a metric calls for is `used` by the containers that nothing governs, and how much of
-    that is `beyond` what their own requests serve."""
+def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> tuple[int, int]:
+    """The ungoverned containers of the pods, of which a metric of the whole pod measured something: what of the
+    requests that the metric calls for is used by them, and how much of that is beyond what their own requests serve.
 
-    used: int
-    beyond: int
-
-
-def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> _Others:
-    """The ungoverned containers of the pods, of which a metric of the whole pod measured something.
-
-    All share in what is `called` for by VPA targets, but those that have one have no more than that says: a load that
-    the VPA has not seen yet is the app's. One that has no target is taken to use its request as the HPA's target says:
-    of 500m at 50 percent it uses 250m, and a VPA's target would be 288m.
+    All share in what is `called` for by VPA targets, but those that have one have no more than their target: a load
+    that the VPA has not seen yet is the app's. One that has no target is taken to use as much of its request as the
+    HPA's target: of 500m at 50 percent 250m, for which a VPA's target would be 288m.
 
     Of a utilization, what they use beyond their own requests is no demand. An example: 8 pods of an app and a proxy of
     500m each at a target of 50 percent; the app uses 125m, the proxy 500m, and of that the targets are made. The HPA
@@ -254,7 +247,7 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     if demand.absolute:
         use, call = demand.per_pod or 0, pod.reference
     if demand.container or not use:
-        return _Others(0, 0)
+        return 0, 0
     # A governed container that requests nothing yet serves nothing, and uses its part all the same.
     found = {
         key: target
@@ -267,29 +260,26 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     most = known * 100 * call * demand.counted // (TARGET_PERCENT * use)
     of_known = min(most, called * known // total)
     beyond = 0 if demand.absolute else max(0, of_known - requested * demand.counted)
-    return _Others(of_known + called * rest // total, beyond)
+    return of_known + called * rest // total, beyond
 
 
-def pods_needed(requirement: MetricRequirement, sizes: Mapping[ResourceKey, int], requests: Requests) -> int:
-    """How many pods of these sizes (what is missing stays as it is) a requirement takes."""
+def pods_needed(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> int:
+    """How many pods of these sizes a requirement takes."""
     if not requirement.keys:
         return ceil_div(requirement.pods, MICRO)
-    work = sum(requests.work(key, sizes.get(key, requests.now[key])) for key in requirement.keys)
+    work = sum(_works(requirement, sizes, requests).values())
     return ceil_div(requirement.required, max(1, work + requirement.beside))
 
 
-def by_sizes(
-    found: Iterable[MetricRequirement], sizes: Mapping[ResourceKey, int], requests: Requests
-) -> dict[ResourceKey, int]:
+def by_sizes(found: Iterable[MetricRequirement], sizes: Sizes, requests: Requests) -> dict[ResourceKey, int]:
     """The requirements by container and resource, each shared in the proportion of `sizes`, so that each part takes as
-    many pods of them as the whole; the largest of each counts. Those that are not in `sizes` are left out."""
+    many pods of them as the whole; the largest of each counts."""
     demand: dict[ResourceKey, int] = {}
     for requirement in found:
-        works = {key: requests.work(key, sizes.get(key, requests.now[key])) for key in requirement.keys}
+        works = _works(requirement, sizes, requests)
         total = max(1, sum(works.values()) + requirement.beside)
         for key, work in works.items():
-            if key in sizes:
-                demand[key] = max(demand.get(key, 0), ceil_div(requirement.required * work, total))
+            demand[key] = max(demand.get(key, 0), ceil_div(requirement.required * work, total))
     return demand
 
 
@@ -299,10 +289,15 @@ def by_targets(found: Iterable[MetricRequirement], requests: Requests) -> dict[R
     those of an app whose target is 1035m, and 100m those of a proxy whose target is 58m, whatever they request."""
     demand: dict[ResourceKey, int] = {}
     for requirement in found:
-        works = {key: requests.work(key, requests.targets[key]) for key in requirement.keys}
+        works = _works(requirement, requests.targets, requests)
         if not any(works.values()):
-            works = {key: requests.work(key, requests.now[key]) for key in requirement.keys}
-        own, total = requirement.required if requirement.own is None else requirement.own, sum(works.values())
+            works = _works(requirement, requests.now, requests)
+        total = sum(works.values())
         for key, work in works.items():
-            demand[key] = max(demand.get(key, 0), ceil_div(own * work, total))
+            demand[key] = max(demand.get(key, 0), ceil_div(requirement.governed * work, total))
     return demand
+
+
+def _works(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> dict[ResourceKey, int]:
+    """What a pod of these sizes has left for the work of a requirement, by container resource."""
+    return {key: requests.work(key, sizes[key]) for key in requirement.keys}

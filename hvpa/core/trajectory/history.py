@@ -2,8 +2,8 @@
 what usual demand is reckoned from. It stands in the status, under the vertical axis, and is bounded in size.
 
 Usual demand is the mean of what the HPA measured, where it measures; else the VPA's target times the mean of the
-replica counts that it speaks of. A measured value stands until the next one differs by more than `MOVED_PERCENT`, and
-for `SAMPLE_EVERY` at least, so that there are few writes, and none at rest.
+replica counts during which it was measured. A measured value stands until the next one differs by more than
+`MOVED_PERCENT`, and for `SAMPLE_EVERY` at least, so that there are few writes, and none at rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hvpa.api.hvpa.status import UsualDemand, UsualReplicas, VerticalAxis
 from hvpa.api.schema.fields import INT64_MAX
-from hvpa.api.values.quantity import format_resource
+from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.core.model import ObservedState, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.demand import Requests, Usual
@@ -29,7 +29,7 @@ SAMPLE_EVERY: Final = dt.timedelta(minutes=5)
 MOVED_PERCENT: Final = 20
 """How far another demand must be from it to take its place."""
 FIRST_WEIGHT: Final = 3600.0
-"""What is there at first weighs, in seconds, where the VPA has no history of its own: an hour."""
+"""What the first value weighs, in seconds, where the VPA has no history of its own: an hour."""
 
 
 class Remembered(Struct, frozen=True):
@@ -73,8 +73,7 @@ def first_seen(seen: ObservedState, resources: Mapping[str, ResourceRequirements
 
 
 class Memory:
-    """Brings what is remembered up to the present: what was `measured` of container resources (None: the HPA has no
-    say, and what it said last still counts), and how many replicas there are."""
+    """Brings what is remembered up to the present."""
 
     def __init__(
         self, seen: ObservedState, clock: Clock, items: Sequence[ContainerResource], requests: Requests
@@ -90,45 +89,51 @@ class Memory:
     def brought_up(
         self, known: Remembered, measured: Mapping[ResourceKey, int] | None, unmeasured: bool
     ) -> tuple[Remembered, Usual]:
-        """What is to be remembered, and the means that usual demand is reckoned from. Where a metric has no value
-        (`unmeasured`), what it said last still counts."""
-        records = {_key(one): one for one in known.demands}
-        before = {key: one for key, one in records.items() if key in self.items}
-        # What the VPA says nothing of for a while is not forgotten: its container is still there.
+        """What is to be remembered, and the means that usual demand is reckoned from, given what was `measured` now
+        (None: nothing, and what was measured last still counts). Where a metric has no value (`unmeasured`), its last
+        one still counts."""
+        records = {ResourceKey(one.container, _resource(one)): one for one in known.demands}
+        found = {key: one for key, one in records.items() if key in self.items}
+        # What the VPA recommends nothing for, for a while, is not forgotten: its container is still there.
         idle = {key: one for key, one in records.items() if key not in self.items and key in known.requests}
-        found = before
         if measured is not None:
-            found = before if unmeasured else {}
-            found = found | {key: self._demand(key, size, before.get(key)) for key, size in measured.items()}
+            new = {key: self._demand(key, size, found.get(key)) for key, size in measured.items()}
+            found = found | new if unmeasured else new
         counts = self._counts(known.counts) if self.items else None
-        demands = {key: self._told(mean_of(one)) for key, one in found.items()}
-        usual = Usual(demands, 0.0 if counts is None else self._told(mean_of_counts(counts)))
+        means = {
+            key: self._now(Mean(one.mean, one.weight, one.time, one.present)) for key, one in found.items()
+        }
+        usual = Usual(means, 0.0 if counts is None else self._now(_mean_of_counts(counts)))
         kept = found | idle
-        told = Remembered(known.requests, known.first, tuple(kept[key] for key in sorted(kept)), counts)
-        return told, usual
+        return Remembered(
+            known.requests, known.first, tuple(kept[key] for key in sorted(kept)), counts
+        ), usual
 
-    def _told(self, mean: Mean) -> float:
-        return self.clock.answer(mean.told)
+    def _now(self, mean: Mean) -> float:
+        return self.clock.answer(mean.in_steps)
 
     def _demand(self, key: ResourceKey, size: int, before: UsualDemand | None) -> UsualDemand:
-        """The mean with what is measured now."""
+        """The record with what is measured now. At first sight the mean is what the VPA has seen since it is there, at
+        the present count, filled up with what is measured now."""
         if before is None:
-            return self._first_demand(key, size)
-        if abs(size - before.present) * 100 <= before.present * MOVED_PERCENT:
-            return before
-        if self.clock.held_until(before.time, SAMPLE_EVERY) is not None:
-            return before
-        return _stored(key, mean_of(before).at(self.clock.stamp()), size)
-
-    def _first_demand(self, key: ResourceKey, size: int) -> UsualDemand:
-        """The mean at first sight: what the VPA has seen since it is there, at the present count; it is filled up with
-        what is measured now."""
-        now = self.clock.stamp()
-        weight = weight_since(self.since, now)
-        fill = max(0.0, FIRST_WEIGHT - weight)
-        seen = self.replicas * self.requests.work(key, self.items[key].target)
-        mean = (seen * weight + size * fill) / (weight + fill)
-        return _stored(key, Mean(mean, weight + fill, now, size), size)
+            now = self.clock.stamp()
+            weight = weight_since(self.since, now)
+            fill = max(0.0, FIRST_WEIGHT - weight)
+            seen = self.replicas * self.requests.work(key, self.items[key].target)
+            mean = Mean((seen * weight + size * fill) / (weight + fill), weight + fill, now, size)
+        else:
+            is_near = abs(size - before.present) * 100 <= before.present * MOVED_PERCENT
+            if is_near or self.clock.held_until(before.time, SAMPLE_EVERY) is not None:
+                return before
+            mean = Mean(before.mean, before.weight, before.time, before.present).at(self.clock.stamp())
+        return UsualDemand(
+            container=key.container,
+            resource=key.resource,
+            mean=min(round(mean.mean), INT64_MAX),
+            weight=round(mean.weight),
+            time=mean.time,
+            present=min(size, INT64_MAX),
+        )
 
     def _counts(self, before: UsualReplicas | None) -> UsualReplicas:
         if before is None:
@@ -138,32 +143,16 @@ class Memory:
         elif before.replicas == self.replicas:
             return before
         else:
-            mean = mean_of_counts(before).at(self.clock.stamp())
+            mean = _mean_of_counts(before).at(self.clock.stamp())
         return UsualReplicas(
             mean=round(mean.mean, 4), weight=round(mean.weight), time=mean.time, replicas=self.replicas
         )
 
 
-def _stored(key: ResourceKey, mean: Mean, size: int) -> UsualDemand:
-    return UsualDemand(
-        container=key.container,
-        resource=key.resource,
-        mean=min(round(mean.mean), INT64_MAX),
-        weight=round(mean.weight),
-        time=mean.time,
-        present=min(size, INT64_MAX),
-    )
+def _resource(one: UsualDemand) -> Resource:
+    return "cpu" if one.resource == "cpu" else "memory"
 
 
-def _key(one: UsualDemand) -> ResourceKey:
-    return ResourceKey(one.container, "cpu" if one.resource == "cpu" else "memory")
-
-
-def mean_of(one: UsualDemand) -> Mean:
-    """A demand's mean."""
-    return Mean(one.mean, one.weight, one.time, one.present)
-
-
-def mean_of_counts(one: UsualReplicas) -> Mean:
+def _mean_of_counts(one: UsualReplicas) -> Mean:
     """The mean of replica counts, each of which weighs as many samples as it has pods."""
     return Mean(one.mean, one.weight, one.time, one.replicas, float(max(1, one.replicas)))

@@ -16,7 +16,7 @@ from hvpa.core.values.clock import after
 HALF_LIFE: Final = dt.timedelta(hours=24)
 """Of the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's, in vertical-pod-autoscaler)."""
 GRAIN: Final = 1.01
-"""A mean is told in steps of one percent, so that a decision stays the same for a while."""
+"""A mean moves in steps of one percent, so that a decision stays the same for a while."""
 _MEMORY: Final = HALF_LIFE.total_seconds() / math.log(2)
 """What a value weighs that has always been there, at rate 1: the integral of the decay, in seconds."""
 _LOG_GRAIN: Final = math.log(GRAIN)
@@ -35,61 +35,41 @@ class Mean(NamedTuple):
     rate: float = 1.0
 
     def at(self, now: dt.datetime) -> Mean:
-        """The same as of `now`. A time in the future is from a clock that was wrong, and counts as now."""
-        seconds = self._seconds(now)
-        return self._replace(mean=self._mean(seconds), weight=self._weight(seconds), time=now)
+        """The same as of `now`: the old mean and the value since then, each by its weight. A time in the future is from
+        a clock that was wrong, and counts as now."""
+        kept = _kept(now - self.time)
+        old, new = max(0.0, self.weight) * kept, self.rate * (1 - kept) * _MEMORY
+        mean = (self.mean * old + self.value * new) / (old + new) if old + new > 0 else self.value
+        return self._replace(mean=mean, weight=old + new, time=now)
 
-    def told(self, now: dt.datetime) -> tuple[float, dt.datetime | None]:
+    def in_steps(self, now: dt.datetime) -> tuple[float, dt.datetime | None]:
         """The mean now, in steps of `GRAIN`, and when it takes the next one (None: it is where it goes)."""
         start, goal = max(self.mean, _LEAST), max(self.value, _LEAST)
-        steps = max(
-            0, math.ceil(abs(math.log(goal / start)) / _LOG_GRAIN - _CLOSE) - 1
-        )  # the goal is never reached
-        if steps == 0:
+        steps = math.ceil(abs(math.log(goal / start)) / _LOG_GRAIN - _CLOSE) - 1  # the goal is never reached
+        if steps <= 0:
             return goal, None
-        moved = abs(math.log(max(self._mean(self._seconds(now)), _LEAST) / start)) / _LOG_GRAIN
+        moved = abs(math.log(max(self.at(now).mean, _LEAST) / start)) / _LOG_GRAIN
         done = min(steps, math.floor(moved + _CLOSE))
         grain = GRAIN if goal > start else 1 / GRAIN
         mean = start * grain**done
         if done == steps:
             return mean, None
-        wait = dt.timedelta(seconds=math.ceil(self._seconds_until(start * grain ** (done + 1))))
-        next_at = after(self.time, wait)
+        next_at = after(self.time, self._until(start * grain ** (done + 1)))
         return mean, None if next_at <= now else next_at
 
-    def _seconds(self, now: dt.datetime) -> float:
-        return max(0.0, (now - self.time).total_seconds())
-
-    def _gained(self, kept: float) -> float:
-        return self.rate * (1 - kept) * _MEMORY
-
-    def _weight(self, seconds: float) -> float:
-        kept = _kept(seconds)
-        return max(0.0, self.weight) * kept + self._gained(kept)
-
-    def _mean(self, seconds: float) -> float:
-        """The mean after this time: of the old one, and of the value since then, each by its weight."""
-        kept = _kept(seconds)
-        old, new = max(0.0, self.weight) * kept, self._gained(kept)
-        if old + new <= 0:
-            return self.value
-        return (self.mean * old + self.value * new) / (old + new)
-
-    def _seconds_until(self, mean: float) -> float:
-        """When the mean, on its way to the value, is there: `_mean` solved for the time."""
+    def _until(self, mean: float) -> dt.timedelta:
+        """How long the mean, on its way to the value, takes to be there: `at` solved for the time, in whole seconds."""
         share = (mean - self.value) / (max(self.mean, _LEAST) - self.value)  # of the old mean in this one
         gained = share * self.rate * _MEMORY
         kept = gained / (self.weight * (1 - share) + gained)
-        return -HALF_LIFE.total_seconds() * math.log2(kept)
+        return dt.timedelta(seconds=math.ceil(-HALF_LIFE.total_seconds() * math.log2(kept)))
 
 
 def weight_since(since: dt.datetime | None, now: dt.datetime) -> float:
     """What a value weighs, at rate 1, that has been there `since` then (None: always), in seconds."""
-    if since is None:
-        return _MEMORY
-    return (1 - _kept(max(0.0, (now - since).total_seconds()))) * _MEMORY
+    return _MEMORY if since is None else (1 - _kept(now - since)) * _MEMORY
 
 
-def _kept(seconds: float) -> float:
+def _kept(time: dt.timedelta) -> float:
     """The fraction of a weight that is left after this time."""
-    return float(2.0 ** (-seconds / HALF_LIFE.total_seconds()))
+    return float(2.0 ** (-max(0.0, time.total_seconds()) / HALF_LIFE.total_seconds()))

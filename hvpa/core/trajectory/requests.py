@@ -13,8 +13,9 @@ from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import MIN_CHANGE, GateContext, Hold
 from hvpa.core.model import ObservedState
+from hvpa.core.path.path import Sizes
 from hvpa.core.trajectory.means import HALF_LIFE
-from hvpa.core.trajectory.solve import Joint, Sizes
+from hvpa.core.trajectory.solve import Joint
 from hvpa.core.values.clock import after
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
@@ -30,9 +31,9 @@ _NO_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 0, "memory": 0}
 def scale_to_sizes(
     seen: ObservedState, context: GateContext, joint: Joint, sizes: Sizes, is_held: bool
 ) -> RequestsResult:
-    """Decide on the requests and limits, which should be `sizes` (where one is missing: as it is). `is_held`: these
-    sizes make up for a count that is held."""
-    items = [structs.replace(item, target=sizes.get(item.key, item.current)) for item in joint.items]
+    """Decide on the requests and limits, which should be `sizes`. `is_held`: these sizes make up for a count that is
+    held."""
+    items = [structs.replace(item, target=sizes[item.key]) for item in joint.items]
     # Where no pod is replaced, the overlap of the path is enough of a minimum.
     least = _NO_MIN_CHANGE if joint.in_place else DEFAULT_MIN_CHANGE
     axis = RequestsAxis(seen, context, items, disruptive=not joint.in_place, default_min_change=least)
@@ -45,19 +46,15 @@ def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Step
     movers: list[Step] = []
     for item in axis.items:
         step = _step(axis, joint, item, is_held)
-        if step is None:
-            continue
-        rides = not step.override and joint.is_near(item.key, step.request)
-        if not rides:
+        if step is not None and (step.override or not joint.is_near(item.key, step.request)):
             movers.append(step)
-        elif _raised_at(axis, item) is None:
-            near.append(step)
+        elif step is not None and _raised_at(axis, item) is None:
+            near.append(_along(step, None))
     found = [(step, axis.hold(step)) for step in movers]
     if all(hold is not None for _, hold in found):
         return found
-    along = [_along(step, step.change.wait) for step in movers]
-    riders = [(step, axis.hold(step)) for step in [_along(step, None) for step in near]]
-    return [(step, axis.hold(step)) for step in along] + [one for one in riders if one[1] is None]
+    along = [(step, axis.hold(step)) for step in [_along(step, step.change.wait) for step in movers]]
+    return along + [(step, None) for step in near if axis.hold(step) is None]
 
 
 def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:
@@ -66,14 +63,11 @@ def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bo
     is over before all pods are larger."""
     if (raised := axis.raise_now(item)) is not None:
         return raised
-    unknown = joint.unknown
-    step = axis.step_to(
-        item, item.blended(FULL), FULL, measured_at=None if unknown is None else unknown.until
-    )
+    measured_at = None if joint.unknown is None else joint.unknown.until
+    step = axis.step_to(item, item.blended(FULL), FULL, measured_at=measured_at)
     if step is None or joint.in_place:
         return step
-    change = step.change
-    raised_at = _raised_at(axis, item)
+    change, raised_at = step.change, _raised_at(axis, item)
     if step.direction == "down" and raised_at is not None:
         until = change.kept_until or after(raised_at, HALF_LIFE)
         change = structs.replace(change, kept_until=until)
@@ -86,11 +80,9 @@ def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bo
 
 
 def _is_short_rise(joint: Joint, step: Step) -> bool:
-    """Whether a rise is one of CPU that nothing but the present demand calls for."""
+    """Whether a rise is one of CPU that only the present demand calls for."""
     item = step.item
-    if step.passes or item.resource != "cpu":
-        return False
-    return joint.settled.sizes[item.key] <= item.current
+    return item.resource == "cpu" and not step.passes and joint.settled.sizes[item.key] <= item.current
 
 
 def _raised_at(axis: RequestsAxis, item: ContainerResource) -> dt.datetime | None:

@@ -13,36 +13,21 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from hvpa.core.axes.replicas import (
-    ReplicasResult,
-    as_recommended_last,
-    begun,
-    restored,
-    scale_to,
-)
+from hvpa.api.values.quantity import Resource
+from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, restored, scale_to
 from hvpa.core.axes.steps import RequestsResult
-from hvpa.core.gates.gates import (
-    MEASUREMENT,
-    POD_REPLACEMENT,
-    REFUSED,
-    GateContext,
-)
-from hvpa.core.model import Blocked, JointView, ObservedState, ResourceRequirements
+from hvpa.core.gates.gates import MEASUREMENT, POD_REPLACEMENT, REFUSED, GateContext
+from hvpa.core.model import Blocked, JointView, ObservedState
 from hvpa.core.path.build import weight_intervals, weight_leaving
-from hvpa.core.path.path import ResourceKey
+from hvpa.core.path.path import ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
-from hvpa.core.trajectory.demand import (
-    MetricRequirement,
-    Requests,
-    by_targets,
-    requirements,
-)
+from hvpa.core.trajectory.demand import MetricRequirement, Requests, by_targets, requirements
 from hvpa.core.trajectory.history import Memory, first_seen
 from hvpa.core.trajectory.requests import NOT_WORTH_REPLACING, scale_to_sizes
-from hvpa.core.trajectory.solve import Joint, Sizes, spare_resource
-from hvpa.core.values.weight import FULL, Bounds, Weight
+from hvpa.core.trajectory.solve import Joint
+from hvpa.core.values.weight import Bounds, Weight
 from hvpa.core.workload.containers import (
     RESOURCES,
     ContainerResource,
@@ -56,7 +41,6 @@ from hvpa.core.workload.stuck import UNSCHEDULABLE
 _FEW: Final = 10
 """One of so many pods may be new without its share in a mean over all being worth to wait for."""
 _UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
-_ALL_VERTICAL: Final = Weight(FULL, None, "")
 
 
 class JointResult(Struct, frozen=True):
@@ -70,14 +54,10 @@ class JointResult(Struct, frozen=True):
 
 
 class JointScaling:
-    """One decision's step. `counts` are the replica counts of the path; `in_place`: pods need not be replaced."""
+    """One decision's step, within the HPA's `bounds`."""
 
     def __init__(
-        self,
-        seen: ObservedState,
-        context: GateContext,
-        desired: DesiredReplicas,
-        bounds: Bounds,
+        self, seen: ObservedState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
     ) -> None:
         assert seen.spec is not None and seen.workload is not None
         self.seen = seen
@@ -86,17 +66,16 @@ class JointScaling:
         self.desired = desired
         self.replicas = seen.workload.spec.replicas
         self.in_place = seen.spec.update_strategy.in_place
+        self.starving = bool(seen.pods.starving) or seen.legacy_override
         self.vertical_only = seen.vpa.configured and not seen.hpa.configured
         self.bounds = self._bounds(bounds)
-        self.measured_at: list[dt.datetime] = []
-        """Until when what the HPA measures may be of other pods than there are now."""
+        self.unsettled_until = self._unsettled_until()
         self.resources = present_resources(seen.workload.spec.template.spec.containers)
         self.known = first_seen(seen, self.resources)
         self.joint = self._joint()
-        self.goal = self.replicas
 
     def _bounds(self, bounds: Bounds) -> Bounds:
-        """The counts of the path: the HPA's; without one those that are written out, else the count that there is."""
+        """The counts of the path: the HPA's; without one those that are written out, else the present count."""
         if self.seen.hpa.in_charge:
             return bounds
         intervals = trajectory_of(self.spec).intervals
@@ -104,30 +83,41 @@ class JointScaling:
             return Bounds(1, intervals[-1].max_replicas)
         return Bounds(self.replicas, self.replicas)
 
+    def _unsettled_until(self) -> dt.datetime | None:
+        """Until when what the HPA measured may be of another number of pods than the present one: of those before a
+        step of ours, or of those that are being replaced. It is a mean over pods, and too small in sum for fewer of
+        them. None: it is of these pods."""
+        pods, clock = self.seen.pods, self.context.clock
+        changes = [
+            clock.held_until(self.seen.horizontal.last_scale_time, SETTLING),
+            was_lowered(self.seen, clock),
+        ]
+        lately = [until for when in pods.ready_since if (until := clock.held_until(when, SETTLING))]
+        if len(lately) * _FEW > pods.ready:
+            changes.append(max(lately))
+        if not pods.ready:
+            changes.append(clock.held_until(pods.newest_unready, SETTLING))
+        return max([until for until in changes if until is not None], default=None)
+
     def _joint(self) -> Joint:
         """What both axes are solved from."""
-        seen, known, desired = self.seen, self.known, self.desired
-        usable = seen.vpa.in_charge and seen.vpa.problem is None
-        items = governed(seen) if usable else ()
+        seen, desired, unsettled = self.seen, self.desired, self.unsettled_until is not None
+        items = governed(seen) if seen.vpa.in_charge and seen.vpa.problem is None else ()
+        # What metrics measure that are no resource is served by CPU, or by memory where CPU is not governed.
+        spare: Resource = "memory" if {item.resource for item in items} == {"memory"} else "cpu"
         requests = self._requests(items)
-        spare = spare_resource(items)
         found: tuple[MetricRequirement, ...] | None = None if seen.hpa.configured else ()
         measured: Mapping[ResourceKey, int] | None = None if seen.hpa.configured else {}
-        is_unsettled = self._is_unsettled()
         if desired.demands:
             found = requirements(desired.demands, requests, spare)
-            raw = (
-                found
-                if desired.measured is desired.demands
-                else requirements(desired.measured, requests, spare)
-            )
-            measured = None if is_unsettled else by_targets(raw, requests)
+            raw = requirements(desired.measured, requests, spare)
+            measured = None if unsettled else by_targets(raw, requests)
         memory = Memory(seen, self.context.clock, items, requests)
-        self.known, means = memory.brought_up(known, measured, desired.unmeasured)
-        stands = found is not None and is_unsettled and not begun(seen.horizontal, self.replicas)
-        holds_in = "a metric has no value" if desired.unmeasured else _UNSETTLED if is_unsettled else ""
+        first = self.known.first
+        self.known, means = memory.brought_up(self.known, measured, desired.unmeasured)
+        stands = found is not None and unsettled and not begun(seen.horizontal, self.replicas)
         return Joint(
-            path=path_of(self.spec, items, known.first, self.bounds, self.vertical_only),
+            path=path_of(self.spec, items, first, self.bounds, self.vertical_only),
             items=items,
             requests=requests,
             margins=overlaps(self.spec),
@@ -135,14 +125,14 @@ class JointScaling:
             means=means,
             found=found,
             held=requirements(desired.held, requests, spare),
-            holds_in=holds_in,
+            holds_in="a metric has no value" if desired.unmeasured else _UNSETTLED if unsettled else "",
             unknown=desired.unknown,
             last=last_recommended(seen) if desired.unknown or stands else 0,
             in_place=self.in_place,
         )
 
     def _requests(self, items: Sequence[ContainerResource]) -> Requests:
-        """The requests of template and pods, with what the VPA says of each container that pods have."""
+        """The requests of template and pods, with the VPA's target of each container that pods have."""
         pods, known, vpa = self.seen.pods, self.known, self.seen.vpa.object
         targets = {item.key: item.target for item in items}
         others = {
@@ -155,21 +145,6 @@ class JointScaling:
         }
         reserve = reserves(self.spec, known.first)
         return Requests(known.requests, known.first, pods.sizes, reserve, targets, others, pods.totals)
-
-    def _is_unsettled(self) -> bool:
-        """Whether what the HPA tells may be of another number of pods than there is now: of those before a step of
-        ours, or of those that are being replaced. It is a mean over pods, and too small in sum for fewer of them."""
-        seen, clock = self.seen, self.context.clock
-        lately = [until for when in seen.pods.ready_since if (until := clock.held_until(when, SETTLING))]
-        changes = [clock.held_until(seen.horizontal.last_scale_time, SETTLING)]
-        if len(lately) * _FEW > seen.pods.ready:
-            changes.append(max(lately))
-        if not seen.pods.ready:
-            changes.append(clock.held_until(seen.pods.newest_unready, SETTLING))
-        changes.append(was_lowered(seen, clock))
-        found = [until for until in changes if until is not None]
-        self.measured_at += found
-        return bool(found)
 
     def weight(self) -> Weight | None:
         """The vertical weight at which the path leaves the present count; None where the path is written out."""
@@ -185,19 +160,90 @@ class JointScaling:
         vertical = self._resized(joint.wanted.sizes) if joint.items else None
         horizontal = None
         if self.desired.unknown is not None:
-            starving = bool(self.seen.pods.starving) or self.seen.legacy_override
-            horizontal = as_recommended_last(
-                self.seen, self.context, self.desired, self.desired.unknown, self.bounds, starving
-            )
+            horizontal = self._as_recommended_last(self.desired.unknown)
         elif self.seen.hpa.in_charge or self.bounds.upper != self.bounds.lower:
-            horizontal = self._counted(vertical)
-            if vertical is not None and horizontal.target < self.goal:
+            sizes = self._sizes(vertical)
+            goal = self._goal(sizes)
+            horizontal = self._counted(goal, sizes)
+            if vertical is not None and horizontal.target < goal:
                 vertical = self._made_up_for(vertical, horizontal)
         if joint.holds_in and joint.found is not None and horizontal is not None:
             horizontal = self._with_waits(horizontal)
         count = self.replicas if horizontal is None else horizontal.target
-        sizes = joint.current if vertical is None else _sizes(vertical, joint.current)
-        return JointResult(horizontal, vertical, joint.view(), self._ready_pods(count, sizes))
+        return JointResult(horizontal, vertical, joint.view(), self._ready_pods(count, self._sizes(vertical)))
+
+    def _sizes(self, vertical: RequestsResult | None) -> Sizes:
+        """The requests that will be."""
+        if vertical is None:
+            return self.joint.current
+        containers = vertical.containers
+        return {
+            key: containers[key.container].requests.get(key.resource, size)
+            for key, size in self.joint.current.items()
+        }
+
+    def _resized(self, sizes: Sizes, is_held: bool = False) -> RequestsResult:
+        return scale_to_sizes(self.seen, self.context, self.joint, sizes, is_held)
+
+    def _goal(self, sizes: Sizes) -> int:
+        """The count that serves the present demand with the sizes that will be."""
+        wanted = self.joint.wanted.sizes
+        if sizes == wanted:
+            return self.joint.measured.replicas
+        is_held = any(wanted[key] > size for key, size in sizes.items())
+        return self.joint.replicas_for(sizes, may_grow=not is_held)
+
+    def _counted(self, goal: int, sizes: Sizes) -> ReplicasResult:
+        """The count on its way to the `goal`. It falls only as far as the smaller of old and new pods serve as well;
+        the rest follows when all pods are replaced (DESIGN 5.5)."""
+        joint, seen = self.joint, self.seen
+        if goal < restored(seen, joint.last) or goal <= self.replicas < joint.last:
+            assert self.unsettled_until is not None
+            return self._as_recommended_last(Unknown(_UNSETTLED, self.unsettled_until))
+        target = goal
+        if goal < self.replicas and not self.in_place:
+            target = min(self.replicas, max(goal, joint.safe(sizes)))
+        found = scale_to(seen, self.context, self.desired, target, self.bounds, self.starving)
+        found = structs.replace(found, recommended=joint.wanted.replicas)
+        if target == goal or found.blocked:
+            return found
+        waits = Blocked("horizontal", "down", POD_REPLACEMENT, self.replicas, goal)
+        note = f"replicas: {goal} once all pods have their new size"
+        return structs.replace(found, blocked=(waits,), steps=(*found.steps, note))
+
+    def _as_recommended_last(self, unknown: Unknown) -> ReplicasResult:
+        return as_recommended_last(self.seen, self.context, self.desired, unknown, self.bounds, self.starving)
+
+    def _made_up_for(self, vertical: RequestsResult, horizontal: ReplicasResult) -> RequestsResult:
+        """The sizes with which fewer replicas serve than it takes: more of them are held back. Where that is not for
+        long, pods are no smaller than they are, so far as they are needed, and not larger either."""
+        joint, sizes = self.joint, self._sizes(vertical)
+        needed = joint.grown(horizontal.target, sizes)
+        is_held = self._is_held_for_long(horizontal)
+        if not is_held:
+            needed = {key: max(sizes[key], min(size, joint.current[key])) for key, size in needed.items()}
+        if needed == sizes:
+            return vertical
+        return structs.replace(self._resized(needed, is_held), recommended=vertical.recommended)
+
+    def _is_held_for_long(self, horizontal: ReplicasResult) -> bool:
+        """Whether more replicas are needed and held back, for longer than it takes to replace pods."""
+        held = next((one for one in horizontal.blocked if one.direction == "up"), None)
+        if held is None:
+            return False
+        if held.reason == REFUSED or self.in_place or held.until is None:
+            return (
+                True  # what was refused is tried again at that time, and is then no more likely to be taken
+            )
+        return not self.context.clock.is_past(held.until - NOT_WORTH_REPLACING)
+
+    def _with_waits(self, horizontal: ReplicasResult) -> ReplicasResult:
+        """The count with what waits for the HPA's next measurement: fewer replicas."""
+        wanted = self.joint.once_measured().wanted.replicas
+        if horizontal.blocked or wanted >= horizontal.target:
+            return horizontal
+        waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted, until=self.unsettled_until)
+        return structs.replace(horizontal, blocked=(waits,))
 
     def _ready_pods(self, count: int, sizes: Sizes) -> Sizes:
         """The CPU with which the pods that are ready serve the present demand alone, so far as they may have it, where
@@ -208,85 +254,14 @@ class JointScaling:
         ready, joint = self.seen.pods.ready, self.joint
         if not self.in_place or not joint.found or not 0 < ready < count:
             return {}
-        larger = joint.path.sizes(ready, joint.present)
         raised = RESOURCES if self._finds_no_node() else ("cpu",)
         return {
             key: size
-            for key, size in larger.items()
-            if key.resource in raised and key in sizes and size * 10 > sizes[key] * 11
+            for key, size in joint.path.sizes(ready, joint.present).items()
+            if key.resource in raised and size * 10 > sizes[key] * 11
         }
 
     def _finds_no_node(self) -> bool:
         """Whether pods wait for a node, and have for longer than it takes to find one."""
         found = [one.since for one in self.seen.pods.stuck if one.reason == UNSCHEDULABLE]
         return any(since is None or self.context.clock.is_past(since) for since in found)
-
-    def _with_waits(self, horizontal: ReplicasResult) -> ReplicasResult:
-        """The count with what waits for the HPA's next measurement: fewer replicas."""
-        until = max(self.measured_at, default=None)
-        if until is not None:
-            self.context.clock.is_past(until)
-        wanted = self.joint.once_measured().wanted.replicas
-        if horizontal.blocked or wanted >= horizontal.target:
-            return horizontal
-        waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted, until=until)
-        return structs.replace(horizontal, blocked=(waits,))
-
-    def _made_up_for(self, vertical: RequestsResult, horizontal: ReplicasResult) -> RequestsResult:
-        """The sizes with which fewer replicas serve than it takes: more of them are held back. Where that is not for
-        long, pods are no smaller than they are, so far as they are needed, and not larger either."""
-        joint = self.joint
-        sizes = _sizes(vertical, joint.current)
-        needed: Sizes = joint.grown(horizontal.target, sizes)
-        is_held = self._is_held_for_long(horizontal)
-        if not is_held:
-            needed = {key: max(sizes[key], min(size, joint.current[key])) for key, size in needed.items()}
-        if needed == sizes:
-            return vertical
-        return structs.replace(self._resized(needed, is_held), recommended=vertical.recommended)
-
-    def _resized(self, sizes: Sizes, is_held: bool = False) -> RequestsResult:
-        return scale_to_sizes(self.seen, self.context, self.joint, sizes, is_held)
-
-    def _counted(self, vertical: RequestsResult | None) -> ReplicasResult:
-        """The count that serves with the sizes that will be. It falls only as far as what is there while pods are
-        replaced serves as well; the rest follows when that is done (DESIGN 5.5)."""
-        joint, seen = self.joint, self.seen
-        sizes = joint.current if vertical is None else _sizes(vertical, joint.current)
-        is_held = any(joint.wanted.sizes[key] > size for key, size in sizes.items())
-        goal = joint.measured.replicas
-        if sizes != joint.wanted.sizes:
-            goal = joint.replicas_for(sizes, may_grow=not is_held)
-        self.goal = goal
-        starving = bool(seen.pods.starving) or seen.legacy_override
-        if goal < restored(seen, joint.last) or goal <= self.replicas < joint.last:
-            young = Unknown(_UNSETTLED, max(self.measured_at))
-            return as_recommended_last(seen, self.context, self.desired, young, self.bounds, starving)
-        target = goal
-        if goal < self.replicas and not self.in_place:
-            target = min(self.replicas, max(goal, joint.safe(sizes)))
-        found = scale_to(seen, self.context, self.desired, target, self.bounds, starving)
-        found = structs.replace(found, recommended=joint.wanted.replicas)
-        if target == goal or found.blocked:
-            return found
-        waits = Blocked("horizontal", "down", POD_REPLACEMENT, self.replicas, goal)
-        note = f"replicas: {goal} once all pods have their new size"
-        return structs.replace(found, blocked=(waits,), steps=(*found.steps, note))
-
-    def _is_held_for_long(self, horizontal: ReplicasResult) -> bool:
-        """Whether more replicas are needed and held back, for longer than it takes to replace pods."""
-        held = [one for one in horizontal.blocked if one.direction == "up"]
-        if not held:
-            return False
-        if held[0].reason == REFUSED:
-            return True  # it is tried again at that time, which is no reason to expect that it will be taken then
-        until = held[0].until
-        if self.in_place or until is None:
-            return True
-        return not self.context.clock.is_past(until - NOT_WORTH_REPLACING)
-
-
-def _sizes(outcome: RequestsResult, current: Sizes) -> dict[ResourceKey, int]:
-    """The requests that will be."""
-    containers: Mapping[str, ResourceRequirements] = outcome.containers
-    return {key: containers[key.container].requests.get(key.resource, size) for key, size in current.items()}

@@ -11,19 +11,19 @@ MOST = 20
 """maxReplicas."""
 
 
-def utilization(percent: int, container: str = "") -> dict[str, Any]:
-    return _metric({"type": "Utilization", "averageUtilization": percent}, container)
+def utilization(percent: int, container: str = "", resource: str = "cpu") -> dict[str, Any]:
+    return _metric({"type": "Utilization", "averageUtilization": percent}, container, resource)
 
 
 def average_value(millicores: int, container: str = "") -> dict[str, Any]:
     return _metric({"type": "AverageValue", "averageValue": f"{millicores}m"}, container)
 
 
-def _metric(target: Mapping[str, Any], container: str) -> dict[str, Any]:
+def _metric(target: Mapping[str, Any], container: str, resource: str = "cpu") -> dict[str, Any]:
     if container:
-        source = {"name": "cpu", "container": container, "target": target}
+        source = {"name": resource, "container": container, "target": target}
         return {"type": "ContainerResource", "containerResource": source}
-    return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+    return {"type": "Resource", "resource": {"name": resource, "target": target}}
 
 
 def spec(
@@ -33,20 +33,21 @@ def spec(
     metric: Mapping[str, Any] | None = None,
     hpa: Mapping[str, Any] | None = None,
     vpa: Mapping[str, Any] | None = None,
+    most: int = MOST,
     **rest: Any,
 ) -> dict[str, Any]:
     """An Hvpa of one weight; `hpa` and `vpa` are further fields of its axes."""
     policies = [
         {
             "containerName": one.name,
-            "mode": "Auto" if one.governed and one.place == "template" else "Off",
+            "mode": "Auto" if one.governed else "Off",
             "controlledResources": list(shape.controlled),
         }
         for one in shape.uses
     ]
     template = {
         "minReplicas": 1,
-        "maxReplicas": MOST,
+        "maxReplicas": most,
         "metrics": [dict(metric if metric is not None else utilization(60))],
     }
     return {

@@ -29,6 +29,7 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import Decision, Event, Objects, OwnedChange, PodResize, Settings, WorkloadPatch
+from hvpa.recommend.hpa import inputs
 from hvpa.recommend.hpa.controller import HorizontalAutoscaler, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.pods import requests_of
 from hvpa.recommend.vpa.recommender import VerticalRecommender
@@ -113,6 +114,8 @@ class Loop:
     load: Load
     fate: Fate = lambda _number, _now: True
     refuses: bool = False
+    tolerance: float = 0.1
+    """The HPA's own; the operator assumes 0.1."""
     now: float = 0.0
     writes: list[Write] = field(default_factory=list)
     decisions: list[Decided] = field(default_factory=list)
@@ -130,7 +133,7 @@ class Loop:
         self.key = Key("default", "web")
         self._clock = VirtualClock(build.NOW)
         self._reconciler = Reconciler(self, self._clock, Settings(), _Telemetry(self))
-        self._autoscaler = HorizontalAutoscaler()
+        self._autoscaler = HorizontalAutoscaler(inputs.HpaSettings(tolerance=self.tolerance))
         self._recommender = VerticalRecommender()
         self._known: dict[str, Running] = {}
         self._awake = True
@@ -195,7 +198,9 @@ class Loop:
             if self.now - pod.created >= MEASURED_AFTER
         }
         return {
-            pod: {one.name: (one.millicores(load), one.memory_used(load)) for one in self.shape.uses}
+            pod: {
+                one.name: (one.millicores(load, self.now), one.memory_used(load)) for one in self.shape.uses
+            }
             for pod, load in loads.items()
         }
 

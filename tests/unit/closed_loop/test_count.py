@@ -1,4 +1,5 @@
-"""The count never runs past what serves the load, whatever pods have that their template does not (DESIGN 5.4)."""
+"""The count never runs past what serves the load, whatever pods have that their template does not, and while pods are
+replaced, until the HPA has measured the new ones (DESIGN 5.4)."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.closed_loop import loads
-from tests.unit.closed_loop.cases import BLENDS, Case, cases, examples
+from tests.unit.closed_loop.cases import BLENDS, Case, cases, examples, plain
 from tests.unit.closed_loop.loads import DAY, HOUR, Load
 from tests.unit.closed_loop.loop import Loop
-from tests.unit.closed_loop.workload import Shape, Use
+from tests.unit.closed_loop.workload import MIB, Shape, Use
 
 pytestmark = pytest.mark.untraced
 
@@ -74,3 +75,20 @@ def test_a_workload_at_its_target_is_not_scaled_out(which: str, weight: float, b
     loop = case.loop(loads.constant(4 * work / target.share(shape))).run(DAY)
     assert all(one.replicas[1] <= 4 + 1 for one in loop.writes), loop.writes
     check_count(loop)
+
+
+def one_pod(weight: float) -> Loop:
+    """A pod of one core and much memory under half a core of load, of which its HPA wants 60 percent to be used."""
+    use = Use("app", 1000, 256 * MIB, memory_base=150 * MIB, memory_share=2048 * MIB)
+    case = plain(use, blend="Trajectory", weight=weight, percent=60, load=500, replicas=1)
+    return case.loop(loads.constant(500)).run(8 * HOUR)
+
+
+@pytest.mark.parametrize("weight", [30, 50])
+def test_a_pod_that_is_replaced_is_not_scaled_out_until_it_is_measured(weight: float) -> None:
+    past = [one for one in one_pod(weight).writes if not one.is_vertical and one.replicas[1] > one.serves + 1]
+    assert past == []
+
+
+def test_pods_that_take_the_place_of_fewer_are_not_measured_by_the_fewer() -> None:
+    assert max(one.replicas[1] for one in one_pod(30).writes) <= 6

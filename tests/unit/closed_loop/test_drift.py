@@ -25,12 +25,7 @@ def check_days(loop: Loop, since: float) -> None:
 
 def slight(load: int) -> tuple[Load, ...]:
     """Less than a tenth a day: drift, a daily wave of 5 percent (from 95 to 105), noise."""
-    return (
-        loads.drift(load, 0.3),
-        loads.drift(load, -0.3),
-        loads.wave(load, 4.5),
-        loads.noise(load, 4.5),
-    )
+    return (loads.drift(load, 0.3), loads.drift(load, -0.3), loads.wave(load, 4.5), loads.noise(load, 4.5))
 
 
 @pytest.mark.parametrize("blend", BLENDS)

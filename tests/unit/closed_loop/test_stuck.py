@@ -1,12 +1,16 @@
-"""What is broken about pods or refused by a policy freezes neither axis for good (DESIGN 5.2, 6.2, 8)."""
+"""Where one axis may not move, the other one serves the load; what is broken about pods or refused by a policy freezes
+neither for good (DESIGN 5.2, 5.4, 6.2, 8)."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
+from hypothesis import given
 
 from tests.unit.closed_loop import loads
-from tests.unit.closed_loop.cases import BLENDS, plain
-from tests.unit.closed_loop.loads import HOUR
+from tests.unit.closed_loop.cases import BLENDS, Case, cases, examples, plain
+from tests.unit.closed_loop.loads import DAY, HOUR
 from tests.unit.closed_loop.loop import Loop
 from tests.unit.closed_loop.workload import MIB, Use
 
@@ -46,3 +50,31 @@ def test_refused_requests_do_not_starve_the_replicas(blend: str, weight: float) 
     assert any("denied the request" in text for text in loop.errors), loop.errors
     assert loop.vertical() == []
     assert loop.is_served(), loop.writes
+
+
+OFF = {"updatePolicy": {"updateMode": "Off"}}
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+def test_replicas_serve_what_pods_may_not_grow_for(blend: str) -> None:
+    @examples(2)
+    @given(cases(blend, weights=(0, 50)))
+    def check(case: Case) -> None:
+        held = dataclasses.replace(case, vpa=(("scaleUp", OFF), ("scaleDown", OFF)))
+        loop = held.loop(loads.step(case.load, 2 * case.load, 6 * HOUR)).run(12 * HOUR)
+        assert loop.vertical() == []
+        assert loop.is_served(), loop.writes
+
+    check()
+
+
+def test_larger_pods_serve_what_there_may_be_no_more_of() -> None:
+    @examples(2)
+    @given(cases("Trajectory", targets=("Utilization",), places=("template",), weights=(30, 50, 80)))
+    def check(case: Case) -> None:
+        held = dataclasses.replace(case, hpa=(("scaleUp", OFF),))
+        loop = held.loop(loads.step(case.load, 2 * case.load, 6 * HOUR)).run(DAY)
+        assert not [one for one in loop.writes if one.replicas[1] > one.replicas[0]]
+        assert loop.is_served(), loop.writes
+
+    check()

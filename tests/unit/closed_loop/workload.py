@@ -30,8 +30,8 @@ PROGRESS_DEADLINE = 600
 @dataclass(frozen=True)
 class Use:
     """A container of each pod: where it comes from, what it requests (millicores and bytes; None: nothing), and what it
-    uses: `base` millicores and `share` cores for each core of load that a pod has, `memory_base` bytes and
-    `memory_share` for each core of load. `governed`: the VPA's policy scales it."""
+    uses: `base` millicores and `share` cores (times `sway` at that time) for each core of load that a pod has,
+    `memory_base` bytes and `memory_share` for each core of load. `governed`: the VPA's policy scales it."""
 
     name: str = "app"
     cpu: int | None = 500
@@ -42,6 +42,7 @@ class Use:
     memory_share: int = 500 * MIB
     place: Place = "template"
     governed: bool = True
+    sway: Callable[[float], float] = lambda _now: 1.0
 
     @property
     def container(self) -> dict[str, Any]:
@@ -51,9 +52,9 @@ class Use:
         found: dict[str, Any] = {"name": self.name, "resources": {"requests": requests}}
         return found | {"restartPolicy": "Always"} if self.place == "native" else found
 
-    def millicores(self, load: float) -> float:
+    def millicores(self, load: float, now: float) -> float:
         """What a pod's container uses where the pod has so many millicores of load."""
-        return self.base + self.share * load
+        return self.base + self.share * self.sway(now) * load
 
     def memory_used(self, load: float) -> int:
         """The same of memory, in bytes."""

@@ -208,11 +208,7 @@ def statuses(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
         legacy = {"lastScaling": {"lastScaleTime": when}} if when else {}
         return {**legacy, "overrideScaleUpStabilization": flag}
     names = [one.name for one in workload.spec.template.spec.containers]
-    horizontal = {
-        "lastScaleTime": draw(times()),
-        "appliedFrom": draw(_SPENT),
-        "setBack": draw(_SET_BACK),
-    }
+    horizontal = {"lastScaleTime": draw(times()), "appliedFrom": draw(_SPENT), "setBack": draw(_SET_BACK)}
     if horizontal["appliedFrom"] and draw(_STANDS):
         horizontal["appliedFrom"] = {**horizontal["appliedFrom"], "replicas": workload.spec.replicas}
     vertical = {

@@ -58,8 +58,13 @@ def starving(seen: Objects) -> set[str]:
 
 
 @given(objects())
-def test_the_same_observation_gives_the_same_decision(seen: Objects) -> None:
-    assert build.decided(seen) == build.decided(seen)
+def test_the_same_or_equal_objects_give_the_same_decision_and_it_looks_again_in_the_future(
+    seen: Objects,
+) -> None:
+    # Some of what is made of an object is remembered for that very object.
+    decision = build.decided(seen)
+    assert decision == build.decided(seen) == build.decided(copy.deepcopy(seen))
+    assert decision.recheck_after is None or decision.recheck_after > dt.timedelta(0)
 
 
 @given(objects(), objects(), st.booleans(), st.lists(st.integers(-3600, 4 * 3600), min_size=1, max_size=5))
@@ -98,12 +103,6 @@ def test_until_it_looks_again_time_alone_changes_nothing(seen: Objects, part: fl
     later = NOW + (first.recheck_after or dt.timedelta(days=400)) * part * 0.999_999
     forget_all()
     assert _of_the_moment(build.decided(seen, later)) == _of_the_moment(first)
-
-
-@given(objects())
-def test_equal_objects_give_the_same_decision_as_the_same_ones(seen: Objects) -> None:
-    # Some of what is made of an object is remembered for that very object.
-    assert build.decided(copy.deepcopy(seen)) == build.decided(seen)
 
 
 @given(objects(APPLY))
@@ -181,34 +180,20 @@ def test_a_decision_that_is_applied_is_not_made_again(seen: Objects) -> None:
         assert build.decided(build.apply(after, third)).workload_patch is None
 
 
-@given(objects())
-def test_at_rest_nothing_is_written(seen: Objects) -> None:
+@given(objects(), st.floats(0.01, 0.99))
+def test_at_rest_nothing_is_written_before_it_looks_again(seen: Objects, part: float) -> None:
     for _ in range(
         3
     ):  # a step, the same interval's vertical step after a horizontal one, the record of a contest
         seen = build.apply(seen, build.decided(seen))
-    decision = build.decided(seen)
-    assert decision.workload_patch is None
-    assert decision.scale_replicas is None or decision.scale_replicas != seen.hvpa.spec.replicas  # type: ignore[union-attr]
-    assert to_wire(decision.status) == to_wire(seen.hvpa.status)
-    assert decision.events == ()
-
-
-@given(objects(), st.floats(0.01, 0.99))
-def test_nothing_happens_before_it_looks_again(seen: Objects, part: float) -> None:
-    for _ in range(3):
-        seen = build.apply(seen, build.decided(seen))
     rest = build.decided(seen)
+    assert (rest.workload_patch, rest.events) == (None, ())
+    assert rest.scale_replicas is None or rest.scale_replicas != seen.hvpa.spec.replicas  # type: ignore[union-attr]
+    assert to_wire(rest.status) == to_wire(seen.hvpa.status)
     wait = rest.recheck_after if rest.recheck_after is not None else dt.timedelta(minutes=30)
     later = build.decided(seen, NOW + wait * part)
     assert later.workload_patch is None
     assert to_wire(later.status) == to_wire(rest.status)
-
-
-@given(objects())
-def test_it_looks_again_in_the_future(seen: Objects) -> None:
-    wait = build.decided(seen).recheck_after
-    assert wait is None or wait > dt.timedelta(0)
 
 
 @given(objects(Limits(weights=(0,), hvpa_modes=("Apply",))))
@@ -267,13 +252,11 @@ def test_raising_a_min_change_never_adds_a_change(
     assert changes(stricter, build.decided(stricter)) <= changes(seen, build.decided(seen))
 
 
-@given(objects(Limits(modes=("MaintenanceWindow",), windows=("none", "closed"))))
-def test_outside_a_window_nothing_moves_in_window_mode(seen: Objects) -> None:
-    assert build.decided(seen).workload_patch is None
-
-
-@given(objects(Limits(modes=("Off",))))
-def test_mode_off_never_moves(seen: Objects) -> None:
+@given(
+    objects(Limits(modes=("Off",)))
+    | objects(Limits(modes=("MaintenanceWindow",), windows=("none", "closed")))
+)
+def test_nothing_moves_in_mode_off_or_outside_its_window(seen: Objects) -> None:
     assert build.decided(seen).workload_patch is None
 
 

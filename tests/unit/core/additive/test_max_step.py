@@ -16,6 +16,7 @@ from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.api.hvpa.scaling import MaxStep
 from hvpa.core import Decision, Objects
+from tests.unit.core.named import named
 
 FAST: dict[str, Any] = {"factor": 10, "minimum": 4}
 """Postmates' fast example."""
@@ -85,12 +86,14 @@ def test_the_limit(most: dict[str, Any], current: int, limit: int) -> None:
 
 @pytest.mark.parametrize(
     ("desired", "current", "expected"),
-    [
-        pytest.param(10, 1, 4, id="10 are wanted: 4"),
-        pytest.param(3, 1, 3, id="3 are wanted: 3"),
-        pytest.param(60, 20, 40, id="twice as many"),
-        pytest.param(2, 20, 2, id="scaling in is not limited"),
-    ],
+    named(
+        {
+            "10 are wanted: 4": (10, 1, 4),
+            "3 are wanted: 3": (3, 1, 3),
+            "twice as many": (60, 20, 40),
+            "scaling in is not limited": (2, 20, 2),
+        }
+    ),
 )
 def test_one_step(desired: int, current: int, expected: int) -> None:
     decision = build.decided(seen(desired, current, PLAIN))
@@ -102,11 +105,13 @@ def test_one_step(desired: int, current: int, expected: int) -> None:
 
 @pytest.mark.parametrize(
     ("most", "expected"),
-    [
-        pytest.param(FAST, [10, 79], id="CHPA"),
-        pytest.param(PLAIN, [4, 8, 16, 32, 64, 79], id="the HPA's own pace"),
-        pytest.param(None, [79], id="no limit"),
-    ],
+    named(
+        {
+            "CHPA": (FAST, [10, 79]),
+            "the HPA's own pace": (PLAIN, [4, 8, 16, 32, 64, 79]),
+            "no limit": (None, [79]),
+        }
+    ),
 )
 def test_the_steps_to_postmates_79_pods(most: dict[str, Any] | None, expected: list[int]) -> None:
     # The desired replicas stays what it is, and the HPA says nothing new: the rest follows all the same, a step in 15
@@ -119,7 +124,7 @@ def test_scaling_in_again_takes_one_step() -> None:
     assert counts(seen(10, 79, PLAIN), 3) == [10]
 
 
-def test_the_next_step_waits_for_its_turn_and_is_told() -> None:
+def test_the_next_step_waits_for_its_turn_and_is_reported() -> None:
     before = seen(40, 4, PLAIN)
     first = build.decided(before)
     assert "8 by maxStep, the rest later" in first.steps[1]
@@ -144,7 +149,7 @@ def test_cut_into_steps_it_ends_where_one_step_would_have(weight: float) -> None
     assert counts(seen(44, 4, {"factor": 1.5, "minimum": 1}, weight), 7)[-1] == whole
 
 
-def test_another_wish_counts_from_where_the_count_is() -> None:
+def test_other_desired_replicas_count_from_where_the_count_is() -> None:
     before = seen(44, 4, PLAIN, 50)
     after = build.apply(before, build.decided(before))
     anew = build.objects(after.hvpa, after.workload, seen(12, 8, PLAIN).hpas[0], AT_REST)
@@ -152,14 +157,14 @@ def test_another_wish_counts_from_where_the_count_is() -> None:
     assert target(build.decided(anew, at(seconds=15))) == 10  # 8 + 4 x 0.5
 
 
-def test_a_wish_that_falls_takes_the_rest_back() -> None:
+def test_desired_replicas_that_fall_take_the_rest_back() -> None:
     before = seen(44, 4, PLAIN)
     after = build.apply(before, build.decided(before))
     fallen = build.objects(after.hvpa, after.workload, seen(6, 8, PLAIN).hpas[0])
     assert target(build.decided(fallen, at(seconds=1))) == 6, "scaling in does not wait for a period"
 
 
-def test_measured_anew_the_wish_is_blended_anew() -> None:
+def test_measured_anew_the_desired_replicas_are_blended_anew() -> None:
     before = seen(44, 4, PLAIN, 50)  # to 24, by 8 and 16
     after = build.apply(before, build.decided(before))
     later = build.decided(after, at(seconds=60))
@@ -225,7 +230,7 @@ def test_min_change_judges_the_whole_way() -> None:
 
 
 @pytest.mark.parametrize("least", [{"value": 10}, {"percentage": 50}])
-def test_min_change_does_not_judge_the_rest_though_the_wish_moves(least: dict[str, int]) -> None:
+def test_min_change_does_not_judge_the_rest_though_the_desired_replicas_move(least: dict[str, int]) -> None:
     spec = {"hpa": {"scaleUp": {"minChange": {"replicas": least}}}}
     now = seen(20, 1, PLAIN, spec=spec)
     found = []
@@ -276,7 +281,7 @@ def test_a_goal_ends_when_the_hpa_no_longer_wants_out(mode: str) -> None:
     assert applied_from(decision) == {"replicas": 16, "desired": 44, "weight": 0, "goal": 44}
 
 
-def test_a_goal_outlasts_a_time_without_a_wish() -> None:
+def test_a_goal_outlasts_a_time_without_desired_replicas() -> None:
     before = seen(44, 4, PLAIN, 50)
     after = build.apply(before, build.decided(before))
     failed = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"}
@@ -336,7 +341,7 @@ def test_a_count_below_min_replicas_is_brought_inside_at_once() -> None:
     assert target(build.decided(seen(60, 1, PLAIN, spec=spec, status=just_stepped))) == 30
 
 
-def test_a_count_that_somebody_set_is_a_new_start() -> None:
+def test_a_count_that_another_client_set_is_a_new_start() -> None:
     before = seen(44, 4, PLAIN)
     after = build.apply(before, build.decided(before))
     assert after.workload is not None

@@ -11,6 +11,7 @@ import pytest
 from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.core import Decision, Objects
+from tests.unit.core.named import named
 
 ONLY_HPA: dict[str, Any] = {"vpa": {"deploy": False}}
 AT_REST = build.vpa({"app": {"cpu": "1", "memory": "1Gi"}})
@@ -53,15 +54,17 @@ def axis(last: dt.datetime | None = None, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("desired", "replicas", "weight", "expected"),
-    [
-        pytest.param(6, 3, 60, 5, id="out: ceil(3 + 3 x 0.4)"),
-        pytest.param(3, 6, 60, 4, id="in: floor(6 - 3 x 0.4)"),
-        pytest.param(6, 3, 0, 6, id="weight 0 is all horizontal"),
-        pytest.param(6, 3, None, 6, id="so is none at all"),
-        pytest.param(3, 3, 50, 3, id="nothing to do"),
-        pytest.param(20, 8, 0, 10, id="not beyond maxReplicas"),
-        pytest.param(0, 3, 0, 1, id="not below minReplicas"),
-    ],
+    named(
+        {
+            "out: ceil(3 + 3 x 0.4)": (6, 3, 60, 5),
+            "in: floor(6 - 3 x 0.4)": (3, 6, 60, 4),
+            "weight 0 is all horizontal": (6, 3, 0, 6),
+            "so is none at all": (6, 3, None, 6),
+            "nothing to do": (3, 3, 50, 3),
+            "not beyond maxReplicas": (20, 8, 0, 10),
+            "not below minReplicas": (0, 3, 0, 1),
+        }
+    ),
 )
 def test_the_count_is_blended(desired: int, replicas: int, weight: float | None, expected: int) -> None:
     decision = build.decided(seen(desired, replicas, weight))
@@ -79,7 +82,17 @@ def step(before: Objects, now: dt.datetime = NOW) -> tuple[Decision, Objects]:
     return decision, build.apply(before, decision)
 
 
-def test_the_same_wish_is_not_taken_twice_until_the_hpa_has_measured_anew() -> None:
+def recorded(decision: Decision) -> tuple[int, int, float]:
+    """The count that is set, and the desired replicas and the weight that it was blended from."""
+    axes = decision.status.axes
+    assert axes is not None
+    assert axes.horizontal is not None
+    assert axes.horizontal.applied_from is not None
+    found = axes.horizontal.applied_from
+    return found.replicas, found.desired, found.weight
+
+
+def test_the_same_desired_replicas_are_not_taken_twice_until_the_hpa_has_measured_anew() -> None:
     decision, after = step(seen(5, 1))
     assert target(decision) == 3  # 1 + 4 x 0.5
     for when in (NOW, at(seconds=59)):
@@ -92,7 +105,7 @@ def test_the_same_wish_is_not_taken_twice_until_the_hpa_has_measured_anew() -> N
     assert target(build.decided(after, at(seconds=60))) == 4, "by then, 5 is what is wanted of 3"
 
 
-def test_an_unfinished_rollout_keeps_the_wish_spent() -> None:
+def test_an_unfinished_rollout_keeps_the_desired_replicas_from_a_second_step() -> None:
     _, after = step(seen(5, 1))
     behind = build.workload(
         3, change={"metadata": {"annotations": dict(_annotations(after))}, "status": {"availableReplicas": 2}}
@@ -120,29 +133,28 @@ def test_one_pod_that_never_becomes_ready_does_not_stop_scaling_out() -> None:
 
 @pytest.mark.parametrize(
     ("target_change", "pods", "until"),
-    [
-        pytest.param({}, {"creationTimestamp": stamp(at(minutes=-2))}, at(minutes=9), id="a young pod"),
-        pytest.param({}, {"creationTimestamp": stamp(at(minutes=-9.5))}, at(seconds=90), id="nearly there"),
-        pytest.param(
-            {"spec": {"progressDeadlineSeconds": 3600}},
-            {"creationTimestamp": stamp(at(minutes=-2))},
-            at(minutes=59),
-            id="a deadline of its own",
-        ),
-        pytest.param(
-            {"spec": {"progressDeadlineSeconds": 2**31 - 1}},
-            {"creationTimestamp": stamp(at(minutes=-20))},
-            None,
-            id="no deadline",
-        ),
-        pytest.param(
-            {"metadata": {"generation": 2}},
-            {"creationTimestamp": stamp(at(minutes=-20))},
-            None,
-            id="the controller has not seen the spec",
-        ),
-        pytest.param({}, {}, None, id="nothing is known of the pods"),
-    ],
+    named(
+        {
+            "a young pod": ({}, {"creationTimestamp": stamp(at(minutes=-2))}, at(minutes=9)),
+            "nearly there": ({}, {"creationTimestamp": stamp(at(minutes=-9.5))}, at(seconds=90)),
+            "a deadline of its own": (
+                {"spec": {"progressDeadlineSeconds": 3600}},
+                {"creationTimestamp": stamp(at(minutes=-2))},
+                at(minutes=59),
+            ),
+            "no deadline": (
+                {"spec": {"progressDeadlineSeconds": 2**31 - 1}},
+                {"creationTimestamp": stamp(at(minutes=-20))},
+                None,
+            ),
+            "the controller has not seen the spec": (
+                {"metadata": {"generation": 2}},
+                {"creationTimestamp": stamp(at(minutes=-20))},
+                None,
+            ),
+            "nothing is known of the pods": ({}, {}, None),
+        }
+    ),
 )
 def test_what_waits_for_a_rollout_waits_until_its_progress_deadline(
     target_change: dict[str, Any], pods: dict[str, Any], until: dt.datetime | None
@@ -171,7 +183,7 @@ def test_pods_that_have_just_become_ready_have_not_been_measured() -> None:
     assert decision.recheck_after == dt.timedelta(seconds=40)
 
 
-def test_another_wish_counts_at_once() -> None:
+def test_other_desired_replicas_count_at_once() -> None:
     _, after = step(seen(5, 1))
     anew = seen(8, 3)
     decision = build.decided(build.objects(after.hvpa, after.workload, anew.hpas[0], AT_REST))
@@ -180,15 +192,12 @@ def test_another_wish_counts_at_once() -> None:
 
 def test_the_step_is_remembered_with_what_it_was_blended_from() -> None:
     decision, _ = step(seen(6, 3, 60))
-    assert decision.status.axes is not None
-    assert decision.status.axes.horizontal is not None
-    assert decision.status.axes.horizontal.last_scale_time == NOW
-    applied_from = decision.status.axes.horizontal.applied_from
-    assert applied_from is not None
-    assert (applied_from.replicas, applied_from.desired, applied_from.weight) == (5, 6, 60)
+    assert recorded(decision) == (5, 6, 60)
+    assert decision.status.last_scaling is not None
+    assert decision.status.last_scaling.last_scale_time == NOW
 
 
-def test_another_interval_does_not_make_the_same_wish_count_twice() -> None:
+def test_another_interval_does_not_make_the_same_desired_replicas_count_twice() -> None:
     intervals = [{"vpaWeight": 50, "lastReplicaCount": 4}, {"vpaWeight": 20, "startReplicaCount": 5}]
     decision, after = step(seen(10, 1, spec={"weightBasedScalingIntervals": intervals}))
     assert target(decision) == 6
@@ -211,42 +220,37 @@ JUST_NOW = axis(at(minutes=-1))
 
 @pytest.mark.parametrize(
     ("objects", "expected"),
-    [
-        pytest.param(seen(spec={"mode": "Paused"}), ("Paused", "up", 3, 5, None), id="Paused"),
-        pytest.param(seen(weight=100), ("Weight", "up", 3, 6, None), id="weight 100, out"),
-        pytest.param(seen(2, 4, weight=100), ("Weight", "down", 4, 2, None), id="weight 100, in"),
-        pytest.param(seen(spec=out(**OFF)), ("UpdatePolicy", "up", 3, 5, None), id="scaling out is off"),
-        pytest.param(
-            seen(2, 4, spec=into(**OFF)), ("UpdatePolicy", "down", 4, 3, None), id="scaling in is off"
-        ),
-        pytest.param(
-            seen(spec=out(stabilizationDuration="3m"), status=JUST_NOW),
-            ("StabilizationWindow", "up", 3, 5, at(minutes=2)),
-            id="scaled a minute ago",
-        ),
-        pytest.param(
-            seen(2, 4, spec=into(stabilizationDuration="1h30m"), status=JUST_NOW),
-            ("StabilizationWindow", "down", 4, 3, at(minutes=89)),
-            id="a step up holds the next step down",
-        ),
-        pytest.param(
-            seen(spec={**out(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
-            ("MaintenanceWindow", "up", 3, 5, at(hours=12)),
-            id="no window is open",
-        ),
-        pytest.param(
-            seen(spec=out(minChange={"replicas": {"value": 3}})),
-            ("MinChange", "up", 3, 5, None),
-            id="a change of 2 of 3",
-        ),
-        pytest.param(
-            seen(spec=out(minChange={"replicas": {"percentage": 70}})),
-            ("MinChange", "up", 3, 5, None),
-            id="a change of 2 where 70 percent of 3 are 2.1",
-        ),
-    ],
+    named(
+        {
+            "Paused": (seen(spec={"mode": "Paused"}), ("Paused", "up", 3, 5, None)),
+            "weight 100, out": (seen(weight=100), ("Weight", "up", 3, 6, None)),
+            "weight 100, in": (seen(2, 4, weight=100), ("Weight", "down", 4, 2, None)),
+            "scaling out is off": (seen(spec=out(**OFF)), ("UpdatePolicy", "up", 3, 5, None)),
+            "scaling in is off": (seen(2, 4, spec=into(**OFF)), ("UpdatePolicy", "down", 4, 3, None)),
+            "scaled a minute ago": (
+                seen(spec=out(stabilizationDuration="3m"), status=JUST_NOW),
+                ("StabilizationWindow", "up", 3, 5, at(minutes=2)),
+            ),
+            "a step up holds the next step down": (
+                seen(2, 4, spec=into(stabilizationDuration="1h30m"), status=JUST_NOW),
+                ("StabilizationWindow", "down", 4, 3, at(minutes=89)),
+            ),
+            "no window is open": (
+                seen(spec={**out(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
+                ("MaintenanceWindow", "up", 3, 5, at(hours=12)),
+            ),
+            "a change of 2 of 3": (
+                seen(spec=out(minChange={"replicas": {"value": 3}})),
+                ("MinChange", "up", 3, 5, None),
+            ),
+            "a change of 2 where 70 percent of 3 are 2.1": (
+                seen(spec=out(minChange={"replicas": {"percentage": 70}})),
+                ("MinChange", "up", 3, 5, None),
+            ),
+        }
+    ),
 )
-def test_what_holds_a_step_back_is_told(objects: Objects, expected: tuple[Any, ...]) -> None:
+def test_what_holds_a_step_back_is_reported(objects: Objects, expected: tuple[Any, ...]) -> None:
     decision = build.decided(objects)
     assert hold(decision) == expected
     assert decision.workload_patch is None
@@ -265,35 +269,29 @@ def test_what_holds_a_step_back_is_told(objects: Objects, expected: tuple[Any, .
 
 @pytest.mark.parametrize(
     "objects",
-    [
-        pytest.param(seen(2, 4, spec=out(**OFF)), id="the other direction is off"),
-        pytest.param(seen(spec=out(stabilizationDuration="1m"), status=JUST_NOW), id="the duration is over"),
-        pytest.param(seen(spec=out(minChange={"replicas": {"value": 2}})), id="a change of 2 of 2"),
-        pytest.param(
-            seen(spec=out(minChange={"replicas": {"value": 3, "percentage": 50}})),
-            id="the smaller of value and percentage",
-        ),
-        pytest.param(
-            seen(
+    named(
+        {
+            "the other direction is off": seen(2, 4, spec=out(**OFF)),
+            "the duration is over": seen(spec=out(stabilizationDuration="1m"), status=JUST_NOW),
+            "a change of 2 of 2": seen(spec=out(minChange={"replicas": {"value": 2}})),
+            "the smaller of value and percentage": seen(
+                spec=out(minChange={"replicas": {"value": 3, "percentage": 50}})
+            ),
+            "a window is open": seen(
                 spec={
                     **out(**IN_WINDOW),
                     "maintenanceTimeWindow": {"begin": "100000+0000", "end": "110000+0000"},
                 }
             ),
-            id="a window is open",
-        ),
-        pytest.param(
-            seen(target=build.workload(3, change={"status": {"updatedReplicas": 1}})),
-            id="a rollout is under way",
-        ),
-        pytest.param(
-            seen(
+            "a rollout is under way": seen(
+                target=build.workload(3, change={"status": {"updatedReplicas": 1}})
+            ),
+            "the other axis has just been scaled": seen(
                 spec={"vpa": {"deploy": True}, **out(stabilizationDuration="1h")},
                 status={"axes": {"vertical": {"lastScaleTime": stamp(NOW)}}},
             ),
-            id="the other axis has just been scaled",
-        ),
-    ],
+        }
+    ),
 )
 def test_what_does_not_hold_a_step_back(objects: Objects) -> None:
     decision = build.decided(objects)
@@ -329,54 +327,39 @@ HELD_UP = {
 
 @pytest.mark.parametrize(
     ("objects", "expected"),
-    [
-        pytest.param(seen(10, 14), 10, id="above maxReplicas"),
-        pytest.param(
-            seen(2, 1, spec={"hpa": {"template": {"spec": {"minReplicas": 2}}}}), 2, id="below minReplicas"
-        ),
-        pytest.param(
-            seen(10, 14, spec=HELD_UP, status=JUST_NOW), 10, id="past StabilizationWindow and MinChange"
-        ),
-        pytest.param(seen(10, 14, weight=100), 10, id="past Weight"),
-        pytest.param(
-            seen(4, 14, spec=HELD_UP, status=JUST_NOW),
-            10,
-            id="just inside, while the rest of the way is held",
-        ),
-        pytest.param(seen(10, 14, spec={"mode": "Paused"}), 14, id="Paused holds it"),
-        pytest.param(seen(10, 14, spec=into(**OFF)), 14, id="mode Off holds it"),
-        pytest.param(
-            seen(10, 14, spec={**into(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
-            14,
-            id="a closed window holds it",
-        ),
-        pytest.param(seen(10, 14, horizontal=build.hpa(0, None)), 10, id="without metrics"),
-    ],
+    named(
+        {
+            "above maxReplicas": (seen(10, 14), 10),
+            "below minReplicas": (seen(2, 1, spec={"hpa": {"template": {"spec": {"minReplicas": 2}}}}), 2),
+            "past StabilizationWindow and MinChange": (seen(10, 14, spec=HELD_UP, status=JUST_NOW), 10),
+            "past Weight": (seen(10, 14, weight=100), 10),
+            "just inside, while the rest of the way is held": (
+                seen(4, 14, spec=HELD_UP, status=JUST_NOW),
+                10,
+            ),
+            "Paused holds it": (seen(10, 14, spec={"mode": "Paused"}), 14),
+            "mode Off holds it": (seen(10, 14, spec=into(**OFF)), 14),
+            "a closed window holds it": (
+                seen(10, 14, spec={**into(**IN_WINDOW), "maintenanceTimeWindow": WINDOW}),
+                14,
+            ),
+            "without metrics": (seen(10, 14, horizontal=build.hpa(0, None)), 10),
+        }
+    ),
 )
 def test_a_count_outside_the_bounds_is_brought_inside_at_once(objects: Objects, expected: int) -> None:
     assert target(build.decided(objects)) == expected
 
 
-def test_the_rest_of_the_way_is_told_as_blocked() -> None:
-    decision = build.decided(seen(4, 14, spec=HELD_UP, status=JUST_NOW))
-    # 14 is in no interval, so all is horizontal
-    assert hold(decision)[:4] == ("StabilizationWindow", "down", 14, 4)
-    assert target(decision) == 10
-
-
-def test_bringing_a_count_inside_spends_no_wish() -> None:
+def test_what_lies_beyond_the_bounds_is_reported_and_is_still_desired() -> None:
     decision, after = step(seen(4, 14, spec=HELD_UP, status=JUST_NOW))
-    later = build.decided(
-        build.objects(after.hvpa, after.workload, seen(4, 10).hpas[0], AT_REST), at(hours=2)
-    )
-    assert hold(later)[0] == "MinChange"
-    assert decision.status.axes is not None
-    assert decision.status.axes.horizontal is not None
-    assert decision.status.axes.horizontal.applied_from is not None
-    assert decision.status.axes.horizontal.applied_from.desired == 10
+    assert hold(decision)[:4] == ("StabilizationWindow", "down", 14, 4), "in no interval: all is horizontal"
+    assert (target(decision), recorded(decision)) == (10, (10, 10, 0))
+    later = build.objects(after.hvpa, after.workload, seen(4, 10).hpas[0], AT_REST)
+    assert hold(build.decided(later, at(hours=2)))[0] == "MinChange"
 
 
-# --- somebody else ---------------------------------------------------------------------------------------------------
+# --- other clients ---------------------------------------------------------------------------------------------------
 def set_back(after: Objects, replicas: int, status: Any) -> Objects:
     managed = [{"manager": "flux", "time": stamp(NOW), "fieldsV1": {"f:spec": {"f:replicas": {}}}}]
     change = {"metadata": {"annotations": dict(_annotations(after)), "managedFields": managed}}
@@ -385,7 +368,7 @@ def set_back(after: Objects, replicas: int, status: Any) -> Objects:
     )
 
 
-def test_what_somebody_sets_back_is_made_again_once_and_then_contested() -> None:
+def test_what_another_client_sets_back_is_made_again_once_and_then_contested() -> None:
     decision, after = step(seen(6, 3, 0))
     assert target(decision) == 6
     second = build.decided(set_back(after, 3, decision.status), at(minutes=1))
@@ -406,15 +389,17 @@ def test_what_somebody_sets_back_is_made_again_once_and_then_contested() -> None
     assert hold(fifth)[4] == at(minutes=28), "and the next wait is longer"
 
 
+def undone(replicas: int, when: dt.datetime, count: int = 2) -> dict[str, Any]:
+    """A status by which another client has set back the replicas that we had set so often, last at that time."""
+    applied_from = {"replicas": replicas, "desired": replicas, "weight": 0}
+    return axis(at(minutes=-2), setBack={"count": count, "time": stamp(when)}, appliedFrom=applied_from)
+
+
 def contested(
     *, seconds: float, utilization: int | None = 50, change: dict[str, Any] | None = None
 ) -> Objects:
     """Another client set 2 replicas so long ago, again, where we had set 10 as the HPA asked."""
-    record = {
-        "setBack": {"count": 2, "time": stamp(at(seconds=-20))},
-        "appliedFrom": {"replicas": 10, "desired": 10, "weight": 0},
-    }
-    status = {**axis(at(minutes=-2), **record), "recommended": {"replicas": 10}}
+    status = {**undone(10, at(seconds=-20)), "recommended": {"replicas": 10}}
     managed = [
         {"manager": "flux", "time": stamp(at(seconds=-seconds)), "fieldsV1": {"f:spec": {"f:replicas": {}}}}
     ]
@@ -425,7 +410,7 @@ def contested(
     )
 
 
-def test_a_measurement_of_pods_that_somebody_took_away_ends_no_contest() -> None:
+def test_a_measurement_of_pods_that_another_client_took_away_ends_no_contest() -> None:
     """Ten pods at their target, of which two are left: what these use is measured a minute later."""
     decision = build.decided(contested(seconds=20))
     assert hold(decision) == ("Contested", "up", 2, 10, at(seconds=40))
@@ -452,31 +437,20 @@ def test_a_silence_of_the_hpa_ends_no_contest() -> None:
 
 
 def test_contested_goes_on_when_the_field_stays() -> None:
-    record = {
-        "setBack": {"count": 2, "time": stamp(at(seconds=-30))},
-        "appliedFrom": {"replicas": 6, "desired": 6, "weight": 0},
-    }
-    status = axis(at(minutes=-2), **record)
+    status = undone(6, at(seconds=-30))
     assert hold(build.decided(seen(6, 3, 0, status=status)))[0] == "Contested"
     assert target(build.decided(seen(8, 6, 0, status=status))) == 8
 
 
 def test_contested_holds_also_what_is_outside_the_bounds() -> None:
-    record = {
-        "setBack": {"count": 2, "time": stamp(at(minutes=-1))},
-        "appliedFrom": {"replicas": 10, "desired": 10, "weight": 0},
-    }
-    decision = build.decided(seen(10, 14, 0, status=axis(at(minutes=-2), **record)))
+    decision = build.decided(seen(10, 14, 0, status=undone(10, at(minutes=-1))))
     assert hold(decision)[0] == "Contested"
     assert target(decision) == 14
 
 
-def test_in_recommend_mode_nobody_contests() -> None:
-    record = {
-        "setBack": {"count": 1, "time": stamp(at(minutes=-2))},
-        "appliedFrom": {"replicas": 6, "desired": 6, "weight": 0},
-    }
-    decision = build.decided(seen(6, 3, 0, spec={"mode": "Recommend"}, status=axis(at(minutes=-2), **record)))
+def test_in_recommend_mode_nothing_is_contested() -> None:
+    status = undone(6, at(minutes=-2), count=1)
+    decision = build.decided(seen(6, 3, 0, spec={"mode": "Recommend"}, status=status))
     assert decision.blocked == ()
     assert decision.status.recommended is not None
     assert decision.status.recommended.replicas == 6

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from builders import build
-from hvpa.core.additive.weights import Axes, weight_at
+from hvpa.core.additive import Axes, weight_at
 from hvpa.core.values.weight import Bounds, percent
+from tests.unit.core.named import named
 
 
 def interval(weight: float, start: int | None = None, last: int | None = None) -> dict[str, Any]:
@@ -23,46 +24,42 @@ BOUNDS = Bounds(1, 10)
 
 @pytest.mark.parametrize(
     ("intervals", "replicas", "desired", "expected"),
-    [
-        pytest.param(README_1, 1, 1, 0, id="inside the first"),
-        pytest.param(README_1, 2, 9, 0, id="at the end of the first"),
-        pytest.param(README_1, 3, 3, 60, id="at the start of the second"),
-        pytest.param(README_1, 7, 7, 60, id="on a shared boundary the first that matches counts"),
-        pytest.param(README_1, 8, 8, 0, id="inside the last"),
-        pytest.param(README_1, 11, 11, 0, id="beyond all: no vertical weight"),
-        pytest.param([interval(30, 3, 5)], 2, 2, 0, id="before all: no vertical weight"),
-        pytest.param([interval(30, 2, 3), interval(40, 6, 8)], 4, 4, 0, id="in a gap: no vertical weight"),
-        pytest.param([interval(30, None, 5)], 1, 1, 30, id="a missing start is minReplicas"),
-        pytest.param([interval(30, 3, None)], 10, 10, 30, id="a missing last is maxReplicas"),
-        pytest.param([interval(30)], 10, 10, 30, id="both missing: from minReplicas to maxReplicas"),
-        pytest.param([interval(30)], 11, 11, 0, id="both missing: not beyond maxReplicas"),
-        pytest.param(README_2, 1, 1, 100, id="weight 100 counts while the HPA wants no other count"),
-        pytest.param(README_2, 1, None, 100, id="weight 100 counts while the HPA has no say"),
-        pytest.param(README_2, 1, 3, 60, id="weight 100 and the HPA wants out: the next one below 100"),
-        pytest.param(
-            [interval(40, 1, 2), interval(100, 3, 4), interval(60, 5)],
-            3,
-            1,
-            40,
-            id="wants in: the one before",
-        ),
-        pytest.param(
-            [interval(40, 1, 2), interval(100, 3, 4), interval(60, 5)],
-            3,
-            5,
-            60,
-            id="wants out: the one after",
-        ),
-        pytest.param(
-            [interval(100, 1, 2), interval(100, 3, 4), interval(20, 5)], 1, 9, 20, id="the nearest below 100"
-        ),
-        pytest.param([interval(100, 1, 3), interval(20, 4)], 3, 1, 100, id="none on that side: it stays 100"),
-        pytest.param(
-            [interval(20, 1, 2), interval(100, 3)], 3, 9, 100, id="none after the last: it stays 100"
-        ),
-        pytest.param([interval(12.5)], 1, 1, 12.5, id="weights need not be whole"),
-        pytest.param([interval(1)], 1, 1, 100, id="alone, a weight of 1 is a fraction"),
-    ],
+    named(
+        {
+            "inside the first": (README_1, 1, 1, 0),
+            "at the end of the first": (README_1, 2, 9, 0),
+            "at the start of the second": (README_1, 3, 3, 60),
+            "on a shared boundary the first that matches counts": (README_1, 7, 7, 60),
+            "inside the last": (README_1, 8, 8, 0),
+            "beyond all: no vertical weight": (README_1, 11, 11, 0),
+            "before all: no vertical weight": ([interval(30, 3, 5)], 2, 2, 0),
+            "in a gap: no vertical weight": ([interval(30, 2, 3), interval(40, 6, 8)], 4, 4, 0),
+            "a missing start is minReplicas": ([interval(30, None, 5)], 1, 1, 30),
+            "a missing last is maxReplicas": ([interval(30, 3, None)], 10, 10, 30),
+            "both missing: from minReplicas to maxReplicas": ([interval(30)], 10, 10, 30),
+            "both missing: not beyond maxReplicas": ([interval(30)], 11, 11, 0),
+            "weight 100 counts while the HPA wants no other count": (README_2, 1, 1, 100),
+            "weight 100 counts while the HPA has no say": (README_2, 1, None, 100),
+            "weight 100 and the HPA wants out: the next one below 100": (README_2, 1, 3, 60),
+            "wants in: the one before": (
+                [interval(40, 1, 2), interval(100, 3, 4), interval(60, 5)],
+                3,
+                1,
+                40,
+            ),
+            "wants out: the one after": (
+                [interval(40, 1, 2), interval(100, 3, 4), interval(60, 5)],
+                3,
+                5,
+                60,
+            ),
+            "the nearest below 100": ([interval(100, 1, 2), interval(100, 3, 4), interval(20, 5)], 1, 9, 20),
+            "none on that side: it stays 100": ([interval(100, 1, 3), interval(20, 4)], 3, 1, 100),
+            "none after the last: it stays 100": ([interval(20, 1, 2), interval(100, 3)], 3, 9, 100),
+            "weights need not be whole": ([interval(12.5)], 1, 1, 12.5),
+            "alone, a weight of 1 is a fraction": ([interval(1)], 1, 1, 100),
+        }
+    ),
 )
 def test_the_weight_is_that_of_the_first_interval_that_contains_the_count(
     intervals: list[dict[str, Any]], replicas: int, desired: int | None, expected: float
@@ -98,3 +95,15 @@ def test_bounds_bring_counts_inside() -> None:
     assert Bounds().clamp(10_000) == 10_000
     assert Bounds(2, 5).contains(5)
     assert not Bounds(2, 5).contains(1)
+
+
+@pytest.mark.parametrize(("weight", "desired", "expected"), [(100, 9, 9), (50, 2, 4)])
+def test_an_axis_that_can_not_be_used_does_not_hold_back_the_other(
+    weight: int, desired: int, expected: int
+) -> None:
+    """Out, all of the step is the HPA's; in, its interval's share."""
+    silent = {"status": {"conditions": [{"type": "RecommendationProvided", "status": "False"}]}}
+    hpa = build.hpa(desired, 200 if desired > 6 else 10, replicas=6)
+    one = build.hvpa({"weightBasedScalingIntervals": [{"vpaWeight": weight}], "replicas": desired})
+    decision = build.decided(build.objects(one, build.workload(6), hpa, build.vpa({"app": {}}, silent)))
+    assert (build.counts(decision).target, decision.blocked) == (expected, ())

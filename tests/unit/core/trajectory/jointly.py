@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -116,6 +117,25 @@ def state(
         build.vpa(targets, rest.get("vpa")) if targets is not None else None,
         pods,
     )
+
+
+def one_core(
+    replicas: int,
+    used: str | None,
+    target: str,
+    spec: Mapping[str, Any] | None = None,
+    request: str = "1",
+    **rest: Any,
+) -> Objects:
+    """Pods of one container that requests one core (or another `request`). Each uses `used` CPU, and the HPA's target
+    is one core (None: the HPA has no metrics); the VPA's is `target`."""
+    readings = [] if used is None else [value("cpu", "1", used)]
+    return state(replicas, [app(request)], readings, {"app": {"cpu": target}}, spec, **rest)
+
+
+def decide(*args: Any, now: dt.datetime = build.NOW, resizes: bool = False, **rest: Any) -> Decision:
+    """A decision on such pods."""
+    return build.decided(one_core(*args, **rest), now, resizes=resizes)
 
 
 def app(

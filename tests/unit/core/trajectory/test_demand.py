@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -48,50 +49,45 @@ def requirement(demand: MetricDemand, of: Requests = BARE) -> MetricRequirement:
 
 
 # --- what metrics call for -------------------------------------------------------------------------------------------
-def test_an_absolute_target_speaks_of_the_requests_at_first_sight() -> None:
-    pods = MetricDemand("cpu", 3 * MICRO, True, 100_000, "cpu", per_pod=800)
+OF_CPU = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu")
+"""Calls for three pods as they were measured."""
+ABSOLUTE = structs.replace(OF_CPU, absolute=True)
+"""For three pods as they were at first sight: 2000m each."""
+BEHIND = {CPU: PodSize(900, 1100)}
+"""Pods that do not have the template's size yet."""
+
+
+def required(demand: MetricDemand, of: Requests = BARE, **change: Any) -> int:
+    return requirement(structs.replace(demand, **change), of).required
+
+
+def test_an_absolute_target_is_meant_for_the_requests_at_first_sight() -> None:
+    pods = structs.replace(ABSOLUTE, tolerance=100_000, per_pod=800)
     assert requirement(pods) == MetricRequirement("cpu", (CPU, SIDE), 6000, 3 * MICRO, 100_000)
+    assert required(ABSOLUTE, per_pod=3000) == 9000, "but not for less than the target itself"
+    assert required(ABSOLUTE, per_pod=1500, container="app") == 4500, "nor that of one container"
+    assert required(ABSOLUTE, Requests(NOW, {}, {}, {}, TARGETS)) == 7500, (
+        "what was never seen counts as it is"
+    )
 
 
-def test_but_not_of_less_than_the_target_itself() -> None:
-    pods = MetricDemand("cpu", 3 * MICRO, True, 0, "cpu", "app", per_pod=1500)
-    assert requirement(pods) == MetricRequirement("cpu", (CPU,), 4500, 3 * MICRO)
-    both = MetricDemand("cpu", 3 * MICRO, True, 0, "cpu", per_pod=3000)
-    assert requirement(both).required == 9000
-
-
-def test_a_request_that_was_never_seen_counts_as_it_is() -> None:
-    later = Requests(NOW, {}, {}, {}, TARGETS)
-    assert requirement(MetricDemand("cpu", 3 * MICRO, True, 0, "cpu"), later).required == 7500
-
-
-def test_a_relative_target_speaks_of_the_pods_that_were_measured() -> None:
-    pods = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu")
-    assert requirement(pods).required == 7500
-    behind = requests({CPU: PodSize(900, 1100)})
-    assert requirement(pods, behind).required == 3 * (1100 + 500)
-
-
-def test_where_it_is_told_what_pods_request_that_counts() -> None:
-    pods = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", requested=7001)
-    assert requirement(pods).required == 7001
+def test_a_relative_target_is_meant_for_the_pods_that_were_measured() -> None:
+    assert required(OF_CPU) == 7500
+    assert required(OF_CPU, requests(BEHIND)) == 3 * (1100 + 500)
+    assert required(OF_CPU, requested=7001) == 7001, "where it is measured, what pods request counts"
 
 
 def test_base_usage_of_the_measured_pods_is_taken_off_what_they_call_for() -> None:
     idle = {CPU: Margin(percentage=50)}
-    relative = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", requested=7001, counted=3)
-    assert requirement(relative, requests(reserve=idle)).required == 7001 - 3 * 1000
-    smaller = requests({CPU: PodSize(900, 1100)}, idle)
-    assert requirement(relative, smaller).required == 7001 - 3 * 550
-    absolute = MetricDemand("cpu", 3 * MICRO, True, 0, "cpu", counted=2)
-    assert requirement(absolute, requests(reserve=idle)).required == 3 * 2000 - 2 * 1000
-    many = MetricDemand("cpu", MICRO, True, 0, "cpu", counted=9)
-    assert requirement(many, requests(reserve=idle)).required == 0
-    untold = MetricDemand("cpu", 3 * MICRO, False, 0, "cpu", counted=3)  # as much as so many pods do
-    assert requirement(untold, requests(reserve=idle)).required == 3 * 1500
+    of = requests(reserve=idle)
+    assert required(OF_CPU, of, requested=7001, counted=3) == 7001 - 3 * 1000
+    assert required(OF_CPU, requests(BEHIND, idle), requested=7001, counted=3) == 7001 - 3 * 550
+    assert required(ABSOLUTE, of, counted=2) == 3 * 2000 - 2 * 1000
+    assert required(ABSOLUTE, of, pods=MICRO, counted=9) == 0
+    assert required(OF_CPU, of, counted=3) == 3 * 1500, "not measured: as much as so many pods do"
 
 
-def test_what_is_no_resource_speaks_of_the_spare_one() -> None:
+def test_what_is_no_resource_is_served_by_the_spare_one() -> None:
     queue = MetricDemand("queue", 3 * MICRO, True)
     assert requirements([queue], BARE, "memory") == (
         MetricRequirement("queue", (MEMORY,), 3 * GIB, 3 * MICRO),
@@ -99,7 +95,7 @@ def test_what_is_no_resource_speaks_of_the_spare_one() -> None:
     assert requirement(queue).keys == (CPU, SIDE)
 
 
-def test_without_a_request_a_claim_is_one_of_pods() -> None:
+def test_without_a_request_a_requirement_is_one_of_pods() -> None:
     empty = Requests({CPU: 0}, {}, {}, {}, TARGETS)
     queue = requirement(MetricDemand("queue", 2_500_000, True, 100_000), empty)
     assert queue == MetricRequirement("queue", (), 0, 2_500_000, 100_000)
@@ -115,40 +111,34 @@ def test_a_requirement_is_raised_by_the_overlap_and_lowered_by_the_tolerance() -
     assert one.raised({"cpu": Margin(0, 10), "memory": Margin(0, 50)}).required == 5556
     assert one.raised({"cpu": Margin(2000, 10), "memory": Margin()}).required == 7000
     assert one.tolerated().required == 4546
-    assert MetricRequirement("cpu", (CPU,), 5000, 0).tolerated().required == 5000
-
-
-def test_how_many_pods_a_requirement_takes() -> None:
-    one = MetricRequirement("cpu", (CPU, SIDE), 5001, 0)
-    assert pods_needed(one, {}, BARE) == 3
-    assert pods_needed(one, {CPU: 4501}, BARE) == 1  # with 500m of the other container
-    assert pods_needed(one, {CPU: 0, SIDE: 0}, BARE) == 5001
-    assert pods_needed(one, {}, requests(reserve={CPU: Margin(1000)})) == 4
+    assert structs.replace(one, tolerance=0).tolerated().required == 5000
 
 
 BOTH, APP = MetricRequirement("cpu", (CPU, SIDE), 4000, 0), MetricRequirement("cpu of app", (CPU,), 3100, 0)
 
 
-def test_for_a_count_claims_are_shared_as_the_sizes_are_and_the_largest_counts() -> None:
-    sizes = {CPU: 1500, MEMORY: GIB}
-    assert by_sizes([BOTH], sizes, BARE) == {CPU: 3000}  # 1500 : 500, and the other one is not scaled
-    assert by_sizes([BOTH, APP], sizes, BARE) == by_sizes([APP, BOTH], sizes, BARE) == {CPU: 3100}
+def test_how_many_pods_a_requirement_takes() -> None:
+    one = structs.replace(BOTH, required=5001)
+    assert pods_needed(one, NOW, BARE) == 3
+    assert pods_needed(one, {CPU: 4501, SIDE: 500}, BARE) == 1
+    assert pods_needed(one, {CPU: 0, SIDE: 0}, BARE) == 5001
+    assert pods_needed(one, NOW, requests(reserve={CPU: Margin(1000)})) == 4
+
+
+def test_for_a_count_requirements_are_shared_as_the_sizes_are_and_the_largest_counts() -> None:
+    sizes = {CPU: 1500, SIDE: 500}
+    assert by_sizes([BOTH], sizes, BARE) == {CPU: 3000, SIDE: 1000}
+    assert by_sizes([BOTH, APP], sizes, BARE) == by_sizes([APP, BOTH], sizes, BARE) == {CPU: 3100, SIDE: 1000}
     assert by_sizes([BOTH], {CPU: 0, SIDE: 0}, BARE) == {CPU: 0, SIDE: 0}
 
 
 def test_demand_is_shared_as_the_vpas_targets_are_whatever_pods_request() -> None:
     assert by_targets([BOTH], BARE) == {CPU: 3000, SIDE: 1000}  # 1500 : 500; the requests are 2000 : 500
     assert by_targets([BOTH, APP], BARE) == by_targets([APP, BOTH], BARE) == {CPU: 3100, SIDE: 1000}
-
-
-def test_base_usage_takes_no_part_of_a_demand() -> None:
     less = requests(reserve={CPU: Margin(1000)})
-    assert by_targets([BOTH], less) == {CPU: 2000, SIDE: 2000}  # 1500 - 1000 : 500
-
-
-def test_without_any_target_demand_is_shared_as_the_requests_are() -> None:
+    assert by_targets([BOTH], less) == {CPU: 2000, SIDE: 2000}, "without base usage: 1500 - 1000 : 500"
     nothing = Requests(NOW, {}, {}, {}, {CPU: 0, SIDE: 0})
-    assert by_targets([BOTH], nothing) == {CPU: 3200, SIDE: 800}  # 2000 : 500
+    assert by_targets([BOTH], nothing) == {CPU: 3200, SIDE: 800}, "without any target as requests are"
 
 
 def test_requests_that_a_metric_covers() -> None:
@@ -181,27 +171,21 @@ def beside(
 def test_what_other_containers_request_serves_as_the_hpa_counts_it() -> None:
     found = requirement(MEASURED, beside(288, 288))
     assert (found.keys, found.required, found.beside, found.own) == ((CPU,), 4000, 500, 2000)
-    assert pods_needed(found, {}, beside()) == 4  # 4000 / (500 + 500)
+    assert pods_needed(found, {CPU: 500}, beside()) == 4  # 4000 / (500 + 500)
     assert pods_needed(found, {CPU: 834}, beside()) == 3
     assert by_sizes([found], {CPU: 500}, beside()) == by_targets([found], beside(288, 288)) == {CPU: 2000}
 
 
-@pytest.mark.parametrize(
-    ("app", "proxy", "own"),
-    [
-        pytest.param(288, 288, 2000, id="half of it"),
-        pytest.param(518, 58, 3600, id="nine tenths"),
-        pytest.param(
-            288, None, 2000, id="a proxy without a target uses half of its request: 250m, a target of 288m"
-        ),
-        pytest.param(96, None, 1000, id="of which the app's target may be a third"),
-        pytest.param(0, 288, 2000, id="an app of which the VPA says nothing: what the proxies leave"),
-    ],
-)
-def test_of_a_measurement_the_governed_part_is_that_of_its_targets(
-    app: int, proxy: int | None, own: int
-) -> None:
-    assert requirement(MEASURED, beside(app, proxy)).own == pytest.approx(own, abs=5)
+def test_of_a_measurement_the_governed_part_is_that_of_its_targets() -> None:
+    def own(app: int, proxy: int | None) -> int | None:
+        return requirement(MEASURED, beside(app, proxy)).own
+
+    assert own(288, 288) == pytest.approx(2000, abs=5)
+    assert own(518, 58) == pytest.approx(3600, abs=5)
+    # A proxy without a target uses half of its request: 250m, for which a target is 288m.
+    assert own(288, None) == pytest.approx(2000, abs=5)
+    assert own(96, None) == pytest.approx(1000, abs=5), "a third of that"
+    assert own(0, 288) == pytest.approx(2000, abs=5), "no target yet: what the proxies leave"
 
 
 def test_what_other_containers_use_beyond_their_requests_at_the_target_is_no_demand() -> None:
@@ -209,7 +193,7 @@ def test_what_other_containers_use_beyond_their_requests_at_the_target_is_no_dem
     greedy = structs.replace(MEASURED, pods=10 * MICRO, requested=10_000, counted=8)
     found = requirement(greedy, beside(144, 576))
     assert (found.required, found.own) == (6000, 2000)
-    assert pods_needed(found, {}, beside()) == 6
+    assert pods_needed(found, {CPU: 500}, beside()) == 6
     # With four pods, the app's 250m of each are half of its requests: there it rests.
     resting = structs.replace(MEASURED, pods=6 * MICRO, requested=6000, counted=4)
     assert requirement(resting, beside(288, 576)).required == 4000
@@ -248,7 +232,7 @@ def test_at_constant_load_counts_come_to_rest_no_further_out_than_the_hpa_alone(
         count = counts[-1]
         called = ceil_div((work + (enough if with_load else count) * proxy) * 100, target)
         one = MetricDemand("cpu", 0, False, 0, "cpu", requested=called, counted=count, utilization=target)
-        needed = pods_needed(requirement(one, of), {}, of)
+        needed = pods_needed(requirement(one, of), {CPU: 500}, of)
         assert needed <= ceil_div(called, 500 + other)
         at_rest = needed == count
         if at_rest or needed > 1000:
@@ -267,7 +251,7 @@ def test_an_absolute_target_of_the_whole_pod_speaks_of_the_pod_at_first_sight() 
     )
     found = requirement(value, larger)
     assert (found.required, found.beside) == (4000, 500)  # pods of 500m and the proxy's 500m
-    assert pods_needed(found, {}, larger) == 3
+    assert pods_needed(found, {CPU: 1000}, larger) == 3
     # The proxy is taken to use its part of the target: 250m of 500m, and the app's target is twice that of it.
     assert found.own == pytest.approx(2666, abs=5)
     container = structs.replace(value, container="app")
@@ -322,81 +306,56 @@ def test_the_overlap_is_one_of_the_governed_part() -> None:
 
 
 # --- usual demand ----------------------------------------------------------------------------------------------------
-SLOTS = (item(CPU, 1000), item(MEMORY, GIB))
+ITEMS = (item(CPU, 1000), item(MEMORY, GIB))
+TWO = (item(CPU, 1000), item(SIDE, 500))
 MANY = 10
 """More pods than any of these targets speak of."""
 
 
-def told(
-    usual: Usual, items: Sequence[ContainerResource] = SLOTS, of: Requests = BARE
+def demand_of(
+    usual: Usual, items: Sequence[ContainerResource] = ITEMS, of: Requests = BARE
 ) -> dict[ResourceKey, int]:
     return usual.demand(items, of, usual.count(items, of, MANY))
 
 
 def test_usual_demand_is_the_mean_of_what_was_measured_and_the_rest_follows_it() -> None:
-    usual = Usual({CPU: 3500.0})
-    assert usual.count(SLOTS, BARE, MANY) == 3.5
-    assert told(usual) == {CPU: 3500, MEMORY: 3 * GIB + GIB // 2}
-
-
-def test_the_means_are_known_rounded_up() -> None:
-    assert Usual({CPU: 3500.2, MEMORY: 7.0}).known() == {CPU: 3501, MEMORY: 7}
-
-
-@pytest.mark.parametrize(
-    ("mean", "replicas", "serve", "count"),
-    [
-        pytest.param(3500.0, 2.0, 5, 3.5, id="targets tell of work"),
-        pytest.param(40.0, 4.0, 1, 1, id="idle pods, whose targets are more than they use: those that serve"),
-        pytest.param(40.0, 4.0, 6, 4, id="or as many as there were, where that is less"),
-        pytest.param(9000.0, 4.0, 6, 6, id="targets with less headroom: those that serve"),
-        pytest.param(9000.0, 7.5, 6, 7.5, id="or as many as there were, where that is more"),
-    ],
-)
-def test_targets_speak_of_a_count_between_the_mean_one_and_the_one_that_serves(
-    mean: float, replicas: float, serve: int, count: float
-) -> None:
-    assert Usual({CPU: mean}, replicas).count(SLOTS, BARE, serve) == count
-
-
-def test_usual_demand_is_that_of_the_count_that_is_given() -> None:
-    """Idle pods keep their memory: 40m of CPU are no twentieth of a pod."""
-    assert Usual({CPU: 40.0}, 4.0).demand(SLOTS, BARE, 4) == {CPU: 40, MEMORY: 4 * GIB}
-
-
-def test_of_measured_memory_the_larger_of_both_counts() -> None:
-    for mean, expected in ((3.0 * GIB, 3 * GIB + GIB // 2), (4.0 * GIB, 4 * GIB)):
-        assert told(Usual({CPU: 3500.0, MEMORY: mean})) == {CPU: 3500, MEMORY: expected}
-
-
-def test_where_only_memory_is_measured_cpu_follows_it() -> None:
-    assert told(Usual({MEMORY: 2.5 * GIB})) == {CPU: 2500, MEMORY: 2 * GIB + GIB // 2}
-
-
-def test_where_nothing_is_measured_targets_speak_of_the_mean_count() -> None:
-    usual = Usual({}, 2.5)
-    assert usual.count(SLOTS, BARE, MANY) == 2.5
-    assert told(usual) == {CPU: 2500, MEMORY: 2 * GIB + GIB // 2}
-    assert told(Usual({})) == {CPU: 0, MEMORY: 0}
-
-
-def test_a_measured_resource_without_any_target_tells_no_count() -> None:
+    more = 3 * GIB + GIB // 2
+    assert demand_of(Usual({CPU: 3500.0})) == {CPU: 3500, MEMORY: more}
+    assert demand_of(Usual({CPU: 3500.0, MEMORY: 3.0 * GIB})) == {CPU: 3500, MEMORY: more}
+    assert demand_of(Usual({CPU: 3500.0, MEMORY: 4.0 * GIB})) == {CPU: 3500, MEMORY: 4 * GIB}
+    assert demand_of(Usual({MEMORY: 2.5 * GIB})) == {CPU: 2500, MEMORY: 2 * GIB + GIB // 2}
+    assert demand_of(Usual({CPU: 2000.0}), TWO) == {CPU: 2000, SIDE: 1000}, "a pod is both containers"
     nothing = (item(CPU, 0), item(MEMORY, GIB))
-    assert told(Usual({CPU: 700.0}, 2.0), nothing) == {CPU: 700, MEMORY: 2 * GIB}
+    assert demand_of(Usual({CPU: 700.0}, 2.0), nothing) == {CPU: 700, MEMORY: 2 * GIB}, "no target, no count"
 
 
-def test_several_containers_are_one_pod() -> None:
-    both = (item(CPU, 1000), item(SIDE, 500))
-    assert Usual({CPU: 2000.0, SIDE: 1600.0}).count(both, BARE, MANY) == 2.4
-    # what is not measured of the pod follows: the sidecar's target times the 2 pods that the other one fills
-    assert told(Usual({CPU: 2000.0}), both) == {CPU: 2000, SIDE: 1000}
+def test_where_nothing_is_measured_targets_are_of_the_mean_count() -> None:
+    assert demand_of(Usual({}, 2.5)) == {CPU: 2500, MEMORY: 2 * GIB + GIB // 2}
+    assert demand_of(Usual({})) == {CPU: 0, MEMORY: 0}
+
+
+def test_idle_pods_keep_their_memory() -> None:
+    """40m of CPU are no twentieth of a pod."""
+    assert Usual({CPU: 40.0}, 4.0).demand(ITEMS, BARE, 4) == {CPU: 40, MEMORY: 4 * GIB}
+
+
+def test_targets_are_of_a_count_between_the_mean_one_and_the_one_that_serves() -> None:
+    def count(mean: float, replicas: float, serve: int) -> float:
+        return Usual({CPU: mean}, replicas).count(ITEMS, BARE, serve)
+
+    assert count(3500.0, 2.0, 5) == 3.5
+    assert count(40.0, 4.0, 1) == 1, "idle pods, whose targets are more than they use: those that serve"
+    assert count(40.0, 4.0, 6) == 4, "or as many as there were, where that is less"
+    assert count(9000.0, 4.0, 6) == 6, "targets with less headroom: those that serve"
+    assert count(9000.0, 7.5, 6) == 7.5, "or as many as there were, where that is more"
+    assert Usual({CPU: 2000.0, SIDE: 1600.0}).count(TWO, BARE, MANY) == 2.4
 
 
 def test_base_usage_is_no_demand() -> None:
     less = requests(reserve={CPU: Margin(200), MEMORY: Margin(percentage=50)})
-    assert told(Usual({CPU: 3200.0}), of=less) == {CPU: 3200, MEMORY: 2 * GIB}
+    assert demand_of(Usual({CPU: 3200.0}), of=less) == {CPU: 3200, MEMORY: 2 * GIB}
 
 
-@pytest.mark.parametrize(("mean", "expected"), [(1000.0000001, 1000), (1000.1, 1001)])
-def test_what_floating_point_adds_is_not_rounded_up(mean: float, expected: int) -> None:
-    assert told(Usual({CPU: mean}), SLOTS[:1]) == {CPU: expected}
+def test_means_are_rounded_up_but_for_what_floating_point_adds() -> None:
+    assert Usual({CPU: 3500.2, MEMORY: 7.0}).known() == {CPU: 3501, MEMORY: 7}
+    assert Usual({CPU: 1000.0000001}).known() == {CPU: 1000}

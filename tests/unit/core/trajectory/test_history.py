@@ -16,7 +16,7 @@ from hvpa.api.hvpa.status import UsualDemand, VerticalAxis, to_wire
 from hvpa.api.objects.read_models import Workload
 from hvpa.core import Decision, Objects
 from hvpa.core.model import LAST_APPLIED
-from tests.unit.core.trajectory.jointly import Reading, app, external, requests, state, value, view
+from tests.unit.core.trajectory.jointly import app, external, one_core, requests, state, value, view
 
 ONE_CPU = {"app": {"cpu": "1"}}
 NO_HPA = {"hpa": {"deploy": False}}
@@ -237,7 +237,7 @@ def test_without_slots_there_is_no_usual_demand_to_remember() -> None:
 # --- restarts --------------------------------------------------------------------------------------------------------
 def changed() -> tuple[Objects, Decision, Objects]:
     """A decision that changes both axes, and the objects before and after it."""
-    seen = state(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "5"}})
+    seen = one_core(1, "5", "5")
     decision = build.decided(seen)
     assert decision.workload_patch is not None
     return seen, decision, build.apply(seen, decision)
@@ -284,19 +284,3 @@ def test_where_both_are_lost_it_is_as_at_first_sight() -> None:
     found = axis(build.decided(lost, at(seconds=1)))
     assert found.base == {"app": {"cpu": "1667m"}}
     assert found.usual_demand[0].time == at(seconds=1)
-
-
-def test_the_state_is_bounded_in_size() -> None:
-    containers = [app("1", "1Gi", name=f"c{index}") for index in range(3)]
-    targets = {f"c{index}": {"cpu": "1", "memory": "1Gi"} for index in range(3)}
-    readings: list[Reading] = [value("cpu", "1", "1"), value("memory", "1Gi", "1Gi")]
-    first = build.decided(state(2, containers, readings, targets))
-    assert len(axis(first).usual_demand) == 6
-    status = to_wire(first.status)
-    for hours in range(1, 6):
-        readings = [value("cpu", "1", f"{500 + 300 * (hours % 2)}m"), value("memory", "1Gi", "1Gi")]
-        later = build.decided(
-            state(2, containers, readings, targets, status=status, desired=2), at(hours=hours)
-        )
-        status = to_wire(later.status)
-        assert len(axis(later).usual_demand) == 6

@@ -12,9 +12,12 @@ from hvpa.core import Decision
 from hvpa.core.path.path import ResourceKey
 from tests.unit.core.trajectory.jointly import (
     EXACT,
+    Reading,
     app,
     count,
+    decide,
     external,
+    one_core,
     requests,
     state,
     utilization,
@@ -58,14 +61,7 @@ def test_five_cores_at_weight_50_are_three_pods_of_five_thirds_from_wherever_it_
     replicas: int, request_: str, used: str
 ) -> None:
     base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
-    seen = state(
-        replicas,
-        [app(request_)],
-        [value("cpu", "1", used)],
-        {"app": {"cpu": used}},
-        {"trajectory": EXACT},
-        status=base,
-    )
+    seen = one_core(replicas, used, used, {"trajectory": EXACT}, request=request_, status=base)
     assert wanted(build.decided(seen)) == (3, {CPU: 1667})
 
 
@@ -90,11 +86,16 @@ def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
     assert (count(decision), requests(decision)["cpu"]) == (4, 1000)
     assert because(decision) == "the usual demand of app memory asks for 4 replicas"
     assert decision.weight_ppm is None
+    found = {(one.present, one.present_from, one.present_replicas) for one in view(decision).items}
+    assert found == {(None, "", None)}, "the present demand is not measured"
+    held = {**spec, "vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
+    more = build.decided(state(1, [app("500m", "2Gi")], [], {"app": {"cpu": "2"}}, held))
+    assert (count(more), requests(more)["cpu"]) == (4, 500), "more replicas make up for sizes that are held"
 
 
 def test_without_an_hpa_and_without_intervals_replicas_stay() -> None:
     spec = {"hpa": {"deploy": False}, "weightBasedScalingIntervals": None}
-    decision = build.decided(state(2, [app("1")], [], {"app": {"cpu": "4"}}, spec))
+    decision = decide(2, None, "4", spec)
     assert wanted(decision) == (2, {CPU: 4000})
     assert decision.weight_ppm == 1_000_000
     assert count(decision) == 2
@@ -200,7 +201,7 @@ def test_a_target_of_nothing_is_no_reason_to_stumble() -> None:
 
 def test_base_usage_is_taken_off_every_pod_and_put_back() -> None:
     trajectory = {**EXACT, "baseResourcesPerReplica": {"cpu": {"value": "200m"}}}
-    seen = state(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": "2"}}, {"trajectory": trajectory})
+    seen = one_core(2, "1", "2", {"trajectory": trajectory})
     decision = build.decided(seen)
     # usual: 2 x (2000m - 200m); the path's first boundaries are 1 x 800m, 2 x 1800m
     assert view(decision).items[0].usual == 3600
@@ -212,7 +213,7 @@ def test_base_usage_is_taken_off_every_pod_and_put_back() -> None:
     ("target", "size"), [("1", 1000), ("1190m", 1000), ("1201m", 1201), ("810m", 1000), ("799m", 799)]
 )
 def test_a_size_stays_within_twice_the_overlap(target: str, size: int) -> None:
-    decision = build.decided(state(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": target}}))
+    decision = decide(2, "1", target)
     assert wanted(decision)[1] == {CPU: size}
 
 
@@ -220,7 +221,7 @@ def test_a_size_stays_within_twice_the_overlap(target: str, size: int) -> None:
 def test_where_replicas_cannot_make_up_for_it_a_small_size_stays_within_the_overlap_once(
     target: str, size: int
 ) -> None:
-    decision = build.decided(state(2, [app("1")], [], {"app": {"cpu": target}}, {"hpa": {"deploy": False}}))
+    decision = decide(2, None, target, {"hpa": {"deploy": False}})
     assert wanted(decision) == (2, {CPU: size})
 
 
@@ -243,35 +244,50 @@ def test_replicas_make_up_for_a_size_that_is_left_alone() -> None:
 
 def test_replicas_stay_inside_the_overlap_and_inside_the_tolerance() -> None:
     def needed(used: str, replicas: int = 5, **spec: Any) -> int:
-        return count(
-            build.decided(state(replicas, [app("1")], [value("cpu", "1", used)], {"app": {"cpu": "1"}}, spec))
-        )
+        return count(decide(replicas, used, "1", spec))
 
     fixed_size: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
     assert [needed(used, **fixed_size) for used in ("700m", "730m", "1", "1090m", "1110m")] == [4, 5, 5, 5, 6]
     assert (
-        because(
-            build.decided(
-                state(5, [app("1")], [value("cpu", "1", "730m")], {"app": {"cpu": "1"}}, fixed_size)
-            )
-        )
-        == "cpu asks for 4 replicas, which is inside the overlap"
+        because(decide(5, "730m", "1", fixed_size)) == "cpu asks for 4 replicas, which is inside the overlap"
     )
 
 
 def test_weight_0_leaves_the_size_alone() -> None:
     fixed_size: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
     for target in ("10m", "1", "3"):
-        decision = build.decided(
-            state(2, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": target}}, fixed_size)
-        )
+        decision = decide(2, "1", target, fixed_size)
         assert wanted(decision) == (2, {CPU: 1000})
+
+
+# --- pods that are resized in place ----------------------------------------------------------------------------------
+def in_place(readings: list[Reading], cpu: str = "1") -> Decision:
+    """A decision on 4 pods of 1 core and 1Gi that are resized in place: sizes follow the present demand, too."""
+    targets = {"app": {"cpu": cpu, "memory": "1Gi"}}
+    return build.decided(state(4, [app("1", "1Gi")], readings, targets, {"trajectory": EXACT}), resizes=True)
+
+
+def test_in_place_sizes_follow_present_demand_and_what_is_not_measured_grows_with_it() -> None:
+    decision = in_place([value("cpu", "1", "2500m")])
+    assert wanted(decision) == (4, {CPU: 2500, MEMORY: 2_684_355_000})
+    assert (count(decision), decision.blocked) == (4, ())
+    idle = in_place([value("cpu", "1", "1")], "0")
+    assert (wanted(idle)[0], wanted(idle)[1][CPU]) == (2, 2000), "a mean of nothing has no growth"
+
+
+def test_in_place_cpu_shrinks_and_memory_keeps_its_usual_demand() -> None:
+    quiet = value("cpu", "1", "100m")
+    decision = in_place([quiet, value("memory", "1Gi", "100Mi")])
+    assert wanted(decision) == (2, {CPU: 200, MEMORY: 2 * GIB // 1000 * 1000 + 1000})
+    assert count(decision) == 2, "at once: no pod is replaced"
+    more = in_place([quiet, value("memory", "1Gi", "2Gi")])
+    assert wanted(more)[1][MEMORY] == 8 * GIB // 3 // 1000 * 1000 + 1000
 
 
 # --- ends ------------------------------------------------------------------------------------------------------------
 def test_what_cannot_be_served_is_saturated_and_said() -> None:
     most = policy(maxAllowed={"cpu": "2"})
-    seen = state(10, [app("2")], [value("cpu", "1", "3")], {"app": {"cpu": "3"}}, most)
+    seen = one_core(10, "3", "3", most, request="2")
     decision = build.decided(seen)
     assert view(decision).wanted.saturated == (CPU,)
     assert because(decision) == "cpu asks for 30 replicas, and there may be no more than 10"
@@ -286,7 +302,7 @@ def test_what_cannot_be_served_is_saturated_and_said() -> None:
 
 def test_an_end_that_only_usual_demand_goes_beyond_is_no_news_without_a_present_one() -> None:
     spec = {**policy(maxAllowed={"cpu": "2"}), "hpa": {"deploy": False}}
-    decision = build.decided(state(3, [app("2")], [], {"app": {"cpu": "3"}}, spec))
+    decision = decide(3, None, "3", spec, request="2")
     assert decision.status.conditions[0].message.startswith(
         "app cpu: about 9 cores needed, and "
         "3 replicas (as many as there are) of 2 cores (the largest size allowed) serve 6 cores"
@@ -295,7 +311,7 @@ def test_an_end_that_only_usual_demand_goes_beyond_is_no_news_without_a_present_
 
 def test_min_replicas_is_the_least() -> None:
     spec = {"hpa": {"template": {"spec": {"minReplicas": 3}}}}
-    decision = build.decided(state(5, [app("1")], [value("cpu", "1", "100m")], {"app": {"cpu": "1"}}, spec))
+    decision = decide(5, "100m", "1", spec)
     assert count(decision) == 3
     assert because(decision) == "cpu asks for 1 replicas, and there may be no fewer than 3"
 

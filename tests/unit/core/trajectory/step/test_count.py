@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from builders import build
-from builders.build import NOW, at, stamp
+from builders.build import at, stamp
 from hvpa.core import Decision, Objects
-from tests.unit.core.trajectory.jointly import EXACT, app, count, held, state, value
+from tests.unit.core.trajectory.jointly import EXACT, app, count, held, one_core
 
 FLAT: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}], "trajectory": EXACT}
 """All horizontal: sizes stay, so that the count is all there is."""
@@ -20,7 +20,7 @@ FLAT: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}], "traj
 def needed(replicas: int, used: str, hpa: dict[str, Any] | None = None, **rest: Any) -> Objects:
     """Pods of 1 core each of which uses so much; the HPA's target is 1 core."""
     spec = {**FLAT, "hpa": hpa or {}}
-    return state(replicas, [app("1")], [value("cpu", "1", used)], {"app": {"cpu": "1"}}, spec, **rest)
+    return one_core(replicas, used, "1", spec, **rest)
 
 
 def decided(*args: Any, **rest: Any) -> Decision:
@@ -67,16 +67,6 @@ def test_a_count_outside_the_bounds_is_brought_inside_at_once(replicas: int, exp
     assert count(decided(replicas, "1", hpa, status=last)) == expected
 
 
-def test_what_somebody_sets_back_again_is_contested_and_pods_stay_as_they_are() -> None:
-    setback = {"count": 1, "time": stamp(at(minutes=-10))}
-    applied_from = {"replicas": 5, "desired": 5, "weight": 0}
-    axis = {"lastScaleTime": stamp(at(minutes=-10)), "appliedFrom": applied_from, "setBack": setback}
-    decision = decided(2, "2500m", status={"axes": {"horizontal": axis}})
-    assert count(decision) == 2
-    assert held(decision) == [("up", "replicas", "Contested")]
-    assert decision.recheck_after == dt.timedelta(minutes=1)
-
-
 def test_a_starving_container_lets_replicas_pass_the_stabilization_window() -> None:
     window = {"scaleUp": {"stabilizationDuration": "1h"}}
     last = {"axes": {"horizontal": {"lastScaleTime": stamp(at(minutes=-10))}}}
@@ -84,8 +74,3 @@ def test_a_starving_container_lets_replicas_pass_the_stabilization_window() -> N
     pods = [build.oom_killed(at(minutes=-1), containers=made), build.pod("web-2", containers=made)]
     assert held(decided(2, "2500m", window, status=last)) == [("up", "replicas", "StabilizationWindow")]
     assert count(decided(2, "2500m", window, status=last, pods=pods)) == 5
-
-
-def test_a_target_at_0_replicas_is_left_alone() -> None:
-    decision = build.decided(state(0, [app("1")], [value("cpu", "1", "1")], {"app": {"cpu": "1"}}, FLAT), NOW)
-    assert (count(decision), decision.joint, decision.workload_patch) == (0, None, None)

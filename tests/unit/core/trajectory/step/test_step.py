@@ -15,10 +15,11 @@ from tests.unit.core.trajectory.jointly import (
     EXACT,
     app,
     count,
+    decide,
     held,
+    one_core,
     requests,
     state,
-    utilization,
     value,
     view,
 )
@@ -34,15 +35,7 @@ def grown(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: An
     last = {"lastScaleTime": stamp(at(minutes=-minutes))}
     status = {"axes": {"horizontal": last, "vertical": last}}
     resizes = rest.pop("resizes", False)
-    seen = state(
-        1,
-        [app("1")],
-        [value("cpu", "1", "5")],
-        {"app": {"cpu": "5"}},
-        {**(spec or {})},
-        status=status,
-        **rest,
-    )
+    seen = one_core(1, "5", "5", {**(spec or {})}, status=status, **rest)
     return build.decided(seen, resizes=resizes)
 
 
@@ -53,9 +46,7 @@ def shrunk(spec: Mapping[str, Any] | None = None, minutes: float = 60, **rest: A
     status = {"axes": {"horizontal": last, "vertical": {**resized, "base": {"app": {"cpu": "1"}}}}}
     resizes = rest.pop("resizes", False)
     asked = {"trajectory": EXACT, **(spec or {})}
-    seen = state(
-        5, [app("4")], [value("cpu", "1", "500m")], {"app": {"cpu": "500m"}}, asked, status=status, **rest
-    )
+    seen = one_core(5, "500m", "500m", asked, request="4", status=status, **rest)
     return build.decided(seen, resizes=resizes)
 
 
@@ -141,7 +132,7 @@ def test_where_larger_pods_are_near_enough_they_stay() -> None:
     )
     assert outcome(build.decided(seen)) == (2, 1000)  # inside the tolerance
     near = {"trajectory": {"overlap": {"cpu": {"value": "150m"}}}, **axis("hpa", "scaleUp", **OFF)}
-    more = state(2, [app("1")], [value("cpu", "1", "1130m")], {"app": {"cpu": "1"}}, near)
+    more = one_core(2, "1130m", "1", near)
     assert (outcome(build.decided(more)), held(build.decided(more))) == (
         (2, 1000),
         [("up", "replicas", "UpdatePolicy")],
@@ -277,13 +268,7 @@ def test_what_somebody_sets_back_again_is_contested_and_there_are_more_pods_inst
     applied_from = {"container": "app", "resource": "cpu", "target": "2", "weight": 100, "request": "2"}
     when = stamp(at(minutes=-10))
     vertical = {"lastScaleTime": when, "appliedFrom": [applied_from], "setBack": {"count": 1, "time": when}}
-    seen = state(
-        1,
-        [app("1")],
-        [value("cpu", "1", "5")],
-        {"app": {"cpu": "5"}},
-        status={"axes": {"vertical": vertical}},
-    )
+    seen = one_core(1, "5", "5", status={"axes": {"vertical": vertical}})
     decision = build.decided(seen)
     assert outcome(decision) == (5, 1000)
     assert held(decision) == [("up", "cpu", "Contested")]
@@ -320,9 +305,7 @@ def test_replicas_fall_only_when_the_larger_pods_are_there() -> None:
 def test_what_is_held_for_its_own_reason_is_not_told_to_wait_for_pods() -> None:
     readings = [value("cpu", "1", "1")]
     spec = {"trajectory": EXACT, "mode": "Paused"}
-    decision = build.decided(
-        state(10, [app("1")], [value("cpu", "1", "500m")], {"app": {"cpu": "500m"}}, spec)
-    )
+    decision = decide(10, "500m", "500m", spec)
     assert {reason for _, _, reason in held(decision)} == {"Paused"}
     assert build.decided(state(5, [app("1")], readings, {"app": {"cpu": "1"}}, spec)).workload_patch is None
 
@@ -346,7 +329,7 @@ def test_where_a_foreign_hpa_acts_replicas_stay_and_pods_grow() -> None:
             "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
         }
     )
-    seen = state(1, [app("1")], [], {"app": {"cpu": "5"}})
+    seen = one_core(1, None, "5")
     decision = build.decided(build.objects(seen.hvpa, seen.workload, foreign, seen.vpas[0], seen.pods))
     assert outcome(decision) == (1, 5000)
     assert decision.status.conditions[1].reason == "ForeignHpa"
@@ -357,16 +340,3 @@ def test_where_a_foreign_hpa_acts_replicas_stay_and_pods_grow() -> None:
 def test_where_the_vpa_has_no_say_replicas_serve_alone() -> None:
     unsure = {"status": {"conditions": [{"type": "LowConfidence", "status": "True"}]}}
     assert outcome(grown(vpa=unsure)) == (5, 1000)
-
-
-def test_at_rest_nothing_is_written() -> None:
-    readings = [utilization("cpu", 50, 50, "833m")]
-    base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
-    seen = build.settled(state(3, [app("1667m")], readings, {"app": {"cpu": "1667m"}}, status=base))
-    assert view(build.decided(seen)).wanted.replicas == 3
-    for minutes in (1, 10, 1000):
-        decision = build.decided(seen, at(minutes=minutes))
-        writes = (decision.workload_patch, decision.scale_replicas, decision.owned, decision.events)
-        assert writes == (None, None, (), ())
-        assert decision.status is seen.hvpa.status
-        assert decision.recheck_after is None

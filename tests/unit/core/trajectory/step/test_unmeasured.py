@@ -17,8 +17,10 @@ from tests.unit.core.trajectory.jointly import (
     Reading,
     app,
     count,
+    decide,
     external,
     held,
+    one_core,
     requests,
     state,
     utilization,
@@ -36,7 +38,7 @@ def test_a_silence_of_less_than_five_minutes_changes_nothing() -> None:
     def silent(minutes: float) -> Objects:
         since = stamp(at(minutes=-minutes))
         active = {"type": "ScalingActive", "status": "False", "reason": "No", "lastTransitionTime": since}
-        return state(4, [app("1")], [], {"app": {"cpu": "3"}}, hpa={"status": {"conditions": [active]}})
+        return one_core(4, None, "3", hpa={"status": {"conditions": [active]}})
 
     brief = build.decided(silent(4))
     assert wanted(brief) == (4, {CPU: 3000})
@@ -52,11 +54,18 @@ def test_a_silence_of_less_than_five_minutes_changes_nothing() -> None:
 def test_while_the_hpa_is_silent_nothing_shrinks_and_pods_grow_for_usual_demand(
     target: str, size: int
 ) -> None:
-    decision = build.decided(state(4, [app("1")], [], {"app": {"cpu": target}}))
+    decision = decide(4, None, target)
     assert wanted(decision) == (4, {CPU: size})
     assert view(decision).because == "the HPA has no metrics: nothing shrinks"
     alone = build.decided(state(4, [app("1")]))
     assert (wanted(alone), count(alone)) == ((4, {}), 4)
+
+
+def test_while_the_hpa_is_silent_replicas_are_added_for_usual_demand() -> None:
+    base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
+    decision = decide(2, None, "8", status=base)
+    assert wanted(decision) == (4, {CPU: 4000})
+    assert view(decision).because == "the usual demand takes 4 replicas; the HPA has no metrics now"
 
 
 def test_a_metric_without_a_value_takes_no_replica_away() -> None:
@@ -249,8 +258,7 @@ def test_a_pod_that_became_ready_by_a_clock_that_was_wrong_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "manager", "expected"),
-    [(20, "kubectl", 10), (60, "kubectl", 2), (20, "hvpa", 2)],
+    ("seconds", "manager", "expected"), [(20, "kubectl", 10), (60, "kubectl", 2), (20, "hvpa", 2)]
 )
 def test_pods_that_are_left_are_not_measured_right_after_others_were_taken_away(
     seconds: float, manager: str, expected: int

@@ -12,7 +12,19 @@ import pytest
 from builders import build
 from builders.build import GIB, at, stamp
 from hvpa.core import Decision, Objects
-from tests.unit.core.trajectory.jointly import EXACT, Reading, app, count, held, requests, state, value, view
+from tests.unit.core.trajectory.jointly import (
+    EXACT,
+    Reading,
+    app,
+    count,
+    decide,
+    held,
+    one_core,
+    requests,
+    state,
+    value,
+    view,
+)
 
 OFF = {"updatePolicy": {"updateMode": "Off"}}
 BUSY = {"status": {"updatedReplicas": 1}}
@@ -85,7 +97,7 @@ def test_in_place_nothing_waits() -> None:
 
 def test_a_count_that_is_held_is_made_up_for_without_waiting() -> None:
     spec = {"hpa": {"scaleUp": OFF}}
-    decision = build.decided(state(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "1"}}, spec))
+    decision = decide(1, "5", "1", spec)
     assert view(decision).usual is not None
     assert view(decision).items[0].usual == 1000
     assert outcome(decision) == (1, 5000)
@@ -144,5 +156,5 @@ def test_in_place_requests_are_lowered_at_once() -> None:
 
 def test_six_hours_do_not_hold_larger_pods() -> None:
     last = {"axes": {"vertical": {"lastScaleTime": stamp(at(minutes=-10))}}}
-    seen = state(1, [app("1")], [value("cpu", "1", "5")], {"app": {"cpu": "5"}}, status=last)
+    seen = one_core(1, "5", "5", status=last)
     assert outcome(build.decided(seen)) == (3, 1667)

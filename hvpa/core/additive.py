@@ -1,0 +1,146 @@
+"""The strategy `Additive` (DESIGN 5.1, 5.2): which weight counts at a replica count, and how it blends replicas and
+requests with what HPA and VPA recommend. Weights are in parts per million."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import msgspec
+
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.core.axes.replicas import MEASURED, ReplicasResult, Way, as_recommended_last, begun, go, settling
+from hvpa.core.axes.requests import RequestsAxis
+from hvpa.core.axes.steps import RequestsResult, Step
+from hvpa.core.gates.gates import GateContext
+from hvpa.core.model import ObservedState
+from hvpa.core.path.build import weight_intervals
+from hvpa.core.recommenders.desired_replicas import DesiredReplicas
+from hvpa.core.recommenders.estimate import SETTLING
+from hvpa.core.values.arithmetic import blend_replicas
+from hvpa.core.values.weight import FULL, Bounds, Weight, percent
+from hvpa.core.workload.containers import ContainerResource
+from hvpa.core.workload.governed import governed
+
+
+# --- the weight ------------------------------------------------------------------------------------------------------
+class Axes(msgspec.Struct, frozen=True, gc=False):
+    """Which axes there are: `vertical_only` where no HPA is configured, `vertical_usable` where the VPA has a
+    recommendation that counts."""
+
+    vertical_only: bool = False
+    vertical_usable: bool = True
+
+
+def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds, axes: Axes) -> Weight:
+    """The weight at `replicas`, when the HPA wants `desired` replicas (None: the HPA is not used).
+
+    The first interval that contains the count decides. Inside an interval with weight 100 the HPA could never leave, so
+    while it wants another count, the nearest interval below 100 on the side it wants to go to is used instead. A
+    vertical axis that can't be used does not hold back scaling out: its weight counts as 0 for that.
+    """
+    if desired is not None and desired > replicas and not axes.vertical_usable:
+        return Weight(0, None, "the vertical axis can't be used: scaling out is all horizontal")
+    if not spec.weight_based_scaling_intervals:
+        if axes.vertical_only:
+            return Weight(FULL, None, "no intervals and no HPA: all vertical")
+        return Weight(0, None, "no intervals: all horizontal")
+    intervals = weight_intervals(spec, axes.vertical_only)
+    index = next((at for at, one in enumerate(intervals) if one.holds(replicas, bounds)), None)
+    if index is None:
+        return Weight(0, None, f"no interval contains {replicas} replicas: all horizontal")
+    if intervals[index].weight_ppm == FULL and desired is not None and desired != replicas:
+        side = range(index - 1, -1, -1) if desired < replicas else range(index + 1, len(intervals))
+        for other in side:
+            if intervals[other].weight_ppm < FULL:
+                why = f"interval {index + 1} has weight 100, the HPA wants {desired}: using interval {other + 1}"
+                return Weight(intervals[other].weight_ppm, other, why)
+    why = f"interval {index + 1} of {len(intervals)} contains {replicas} replicas"
+    return Weight(intervals[index].weight_ppm, index, why)
+
+
+# --- replicas --------------------------------------------------------------------------------------------------------
+def scale_horizontally(
+    seen: ObservedState,
+    context: GateContext,
+    desired: DesiredReplicas,
+    weight: Weight,
+    bounds: Bounds,
+    starving: bool,
+) -> ReplicasResult:
+    """Decide on the replica count of a workload that has an HPA."""
+    if desired.unknown is not None:
+        return as_recommended_last(seen, context, desired, desired.unknown, bounds, starving)
+    return go(seen, context, desired, _way(seen, context, desired, weight), bounds, starving)
+
+
+def _way(seen: ObservedState, context: GateContext, desired: DesiredReplicas, weight: Weight) -> Way:
+    """Where the desired replicas lead, not yet cut to the largest step.
+
+    One step per desired replicas, whatever the weight: only after the HPA has measured the settled workload are the
+    same desired replicas those of the present count (DESIGN 5.2). What `maxStep` has left of a step is still to be
+    done.
+    """
+    assert seen.workload is not None
+    current, before, measurement = seen.workload.spec.replicas, seen.horizontal.applied_from, MEASURED
+    if desired.replicas is None or desired.replicas == current:
+        return Way(current, current, weight.percent, weight.percent)
+    is_begun = begun(seen.horizontal, current)
+    if before is not None and (before.replicas, before.desired) == (current, desired.replicas):
+        measurement, goal = settling(seen, context), before.goal or 0
+        if measurement and goal > current and weight.horizontal_ppm > 0:
+            return Way(goal, goal, before.weight, weight.percent, is_begun)
+    goal = blend_replicas(current, desired.replicas, weight.horizontal_ppm)
+    return Way(goal, goal, weight.percent, weight.percent, is_begun, measured_at=measurement)
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+def scale_vertically(
+    seen: ObservedState, context: GateContext, weight: Weight, wants_out: bool
+) -> RequestsResult:
+    """Decide on the requests and limits of a workload that has a VPA with a recommendation.
+
+    `wants_out`: the workload has maxReplicas and the HPA wants more, so that what goes up has full weight, once the HPA
+    can have measured that count (it still wants out, DESIGN 5.2).
+    """
+    axis = RequestsAxis(seen, context, governed(seen), disruptive=not context.spec.update_strategy.in_place)
+    steps = [_step(axis, item, weight.vertical_ppm, wants_out) for item in axis.items]
+    return axis.result([(step, axis.hold(step)) for step in steps if step is not None])
+
+
+def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bool) -> Step | None:
+    """The change that is wanted of one container resource at the `usual` weight; None where there is none."""
+    if (raised := axis.raise_now(item)) is not None:
+        return raised
+    ppm, measured_at = _weight_of(axis, item, usual, wants_out)
+    wanted, moved_from = _blended(axis, item, ppm)
+    return axis.step_to(item, wanted, ppm, measured_at=measured_at, moved_from=moved_from)
+
+
+def _weight_of(
+    axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bool
+) -> tuple[int, dt.datetime | None]:
+    """The weight of a container resource; and until when a step of it waits for the HPA's measurement.
+
+    Where the HPA still wants out at maxReplicas, what goes up has full weight, once the HPA has measured that
+    count. Until then the container resource has its usual weight where that makes a step.
+    """
+    if not wants_out or item.target <= item.current:
+        return usual, None
+    measured_at = axis.clock.held_until(axis.seen.horizontal.last_scale_time, SETTLING)
+    if measured_at is not None and usual > 0 and _blended(axis, item, usual)[0] > item.current:
+        return usual, None
+    return FULL, measured_at
+
+
+def _blended(axis: RequestsAxis, item: ContainerResource, ppm: int) -> tuple[int, int | None]:
+    """The request that is wanted at a weight (at full weight where there is none: that is reported as held), and the
+    target from which it moves with its target (None: it is blended anew).
+
+    A target that has had its step at this weight moves the request by its own movement, and no more: 750m was
+    blended from 1000m at weight 50, the target is 1400m now: 950m, and not 1075m (DESIGN 5.2). Blended anew, a
+    target that drifts would pull the request all the way. A step at full weight has left nothing to be taken twice.
+    """
+    before = axis.record.blended_from(item)
+    if before is None or ppm in (0, FULL) or before[1] != percent(ppm):
+        return item.blended(ppm or FULL), None
+    return item.moved(item.target - before[0], ppm), before[0]

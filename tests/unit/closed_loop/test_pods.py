@@ -1,0 +1,168 @@
+"""Pods that hold more than their template shows (sidecars that a webhook injects, native sidecars, requests of a
+LimitRange or of the pods as a whole), and several containers: the count comes to rest where the HPA alone would, and
+sizes follow the VPA (DESIGN 5.4)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.unit.closed_loop import hvpas, loads
+from tests.unit.closed_loop.loads import DAY, HOUR
+from tests.unit.closed_loop.loop import Loop
+from tests.unit.closed_loop.workload import MIB, Place, Shape, Use
+
+pytestmark = pytest.mark.untraced
+
+APP = Use(memory_share=0)
+"""Requests 500m."""
+
+
+def proxy(base: int, place: Place = "injected", cpu: int | None = 500, *, governed: bool = True) -> Use:
+    """A sidecar that uses so much of each pod, whatever its load is."""
+    return Use("proxy", cpu, share=0.0, base=base, memory_share=0, place=place, governed=governed)
+
+
+def run(*uses: Use, weight: float = 0, replicas: int = 4, until: float = DAY, **rest: Any) -> Loop:
+    """The loop over pods whose CPU is scaled jointly, under a constant load (1000m in sum); the HPA keeps half of the
+    requests in use."""
+    shape = Shape(uses, replicas, rest.pop("whole", None), rest.pop("controlled", ("cpu",)))
+    load, metric = rest.pop("load", 1000), rest.pop("metric", hvpas.utilization(50))
+    spec = hvpas.spec(shape, "Trajectory", weight, metric, **rest)
+    return Loop(spec, shape, loads.constant(load)).run(until)
+
+
+def written(loop: Loop, since: float = 0.0) -> list[str]:
+    return [repr(one) for one in loop.writes if one.at >= since]
+
+
+# --- pods that hold more than their template -------------------------------------------------------------------------
+@pytest.mark.parametrize("begin", [1, 12])
+@pytest.mark.parametrize(
+    ("place", "base", "least", "most"),
+    [
+        ("injected", 0, 2, 3),
+        ("injected", 250, 4, 6),
+        ("injected", 500, 4, 6),
+        ("native", 0, 2, 3),
+        ("native", 250, 4, 6),
+    ],
+)
+def test_whatever_a_sidecar_uses_of_its_request_replicas_come_to_rest(
+    place: Place, base: int, least: int, most: int, begin: int
+) -> None:
+    """Where the HPA alone would, or nearer: with an injected proxy of 500m it would go out for ever, while 4 pods serve
+    what the app uses."""
+    loop = run(APP, proxy(base, place), replicas=begin, until=4 * HOUR)
+    assert least <= loop.deployment.replicas <= most, loop.writes
+    assert loop.vertical() == []
+    assert written(loop, 2 * HOUR) == []
+
+
+@pytest.mark.parametrize("base", [0, 250, 500])
+@pytest.mark.parametrize("place", ["injected", "native"])
+@pytest.mark.parametrize("weight", [50, 100])
+def test_sizes_do_not_run_away_either(weight: int, place: Place, base: int) -> None:
+    """Of what the pods use at first, the app's is 250m each, 1000m in sum: it takes 2 cores of requests. A native
+    sidecar is taken to use half of its request, so that an app beside a greedy one may be half as large again."""
+    loop = run(APP, proxy(base, place), weight=weight, until=1.5 * DAY, most=6)
+    known = place == "injected"
+    assert loop.deployment.replicas * loop.request("app") <= (3000 if known else 6300), loop.writes
+    assert len(loop.vertical()) <= (2 if known else 3), loop.writes
+    assert written(loop, DAY) == []
+
+
+def test_requests_of_the_pods_themselves_hold_whatever_the_app_requests() -> None:
+    """Pods of 2 cores, half of them in use by an app that requests 500m: only its request changes, to the target."""
+    loop = run(APP, weight=50, whole={"cpu": "2"}, load=4000)
+    assert [one.replicas for one in loop.writes] == [(4, 4)], loop.writes
+    assert loop.request("app") == pytest.approx(loop.recommended("app"), rel=0.05)
+
+
+@pytest.mark.parametrize("cpu", [None, 100])
+def test_requests_of_a_limit_range_are_those_of_the_template(cpu: int | None) -> None:
+    """A proxy that nothing governs has 100m of a LimitRange, or of the template: the same comes of it."""
+    loop = run(APP, proxy(50, "template", cpu, governed=False), weight=50)
+    assert (loop.deployment.replicas, loop.request("app")) == (3, 668), loop.writes
+
+
+def test_an_app_without_a_request_has_that_of_the_limit_range_until_it_needs_another() -> None:
+    """Four pods whose app was given 100m serve; with weight 0 there is no other size."""
+    assert written(run(Use(cpu=None, memory_share=0), proxy(50, cpu=100), load=200)) == []
+
+
+def test_an_average_value_is_meant_for_the_whole_pod_as_it_was() -> None:
+    """500m are used of each pod, as they are to be. Nothing changes at weight 0; at weight 50 the app's 2 cores are 2
+    pods of 1 core on the path, and 3 of them serve what the HPA counts: the proxies' 250m each."""
+    metric = hvpas.average_value(500)
+    assert written(run(APP, proxy(250), metric=metric)) == []
+    half = run(APP, proxy(250), metric=metric, weight=50)
+    assert (half.deployment.replicas, half.request("app")) == (3, 966), half.writes
+    assert written(half, HOUR) == []
+
+
+# --- several governed containers -------------------------------------------------------------------------------------
+SEVENTY = hvpas.utilization(70)
+
+
+def test_one_container_of_three_is_governed() -> None:
+    """The others have no target: they are taken to use their requests as the HPA has it, 70 percent of them."""
+    others = [
+        Use(name, cpu, share=cpu / 0.9 * 0.7 / 1000, memory_share=0, governed=False)
+        for name, cpu in (("proxy", 10), ("large", 4000))
+    ]
+    loop = run(APP, *others, weight=50, metric=SEVENTY, load=3600, until=2 * DAY)
+    assert (loop.deployment.replicas, loop.request("large")) == (4, 4000), loop.writes
+    assert loop.request("app") == pytest.approx(900 / 0.7, rel=0.2), loop.writes
+    assert len(loop.vertical()) == 1, loop.writes
+
+
+def test_memory_is_shared_by_targets_as_well() -> None:
+    """1250 MiB and 100 MiB of each of four pods; both request 1000 MiB at first."""
+    uses = [
+        Use(name, 500, 1000 * MIB, memory_base=0, memory_share=share * MIB)
+        for name, share in (("app", 1250), ("proxy", 100))
+    ]
+    metric = hvpas.utilization(70, resource="memory")
+    loop = run(*uses, weight=50, metric=metric, controlled=("memory",), load=4000, until=2 * DAY)
+    each = MIB / loop.deployment.replicas / 0.7
+    assert loop.request("app", "memory") == pytest.approx(5000 * each, rel=0.1), loop.writes
+    assert loop.request("proxy", "memory") <= 1.5 * 400 * each, (
+        "the least target of the recommender is 125 MiB"
+    )
+    assert len(loop.vertical()) <= 2, loop.writes
+    assert written(loop, 7 * HOUR) == []
+
+
+def noise(percent: float) -> Any:
+    return loads.noise(1.0, percent).at
+
+
+def drift(percent: float) -> Any:
+    return lambda now: math.exp(percent / 100 * now / DAY)
+
+
+def wave(percent: float) -> Any:
+    return loads.wave(1.0, percent).at
+
+
+@pytest.mark.parametrize(
+    ("app", "other"),
+    [
+        pytest.param((3600, noise(10)), (200, noise(90)), id="a small container with much noise"),
+        pytest.param((2000, drift(1)), (1800, drift(-1)), id="targets that drift apart"),
+        pytest.param((2000, wave(10)), (1800, wave(-10)), id="waves against each other"),
+    ],
+)
+def test_targets_that_move_do_not_restart_pods(app: tuple[int, Any], other: tuple[int, Any]) -> None:
+    uses = [
+        Use(name, share=part / 4000, sway=sway, memory_share=0)
+        for name, (part, sway) in (("app", app), ("proxy", other))
+    ]
+    shape = Shape(tuple(uses), 4, controlled=("cpu",))
+    spec = hvpas.spec(shape, "Trajectory", 50, SEVENTY)
+    loop = Loop(spec, shape, loads.noise(4000, 0.0)).run(1.5 * DAY)
+    assert len(loop.vertical()) <= 3, loop.writes
+    assert loop.vertical(since=13 * HOUR) == [], loop.writes

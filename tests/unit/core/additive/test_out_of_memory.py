@@ -1,0 +1,218 @@
+"""Containers that ran out of memory: what passes which gates for them, and how often (DESIGN 6.4)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from builders import build
+from builders.build import GIB, MIB, at, stamp
+from hvpa.core import Decision, Objects
+from tests.unit.core.additive.vertically import (
+    CLOSED,
+    IN_WINDOW,
+    OFF,
+    app,
+    applied,
+    axis,
+    down,
+    least,
+    only,
+    policy,
+    recommending,
+    requests,
+    seen,
+    up,
+)
+from tests.unit.core.named import named
+
+TARGET = 2_147_484_000
+"""2Gi, in whole kilobytes."""
+RAISED = 1_288_491_000
+"""A fifth more than 1Gi."""
+HOUR = up(stabilizationDuration="1h")
+
+
+def starving(
+    targets: Mapping[str, Any], containers: Sequence[Mapping[str, Any]] | None = None, **rest: Any
+) -> Objects:
+    found = list(containers or [app()])
+    pods = rest.pop("pods", [build.oom_killed(at(minutes=-1), containers=found)])
+    return seen(targets, found, pods=pods, **rest)
+
+
+def of(memory: str, **rest: Any) -> Objects:
+    """A container of 1Gi that ran out of memory, for which the VPA targets so much."""
+    return starving({"memory": memory}, **rest)
+
+
+ALLOWED = policy(containerName="app", maxAllowed={"memory": "1100Mi"})
+ELSEWHERE = [build.oom_killed(at(minutes=-1), of="other")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    named(
+        {
+            "the target, at full weight": (of("2Gi"), TARGET),
+            "the target is not above: 20 percent more": (of("1Gi"), RAISED),
+            "at least 100Mi more": (of("200Mi", containers=[app(memory="200Mi")]), 314_573_000),
+            "past Weight": (of("2Gi", weight=0), TARGET),
+            "past StabilizationWindow": (of("2Gi", spec=HOUR, status=axis(at(minutes=-2))), TARGET),
+            "past Rollout": (of("2Gi", workload={"status": {"updatedReplicas": 0}}), TARGET),
+            "past MinChange": (of("1025Mi", spec=up(**least(memory="1Gi"))), 1_074_791_000),
+            "never beyond maxAllowed": (of("1Gi", spec=ALLOWED), 1100 * MIB),
+            "nor beyond four times the target": (of("300Mi"), 1200 * MIB),
+            "where the request is beyond that already, nothing": (of("200Mi"), GIB),
+            "not past Paused": (of("2Gi", spec={"mode": "Paused"}), GIB),
+            "not past mode Off": (of("2Gi", spec=up(**OFF)), GIB),
+            "not past a closed window": (of("2Gi", spec={**up(**IN_WINDOW), **CLOSED}), GIB),
+            "without a target nothing is known": (starving({"cpu": "2"}), GIB),
+            "another's": (of("2Gi", pods=ELSEWHERE, weight=0), GIB),
+            "a step by a wrong clock hides none": (of("2Gi", weight=0, status=axis(at(hours=1))), TARGET),
+            "nor a step up": (of("1Gi", status=axis(lastScaleUpTime=stamp(at(days=3)))), RAISED),
+        }
+    ),
+)
+def test_a_starving_containers_memory_goes_up(objects: Objects, expected: int) -> None:
+    assert requests(build.decided(objects))["memory"] == expected
+
+
+@pytest.mark.parametrize(
+    ("last_up", "is_raised"),
+    named(
+        {
+            "a step down came since": (None, True),
+            "a step up came before": (-30, True),
+            "a step up came since": (-10, False),
+        }
+    ),
+)
+def test_a_step_down_does_not_erase_that_a_container_ran_out_of_memory(
+    last_up: int | None, is_raised: bool
+) -> None:
+    more = {} if last_up is None else {"lastScaleUpTime": stamp(at(minutes=last_up))}
+    pods = [build.oom_killed(at(minutes=-20))]
+    decision = build.decided(of("1Gi", pods=pods, status=axis(at(minutes=-10), **more)))
+    assert (requests(decision)["memory"] > GIB) == is_raised
+
+
+def test_the_flag_is_shown_while_a_container_starves() -> None:
+    assert build.decided(of("2Gi")).status.override_scale_up_stabilization is True
+    assert build.decided(seen({"memory": "2Gi"})).status.override_scale_up_stabilization is False
+
+
+def test_at_most_once_in_ten_minutes() -> None:
+    after = applied(of("1Gi", weight=0))
+
+    def killed_again(when: dt.datetime) -> Decision:
+        pod = build.oom_killed(when, containers=[app(memory=str(RAISED))])
+        one = build.objects(after.hvpa, after.workload, after.hpas[0], after.vpas[0], pods=[pod])
+        return build.decided(one, when)
+
+    early, next_raise = killed_again(at(minutes=4)), 1_546_190_000  # 1288491k x 1.2 = 1546189.2k
+    assert early.workload_patch is None
+    held = only(early)
+    assert (held.reason, held.direction, held.wanted) == ("RecentRaise", "up", next_raise)
+    assert held.until == at(minutes=10)
+    assert early.recommended["app"].requests["memory"] == next_raise
+    assert early.recheck_after == dt.timedelta(minutes=6)
+    assert requests(killed_again(at(minutes=10)))["memory"] == next_raise
+
+
+def test_what_was_raised_is_not_taken_back_for_the_same_target() -> None:
+    any_change = down(**least(memory="1"))
+    after = applied(of("512Mi", spec=any_change))
+    for weight in (50, 100):
+        spec = {**any_change, "weightBasedScalingIntervals": [{"vpaWeight": weight}]}
+        one = build.with_status(build.hvpa(spec), after.hvpa.status)
+        calm = build.decided(build.objects(one, after.workload, after.hpas[0], after.vpas[0]), at(hours=1))
+        assert requests(calm)["memory"] == RAISED
+        assert (only(calm).reason, only(calm).direction, only(calm).until) == ("MinChange", "down", None)
+    lower = build.decided(recommending(after, {"memory": "300Mi"}), at(hours=1))
+    assert requests(lower)["memory"] < RAISED, "a target that moves down by minChange counts"
+
+
+def test_memory_of_a_starving_container_is_not_lowered() -> None:
+    decision = build.decided(of("256Mi", spec=policy(containerName="app", maxAllowed={"memory": "1Gi"})))
+    assert requests(decision)["memory"] == GIB
+    assert (only(decision).reason, only(decision).until) == ("OutOfMemory", None)
+
+
+RECENT = axis(at(minutes=-3), overrides=[{"container": "app", "time": stamp(at(minutes=-3))}])
+NEXT = ("RecentRaise", "up", at(minutes=7))
+
+
+@pytest.mark.parametrize(
+    ("target", "rest", "expected"),
+    named(
+        {
+            "past Weight": ("2Gi", {"weight": 0}, NEXT),
+            "past a longer StabilizationWindow": ("2Gi", {"spec": HOUR}, NEXT),
+            "a shorter one is the usual change's": (
+                "2Gi",
+                {"spec": up(stabilizationDuration="5m")},
+                ("StabilizationWindow", "up", at(minutes=2)),
+            ),
+            "instead of being lowered": ("512Mi", {}, NEXT),
+            "no raise is due: it is not lowered": ("100Mi", {}, ("OutOfMemory", "down", None)),
+            "gates that the raise does not pass are reported first": (
+                "2Gi",
+                {"spec": up(**OFF)},
+                ("UpdatePolicy", "up", None),
+            ),
+        }
+    ),
+)
+def test_the_next_raise_waits_for_its_ten_minutes_where_nothing_raises_the_memory_sooner(
+    target: str, rest: dict[str, Any], expected: tuple[str, str, dt.datetime | None]
+) -> None:
+    decision = build.decided(of(target, status=RECENT, **rest))
+    held = only(decision)
+    assert (held.reason, held.direction, held.until) == expected
+    assert held.until is None or decision.recheck_after == held.until - build.NOW
+
+
+def test_in_the_ten_minutes_memory_is_raised_as_usual() -> None:
+    decision = build.decided(of("2Gi", status=RECENT))
+    assert requests(decision)["memory"] > GIB
+    assert not decision.blocked
+
+
+def test_its_cpu_and_the_other_containers_pass_stabilization_and_min_change_on_their_way_up() -> None:
+    both = [app(), build.container("sidecar")]
+    targets = {"app": {"cpu": "1100m", "memory": "1Gi"}, "sidecar": {"cpu": "1100m", "memory": "1100Mi"}}
+    decision = build.decided(starving(targets, both, status=axis(at(minutes=-2)), spec=HOUR))
+    assert requests(decision)["cpu"] == 1050
+    assert requests(decision, "sidecar") == {"cpu": 1050, "memory": 1_113_588_000}
+    held = build.decided(starving(targets, both, weight=0)).blocked
+    assert {entry.reason for entry in held} == {"Weight"}, "but not Weight"
+    found = {(entry.container, entry.resource) for entry in held}
+    assert found == {("app", "cpu"), ("sidecar", "cpu"), ("sidecar", "memory")}
+
+
+def test_nothing_gets_easier_on_the_way_down() -> None:
+    spec = down(stabilizationDuration="1h")
+    objects = starving({"cpu": "200m", "memory": "1Gi"}, status=axis(at(minutes=-2)), spec=spec)
+    assert [(one.resource, one.reason) for one in build.decided(objects).blocked] == [
+        ("cpu", "StabilizationWindow")
+    ]
+
+
+def test_gardeners_flag_is_honoured() -> None:
+    flag = {"overrideScaleUpStabilization": True}
+    scaled = {**flag, "lastScaling": {"lastScaleTime": stamp(at(minutes=-1))}}
+
+    def memory(target: str) -> int:
+        return requests(build.decided(seen({"memory": target}, status=scaled, weight=0, spec=HOUR)))["memory"]
+
+    assert memory("2Gi") == TARGET, "the target counts, at full weight"
+    assert (memory("1Gi"), memory("512Mi")) == (GIB, GIB), "nothing is added to it, nor taken away"
+    assert requests(build.decided(of("1Gi", status=flag)))["memory"] == RAISED, (
+        "where pods show it, they count"
+    )
+    own = seen({"memory": "2Gi"}, status={**flag, "axes": {}}, weight=0)
+    assert requests(build.decided(own))["memory"] == GIB, "one of our own statuses is judged by its pods"
