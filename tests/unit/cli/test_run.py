@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from hvpa.cli.run import on_loop_error
-from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.cli.run import add_arguments, on_loop_error, run_settings
 from hvpa.operator.settings import RunSettings
 
 CLOSED = RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed")
@@ -23,7 +22,7 @@ CLOSED = RuntimeError("unable to perform operation on <TCPTransport>; the handle
 
 def parsed(*flags: str) -> RunSettings:
     parser = argparse.ArgumentParser()
-    add_run_arguments(parser)
+    add_arguments(parser)
     return run_settings(parser.parse_args(flags))
 
 

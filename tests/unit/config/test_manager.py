@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.cli.run import add_arguments, run_settings
 from hvpa.kube.server.endpoints import parse_address
 from tests.unit.config.folders import CONFIG, objects, only, resources
 
@@ -15,7 +15,7 @@ POD = DEPLOYMENT["spec"]["template"]["spec"]
 
 def _settings(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    add_run_arguments(parser)
+    add_arguments(parser)
     return parser.parse_args(arguments)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.cli.run import add_arguments, run_settings
 from hvpa.kube.server.auth import ACCESS_REVIEWS, TOKEN_REVIEWS
 from tests.unit.config.folders import CONFIG, objects, only
 
@@ -37,7 +37,7 @@ def test_who_scrapes_may_get_the_metrics_and_nothing_more() -> None:
 
 def test_the_flags_are_those_of_hvpa_run_and_the_certificate_is_where_they_say() -> None:
     parser = argparse.ArgumentParser()
-    add_run_arguments(parser)
+    add_arguments(parser)
     flags = [one["value"] for one in PATCH if one["path"] == "/spec/template/spec/containers/0/args/-"]
     settings = run_settings(parser.parse_args(flags))
     assert settings.metrics_secure

@@ -8,7 +8,7 @@ import argparse
 
 import yaml
 
-from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.cli.run import add_arguments, run_settings
 from tests.unit.config.folders import CONFIG, Json, objects, only
 
 FOLDER = CONFIG / "sharded"
@@ -29,7 +29,7 @@ def test_the_patch_asks_for_more_shards_than_replicas() -> None:
     assert (replicas["op"], replicas["path"]) == ("replace", "/spec/replicas")
     assert (argument["op"], argument["path"]) == ("add", "/spec/template/spec/containers/0/args/-")
     parser = argparse.ArgumentParser()
-    add_run_arguments(parser)
+    add_arguments(parser)
     settings = run_settings(parser.parse_args([*container["args"][1:], argument["value"]]))
     assert settings.leader_elect
     assert settings.shards >= 8 * replicas["value"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hvpa.api.values.timestamp import parse_timestamp
-from hvpa.cli.status import command
+from hvpa.cli import status as command
 from hvpa.kube.clock import SystemClock
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.explain.contract.test_decision import faults

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders import build
-from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.cli.explain.plot.panel import multiples, short, step
-from hvpa.cli.explain.plot.path import bare_path, draw_path
+from hvpa.cli.explain.plot import multiples, short, step
 from tests.unit.cli.support import NOW, Doc, Shell, changed, load
 
 GIB = 1024**3
@@ -69,70 +66,38 @@ def test_the_same_decision_gives_the_same_bytes(shell: Shell, shop: list[Doc]) -
     assert b"Matplotlib" not in first
 
 
-def trajectory(spec: Doc) -> HvpaSpec:
-    found = build.hvpa({"blend": "Trajectory", **spec}).spec
-    assert found is not None
-    return found
-
-
-POLICY = {"containerPolicies": [{"containerName": "app", "minAllowed": {"cpu": "1"}}]}
-INTERVALS = {"intervals": [{"maxReplicas": 3, "maxResources": {"memory": "2Gi"}}]}
 STRETCH = [{"vpaWeight": 0, "lastReplicaCount": 3}, {"vpaWeight": 100, "startReplicaCount": 3}]
+UPWARD = {
+    "Hvpa__spec__hpa__template__spec__maxReplicas": 3,
+    "Hvpa__spec__weightBasedScalingIntervals": STRETCH,
+    "Hvpa__spec__vpa__template__spec__resourcePolicy": {"containerPolicies": [{"containerName": "app"}]},
+}
+WRITTEN = {
+    "Hvpa__spec__weightBasedScalingIntervals": None,
+    "Hvpa__spec__trajectory": {
+        "intervals": [{"maxReplicas": 3, "maxResources": {"cpu": "2", "memory": "2Gi"}}]
+    },
+}
 
 
 @pytest.mark.parametrize(
-    ("spec", "requests", "told"),
+    ("changes", "told"),
     [
-        pytest.param({}, {"cpu": "1"}, "replicas", id="weights"),
-        pytest.param({"hpa": None}, {"cpu": "1"}, "replicas (the path goes on)", id="without an end"),
+        pytest.param({}, "replicas", id="all of the path is shown"),
+        pytest.param({"Hvpa__spec__hpa": {}}, "now: 2 × 1", id="of one replica count"),
         pytest.param(
-            {"hpa": {"template": {"spec": {"maxReplicas": 100}}}},
-            {"cpu": "1"},
+            {"Hvpa__spec__hpa__template__spec__maxReplicas": 100},
             "replicas (the path goes on to 100)",
             id="a long one",
         ),
-        pytest.param(
-            {
-                "weightBasedScalingIntervals": STRETCH,
-                "vpa": {"template": {"spec": {"resourcePolicy": POLICY}}},
-            },
-            {"cpu": "1"},
-            "app cpu: request of each pod",
-            id="straight up without an end",
-        ),
-        pytest.param(
-            {"weightBasedScalingIntervals": None, "trajectory": INTERVALS, "hpa": None},
-            {"memory": "1Gi"},
-            "2Gi",
-            id="written out",
-        ),
+        pytest.param(UPWARD, "app cpu: request of each pod", id="straight up without an end"),
+        pytest.param(WRITTEN, "wanted: 3 × 1200m", id="written out"),
     ],
 )
-def test_a_bare_path_is_drawn_from_a_spec(spec: Doc, requests: dict[str, str], told: str) -> None:
-    svg = draw_path(bare_path(trajectory(spec), {"app": requests}), title="a path").decode()
-    assert {"a path", told} <= words(svg)
-
-
-def test_a_bare_path_is_the_one_of_a_decision() -> None:
-    decision = build.decided(
-        build.objects(
-            build.hvpa({"blend": "Trajectory"}),
-            horizontal=build.hpa(3, 50),
-            vertical=build.vpa({"app": {"cpu": "2", "memory": "1Gi"}}),
-        )
-    )
-    assert decision.joint is not None
-    assert bare_path(trajectory({}), {"app": {"cpu": "1", "memory": "1Gi"}}) == decision.joint.path
-
-
-def test_a_picture_of_the_path_can_be_had_too() -> None:
-    path = bare_path(trajectory({}), {"app": {"cpu": "1"}})
-    assert draw_path(path, kind="png").startswith(b"\x89PNG")
-
-
-def test_a_path_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="no container has a resource"):
-        draw_path(bare_path(trajectory({}), {}))
+def test_each_form_of_a_path_is_drawn(shell: Shell, shop: list[Doc], changes: Doc, told: str) -> None:
+    ran = plot(shell, changed(shop, **changes))
+    assert (ran.code, ran.err) == (0, "")
+    assert told in words((shell.folder / "path.svg").read_text(encoding="utf-8"))
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
