@@ -20,10 +20,8 @@ from typing import Any
 import yaml
 
 from demo.options import Mode, Options, Sizes
-from demo.rivals import Course, State, hpa_beside_vpa, used
-from demo.scenario import BASE_CPU, BASE_MEMORY, Scenario
-from demo.snapshot import Snapshot, snapshot
-from demo.table import WIDTH
+from demo.scenario import BASE_CPU, BASE_MEMORY, Course, Scenario, State, hpa_beside_vpa, used
+from demo.snapshot import WIDTH, Snapshot, snapshot
 from demo.verdict import Evidence, Rivals, Write, state_of
 from localcluster.client.audit import Mark
 from localcluster.controlplane import keeper

@@ -10,10 +10,8 @@ import time
 from typing import NoReturn, TextIO
 
 from demo.demo_cluster import NAME, NAMESPACE, DemoCluster
-from demo.rivals import State
-from demo.scenario import Phase
-from demo.snapshot import Snapshot
-from demo.table import IN_PLACE, ROLLOUT, Moment, clock, cpu, header, line
+from demo.scenario import Phase, State
+from demo.snapshot import IN_PLACE, ROLLOUT, Moment, Snapshot, clock, cpu, header, line
 from demo.verdict import Step, Verdict, changes, judge, missing, state_of
 from localcluster.client.api import ApiError
 

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from demo.rivals import Course, State, worth
-from demo.snapshot import Resources, Snapshot, resources
-from demo.table import clock, cpu, memory
+from demo.scenario import Course, State, worth
+from demo.snapshot import Resources, Snapshot, clock, cpu, memory, resources
 
 Direction = Literal["out", "up", "in", "down"]
 DIRECTIONS: tuple[Direction, ...] = ("out", "up", "in", "down")

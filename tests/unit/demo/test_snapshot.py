@@ -1,11 +1,26 @@
-"""Reading the demo's objects."""
+"""Reading the demo's objects, and the lines of its table."""
 
 from __future__ import annotations
 
 import datetime as dt
 from typing import Any
 
-from demo.snapshot import Held, Resources, snapshot
+import pytest
+
+from demo.snapshot import (
+    IN_PLACE,
+    ROLLOUT,
+    WIDTH,
+    Held,
+    Moment,
+    Resources,
+    Snapshot,
+    clock,
+    header,
+    held,
+    line,
+    snapshot,
+)
 
 DEPLOYMENT: dict[str, Any] = {
     "spec": {
@@ -97,3 +112,125 @@ def test_the_decided_size_counts_where_pods_are_resized_and_what_pods_have_is_ad
     seen = snapshot(DEPLOYMENT, {"status": status}, None, None, pods)
     assert seen.requests == Resources(1500, 192 * 2**20)
     assert (seen.resized, seen.asked, seen.restarts) == ("1/2", 1700, 2)
+
+
+# --- the table ---
+NOW = dt.datetime(2026, 11, 21, 10, 0, tzinfo=dt.UTC)
+MIB = 2**20
+
+
+def later(seconds: float) -> dt.datetime:
+    """So many seconds after NOW."""
+    return NOW + dt.timedelta(seconds=seconds)
+
+
+def test_a_line_shows_load_pods_resources_recommendations_and_what_is_held_back() -> None:
+    seen = Snapshot(
+        replicas=7,
+        ready=5,
+        requests=Resources(618, 372 * MIB),
+        limits=Resources(2472, 1489 * MIB),
+        hpa_wish=10,
+        vpa_target=Resources(442, 283 * MIB),
+        held=(Held("out", "pods", "StabilizationWindow", later(7)),),
+    )
+    text = line(ROLLOUT, Moment(68.2, NOW, 2089.4, 308), seen)
+    assert " ".join(text.split()) == (
+        "1:08 2089m 308m 5/7 618m/2472m 372Mi/1489Mi 10 442m 283Mi pods out 7s (stabilization)"
+    )
+
+
+def test_a_line_shows_sizes_and_what_an_hpa_beside_a_vpa_would_have_had() -> None:
+    seen = Snapshot(
+        replicas=7,
+        ready=5,
+        requests=Resources(618, 372 * MIB),
+        limits=Resources(),
+        resized="4/7",
+        asked=3706,
+        held=(Held("out", "pods", "StabilizationWindow", later(7)),),
+    )
+    text = line(IN_PLACE, Moment(68.2, NOW, 2089.4, 308, 4810.0), seen)
+    assert " ".join(text.split()) == (
+        "1:08 2089m 308m 5/7 618m 372Mi 4/7 0 3706m 4810m pods out 7s (stabilization)"
+    )
+    assert header(IN_PLACE).index("resized") + len("resized") == text.index(" 4/7") + len(" 4/7")
+
+
+def test_before_the_load_nothing_is_known_of_another_scaler() -> None:
+    seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
+    assert line(IN_PLACE, Moment(0, NOW, 300, 0), seen).split()[-6:] == ["200m", "-", "-", "0", "0m", "-"]
+
+
+def test_what_is_not_known_yet_is_a_dash() -> None:
+    seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
+    assert line(ROLLOUT, Moment(0, NOW, 300, 0), seen).split() == [
+        "0:00",
+        "300m",
+        "0m",
+        "0/2",
+        "200m/-",
+        "-/-",
+        "-",
+        "-",
+    ]
+
+
+def test_columns_stand_under_their_names() -> None:
+    seen = Snapshot(2, 2, Resources(200, 192 * MIB), Resources(800, 768 * MIB), 3, Resources(250, 200 * MIB))
+    text = line(ROLLOUT, Moment(5, NOW, 300, 160), seen)
+    for name, value in (("load", "300m"), ("cpu req/lim", "200m/800m"), ("VPA target", "250m 200Mi")):
+        assert header(ROLLOUT).index(name) + len(name) == text.index(f" {value}") + len(f" {value}")
+
+
+def test_no_line_is_wider_than_a_terminal() -> None:
+    held_back = tuple(
+        Held("down", what, "StabilizationWindow", later(n)) for n, what in enumerate("abcdefgh")
+    )
+    widest = Snapshot(
+        10, 10, Resources(2000, 1024 * MIB), Resources(8000, 4096 * MIB), 10, Resources(2000, 2**30)
+    )
+    assert len(line(ROLLOUT, Moment(600, NOW, 12000, 8000), widest)) <= WIDTH
+    cut = line(
+        ROLLOUT, Moment(600, NOW, 12000, 8000), Snapshot(10, 10, Resources(), Resources(), held=held_back)
+    )
+    assert len(cut) == WIDTH
+    assert cut.endswith("…")
+
+
+def test_the_longest_usual_line_is_not_cut() -> None:
+    held_back = tuple(Held("down", what, "StabilizationWindow", later(29)) for what in ("cpu", "memory"))
+    requests, limits = Resources(1618, 372 * MIB), Resources(6472, 1489 * MIB)
+    seen = Snapshot(10, 15, requests, limits, 10, Resources(1442, 283 * MIB), held_back)
+    assert line(ROLLOUT, Moment(168, NOW, 2400, 1308), seen).endswith("cpu+mem down 29s (stabilization)")
+
+
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [
+        ((), ""),
+        ((Held("out", "pods", "UpdatePolicy"),), "pods out (mode Off)"),
+        ((Held("up", "cpu", "MinChange", later(882)),), "cpu up 14:42 (too small)"),
+        (
+            (Held("down", "cpu", "Rollout"), Held("down", "memory", "Rollout")),
+            "cpu+mem down (rollout)",
+        ),
+        (
+            (
+                Held("in", "pods", "StabilizationWindow", later(4)),
+                Held("down", "cpu", "StabilizationWindow", later(12)),
+                Held("down", "memory", "MinChange"),
+            ),
+            "pods in 4s, cpu down 12s (stabilization), mem down (too small)",
+        ),
+        ((Held("in", "pods", "StabilizationWindow", later(-3)),), "pods in 0s (stabilization)"),
+        ((Held("in", "pods", "Contested"),), "pods in (contested)"),
+    ],
+)
+def test_what_shares_a_reason_is_reported_together(entries: tuple[Held, ...], text: str) -> None:
+    assert held(entries, NOW) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.9, "0:59"), (61, "1:01"), (-2, "0:00")])
+def test_times_are_minutes_and_seconds(seconds: float, text: str) -> None:
+    assert clock(seconds) == text

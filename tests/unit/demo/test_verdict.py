@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from demo.rivals import State
+from demo.scenario import State
 from demo.snapshot import Held, Resources, Snapshot
 from demo.verdict import Evidence, Rivals, Step, Write, changes, judge, missing
 
