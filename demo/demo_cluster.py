@@ -23,7 +23,7 @@ from demo.options import Mode, Options, Sizes
 from demo.scenario import BASE_CPU, BASE_MEMORY, Course, Scenario, State, hpa_beside_vpa, used
 from demo.snapshot import WIDTH, Snapshot, snapshot
 from demo.verdict import Evidence, Rivals, Write, state_of
-from localcluster.client.audit import Mark
+from localcluster.client.audit import Mark, Request
 from localcluster.controlplane import keeper
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.process import Process, free_port
@@ -182,16 +182,14 @@ class DemoCluster:
         """What the audit log says about who wrote what, beside what was seen, and from when on (`course`)."""
         if self._start is None:
             raise DemoError("there is no workload yet")
-        audit, scenario = self.plane.audit, self.scenario
-        asked = audit.requests(
-            self._mark, writes=True, resource="deployments", namespace=NAMESPACE, name=NAME
-        )
+        scenario = self.scenario
+        found = self._writes("deployments", NAME)
         return Evidence(
             start=self._start,
             writes=[
                 Write(one.user, (one.time - self._began_at).total_seconds(), one.subresource, one.body)
-                for one in asked
-                if one.code < 300 and one.subresource != "status"
+                for one in found
+                if one.subresource != "status"
             ],
             operator=self.account,
             hpa_writers=self._writers("horizontalpodautoscalers", "status", NAME),
@@ -206,17 +204,15 @@ class DemoCluster:
             rivals=Rivals(hpa_beside_vpa(scenario, round(self.elapsed)), used(scenario), round(self.elapsed)),
         )
 
+    def _writes(self, resource: str, name: str | None, subresource: str | None = None) -> list[Request]:
+        """The accepted writes to our objects of a kind, or to a subresource of them."""
+        of = {"resource": resource, "subresource": subresource, "namespace": NAMESPACE, "name": name}
+        found = self.plane.audit.requests(self._mark, writes=True, **of)
+        return [one for one in found if one.code < 300]
+
     def _writers(self, resource: str, subresource: str, name: str | None = None) -> Counter[str]:
         """Who wrote a subresource of our HPA, VPA or pods, and how often."""
-        asked = self.plane.audit.requests(
-            self._mark,
-            writes=True,
-            resource=resource,
-            subresource=subresource,
-            namespace=NAMESPACE,
-            name=name,
-        )
-        return Counter(one.user for one in asked if one.code < 300)
+        return Counter(one.user for one in self._writes(resource, name, subresource))
 
 
 @contextmanager

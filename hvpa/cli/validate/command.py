@@ -10,10 +10,18 @@ from dataclasses import dataclass, field
 
 from hvpa.api.hvpa.resource import API_VERSION, KIND, parse_spec, validate_manifest
 from hvpa.api.schema.base import FieldError
+from hvpa.cli.arguments import add_output
 from hvpa.cli.errors import DONE, WRONG
 from hvpa.cli.input.files import Document, FileError, read_documents
-from hvpa.cli.validate.findings import Finding, of_field, of_file
-from hvpa.cli.validate.inputs import LEFT_OUT, Inputs, from_kustomizations, from_names
+from hvpa.cli.validate.inputs import (
+    LEFT_OUT,
+    Finding,
+    Inputs,
+    from_kustomizations,
+    from_names,
+    of_field,
+    of_file,
+)
 from hvpa.cli.validate.object_set import Read, review_set
 from hvpa.core.spec.amounts import review_amounts
 from hvpa.core.spec.check import spec_problems
@@ -21,34 +29,23 @@ from hvpa.core.spec.ranges import review_ranges
 from hvpa.core.spec.resizes import review_resizes
 from hvpa.core.spec.review import review
 
-NAME = "validate"
-HELP = "check Hvpa manifests without a cluster"
 _KUSTOMIZATION = "Kustomization"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "-f",
-        "--filename",
-        nargs="+",
-        action="extend",
-        metavar="FILE",
-        help="YAML or JSON files, or folders of them; - is standard input; other objects than Hvpas are only looked at"
-        " beside them",
+    files = (
+        "YAML or JSON files, or folders of them; - is standard input; other objects than Hvpas are only looked at"
+        " beside them"
     )
-    which.add_argument(
-        "-k",
-        "--kustomize",
-        nargs="+",
-        action="extend",
-        metavar="FOLDER",
-        help="folders with a kustomization.yaml: the local files that it names are checked, its patches not applied",
-    )
-    parser.add_argument("-R", "--recursive", action="store_true", help="with -f: folders in folders too")
-    parser.add_argument("--strict", action="store_true", help="a warning fails as an error does")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+    which.add_argument("-f", "--filename", nargs="+", action="extend", metavar="FILE", help=files)
+    text = "folders with a kustomization.yaml: the local files that it names are checked, its patches not applied"
+    which.add_argument("-k", "--kustomize", nargs="+", action="extend", metavar="FOLDER", help=text)
+    add = parser.add_argument
+    add("-R", "--recursive", action="store_true", help="with -f: folders in folders too")
+    add("--strict", action="store_true", help="a warning fails as an error does")
+    add_output(add)
 
 
 def main(args: argparse.Namespace) -> int:

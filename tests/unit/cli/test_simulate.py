@@ -17,7 +17,7 @@ from hvpa.cli import simulate
 from hvpa.simulate import parallel
 from hvpa.simulate.report import page
 from hvpa.simulate.report.json import schema
-from tests.unit.cli.explain.contract.test_decision import faults
+from tests.unit.cli.schema import check
 from tests.unit.cli.support import Shell
 
 ROOT = Path(__file__).parents[3]
@@ -70,7 +70,7 @@ def test_the_table_is_printed(shell: Shell, scenario: str) -> None:
 def test_json_follows_the_schema_and_is_the_same_to_the_byte(shell: Shell, scenario: str) -> None:
     ran = shell.run("simulate", scenario, scenario, "-o", "json", "--seed", "5")
     assert (ran.code, ran.err) == (0, "")
-    assert faults(ran.json, schema(), schema()) == []
+    check(ran.json, schema())
     assert [one["seed"] for one in ran.json["scenarios"]] == [5, 5]
     assert ran.json["scenarios"][0]["policies"][0]["series"] is None
     assert shell.run("simulate", scenario, scenario, "-o", "json", "--seed", "5").out == ran.out

@@ -113,7 +113,7 @@ def test_each_form_of_a_path_is_drawn(shell: Shell, shop: list[Doc], changes: Do
             "Hvpa default/shop: there is no path to draw: Deployment gone does not exist",
         ),
         (
-            {"VerticalPodAutoscaler__status": {}},
+            {"VPA__status": {}},
             "Hvpa default/shop: there is no path to draw: ",
         ),
     ],

@@ -2,72 +2,49 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hvpa.api.values.timestamp import parse_timestamp
-from hvpa.kube.clock import SystemClock
+from tests.unit.cli import schema
 from tests.unit.cli.api_server import Api
-from tests.unit.cli.explain.contract.test_decision import faults
 from tests.unit.cli.resizing import hvpa
-from tests.unit.cli.support import NOW, Doc, Ran, Shell
+from tests.unit.cli.support import NOW, Doc, Live
 
-SCHEMA_FILE = Path(__file__).parents[4] / "docs" / "history.schema.json"
 KEPT = (
     "Kubernetes keeps Events for an hour, unless kube-apiserver's --event-ttl says otherwise. Of what is older, the"
     " status remembers the last change of each kind."
 )
 
 
-@pytest.fixture(autouse=True)
-def at_ten(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = parse_timestamp(NOW)
-
-    def fixed(self: SystemClock) -> dt.datetime:
-        return now
-
-    monkeypatch.setattr(SystemClock, "now", fixed)
+pytestmark = pytest.mark.usefixtures("at_ten")
+SILENT: Doc = {"conditions": [], "desired": None}
+"""A status that remembers nothing."""
 
 
 def event(reason: str, message: str, uid: str = "h", kind: str = "Normal", **fields: Any) -> Doc:
+    meta = {"name": f"web.{reason}", "creationTimestamp": "2026-11-21T09:00:00Z"}
     about = {"kind": "Hvpa", "name": "web", "uid": uid}
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": f"web.{reason}", "creationTimestamp": "2026-11-21T09:00:00Z"},
-        "involvedObject": about,
-        "type": kind,
-        "reason": reason,
-        "message": message,
-        **fields,
-    }
+    said = {"type": kind, "reason": reason, "message": message, **fields}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": about, **said}
 
 
-def told(shell: Shell, kubeconfig: str, *flags: str) -> Ran:
-    return shell.run("history", "web", "--kubeconfig", kubeconfig, *flags)
-
-
-def entries(shell: Shell, kubeconfig: str, *flags: str) -> list[Any]:
-    ran = told(shell, kubeconfig, "-o", "json", *flags)
+def entries(live: Live, *flags: str) -> list[Any]:
+    ran = live("history", "web", "-o", "json", *flags)
     assert (ran.code, ran.err) == (0, "")
-    schema = json.loads(SCHEMA_FILE.read_text())
-    assert faults(ran.json, schema, schema) == []
+    schema.check(ran.json, schema.schema_of("history"))
     found: list[Any] = ran.json["entries"]
     return found
 
 
-def test_events_and_status_are_one_list_newest_last(shell: Shell, api: Api, kubeconfig: str) -> None:
+def test_events_and_status_are_one_list_newest_last(live: Live, api: Api) -> None:
     steps: Doc = {
         "firstTimestamp": "2026-11-21T09:10:00Z",
         "lastTimestamp": "2026-11-21T09:57:30Z",
         "count": 3,
     }
     api.put([hvpa(), event("ScaledUp", "cpu 500m -> 800m of app\nbecause", **steps)])
-    ran = told(shell, kubeconfig)
+    ran = live("history", "web")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == (
         "Hvpa default/web\n"
@@ -82,7 +59,7 @@ def test_events_and_status_are_one_list_newest_last(shell: Shell, api: Api, kube
     )
 
 
-def test_all_that_the_status_remembers_is_shown(shell: Shell, api: Api, kubeconfig: str) -> None:
+def test_all_that_the_status_remembers_is_shown(live: Live, api: Api) -> None:
     refusal = {
         "count": 2,
         "time": "2026-11-21T09:05:00Z",
@@ -112,7 +89,7 @@ def test_all_that_the_status_remembers_is_shown(shell: Shell, api: Api, kubeconf
     )
     one["metadata"]["creationTimestamp"] = "2026-11-20T09:00:00Z"
     api.put([one])
-    found = [(each["reason"], each["type"], each["message"]) for each in entries(shell, kubeconfig)]
+    found = [(each["reason"], each["type"], each["message"]) for each in entries(live)]
     assert found == [
         ("Created", "Normal", "the Hvpa was created"),
         ("Desired", "Normal", "decided: 1 replica"),
@@ -132,9 +109,7 @@ def test_all_that_the_status_remembers_is_shown(shell: Shell, api: Api, kubeconf
         ("2562047h", ["Old", "New", "Desired", "Ready=False"]),
     ],
 )
-def test_what_is_older_can_be_left_out(
-    shell: Shell, api: Api, kubeconfig: str, since: str, kept: list[str]
-) -> None:
+def test_what_is_older_can_be_left_out(live: Live, api: Api, since: str, kept: list[str]) -> None:
     api.put(
         [
             hvpa(),
@@ -142,8 +117,8 @@ def test_what_is_older_can_be_left_out(
             event("New", "just now", lastTimestamp="2026-11-21T09:40:00Z"),
         ]
     )
-    assert [one["reason"] for one in entries(shell, kubeconfig, "--since", since)] == kept
-    assert ("(nothing)" in told(shell, kubeconfig, "--since", since).out) == (not kept)
+    assert [one["reason"] for one in entries(live, "--since", since)] == kept
+    assert ("(nothing)" in live("history", "web", "--since", since).out) == (not kept)
 
 
 @pytest.mark.parametrize(
@@ -163,45 +138,41 @@ def test_what_is_older_can_be_left_out(
     ],
 )
 def test_each_way_to_say_when_an_event_was_is_read(
-    shell: Shell, api: Api, kubeconfig: str, fields: Doc, time: str, count: int, first: str | None
+    live: Live, api: Api, fields: Doc, time: str, count: int, first: str | None
 ) -> None:
-    api.put([hvpa(status={"conditions": [], "desired": None}), event("Scaled", "x", **fields)])
-    (one,) = entries(shell, kubeconfig)
+    api.put([hvpa(status=SILENT), event("Scaled", "x", **fields)])
+    (one,) = entries(live)
     assert (one["time"], one["count"], one["first"]) == (time, count, first)
 
 
-def test_an_event_without_a_time_is_left_out(shell: Shell, api: Api, kubeconfig: str) -> None:
+def test_an_event_without_a_time_is_left_out(live: Live, api: Api) -> None:
     timeless = event("Scaled", "x")
     del timeless["metadata"]["creationTimestamp"]
-    api.put([hvpa(status={"conditions": [], "desired": None}), timeless])
-    assert entries(shell, kubeconfig) == []
+    api.put([hvpa(status=SILENT), timeless])
+    assert entries(live) == []
 
 
-def test_events_of_an_earlier_hvpa_of_the_name_are_not_its_own(
-    shell: Shell, api: Api, kubeconfig: str
-) -> None:
-    api.put([hvpa(status={"conditions": [], "desired": None}), event("Scaled", "x", uid="before")])
-    assert entries(shell, kubeconfig) == []
+def test_events_of_an_earlier_hvpa_of_the_name_are_not_its_own(live: Live, api: Api) -> None:
+    api.put([hvpa(status=SILENT), event("Scaled", "x", uid="before")])
+    assert entries(live) == []
 
 
-def test_without_the_right_to_read_events_the_status_is_shown(
-    shell: Shell, api: Api, kubeconfig: str
-) -> None:
+def test_without_the_right_to_read_events_the_status_is_shown(live: Live, api: Api) -> None:
     api.put([hvpa()])
     api.fail["events"] = 403
-    ran = told(shell, kubeconfig)
+    ran = live("history", "web")
     assert ran.code == 0
     assert "Note: Events can't be read: no events for you\n" in ran.out
     assert "PodsNotResized" in ran.out
     api.fail["events"] = 500
-    assert told(shell, kubeconfig).code == 3
+    assert live("history", "web").code == 3
 
 
-def test_a_wrong_time_is_a_wrong_command_line(shell: Shell, kubeconfig: str) -> None:
-    ran = told(shell, kubeconfig, "--since", "yesterday")
+def test_a_wrong_time_is_a_wrong_command_line(live: Live) -> None:
+    ran = live("history", "web", "--since", "yesterday")
     assert ran.code == 2
     assert "'yesterday' is not a timestamp" in ran.err
 
 
-def test_an_hvpa_that_is_not_there_is_an_error(shell: Shell, kubeconfig: str) -> None:
-    assert told(shell, kubeconfig).err == "hvpa: error: Hvpa default/web does not exist\n"
+def test_an_hvpa_that_is_not_there_is_an_error(live: Live) -> None:
+    assert live("history", "web").err == "hvpa: error: Hvpa default/web does not exist\n"
