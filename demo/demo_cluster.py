@@ -206,8 +206,15 @@ class DemoCluster:
 
     def _writes(self, resource: str, name: str | None, subresource: str | None = None) -> list[Request]:
         """The accepted writes to our objects of a kind, or to a subresource of them."""
-        of = {"resource": resource, "subresource": subresource, "namespace": NAMESPACE, "name": name}
-        found = self.plane.audit.requests(self._mark, writes=True, **of)
+        audit = self.plane.audit
+        found = audit.requests(
+            self._mark,
+            writes=True,
+            resource=resource,
+            subresource=subresource,
+            namespace=NAMESPACE,
+            name=name,
+        )
         return [one for one in found if one.code < 300]
 
     def _writers(self, resource: str, subresource: str, name: str | None = None) -> Counter[str]:

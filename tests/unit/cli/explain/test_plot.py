@@ -9,22 +9,14 @@ from typing import Any
 import pytest
 
 from hvpa.cli.explain.plot import multiples, short, step
-from tests.unit.cli.support import NOW, Doc, Shell, changed, load
+from tests.unit.cli.support import NOW, Doc, Shell, changed
 
 GIB = 1024**3
 
 
-@pytest.fixture
-def shop() -> list[Doc]:
-    """An Hvpa of two resources on a path."""
-    return load("trajectory.yaml")
-
-
-def plot(shell: Shell, documents: list[Doc], name: str = "path.svg", *flags: str) -> Any:
-    """The command's end."""
-    return shell.run(
-        "explain", "-f", shell.file(documents), "--now", NOW, "--plot", str(shell.folder / name), *flags
-    )
+def plotting(shell: Shell, documents: list[Doc], name: str = "path.svg") -> tuple[str, ...]:
+    """The arguments of the command that draws."""
+    return ("explain", "-f", shell.file(documents), "--now", NOW, "--plot", str(shell.folder / name))
 
 
 def words(svg: str) -> set[str]:
@@ -35,11 +27,11 @@ def words(svg: str) -> set[str]:
 
 
 # --- the drawing -----------------------------------------------------------------------------------------------------
-def test_the_drawing_names_containers_points_and_totals(shell: Shell, shop: list[Doc]) -> None:
-    ran = plot(shell, shop)
+def test_the_drawing_names_containers_points_and_totals(shell: Shell, trajectory: list[Doc]) -> None:
+    ran = shell.run(*plotting(shell, trajectory))
     assert (ran.code, ran.err) == (0, "")
     assert "\nPath\n" in ran.out
-    told = words((shell.folder / "path.svg").read_text(encoding="utf-8"))
+    shown = words((shell.folder / "path.svg").read_text(encoding="utf-8"))
     assert {
         f"Hvpa default/shop, {NOW}",
         "app cpu: request of each pod",
@@ -53,12 +45,12 @@ def test_the_drawing_names_containers_points_and_totals(shell: Shell, shop: list
         "usually 3.52Gi",
         "20",
         "16Gi",
-    } <= told
+    } <= shown
 
 
-def test_the_same_decision_gives_the_same_bytes(shell: Shell, shop: list[Doc]) -> None:
-    plot(shell, shop, "a.svg")
-    beside = plot(shell, shop, "b.SVG", "-o", "json").json
+def test_the_same_decision_gives_the_same_bytes(shell: Shell, trajectory: list[Doc]) -> None:
+    shell.run(*plotting(shell, trajectory, "a.svg"))
+    beside = shell.run(*plotting(shell, trajectory, "b.SVG"), "-o", "json").json
     assert beside["path"]["wanted"]["replicas"] == 5
     first = (shell.folder / "a.svg").read_bytes()
     assert first == (shell.folder / "b.SVG").read_bytes()
@@ -81,7 +73,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "shown"),
     [
         pytest.param({}, "replicas", id="all of the path is shown"),
         pytest.param({"Hvpa__spec__hpa": {}}, "now: 2 × 1", id="of one replica count"),
@@ -94,62 +86,49 @@ WRITTEN = {
         pytest.param(WRITTEN, "wanted: 3 × 1200m", id="written out"),
     ],
 )
-def test_each_form_of_a_path_is_drawn(shell: Shell, shop: list[Doc], changes: Doc, told: str) -> None:
-    ran = plot(shell, changed(shop, **changes))
+def test_each_form_of_a_path_is_drawn(shell: Shell, trajectory: list[Doc], changes: Doc, shown: str) -> None:
+    ran = shell.run(*plotting(shell, changed(trajectory, **changes)))
     assert (ran.code, ran.err) == (0, "")
-    assert told in words((shell.folder / "path.svg").read_text(encoding="utf-8"))
+    assert shown in words((shell.folder / "path.svg").read_text(encoding="utf-8"))
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "why"),
     [
-        (
-            {"Hvpa__spec__blend": "Additive"},
-            "Hvpa default/shop: there is no path to draw: spec.blend is not Trajectory",
-        ),
-        (
-            {"Hvpa__spec__targetRef__name": "gone"},
-            "Hvpa default/shop: there is no path to draw: Deployment gone does not exist",
-        ),
-        (
-            {"VPA__status": {}},
-            "Hvpa default/shop: there is no path to draw: ",
-        ),
+        ({"Hvpa__spec__blend": "Additive"}, ": spec.blend is not Trajectory"),
+        ({"Hvpa__spec__targetRef__name": "gone"}, ": Deployment gone does not exist"),
+        ({"VPA__status": {}}, ": VerticalPodAutoscaler shop has no recommendation yet"),
     ],
 )
-def test_what_has_no_path_is_told_in_one_line(shell: Shell, shop: list[Doc], changes: Doc, told: str) -> None:
-    ran = plot(shell, changed(shop, **changes))
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith(f"hvpa: error: {told}")
-    assert len(ran.err.splitlines()) == 1
+def test_what_has_no_path_is_refused_in_one_line(
+    shell: Shell, trajectory: list[Doc], changes: Doc, why: str
+) -> None:
+    error = shell.refuses(*plotting(shell, changed(trajectory, **changes)))
+    assert error == f"hvpa: error: Hvpa default/shop: there is no path to draw{why}\n"
     assert not (shell.folder / "path.svg").exists()
 
 
 @pytest.mark.parametrize("name", ["path.png", "path", ".svg", ""])
-def test_another_kind_of_file_is_wrong_usage(shell: Shell, shop: list[Doc], name: str) -> None:
-    ran = shell.run("explain", "-f", shell.file(shop), "--plot", name)
-    assert (ran.code, ran.out) == (2, "")
-    assert f"argument --plot: {name}: the name of an SVG file ends in .svg" in ran.err
-    assert len(ran.err.splitlines()) == 1
+def test_another_kind_of_file_is_wrong_usage(shell: Shell, name: str) -> None:
+    error = shell.refuses("explain", "-f", "x.yaml", "--plot", name, code=2)
+    assert f"argument --plot: {name}: the name of an SVG file ends in .svg" in error
 
 
-def test_a_folder_that_is_not_there_is_told(shell: Shell, shop: list[Doc]) -> None:
-    ran = plot(shell, shop, "missing/path.svg")
-    assert (ran.code, ran.out) == (1, "")
-    assert "can't be written: it is a folder, or its folder is not there" in ran.err
+def test_a_folder_that_is_not_there_is_reported(shell: Shell, trajectory: list[Doc]) -> None:
+    error = shell.refuses(*plotting(shell, trajectory, "missing/path.svg"))
+    assert "can't be written: it is a folder, or its folder is not there" in error
 
 
-def test_a_missing_library_is_told(shell: Shell, shop: list[Doc], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported(
+    shell: Shell, trajectory: list[Doc], monkeypatch: pytest.MonkeyPatch
+) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "matplotlib" else find(name, *rest)
     )
-    ran = plot(shell, shop)
-    assert (ran.code, ran.out) == (1, "")
-    assert (
-        ran.err == "hvpa: error: --plot needs matplotlib, which is not installed: pip install 'hvpa[plots]'\n"
-    )
+    needs = "hvpa: error: --plot needs matplotlib, which is not installed: pip install 'hvpa[plots]'\n"
+    assert shell.refuses(*plotting(shell, trajectory)) == needs
 
 
 # --- scales ----------------------------------------------------------------------------------------------------------
