@@ -11,6 +11,7 @@ from demo.snapshot import (
     IN_PLACE,
     ROLLOUT,
     WIDTH,
+    Columns,
     Held,
     Moment,
     Resources,
@@ -22,23 +23,9 @@ from demo.snapshot import (
     snapshot,
 )
 
+APP = {"name": "app", "resources": {"requests": {"cpu": "200m", "memory": "192Mi"}, "limits": {"cpu": "0.8"}}}
 DEPLOYMENT: dict[str, Any] = {
-    "spec": {
-        "replicas": 3,
-        "template": {
-            "spec": {
-                "containers": [
-                    {
-                        "name": "app",
-                        "resources": {
-                            "requests": {"cpu": "200m", "memory": "192Mi"},
-                            "limits": {"cpu": "0.8"},
-                        },
-                    }
-                ]
-            }
-        },
-    },
+    "spec": {"replicas": 3, "template": {"spec": {"containers": [APP]}}},
     "status": {"readyReplicas": 2},
 }
 
@@ -51,16 +38,16 @@ def test_before_the_recommenders_exist_only_the_workload_is_known() -> None:
     assert (seen.hpa_wish, seen.vpa_target, seen.held) == (None, Resources(), ())
 
 
-def test_an_hpa_that_has_measured_nothing_wishes_nothing() -> None:
-    assert snapshot(DEPLOYMENT, {}, {"status": {"desiredReplicas": 2}}, None).hpa_wish is None
-    assert (
-        snapshot(DEPLOYMENT, {}, {"status": {"desiredReplicas": 0, "currentMetrics": [{}]}}, None).hpa_wish
-        is None
-    )
-    assert (
-        snapshot(DEPLOYMENT, {}, {"status": {"desiredReplicas": 4, "currentMetrics": [{}]}}, None).hpa_wish
-        == 4
-    )
+@pytest.mark.parametrize(
+    ("status", "desired"),
+    [
+        ({"desiredReplicas": 2}, None),
+        ({"desiredReplicas": 0, "currentMetrics": [{}]}, None),
+        ({"desiredReplicas": 4, "currentMetrics": [{}]}, 4),
+    ],
+)
+def test_an_hpa_that_has_measured_nothing_wants_nothing(status: Any, desired: int | None) -> None:
+    assert snapshot(DEPLOYMENT, {}, {"status": status}, None).hpa_wish == desired
 
 
 def test_the_vpa_target_is_read_from_its_recommendation() -> None:
@@ -71,22 +58,19 @@ def test_the_vpa_target_is_read_from_its_recommendation() -> None:
 
 
 def test_blocked_scalings_report_direction_reason_and_time() -> None:
+    out = {"axis": "horizontal", "direction": "up", "reason": "StabilizationWindow"}
+    up = {
+        "axis": "vertical",
+        "direction": "up",
+        "reason": "MinChange",
+        "container": "app",
+        "resource": "memory",
+    }
     blocked = [
-        {
-            "axis": "horizontal",
-            "direction": "up",
-            "reason": "StabilizationWindow",
-            "until": "2026-11-21T10:15:00Z",
-        },
-        {"axis": "horizontal", "direction": "down", "reason": "UpdatePolicy"},
-        {
-            "axis": "vertical",
-            "direction": "up",
-            "reason": "MinChange",
-            "container": "app",
-            "resource": "memory",
-        },
-        {"axis": "vertical", "direction": "down", "reason": "Rollout", "container": "app", "resource": "cpu"},
+        {**out, "until": "2026-11-21T10:15:00Z"},
+        {**out, "direction": "down", "reason": "UpdatePolicy"},
+        up,
+        {**up, "direction": "down", "reason": "Rollout", "resource": "cpu"},
     ]
     assert snapshot(DEPLOYMENT, {"status": {"lastBlockedScaling": blocked}}, None, None).held == (
         Held("out", "pods", "StabilizationWindow", dt.datetime(2026, 11, 21, 10, 15, tzinfo=dt.UTC)),
@@ -124,37 +108,38 @@ def later(seconds: float) -> dt.datetime:
     return NOW + dt.timedelta(seconds=seconds)
 
 
-def test_a_line_shows_load_pods_resources_recommendations_and_what_is_held_back() -> None:
-    seen = Snapshot(
-        replicas=7,
-        ready=5,
-        requests=Resources(618, 372 * MIB),
-        limits=Resources(2472, 1489 * MIB),
-        hpa_wish=10,
-        vpa_target=Resources(442, 283 * MIB),
-        held=(Held("out", "pods", "StabilizationWindow", later(7)),),
-    )
-    text = line(ROLLOUT, Moment(68.2, NOW, 2089.4, 308), seen)
-    assert " ".join(text.split()) == (
-        "1:08 2089m 308m 5/7 618m/2472m 372Mi/1489Mi 10 442m 283Mi pods out 7s (stabilization)"
-    )
+SEEN = Snapshot(
+    replicas=7,
+    ready=5,
+    requests=Resources(618, 372 * MIB),
+    limits=Resources(2472, 1489 * MIB),
+    hpa_wish=10,
+    vpa_target=Resources(442, 283 * MIB),
+    held=(Held("out", "pods", "StabilizationWindow", later(7)),),
+    resized="4/7",
+    asked=3706,
+)
 
 
-def test_a_line_shows_sizes_and_what_an_hpa_beside_a_vpa_would_have_had() -> None:
-    seen = Snapshot(
-        replicas=7,
-        ready=5,
-        requests=Resources(618, 372 * MIB),
-        limits=Resources(),
-        resized="4/7",
-        asked=3706,
-        held=(Held("out", "pods", "StabilizationWindow", later(7)),),
-    )
-    text = line(IN_PLACE, Moment(68.2, NOW, 2089.4, 308, 4810.0), seen)
-    assert " ".join(text.split()) == (
-        "1:08 2089m 308m 5/7 618m 372Mi 4/7 0 3706m 4810m pods out 7s (stabilization)"
-    )
-    assert header(IN_PLACE).index("resized") + len("resized") == text.index(" 4/7") + len(" 4/7")
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        pytest.param(
+            ROLLOUT,
+            "1:08 2089m 308m 5/7 618m/2472m 372Mi/1489Mi 10 442m 283Mi pods out 7s (stabilization)",
+            id="load, pods, resources, recommendations, and what is held back",
+        ),
+        pytest.param(
+            IN_PLACE,
+            "1:08 2089m 308m 5/7 618m 372Mi 4/7 0 3706m 4810m pods out 7s (stabilization)",
+            id="sizes, and what an HPA beside a VPA would have had",
+        ),
+    ],
+)
+def test_a_line_shows(columns: Columns, text: str) -> None:
+    shown = line(columns, Moment(68.2, NOW, 2089.4, 308, 4810.0), SEEN)
+    assert " ".join(shown.split()) == text
+    assert header(columns).index("pods") + len("pods") == shown.index(" 5/7") + len(" 5/7")
 
 
 def test_before_the_load_nothing_is_known_of_another_scaler() -> None:
@@ -164,16 +149,8 @@ def test_before_the_load_nothing_is_known_of_another_scaler() -> None:
 
 def test_what_is_not_known_yet_is_a_dash() -> None:
     seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
-    assert line(ROLLOUT, Moment(0, NOW, 300, 0), seen).split() == [
-        "0:00",
-        "300m",
-        "0m",
-        "0/2",
-        "200m/-",
-        "-/-",
-        "-",
-        "-",
-    ]
+    shown = " ".join(line(ROLLOUT, Moment(0, NOW, 300, 0), seen).split())
+    assert shown == "0:00 300m 0m 0/2 200m/- -/- - -"
 
 
 def test_columns_stand_under_their_names() -> None:

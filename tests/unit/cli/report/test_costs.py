@@ -54,16 +54,6 @@ def test_the_cost_of_a_difference_is_the_difference_of_the_costs(
     assert one.plus(other).plus(other, -1) == one
 
 
-@given(amounts, st.integers(0, 1000), prices)
-def test_so_many_pods_cost_so_many_times_as_much(pod: Amount, replicas: int, price: Prices) -> None:
-    assert Amount().plus(pod, replicas).cost(price) == pytest.approx(replicas * pod.cost(price), rel=1e-9)
-
-
-@given(amounts, prices)
-def test_the_same_requests_differ_by_nothing_at_all(one: Amount, price: Prices) -> None:
-    assert one.plus(one, -1).cost(price) == 0
-
-
 def test_containers_and_native_sidecars_are_added_up() -> None:
     spec = PodSpec(
         containers=[container("app", {"cpu": "500m", "memory": "1Gi"}), container("log", {"cpu": "50m"})],
