@@ -28,7 +28,6 @@ _IN_PLACE = (
     "  sizes, resized  what each pod is to request, and how many pods have it; restarts for that: none",
     "  asked, HPA+VPA  CPU that all pods request now, and what an HPA beside a VPA would (simulated)",
 )
-_WORDS = {"out": "scaled out", "in": "scaled in", "up": "scaled up", "down": "scaled down"}
 
 
 class Screen:
@@ -118,7 +117,7 @@ class Show:
     def _show(self, seen: Snapshot, last: Snapshot | None, elapsed: float) -> None:
         steps = [] if last is None else changes(state_of(last), state_of(seen), elapsed)
         for step in steps:
-            self._screen.tell(f">> {clock(elapsed)} {_WORDS[step.direction]}: {step.what}")
+            self._screen.tell(f">> {clock(elapsed)} scaled {step.direction}: {step.what}")
         self._steps += steps
         if steps or not self._course:
             self._course.append((elapsed, state_of(seen)))

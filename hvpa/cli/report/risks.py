@@ -102,20 +102,15 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
                     f"container {name} requests {human(resource, request)}, less than its VPA's lower bound of "
                     f"{human(resource, least)}: it depends on what other pods leave unused; raise the request",
                 )
-    for measured, used in () if found else _measured_use(facts.hpa):
-        yield Risk(
-            "RequestTooSmall",
-            f"pods use {used} % of the {measured} that they request: they depend on what others leave unused; "
-            "raise the request",
-        )
-
-
-def _measured_use(hpa: Hpa | None) -> Iterator[tuple[str, int]]:
-    """Of resources that the HPA measures above their requests: how much, in percent."""
-    for source in _sources(() if hpa is None else hpa.status.current_metrics or ()):
+    measured = () if found or facts.hpa is None else facts.hpa.status.current_metrics or ()
+    for source in _sources(measured):
         used = source.current.average_utilization
         if used is not None and used > _PERCENT:
-            yield source.name, used
+            yield Risk(
+                "RequestTooSmall",
+                f"pods use {used} % of the {source.name} that they request: they depend on what others leave unused; "
+                "raise the request",
+            )
 
 
 def _requests_missing(facts: Facts) -> Iterator[Risk]:
@@ -289,6 +284,6 @@ def _relative_resources(hpa: Hpa | None) -> set[str]:
     return {one.name for one in found if one.target.average_utilization is not None}
 
 
-def _sources(metrics: list[Metric] | tuple[()]) -> list[MetricSource]:
+def _sources(metrics: Sequence[Metric]) -> list[MetricSource]:
     """The resource metrics among these, of pods or of one container."""
     return [found for one in metrics if (found := one.resource or one.container_resource) is not None]

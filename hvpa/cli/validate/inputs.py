@@ -106,6 +106,10 @@ class Inputs:
     findings: list[Finding] = field(default_factory=list)
     followed: set[Path] = field(default_factory=set)
 
+    def count(self, severity: Severity) -> int:
+        """How many findings are so bad."""
+        return sum(one.severity == severity for one in self.findings)
+
     def error(self, path: object, reason: str, line: int | None = None) -> None:
         """Report what is wrong with a folder or a kustomization."""
         self.findings.append(Finding("error", str(path), line, reason))

@@ -60,33 +60,25 @@ def test_events_and_status_are_one_list_newest_last(live: Live, api: Api) -> Non
 
 
 def test_all_that_the_status_remembers_is_shown(live: Live, api: Api) -> None:
-    refusal = {
-        "count": 2,
-        "time": "2026-11-21T09:05:00Z",
-        "message": "quota",
-        "changes": [{"current": 2, "wanted": 4}],
-    }
+    replicas = [{"current": 2, "wanted": 4}]
+    refusal = {"count": 2, "time": "2026-11-21T09:05:00Z", "message": "quota", "changes": replicas}
     target = {"containerName": "app", "target": {"cpu": "800m", "memory": "600M"}}
-    one = hvpa(
-        status={
-            "desired": {"replicas": 1, "since": "2026-11-21T09:00:00Z", "generation": 1},
-            "conditions": [
-                {"type": "Ready", "status": "True", "reason": "Reconciled", "lastTransitionTime": NOW},
-                {"type": "Paused", "status": "False", "reason": "NotPaused"},
-            ],
-            "lastScaling": {
-                "lastScaleTime": "2026-11-21T09:01:00Z",
-                "hpaStatus": {"currentReplicas": 2, "desiredReplicas": 4},
-                "vpaStatus": {"recommendation": {"containerRecommendations": [target]}},
-            },
-            "lastError": {
-                "description": "denied",
-                "lastOperation": "PatchWorkload",
-                "lastUpdateTime": "2026-11-21T09:02:00Z",
-            },
-            "axes": {"horizontal": {"refused": refusal}, "vertical": {}},
-        }
-    )
+    failed = "2026-11-21T09:02:00Z"
+    status = {
+        "desired": {"replicas": 1, "since": "2026-11-21T09:00:00Z", "generation": 1},
+        "conditions": [
+            {"type": "Ready", "status": "True", "reason": "Reconciled", "lastTransitionTime": NOW},
+            {"type": "Paused", "status": "False", "reason": "NotPaused"},
+        ],
+        "lastScaling": {
+            "lastScaleTime": "2026-11-21T09:01:00Z",
+            "hpaStatus": {"currentReplicas": 2, "desiredReplicas": 4},
+            "vpaStatus": {"recommendation": {"containerRecommendations": [target]}},
+        },
+        "lastError": {"description": "denied", "lastOperation": "PatchWorkload", "lastUpdateTime": failed},
+        "axes": {"horizontal": {"refused": refusal}, "vertical": {}},
+    }
+    one = hvpa(status=status)
     one["metadata"]["creationTimestamp"] = "2026-11-20T09:00:00Z"
     api.put([one])
     found = [(each["reason"], each["type"], each["message"]) for each in entries(live)]
