@@ -13,20 +13,12 @@ from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed, load, with_fi
 
 def hvpa(blend: str, kind: str, name: str, *, weight: float | None = 0.5, **parts: Any) -> Doc:
     """An Hvpa that only looks at a workload of the shop, as a user would write it."""
-    spec: Doc = {
-        "mode": "Recommend",
-        "blend": blend,
-        "targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
-        **parts,
-    }
+    target = {"apiVersion": "apps/v1", "kind": kind, "name": name}
+    spec: Doc = {"mode": "Recommend", "blend": blend, "targetRef": target, **parts}
     if weight is not None:
         spec["weightBasedScalingIntervals"] = [{"vpaWeight": weight}]
-    return {
-        "apiVersion": "autoscaling.k8s.io/v1alpha1",
-        "kind": "Hvpa",
-        "metadata": {"name": f"{name}-{blend.lower()}", "namespace": "shop"},
-        "spec": spec,
-    }
+    meta = {"name": f"{name}-{blend.lower()}", "namespace": "shop"}
+    return {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "metadata": meta, "spec": spec}
 
 
 def recommended(view: Any) -> Any:
@@ -61,9 +53,8 @@ def test_what_others_wrote_moves_no_cursor(shell: Shell, shop: list[Doc]) -> Non
 def test_no_line_is_wider_than_100_columns(shell: Shell, shop: list[Doc]) -> None:
     long = "w" * 60
     documents = with_fields(shop, "Deployment", "web", {"metadata.name": long})
-    documents = with_fields(
-        documents, "HPA", "web", {"spec.scaleTargetRef.name": long, "spec.maxReplicas": 6}
-    )
+    fields = {"spec.scaleTargetRef.name": long, "spec.maxReplicas": 6}
+    documents = with_fields(documents, "HPA", "web", fields)
     ran = shell.run("report", "-f", shell.file(documents), "--now", NOW)
     assert max(map(len, ran.out.splitlines())) <= 100
 
@@ -101,20 +92,16 @@ def test_with_an_hvpa_it_is_what_that_recommends(shell: Shell, gardener: list[Do
     assert recommended(workload["blends"]["Additive"]) == shell.explain(gardener)["recommended"]
     trajectory = shell.explain(changed(gardener, Hvpa__spec__blend="Trajectory"))
     assert recommended(workload["blends"]["Trajectory"]) == trajectory["recommended"]
-    assert {name: one["own"] for name, one in workload["blends"].items()} == {
-        "Additive": True,
-        "Trajectory": False,
-    }
+    own = {name: one["own"] for name, one in workload["blends"].items()}
+    assert own == {"Additive": True, "Trajectory": False}
     assert workload["hvpas"] == [{"name": "hvpa-sample", "mode": "Apply"}]
 
 
 def test_the_other_blend_remembers_no_step_of_the_present_one(shell: Shell, gardener: list[Doc]) -> None:
     joint = changed(gardener, Hvpa__spec__blend="Trajectory")
     explained = shell.explain(joint)
-    stepped = changed(joint, Hvpa__status=explained["nextStatus"])
-    stepped = changed(
-        stepped, Deployment__metadata__annotations=explained["patch"]["metadata"]["annotations"]
-    )
+    last = {"Deployment__metadata__annotations": explained["patch"]["metadata"]["annotations"]}
+    stepped = changed(joint, Hvpa__status=explained["nextStatus"], **last)
     additive = reported(shell, stepped)["workloads"][0]["blends"]["Additive"]
     assert recommended(additive) == shell.explain(gardener)["recommended"]
 
@@ -123,11 +110,8 @@ def test_a_path_that_is_written_out_has_the_weight_of_the_flag_when_steps_are_ad
     shell: Shell, gardener: list[Doc]
 ) -> None:
     intervals = [{"maxReplicas": 10, "maxResources": {"cpu": "4", "memory": "8Gi"}}]
-    written = changed(
-        gardener,
-        Hvpa__spec__weightBasedScalingIntervals=None,
-        Hvpa__spec__trajectory={"intervals": intervals},
-    )
+    path = {"Hvpa__spec__trajectory": {"intervals": intervals}}
+    written = changed(gardener, Hvpa__spec__weightBasedScalingIntervals=None, **path)
     by_weight = changed(gardener, Hvpa__spec__weightBasedScalingIntervals=[{"vpaWeight": 0.25}])
     blends = reported(shell, written, "--vpa-weight", "25")["workloads"][0]["blends"]
     assert recommended(blends["Additive"]) == shell.explain(by_weight)["recommended"]
