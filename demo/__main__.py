@@ -14,7 +14,7 @@ from types import FrameType
 from demo.demo_cluster import DemoError, demo_cluster
 from demo.options import HELP, OptionError, Options, options
 from demo.scenario import Scenario
-from demo.show import Screen, Show, conclude, go_on, introduce, tell_use
+from demo.show import Screen, Show, conclude, describe_use, go_on, introduce
 from localcluster.client.api import ApiError
 from localcluster.controlplane.keeper import KeeperError
 from localcluster.programs.toolchain import BuildError
@@ -61,19 +61,19 @@ def main(argv: list[str]) -> int:
 def _run(chosen: Options, hand_over: HandOver | None) -> int:
     screen = Screen(sys.stdout)
     try:
-        with demo_cluster(Scenario(seconds=chosen.seconds), chosen, screen.tell) as put_up:
+        with demo_cluster(Scenario(seconds=chosen.seconds), chosen, screen.report) as put_up:
             introduce(put_up, screen)
-            put_up.await_recommendations(screen.tell)
+            put_up.await_recommendations(screen.report)
             verdict = Show(put_up, screen).run()
             conclude(verdict, screen)
             if hand_over is not None:
-                tell_use(put_up, screen)
+                describe_use(put_up, screen)
                 hand_over(verdict.exit_code, put_up.plane.logs / "demo.log")
                 go_on(put_up)
         return verdict.exit_code
     except KeyboardInterrupt:
-        screen.tell("")
-        screen.tell("stopped; nothing is left running")
+        screen.report("")
+        screen.report("stopped; nothing is left running")
         return _INTERRUPTED
     except _FAILURES as error:
         print(f"demo: {error}", file=sys.stderr)

@@ -31,7 +31,7 @@ from localcluster.programs.build import build
 from localcluster.workloads.load import Load, await_pods
 
 Json = dict[str, Any]
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -150,12 +150,12 @@ class DemoCluster:
         self._needs_usual = mode == "Auto"
         await_pods(api, NAMESPACE, NAME)
 
-    def await_recommendations(self, tell: Tell) -> None:
+    def await_recommendations(self, report: Report) -> None:
         """Wait until both recommenders have a recommendation, and the Hvpa has a mean of the demand that is usual: it
         begins with the first measurement of pods that have been ready for a minute. (Begun in the rise, it would be the
         peak's, and fade over hours. Where nothing is scaled, it makes no difference.)"""
         deadline = time.monotonic() + _FIRST_RECOMMENDATION_SECONDS
-        told = ""
+        shown = ""
         while waits := self._silent():
             text = " and ".join(waits)
             if time.monotonic() > deadline:
@@ -163,16 +163,16 @@ class DemoCluster:
                 raise DemoError(
                     f"waited in vain for {text} {waited}; the operator's log:\n{self.operator.tail(15)}"
                 )
-            if text != told:
-                tell(f"waiting for {text}")
-            told = text
+            if text != shown:
+                report(f"waiting for {text}")
+            shown = text
             time.sleep(1)
 
     def _silent(self) -> list[str]:
         """What is not known yet."""
         seen = self.look()
         known = (
-            ("the HPA's first recommendation", seen.hpa_wish is not None),
+            ("the HPA's first recommendation", seen.hpa_desired is not None),
             ("the VPA's first recommendation", seen.vpa_target.cpu is not None),
             ("a minute of measurements", seen.knows_usual or not self._needs_usual),
         )
@@ -223,31 +223,31 @@ class DemoCluster:
 
 
 @contextmanager
-def demo_cluster(scenario: Scenario, chosen: Options, tell: Tell) -> Iterator[DemoCluster]:
+def demo_cluster(scenario: Scenario, chosen: Options, report: Report) -> Iterator[DemoCluster]:
     """Put everything up, and take it down whatever happens. Where it is to be kept, this process is the
     control plane's keeper: `make cluster-down` sends it SIGTERM. Raises `BuildError` where a program can't be
     built, `DemoError` or `RuntimeError` where one does not start, and `KeeperError` where another control
     plane is being kept."""
-    programs = build(report=tell)
+    programs = build(report=report)
     began = time.monotonic()
     with keeper.host(programs) if chosen.keep else ControlPlane(programs=programs) as plane:
-        tell(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
-        namespace, account = _install(plane, tell)
+        report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
+        namespace, account = _install(plane, report)
         token_seconds = KEPT_SECONDS if chosen.keep else HOUR_SECONDS
         operator = _operator(plane, namespace, account, token_seconds)
         user = f"system:serviceaccount:{namespace}:{account}"
         try:
-            _start(operator, tell, user)
+            _start(operator, report, user)
             put_up = DemoCluster(plane, operator, user, scenario, chosen.sizes)
             put_up.put_up_workload(chosen.mode)
-            tell(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
+            report(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
             with put_up.load:
                 yield put_up
         finally:
             operator.terminate(10)
 
 
-def _install(plane: ControlPlane, tell: Tell) -> tuple[str, str]:
+def _install(plane: ControlPlane, report: Report) -> tuple[str, str]:
     """Apply `config/default` and return the operator's namespace and ServiceAccount."""
     rendered = plane.kubectl("kustomize", ROOT / "config" / "default").stdout
     documents = [document for document in yaml.safe_load_all(rendered) if document]
@@ -257,7 +257,7 @@ def _install(plane: ControlPlane, tell: Tell) -> tuple[str, str]:
     with plane.stopped("kube-controller-manager"):
         plane.apply_all(applied)
     kinds = ", ".join(sorted({document["kind"] for document in applied}))
-    tell(textwrap.fill(f"config/default: {kinds}", WIDTH, subsequent_indent="  "))
+    report(textwrap.fill(f"config/default: {kinds}", WIDTH, subsequent_indent="  "))
     account = next(document for document in documents if document["kind"] == "ServiceAccount")["metadata"]
     return account["namespace"], account["name"]
 
@@ -278,7 +278,7 @@ def _operator(plane: ControlPlane, namespace: str, account: str, token_seconds: 
     return Process("operator", argv, plane.logs / "operator.log", env=environment, cwd=ROOT)
 
 
-def _start(operator: Process, tell: Tell, user: str) -> None:
+def _start(operator: Process, report: Report, user: str) -> None:
     began = time.monotonic()
     operator.start()
     address = next(part for part in operator.argv if part.startswith("127.0.0.1:"))
@@ -287,7 +287,7 @@ def _start(operator: Process, tell: Tell, user: str) -> None:
             state = "is not ready" if operator.alive else f"ended with {operator.returncode}"
             raise DemoError(f"the operator {state}:\n{operator.tail(15)}")
         time.sleep(0.1)
-    tell(f"operator: process {operator.pid} as {user} ({time.monotonic() - began:.0f} s)")
+    report(f"operator: process {operator.pid} as {user} ({time.monotonic() - began:.0f} s)")
 
 
 def _is_ready(address: str) -> bool:

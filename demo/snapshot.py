@@ -25,7 +25,7 @@ class Resources:
 @dataclass(frozen=True, slots=True)
 class Held:
     """A change that the Hvpa holds back: its direction (`out`, `in`, `up`, `down`), what of (`pods`, `cpu`,
-    `memory`), why (a gate's name) and until when, where a clock tells."""
+    `memory`), why (a gate's name) and until when, where time opens it."""
 
     direction: str
     what: str
@@ -41,7 +41,7 @@ class Snapshot:
     ready: int
     requests: Resources
     limits: Resources
-    hpa_wish: int | None = None
+    hpa_desired: int | None = None
     """The HPA's desired replicas, once it has measured something."""
     vpa_target: Resources = Resources()
     held: tuple[Held, ...] = ()
@@ -74,7 +74,7 @@ def snapshot(
         ready=deployment.get("status", {}).get("readyReplicas", 0),
         requests=resources(requests),
         limits=resources(container["resources"].get("limits", {})),
-        hpa_wish=(found.get("desiredReplicas") or None) if found.get("currentMetrics") else None,
+        hpa_desired=(found.get("desiredReplicas") or None) if found.get("currentMetrics") else None,
         vpa_target=resources(recommended[0].get("target", {})),
         held=tuple(map(_held, status.get("lastBlockedScaling", ()))),
         knows_usual=bool(status.get("axes", {}).get("vertical", {}).get("usualDemand")),
@@ -176,7 +176,7 @@ def line(columns: Columns, moment: Moment, seen: Snapshot) -> str:
         "pods": f"{seen.ready}/{seen.replicas}",
         "cpu req/lim": f"{cpu(seen.requests.cpu)}/{cpu(seen.limits.cpu)}",
         "mem req/lim": f"{memory(seen.requests.memory)}/{memory(seen.limits.memory)}",
-        "HPA": "-" if seen.hpa_wish is None else str(seen.hpa_wish),
+        "HPA": "-" if seen.hpa_desired is None else str(seen.hpa_desired),
         "VPA target": pair(seen.vpa_target),
         "cpu": cpu(seen.requests.cpu),
         "mem": memory(seen.requests.memory),

@@ -63,7 +63,7 @@ def state_of(seen: Snapshot) -> State:
 
 
 def states(start: State, writes: Iterable[Write]) -> list[tuple[float, State]]:
-    """The state after each write (and the first one, at second 0), as the patches' bodies tell it."""
+    """The state after each write (and the first one, at second 0), as the patches' bodies have it."""
     found = [(0.0, start)]
     for write in writes:
         found.append((write.seconds, _patched(found[-1][1], write.body or {})))
@@ -111,7 +111,7 @@ class Evidence:
     seen: Sequence[Snapshot] = ()
     rivals: Rivals | None = None
     course: Course = ()
-    """What was seen from when on, where pods are resized in place: no write to the Deployment tells their sizes."""
+    """What was seen from when on, where pods are resized in place: no write to the Deployment has their sizes."""
     resizes: Counter[str] | None = None
     """Who resized pods, and how often; None where pods are replaced."""
     restarts: int = 0
@@ -226,7 +226,7 @@ def _why_not(direction: Direction, evidence: Evidence) -> str:
 
 def _asked(direction: Direction, seen: Sequence[Snapshot]) -> str:
     if direction in ("out", "in"):
-        desired = [one.hpa_wish for one in seen if one.hpa_wish is not None]
+        desired = [one.hpa_desired for one in seen if one.hpa_desired is not None]
         found = f"{min(desired)} to {max(desired)} replicas" if desired else "nothing"
         return f"the HPA asked for {found}"
     targets = [one.vpa_target.cpu for one in seen if one.vpa_target.cpu is not None]

@@ -49,7 +49,7 @@ def run(monkeypatch: pytest.MonkeyPatch, raw: bytes, *argv: str) -> tuple[int, s
 
 
 def ends_well(monkeypatch: pytest.MonkeyPatch, raw: bytes, *argv: str) -> None:
-    """The command tells no traceback and no error of ours, whatever it reads from standard input."""
+    """The command ends without a traceback and without an error of ours, whatever it reads from standard input."""
     code, out, reported = run(monkeypatch, raw, *argv)
     assert code in (0, 1, 2)
     assert "Traceback" not in reported

@@ -35,7 +35,7 @@ def test_before_the_recommenders_exist_only_the_workload_is_known() -> None:
     assert (seen.replicas, seen.ready) == (3, 0)
     assert seen.requests == Resources(200, 192 * 2**20)
     assert seen.limits == Resources(800, None)
-    assert (seen.hpa_wish, seen.vpa_target, seen.held) == (None, Resources(), ())
+    assert (seen.hpa_desired, seen.vpa_target, seen.held) == (None, Resources(), ())
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_before_the_recommenders_exist_only_the_workload_is_known() -> None:
     ],
 )
 def test_an_hpa_that_has_measured_nothing_wants_nothing(status: Any, desired: int | None) -> None:
-    assert snapshot(DEPLOYMENT, {}, {"status": status}, None).hpa_wish == desired
+    assert snapshot(DEPLOYMENT, {}, {"status": status}, None).hpa_desired == desired
 
 
 def test_the_vpa_target_is_read_from_its_recommendation() -> None:
@@ -113,7 +113,7 @@ SEEN = Snapshot(
     ready=5,
     requests=Resources(618, 372 * MIB),
     limits=Resources(2472, 1489 * MIB),
-    hpa_wish=10,
+    hpa_desired=10,
     vpa_target=Resources(442, 283 * MIB),
     held=(Held("out", "pods", "StabilizationWindow", later(7)),),
     resized="4/7",

@@ -188,7 +188,7 @@ def test_a_section_has_these_lines(shell: Shell, gardener: list[Doc], name: str)
     assert [line for line in shown if line in lines] == lines, shown
 
 
-def test_all_of_it_is_told_in_words(shell: Shell, gardener: list[Doc]) -> None:
+def test_all_of_it_is_described(shell: Shell, gardener: list[Doc]) -> None:
     status = {"lastScaling": {"lastScaleTime": JUST_NOW}}
     text = shell.text(changed(gardener, Hvpa__status=status, Deployment__status=None))
     for line in (
