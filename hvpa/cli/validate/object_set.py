@@ -57,21 +57,19 @@ def review_set(one: Read, hvpas: Sequence[Read], documents: Sequence[Document]) 
 def _same_target(one: Read, others: Sequence[Read]) -> Iterator[Remark]:
     target = one.spec.target_ref
     for other in others:
-        at = f"{other.document.file}:{other.document.line()}"
         if other.name == one.name and one.name is not None:
+            at = f"{other.document.file}:{other.document.line()}"
             reason = f"another Hvpa has the same name ({at}): the one that is applied last replaces the other"
             yield Remark("metadata.name", reason, "rename or remove one of them")
-        elif (other.spec.target_ref.kind, other.spec.target_ref.name) == (
+            continue
+        both_apply = one.spec.mode == other.spec.mode == "Apply"
+        if both_apply and (other.spec.target_ref.kind, other.spec.target_ref.name) == (
             target.kind,
             target.name,
-        ) and one.spec.mode == other.spec.mode == "Apply":
-            reason = (
-                f"{other.document.title} ({at}) scales {target.kind} {target.name} too: neither of them will be"
-                " scaled by an Hvpa"
-            )
-            yield Remark(
-                "spec.targetRef", reason, "remove one of them, or set mode: Recommend in all but one"
-            )
+        ):
+            at = f"{other.document.place} scales {target.kind} {target.name} too"
+            remedy = "remove one of them, or set mode: Recommend in all but one"
+            yield Remark("spec.targetRef", f"{at}: neither of them will be scaled by an Hvpa", remedy)
 
 
 # --- containers -----------------------------------------------------------------------------------------------
