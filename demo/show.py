@@ -1,5 +1,5 @@
 """The demo as a viewer sees it: the table line by line, a sentence at each turn of the load and at each
-scaling, and the summary. What it stands on is `cluster.py`, what it makes of it `verdict.py`."""
+scaling, and the summary. What it stands on is `demo_cluster.py`, what it makes of it `verdict.py`."""
 
 from __future__ import annotations
 
