@@ -1,4 +1,5 @@
-"""`python -m demo`: options in, exit code out. Signals end everything in order."""
+"""`python -m demo`: options in, exit code out. Signals end everything in order. What goes on when the command has
+returned is done in a process of its own: the command waits for that one's result, not for its end."""
 
 from __future__ import annotations
 
@@ -6,17 +7,21 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
-from demo.background import HandOver, in_background
 from demo.demo_cluster import DemoError, demo_cluster
 from demo.options import HELP, OptionError, Options, options
 from demo.scenario import Scenario
-from demo.show import Screen, Show, conclude, go_on, introduce, tell_use
+from demo.show import Screen, Show, conclude, describe_use, go_on, introduce
 from localcluster.client.api import ApiError
 from localcluster.controlplane.keeper import KeeperError
 from localcluster.programs.toolchain import BuildError
 
+HandOver = Callable[[int, Path], None]
+"""Lets the command return with an exit code; what is printed from then on goes to the end of a file. Raises
+`BrokenPipeError` when the command is gone."""
 _INTERRUPTED = 130
 _NOT_STARTED = 3
 # What building, starting and asking the control plane may end with; kubectl's refusals are AssertionErrors.
@@ -35,8 +40,9 @@ _FAILURES = (
 def main(argv: list[str]) -> int:
     """Run the demo; see `options.HELP` for the exit codes."""
     if argv:
-        print(HELP, file=sys.stdout if argv[0] in ("-h", "--help") else sys.stderr)
-        return 0 if argv[0] in ("-h", "--help") else 2
+        is_help = argv[0] in ("-h", "--help")
+        print(HELP, file=sys.stdout if is_help else sys.stderr)
+        return 0 if is_help else 2
     try:
         chosen = options(os.environ)
     except OptionError as error:
@@ -55,27 +61,23 @@ def main(argv: list[str]) -> int:
 def _run(chosen: Options, hand_over: HandOver | None) -> int:
     screen = Screen(sys.stdout)
     try:
-        return _play(chosen, screen, hand_over)
+        with demo_cluster(Scenario(seconds=chosen.seconds), chosen, screen.report) as put_up:
+            introduce(put_up, screen)
+            put_up.await_recommendations(screen.report)
+            verdict = Show(put_up, screen).run()
+            conclude(verdict, screen)
+            if hand_over is not None:
+                describe_use(put_up, screen)
+                hand_over(verdict.exit_code, put_up.plane.logs / "demo.log")
+                go_on(put_up)
+        return verdict.exit_code
     except KeyboardInterrupt:
-        screen.tell("")
-        screen.tell("stopped; nothing is left running")
+        screen.report("")
+        screen.report("stopped; nothing is left running")
         return _INTERRUPTED
     except _FAILURES as error:
         print(f"demo: {error}", file=sys.stderr)
         return _NOT_STARTED
-
-
-def _play(chosen: Options, screen: Screen, hand_over: HandOver | None) -> int:
-    with demo_cluster(Scenario(seconds=chosen.seconds), chosen, screen.tell) as put_up:
-        introduce(put_up, screen)
-        put_up.await_recommendations(screen.tell)
-        verdict = Show(put_up, screen).run()
-        conclude(verdict, screen)
-        if hand_over is not None:
-            tell_use(put_up, screen)
-            hand_over(verdict.exit_code, put_up.plane.logs / "demo.log")
-            go_on(put_up)
-    return verdict.exit_code
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -83,6 +85,40 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def in_background(work: Callable[[HandOver], int]) -> int:
+    """The exit code that `work` hands over, or returns where it doesn't. It returns in both processes: in the
+    command, and in the background when the work is done. SIGTERM and what else raises `KeyboardInterrupt` in
+    the command is handed on to the work as SIGTERM."""
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    worker = os.fork()
+    if worker == 0:
+        os.close(reading)
+        # Out of reach of the terminal's Ctrl-C and of its end.
+        os.setsid()
+        return work(lambda code, log: _hand_over(writing, code, log))
+    os.close(writing)
+    try:
+        handed = os.read(reading, 1)
+    except KeyboardInterrupt:
+        os.kill(worker, signal.SIGTERM)
+        handed = b""
+    if handed:
+        return handed[0]
+    code = os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1])
+    return code if code >= 0 else 128 - code
+
+
+def _hand_over(pipe: int, code: int, log: Path) -> None:
+    sys.stdout.flush()
+    with log.open("ab") as output, open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+    os.write(pipe, bytes([code]))
+    os.close(pipe)
 
 
 if __name__ == "__main__":

@@ -20,12 +20,10 @@ from typing import Any
 import yaml
 
 from demo.options import Mode, Options, Sizes
-from demo.rivals import Course, State, hpa_beside_vpa, used
-from demo.scenario import BASE_CPU, BASE_MEMORY, Scenario
-from demo.snapshot import Snapshot, snapshot
-from demo.table import WIDTH
+from demo.scenario import BASE_CPU, BASE_MEMORY, Course, Scenario, State, hpa_beside_vpa, used
+from demo.snapshot import WIDTH, Snapshot, snapshot
 from demo.verdict import Evidence, Rivals, Write, state_of
-from localcluster.client.audit import Mark
+from localcluster.client.audit import Mark, Request
 from localcluster.controlplane import keeper
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.process import Process, free_port
@@ -33,7 +31,7 @@ from localcluster.programs.build import build
 from localcluster.workloads.load import Load, await_pods
 
 Json = dict[str, Any]
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -152,12 +150,12 @@ class DemoCluster:
         self._needs_usual = mode == "Auto"
         await_pods(api, NAMESPACE, NAME)
 
-    def await_recommendations(self, tell: Tell) -> None:
+    def await_recommendations(self, report: Report) -> None:
         """Wait until both recommenders have a recommendation, and the Hvpa has a mean of the demand that is usual: it
         begins with the first measurement of pods that have been ready for a minute. (Begun in the rise, it would be the
         peak's, and fade over hours. Where nothing is scaled, it makes no difference.)"""
         deadline = time.monotonic() + _FIRST_RECOMMENDATION_SECONDS
-        told = ""
+        shown = ""
         while waits := self._silent():
             text = " and ".join(waits)
             if time.monotonic() > deadline:
@@ -165,16 +163,16 @@ class DemoCluster:
                 raise DemoError(
                     f"waited in vain for {text} {waited}; the operator's log:\n{self.operator.tail(15)}"
                 )
-            if text != told:
-                tell(f"waiting for {text}")
-            told = text
+            if text != shown:
+                report(f"waiting for {text}")
+            shown = text
             time.sleep(1)
 
     def _silent(self) -> list[str]:
         """What is not known yet."""
         seen = self.look()
         known = (
-            ("the HPA's first recommendation", seen.hpa_wish is not None),
+            ("the HPA's first recommendation", seen.hpa_desired is not None),
             ("the VPA's first recommendation", seen.vpa_target.cpu is not None),
             ("a minute of measurements", seen.knows_usual or not self._needs_usual),
         )
@@ -184,16 +182,14 @@ class DemoCluster:
         """What the audit log says about who wrote what, beside what was seen, and from when on (`course`)."""
         if self._start is None:
             raise DemoError("there is no workload yet")
-        audit, scenario = self.plane.audit, self.scenario
-        asked = audit.requests(
-            self._mark, writes=True, resource="deployments", namespace=NAMESPACE, name=NAME
-        )
+        scenario = self.scenario
+        found = self._writes("deployments", NAME)
         return Evidence(
             start=self._start,
             writes=[
                 Write(one.user, (one.time - self._began_at).total_seconds(), one.subresource, one.body)
-                for one in asked
-                if one.code < 300 and one.subresource != "status"
+                for one in found
+                if one.subresource != "status"
             ],
             operator=self.account,
             hpa_writers=self._writers("horizontalpodautoscalers", "status", NAME),
@@ -208,9 +204,10 @@ class DemoCluster:
             rivals=Rivals(hpa_beside_vpa(scenario, round(self.elapsed)), used(scenario), round(self.elapsed)),
         )
 
-    def _writers(self, resource: str, subresource: str, name: str | None = None) -> Counter[str]:
-        """Who wrote a subresource of our HPA, VPA or pods, and how often."""
-        asked = self.plane.audit.requests(
+    def _writes(self, resource: str, name: str | None, subresource: str | None = None) -> list[Request]:
+        """The accepted writes to our objects of a kind, or to a subresource of them."""
+        audit = self.plane.audit
+        found = audit.requests(
             self._mark,
             writes=True,
             resource=resource,
@@ -218,35 +215,39 @@ class DemoCluster:
             namespace=NAMESPACE,
             name=name,
         )
-        return Counter(one.user for one in asked if one.code < 300)
+        return [one for one in found if one.code < 300]
+
+    def _writers(self, resource: str, subresource: str, name: str | None = None) -> Counter[str]:
+        """Who wrote a subresource of our HPA, VPA or pods, and how often."""
+        return Counter(one.user for one in self._writes(resource, name, subresource))
 
 
 @contextmanager
-def demo_cluster(scenario: Scenario, chosen: Options, tell: Tell) -> Iterator[DemoCluster]:
+def demo_cluster(scenario: Scenario, chosen: Options, report: Report) -> Iterator[DemoCluster]:
     """Put everything up, and take it down whatever happens. Where it is to be kept, this process is the
     control plane's keeper: `make cluster-down` sends it SIGTERM. Raises `BuildError` where a program can't be
     built, `DemoError` or `RuntimeError` where one does not start, and `KeeperError` where another control
     plane is being kept."""
-    programs = build(report=tell)
+    programs = build(report=report)
     began = time.monotonic()
     with keeper.host(programs) if chosen.keep else ControlPlane(programs=programs) as plane:
-        tell(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
-        namespace, account = _install(plane, tell)
+        report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
+        namespace, account = _install(plane, report)
         token_seconds = KEPT_SECONDS if chosen.keep else HOUR_SECONDS
         operator = _operator(plane, namespace, account, token_seconds)
         user = f"system:serviceaccount:{namespace}:{account}"
         try:
-            _start(operator, tell, user)
+            _start(operator, report, user)
             put_up = DemoCluster(plane, operator, user, scenario, chosen.sizes)
             put_up.put_up_workload(chosen.mode)
-            tell(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
+            report(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
             with put_up.load:
                 yield put_up
         finally:
             operator.terminate(10)
 
 
-def _install(plane: ControlPlane, tell: Tell) -> tuple[str, str]:
+def _install(plane: ControlPlane, report: Report) -> tuple[str, str]:
     """Apply `config/default` and return the operator's namespace and ServiceAccount."""
     rendered = plane.kubectl("kustomize", ROOT / "config" / "default").stdout
     documents = [document for document in yaml.safe_load_all(rendered) if document]
@@ -256,7 +257,7 @@ def _install(plane: ControlPlane, tell: Tell) -> tuple[str, str]:
     with plane.stopped("kube-controller-manager"):
         plane.apply_all(applied)
     kinds = ", ".join(sorted({document["kind"] for document in applied}))
-    tell(textwrap.fill(f"config/default: {kinds}", WIDTH, subsequent_indent="  "))
+    report(textwrap.fill(f"config/default: {kinds}", WIDTH, subsequent_indent="  "))
     account = next(document for document in documents if document["kind"] == "ServiceAccount")["metadata"]
     return account["namespace"], account["name"]
 
@@ -277,7 +278,7 @@ def _operator(plane: ControlPlane, namespace: str, account: str, token_seconds: 
     return Process("operator", argv, plane.logs / "operator.log", env=environment, cwd=ROOT)
 
 
-def _start(operator: Process, tell: Tell, user: str) -> None:
+def _start(operator: Process, report: Report, user: str) -> None:
     began = time.monotonic()
     operator.start()
     address = next(part for part in operator.argv if part.startswith("127.0.0.1:"))
@@ -286,7 +287,7 @@ def _start(operator: Process, tell: Tell, user: str) -> None:
             state = "is not ready" if operator.alive else f"ended with {operator.returncode}"
             raise DemoError(f"the operator {state}:\n{operator.tail(15)}")
         time.sleep(0.1)
-    tell(f"operator: process {operator.pid} as {user} ({time.monotonic() - began:.0f} s)")
+    report(f"operator: process {operator.pid} as {user} ({time.monotonic() - began:.0f} s)")
 
 
 def _is_ready(address: str) -> bool:

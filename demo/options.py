@@ -1,10 +1,10 @@
-"""What the demo can be told, by environment variables: `make demo KEEP=1 DEMO_SECONDS=120`."""
+"""The options of the demo, from environment variables: `make demo KEEP=1 DEMO_SECONDS=120`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 Mode = Literal["Auto", "Off"]
 Sizes = Literal["InPlaceOrRollout", "Rollout"]
@@ -42,27 +42,21 @@ class Options:
 
 def options(environment: Mapping[str, str]) -> Options:
     """The options of an environment. Raises `OptionError`."""
-    keep = environment.get("KEEP", "")
-    if keep not in ("", "0", "1"):
-        raise OptionError(f"KEEP={keep}: only 1 or 0 can be used")
-    mode = environment.get("DEMO_MODE") or "Auto"
-    if mode not in ("Auto", "Off"):
-        raise OptionError(f"DEMO_MODE={mode}: only Auto or Off can be used")
-    sizes = environment.get("DEMO") or "in-place"
-    if sizes not in ("in-place", "rollout"):
-        raise OptionError(f"DEMO={sizes}: only in-place or rollout can be used")
+
+    def choice(name: str, *choices: str) -> str:
+        text = environment.get(name) or choices[-1]
+        if text not in choices:
+            raise OptionError(f"{name}={text}: only {' or '.join(sorted(choices))} can be used")
+        return text
+
+    keep, mode = choice("KEEP", "1", "0"), choice("DEMO_MODE", "Off", "Auto")
+    sizes: Sizes = "Rollout" if choice("DEMO", "rollout", "in-place") == "rollout" else "InPlaceOrRollout"
     text = environment.get("DEMO_SECONDS") or "300"
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
-        raise OptionError(
-            f"DEMO_SECONDS={text}: a number from {LEAST_SECONDS:g} to {MOST_SECONDS:g} is needed"
-        )
-    return Options(
-        keep == "1",
-        "Off" if mode == "Off" else "Auto",
-        seconds,
-        "Rollout" if sizes == "rollout" else "InPlaceOrRollout",
-    )
+        bounds = f"{LEAST_SECONDS:g} to {MOST_SECONDS:g}"
+        raise OptionError(f"DEMO_SECONDS={text}: a number from {bounds} is needed")
+    return Options(keep == "1", cast(Mode, mode), seconds, sizes)

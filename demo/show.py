@@ -1,5 +1,5 @@
 """The demo as a viewer sees it: the table line by line, a sentence at each turn of the load and at each
-scaling, and the summary. What it stands on is `cluster.py`, what it makes of it `verdict.py`."""
+scaling, and the summary. What it stands on is `demo_cluster.py`, what it makes of it `verdict.py`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import time
 from typing import NoReturn, TextIO
 
 from demo.demo_cluster import NAME, NAMESPACE, DemoCluster
-from demo.rivals import State
-from demo.scenario import Phase
-from demo.snapshot import Snapshot
-from demo.table import IN_PLACE, ROLLOUT, Moment, clock, cpu, header, line
+from demo.scenario import Phase, State
+from demo.snapshot import IN_PLACE, ROLLOUT, Moment, Snapshot, clock, cpu, header, line
 from demo.verdict import Step, Verdict, changes, judge, missing, state_of
 from localcluster.client.api import ApiError
 
@@ -30,7 +28,6 @@ _IN_PLACE = (
     "  sizes, resized  what each pod is to request, and how many pods have it; restarts for that: none",
     "  asked, HPA+VPA  CPU that all pods request now, and what an HPA beside a VPA would (simulated)",
 )
-_WORDS = {"out": "scaled out", "in": "scaled in", "up": "scaled up", "down": "scaled down"}
 
 
 class Screen:
@@ -44,7 +41,7 @@ class Screen:
         self._lines = 0
         self._printed = float("-inf")
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """A line of its own."""
         self._write(f"{text}\n")
 
@@ -86,11 +83,11 @@ class Show:
         last: Snapshot | None = None
         while not self._is_over():
             elapsed = self._stage.elapsed
-            self._tell_phase(elapsed)
+            self._report_phase(elapsed)
             try:
                 seen = self._stage.look()
             except (ApiError, OSError) as error:
-                self._screen.tell(f"   {clock(elapsed)} the API server did not answer: {error}")
+                self._screen.report(f"   {clock(elapsed)} the API server did not answer: {error}")
                 time.sleep(_PERIOD_SECONDS)
                 continue
             self._show(seen, last, elapsed)
@@ -111,16 +108,16 @@ class Show:
         back = state_of(self._seen[-1]).is_as(state_of(self._seen[0]))
         return (back and quiet) or elapsed >= scenario.seconds + _GRACE_SECONDS
 
-    def _tell_phase(self, elapsed: float) -> None:
+    def _report_phase(self, elapsed: float) -> None:
         phase = self._scenario.phase_at(elapsed)
         if phase != self._phase:
             self._phase = phase
-            self._screen.tell(f"-- {clock(elapsed)} {phase.name}: {phase.story}")
+            self._screen.report(f"-- {clock(elapsed)} {phase.name}: {phase.story}")
 
     def _show(self, seen: Snapshot, last: Snapshot | None, elapsed: float) -> None:
         steps = [] if last is None else changes(state_of(last), state_of(seen), elapsed)
         for step in steps:
-            self._screen.tell(f">> {clock(elapsed)} {_WORDS[step.direction]}: {step.what}")
+            self._screen.report(f">> {clock(elapsed)} scaled {step.direction}: {step.what}")
         self._steps += steps
         if steps or not self._course:
             self._course.append((elapsed, state_of(seen)))
@@ -143,23 +140,23 @@ def introduce(demo_cluster: DemoCluster, screen: Screen) -> None:
         "  held back       what the Hvpa does not do (yet), for how long, and why",
         "",
     ):
-        screen.tell(text)
+        screen.report(text)
 
 
 def conclude(verdict: Verdict, screen: Screen) -> None:
     """The summary, and what is missing."""
-    screen.tell("")
-    screen.tell("Summary")
+    screen.report("")
+    screen.report("Summary")
     for text in verdict.summary:
-        screen.tell(f"  {text}")
-    screen.tell("")
+        screen.report(f"  {text}")
+    screen.report("")
     if not verdict.faults:
-        screen.tell("Good: scaled out, up, in and down, and back where it began, by the operator alone.")
+        screen.report("Good: scaled out, up, in and down, and back where it began, by the operator alone.")
     for fault in verdict.faults:
-        screen.tell(f"FAILED: {fault}")
+        screen.report(f"FAILED: {fault}")
 
 
-def tell_use(demo_cluster: DemoCluster, screen: Screen) -> None:
+def describe_use(demo_cluster: DemoCluster, screen: Screen) -> None:
     """How to use what is left running, and how to stop it."""
     kubectl = f"{demo_cluster.plane.programs['kubectl']} -n {NAMESPACE}"
     for text in (
@@ -173,7 +170,7 @@ def tell_use(demo_cluster: DemoCluster, screen: Screen) -> None:
         f"All logs: {demo_cluster.plane.logs}",
         "To stop everything: make cluster-down",
     ):
-        screen.tell(text)
+        screen.report(text)
 
 
 def go_on(demo_cluster: DemoCluster) -> NoReturn:

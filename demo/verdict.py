@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from demo.rivals import Course, State, worth
-from demo.snapshot import Resources, Snapshot, resources
-from demo.table import clock, cpu, memory
+from demo.scenario import Course, State, worth
+from demo.snapshot import Resources, Snapshot, clock, cpu, memory, resources
 
 Direction = Literal["out", "up", "in", "down"]
 DIRECTIONS: tuple[Direction, ...] = ("out", "up", "in", "down")
@@ -50,12 +49,12 @@ def changes(before: State, after: State, seconds: float) -> list[Step]:
     if after.replicas != before.replicas:
         direction: Direction = "out" if after.replicas > before.replicas else "in"
         steps.append(Step(direction, seconds, f"{before.replicas} to {after.replicas} replicas"))
-    told: dict[Direction, list[str]] = {}
+    texts: dict[Direction, list[str]] = {}
     for name, show in (("cpu", cpu), ("memory", memory)):
         old, new = getattr(before.requests, name), getattr(after.requests, name)
         if old is not None and new is not None and old != new:
-            told.setdefault("up" if new > old else "down", []).append(f"{name} {show(old)} to {show(new)}")
-    return steps + [Step(direction, seconds, ", ".join(parts)) for direction, parts in sorted(told.items())]
+            texts.setdefault("up" if new > old else "down", []).append(f"{name} {show(old)} to {show(new)}")
+    return steps + [Step(direction, seconds, ", ".join(parts)) for direction, parts in sorted(texts.items())]
 
 
 def state_of(seen: Snapshot) -> State:
@@ -64,7 +63,7 @@ def state_of(seen: Snapshot) -> State:
 
 
 def states(start: State, writes: Iterable[Write]) -> list[tuple[float, State]]:
-    """The state after each write (and the first one, at second 0), as the patches' bodies tell it."""
+    """The state after each write (and the first one, at second 0), as the patches' bodies have it."""
     found = [(0.0, start)]
     for write in writes:
         found.append((write.seconds, _patched(found[-1][1], write.body or {})))
@@ -112,7 +111,7 @@ class Evidence:
     seen: Sequence[Snapshot] = ()
     rivals: Rivals | None = None
     course: Course = ()
-    """What was seen from when on, where pods are resized in place: no write to the Deployment tells their sizes."""
+    """What was seen from when on, where pods are resized in place: no write to the Deployment has their sizes."""
     resizes: Counter[str] | None = None
     """Who resized pods, and how often; None where pods are replaced."""
     restarts: int = 0
@@ -134,14 +133,10 @@ class Verdict:
         return 1 if self.faults else 0
 
 
-def in_time(step: Step, rise: float, fall: float) -> bool:
-    """Whether a step counts: out and up once the load rises, in and down once it falls."""
-    return step.seconds >= (rise if step.direction in _RISING else fall)
-
-
 def missing(steps: Iterable[Step], rise: float, fall: float) -> list[Direction]:
-    """The directions that were not seen when they should have been."""
-    seen = {step.direction for step in steps if in_time(step, rise, fall)}
+    """The directions that were not seen when they should have been: out and up once the load rises, in and down once it
+    falls."""
+    seen = {one.direction for one in steps if one.seconds >= (rise if one.direction in _RISING else fall)}
     return [direction for direction in DIRECTIONS if direction not in seen]
 
 
@@ -218,32 +213,25 @@ def _why_not(direction: Direction, evidence: Evidence) -> str:
     """What is missing, what the recommenders asked for, and what held it back."""
     if evidence.gave_up_early and direction not in _RISING:
         return f"not scaled {direction}: not waited for, since the rise was not followed"
-    asked = _asked(direction, evidence.seen)
     reasons = Counter(
         reason
         for seen in evidence.seen
         for reason in {entry.reason for entry in seen.held if entry.direction == direction}
     )
-    held = ", ".join(
-        f"{reason} ({count} of {len(evidence.seen)} looks)" for reason, count in reasons.most_common()
-    )
-    return f"not scaled {direction}: {asked}; " + (
-        f"held back by {held}" if held else "nothing was held back"
-    )
+    looks = len(evidence.seen)
+    held = ", ".join(f"{reason} ({count} of {looks} looks)" for reason, count in reasons.most_common())
+    why = f"held back by {held}" if held else "nothing was held back"
+    return f"not scaled {direction}: {_asked(direction, evidence.seen)}; {why}"
 
 
 def _asked(direction: Direction, seen: Sequence[Snapshot]) -> str:
     if direction in ("out", "in"):
-        wishes = [one.hpa_wish for one in seen if one.hpa_wish is not None]
-        return (
-            f"the HPA asked for {min(wishes)} to {max(wishes)} replicas"
-            if wishes
-            else "the HPA asked for nothing"
-        )
+        desired = [one.hpa_desired for one in seen if one.hpa_desired is not None]
+        found = f"{min(desired)} to {max(desired)} replicas" if desired else "nothing"
+        return f"the HPA asked for {found}"
     targets = [one.vpa_target.cpu for one in seen if one.vpa_target.cpu is not None]
-    if not targets:
-        return "the VPA asked for nothing"
-    return f"the VPA asked for {cpu(min(targets))} to {cpu(max(targets))} of CPU"
+    found = f"{cpu(min(targets))} to {cpu(max(targets))} of CPU" if targets else "nothing"
+    return f"the VPA asked for {found}"
 
 
 def _summary(evidence: Evidence, course: Sequence[State], steps: Sequence[Step]) -> Iterable[str]:

@@ -33,7 +33,7 @@ from benchmarks.scale.objects import PER_NAMESPACE, PREFIX
 from benchmarks.scale.phases import PHASES, Bench, Plan
 from benchmarks.scale.remote import Remote
 from benchmarks.scale.world import world
-from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.cli.run import add_arguments, run_settings
 
 SIZES = "100,2000,10000"
 
@@ -61,7 +61,7 @@ def run(plan: Plan, flags: list[str], figures: dict[str, Any], save: Callable[[]
 def requests_at_once(flags: list[str]) -> int:
     """How many writes an operator with these flags has under way at most."""
     parser = argparse.ArgumentParser()
-    add_run_arguments(parser)
+    add_arguments(parser)
     settings = run_settings(parser.parse_args(flags))
     return min(settings.workers, getattr(settings, "max_in_flight", settings.workers))
 

@@ -7,8 +7,10 @@ import argparse
 import datetime as dt
 import math
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
+from typing import TypeVar
 
 from hvpa.api.values.duration import DurationError, parse_duration
 from hvpa.api.values.prices import CPU_PRICE, MEMORY_PRICE, Prices
@@ -17,63 +19,61 @@ from hvpa.core.model import Settings
 
 DEFAULT_TOLERANCE_PPM = 100_000
 """kube-controller-manager's default, 0.1, in parts per million."""
-
 DEFAULT_VPA_PERIOD = dt.timedelta(minutes=1)
 """The VPA recommender's default, `--recommender-interval`."""
-
 YEARS = range(1970, 2500)
 """Years that `--now` may be in: windows and time zones have a meaning there, and sums of times an end."""
-
-MOST_PERCENT = 100
-
 MAX_DIGITS = 18
 """Digits of a number that fits into 64 bits with its sign."""
 
-
+T = TypeVar("T")
 Add = Callable[..., argparse.Action]
 """`ArgumentParser.add_argument`, or that of a group."""
 
 
+# --- flags ----------------------------------------------------------------------------------------------------------
 def add_cluster(add: Add) -> None:
     """Declare the flags that name a cluster: `--kubeconfig` and `--context`."""
-    add(
-        "--kubeconfig",
-        metavar="FILE",
-        help="default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount",
-    )
+    default = "default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount"
+    add("--kubeconfig", metavar="FILE", help=default)
     add("--context", help="context of the kubeconfig (default: its current one)")
 
 
-def add_files(add: Add, what: str) -> None:
-    """Declare `-f`: `what` is read from files instead of a cluster."""
-    add(
-        "-f",
-        "--filename",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="FILE",
-        help=f"read {what} from YAML or JSON files instead; - is standard input",
-    )
+def add_hvpa(add: Add) -> None:
+    """Declare the name and the namespace of the Hvpa to read from a cluster."""
+    add("name", metavar="NAME", help="the Hvpa")
+    add("-n", "--namespace", help="the Hvpa's namespace (default: the kubeconfig's)")
+
+
+def add_files(add: Add, what: str, namespace: str) -> None:
+    """Declare `-f` (`what` is read from files instead of a cluster), and the namespace, which is `namespace`."""
+    text = f"read {what} from YAML or JSON files instead; - is standard input"
+    add("-f", "--filename", nargs="+", action="extend", default=[], metavar="FILE", help=text)
+    text = f"{namespace} (default: the kubeconfig's); with -f, that of documents that name none"
+    add("-n", "--namespace", help=text)
+
+
+def add_now(add: Add, default: str) -> None:
+    """Declare `--now`; without it, a decision is as of the present."""
+    text = f"decide as of this RFC 3339 time (default: {default})"
+    add("--now", type=instant, metavar="TIME", help=text)
+
+
+def add_output(add: Add, default: str = "text") -> None:
+    """Declare `--output`: for people, by default, or JSON."""
+    add("-o", "--output", choices=(default, "json"), default=default, help=f"default: {default}")
 
 
 def add_recommenders(add: Add) -> None:
     """Declare `--hpa-tolerance` and `--vpa-recommender-interval`."""
-    add(
-        "--hpa-tolerance",
-        type=tolerance,
-        default=DEFAULT_TOLERANCE_PPM,
-        metavar="FRACTION",
-        help="kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)",
+    text = "kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)"
+    add("--hpa-tolerance", type=tolerance, default=DEFAULT_TOLERANCE_PPM, metavar="FRACTION", help=text)
+    text = (
+        "how often the VPA's recommender writes: a recommendation older than three times that is stale "
+        "(default 1m)"
     )
-    add(
-        "--vpa-recommender-interval",
-        type=period,
-        default=DEFAULT_VPA_PERIOD,
-        metavar="DURATION",
-        help="how often the VPA's recommender writes: a recommendation older than three times that is stale "
-        "(default 1m)",
-    )
+    flag = "--vpa-recommender-interval"
+    add(flag, type=period, default=DEFAULT_VPA_PERIOD, metavar="DURATION", help=text)
 
 
 def decision_settings(args: argparse.Namespace) -> Settings:
@@ -97,25 +97,26 @@ def prices_of(args: argparse.Namespace) -> Prices:
     return Prices(args.cpu_price, args.memory_price)
 
 
+# --- types ----------------------------------------------------------------------------------------------------------
+def checked(text: str, read: Callable[[str], T], fits: Callable[[T], object], what: str) -> T:
+    """What `read` makes of the text. Raises ArgumentTypeError, which says that it is not `what`, where the text can't
+    be read, or the value does not fit."""
+    with suppress(ValueError, ArithmeticError):
+        value = read(text)
+        if fits(value):
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+
+
 def price(text: str) -> float:
     """A price: a finite number from 0 on."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not math.isfinite(value) or value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a price: a number from 0 on")
-    return value + 0.0
+    what = "a price: a number from 0 on"
+    return checked(text, float, lambda value: math.isfinite(value) and value >= 0, what) + 0.0
 
 
 def tolerance(text: str) -> int:
     """`--hpa-tolerance` in parts per million: a fraction from 0 to below 1."""
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal(-1)
-    if not value.is_finite() or not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a fraction from 0 to below 1")
+    value = checked(text, Decimal, lambda value: 0 <= value < 1, "a fraction from 0 to below 1")
     return int(value * 1_000_000)
 
 
@@ -132,10 +133,7 @@ def period(text: str) -> dt.timedelta:
 
 def percentage(text: str) -> int:
     """A whole number from 0 to 100."""
-    value = count_from(0)(text)
-    if value > MOST_PERCENT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage from 0 to {MOST_PERCENT}")
-    return value
+    return checked(text, count_from(0), lambda value: value <= 100, "a percentage from 0 to 100")
 
 
 def instant(text: str) -> dt.datetime:
@@ -145,9 +143,8 @@ def instant(text: str) -> dt.datetime:
     except TimestampError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if read.year not in YEARS:
-        raise argparse.ArgumentTypeError(
-            f"{text}: only years {YEARS.start} to {YEARS.stop - 1} can be decided on"
-        )
+        years = f"{YEARS.start} to {YEARS.stop - 1}"
+        raise argparse.ArgumentTypeError(f"{text}: only years {years} can be decided on")
     return read
 
 
@@ -162,9 +159,7 @@ def svg_file(text: str) -> Path:
 def count_from(least: int) -> Callable[[str], int]:
     """A type for whole numbers that are `least` or more."""
 
-    def count(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
-        return int(text)
+    def fits(text: str) -> bool:
+        return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and int(text) >= least
 
-    return count
+    return lambda text: int(checked(text, str, fits, f"a whole number from {least} on"))

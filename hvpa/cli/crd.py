@@ -8,9 +8,6 @@ import sys
 from hvpa.api.crd import render_crd, to_yaml
 from hvpa.cli.errors import DONE
 
-NAME = "crd"
-HELP = "print the CustomResourceDefinition of Hvpa as YAML"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """There are no flags."""

@@ -1,7 +1,7 @@
 """The command line: finds the command, runs it, and turns whatever goes wrong into one line and an exit code.
 
-Each command is a module with NAME, HELP, add_arguments and main; only the one that runs is imported,
-since the operator's own modules take long.
+Each command is a module with `add_arguments` and `main`; only the one that runs is imported, since the operator's own
+modules take long.
 """
 
 from __future__ import annotations
@@ -14,41 +14,39 @@ import traceback
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final, NoReturn, Protocol, TextIO, cast
+from typing import Final, NoReturn, TextIO
 
 from hvpa.cli.errors import DONE, USAGE, WRONG, CommandError, one_line
 
 COMMANDS: Final = {
-    "run": "hvpa.cli.run",
-    "crd": "hvpa.cli.crd",
-    "validate": "hvpa.cli.validate.command",
-    "explain": "hvpa.cli.explain.command",
-    "status": "hvpa.cli.status.command",
-    "history": "hvpa.cli.history.command",
-    "pause": "hvpa.cli.mode.pause",
-    "resume": "hvpa.cli.mode.resume",
-    "report": "hvpa.cli.report.command",
-    "simulate": "hvpa.cli.simulate",
+    "run": ("hvpa.cli.run", "run the operator"),
+    "crd": ("hvpa.cli.crd", "print the CustomResourceDefinition of Hvpa as YAML"),
+    "validate": ("hvpa.cli.validate.command", "check Hvpa manifests without a cluster"),
+    "explain": (
+        "hvpa.cli.explain.command",
+        "show what the operator last reported about an Hvpa and what is decided now, step by step; write nothing",
+    ),
+    "status": (
+        "hvpa.cli.status",
+        "show the state of an Hvpa and of each of its pods: its size, the desired one, and what it waits for",
+    ),
+    "history": ("hvpa.cli.history", "show what changed of an Hvpa, when and why, newest last; write nothing"),
+    "pause": ("hvpa.cli.mode", "set spec.mode of Hvpas to Paused: their workloads are left as they are"),
+    "resume": ("hvpa.cli.mode", "give paused Hvpas the mode back that `hvpa pause` found, else Apply"),
+    "report": (
+        "hvpa.cli.report.command",
+        "show what an Hvpa would set for each workload, what that costs, and what is risky; write nothing",
+    ),
+    "simulate": (
+        "hvpa.cli.simulate",
+        "simulate a workload under several policies: what each costs, leaves unmet, and which nothing beats",
+    ),
 }
-"""Commands by name, in the order of the help."""
+"""Module and help of each command, in the order of the help. `add_arguments(parser)` declares the command's flags,
+`main(args)` runs it and returns the exit code; a CommandError becomes one line and its own code."""
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells count it: 128 + SIGINT."""
 _DEBUG_HELP: Final = "show tracebacks"
-
-
-class Command(Protocol):
-    """What a command's module offers."""
-
-    NAME: str
-    HELP: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the command's flags."""
-        ...
-
-    def main(self, args: argparse.Namespace) -> int:
-        """Run the command; its exit code. A CommandError becomes one line and its own code."""
-        ...
 
 
 class _Parser(argparse.ArgumentParser):
@@ -57,19 +55,6 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with 2."""
         self.exit(USAGE, f"{self.prog}: error: {one_line(message)} (see {self.prog} --help)\n")
-
-
-class _Version(argparse.Action):
-    """Prints the version, which is looked up only for this flag."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *args: Any, **options: Any) -> NoReturn:
-        """Exit with 0."""
-        try:
-            version = metadata.version("hvpa")
-        except metadata.PackageNotFoundError:
-            version = "(not installed)"
-        print(f"hvpa {version}")
-        parser.exit(DONE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -126,25 +111,28 @@ def _report(prog: str, error: Exception, *, debug: bool) -> int:
 
 
 def _parser(prog: str, arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """A parser that knows every command's name, and the flags of the one that `arguments` name."""
     parser = _Parser(prog=prog, description="Scales workloads horizontally and vertically.")
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    version = _version() if any(one.startswith("--v") for one in arguments) else ""  # which takes 50 ms
+    parser.add_argument("--version", action="version", version=version, help="show the version and exit")
     parser.add_argument("--debug", action="store_true", help=_DEBUG_HELP)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    asked_for = next((one for one in arguments if not one.startswith("-")), "")
-    for name in _wanted(asked_for, arguments):
-        command = cast(Command, importlib.import_module(COMMANDS[name]))
-        sub = commands.add_parser(command.NAME, help=command.HELP, description=command.HELP)
-        sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG_HELP)
-        command.add_arguments(sub)
-        sub.set_defaults(run_command=command.main)
+    wanted = next((one for one in arguments if not one.startswith("-")), "")
+    for name, (module, text) in COMMANDS.items():
+        sub = commands.add_parser(name, help=text, description=text)
+        if name == wanted:
+            command = importlib.import_module(module)
+            sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG_HELP)
+            command.add_arguments(sub)
+            sub.set_defaults(run_command=command.main)
     return parser
 
 
-def _wanted(asked_for: str, arguments: Sequence[str]) -> Sequence[str]:
-    """The commands that this command line needs to know."""
-    if asked_for in COMMANDS:
-        return [asked_for]
-    return [] if "--version" in arguments else list(COMMANDS)
+def _version() -> str:
+    try:
+        return f"hvpa {metadata.version('hvpa')}"
+    except metadata.PackageNotFoundError:
+        return "hvpa (not installed)"
 
 
 def _prog(called_as: str) -> str:

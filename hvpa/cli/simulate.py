@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hvpa.cli.arguments import add_prices, count_from, prices_of
-from hvpa.cli.drawing import refuse_undrawable, write_drawing
+from hvpa.cli.arguments import add_output, add_prices, count_from, prices_of
 from hvpa.cli.errors import DONE, CommandError, UsageError
+from hvpa.cli.output import refuse_undrawable, write_drawing
 from hvpa.simulate.engine import quiet
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.parallel import Progress, plan, simulate_all
@@ -21,9 +21,6 @@ from hvpa.simulate.report.compare import Comparison, compare
 from hvpa.simulate.report.json import to_json
 from hvpa.simulate.report.table import to_text
 
-NAME = "simulate"
-HELP = "simulate a workload under several policies: what each costs, leaves unmet, and which nothing beats"
-DEFAULT_SEED: Final = 0
 QUIET_FOR: Final = 1.5
 """Seconds that a run may take before it shows its progress."""
 
@@ -31,50 +28,24 @@ QUIET_FOR: Final = 1.5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add = parser.add_argument
-    add(
-        "scenarios",
-        nargs="+",
-        type=Path,
-        metavar="SCENARIO",
-        help="YAML file with load, workload and policies",
-    )
-    add("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+    scenarios = "YAML file with load, workload and policies"
+    add("scenarios", nargs="+", type=Path, metavar="SCENARIO", help=scenarios)
+    add_output(add, "table")
     add("--series", action="store_true", help="with -o json: also what was recorded over time")
-    add("--html", metavar="FILE", help="write a page with plots, which needs no network to be read")
-    add("--png", metavar="FILE", help="write the plots as a picture")
-    add(
-        "--policy",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="simulate only this policy (repeatable; default: all of the scenario)",
-    )
-    add(
-        "--baseline",
-        metavar="NAME",
-        help="compare with this policy (default: the first HPA beside a VPA, else the first HPA, VPA, fixed size)",
-    )
+    page = "write a page with plots, which needs no network to be read"
+    add("--html", type=Path, metavar="FILE", help=page)
+    add("--png", type=Path, metavar="FILE", help="write the plots as a picture")
+    policy = "simulate only this policy (repeatable; default: all of the scenario)"
+    add("--policy", action="append", default=[], metavar="NAME", help=policy)
+    baseline = "the first HPA beside a VPA, else the first HPA, VPA, fixed size"
+    add("--baseline", metavar="NAME", help=f"compare with this policy (default: {baseline})")
     add_prices(add)
-    add(
-        "--seed",
-        type=count_from(0),
-        default=DEFAULT_SEED,
-        metavar="NUMBER",
-        help="what is random is drawn from this; the same seed gives the same output (default 0)",
-    )
-    add(
-        "--jobs",
-        type=count_from(1),
-        default=processors(),
-        metavar="NUMBER",
-        help="policies that are simulated at once (default: one per processor)",
-    )
-    add(
-        "--progress",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="a bar on standard error; auto: on a terminal, where it takes long (default: auto)",
-    )
+    seed = "what is random is drawn from this; the same seed gives the same output (default 0)"
+    add("--seed", type=count_from(0), default=0, metavar="NUMBER", help=seed)
+    jobs = "policies that are simulated at once (default: one per processor)"
+    add("--jobs", type=count_from(1), default=processors(), metavar="NUMBER", help=jobs)
+    progress = "a bar on standard error; auto: on a terminal, where it takes long (default: auto)"
+    add("--progress", choices=("auto", "always", "never"), default="auto", help=progress)
 
 
 def processors() -> int:
@@ -87,9 +58,9 @@ def main(args: argparse.Namespace) -> int:
     if args.series and args.output != "json":
         raise UsageError("--series has a meaning with -o json only")
     if args.html is not None:
-        refuse_undrawable("--html", Path(args.html))
+        refuse_undrawable("--html", args.html)
     if args.png is not None:
-        refuse_undrawable("--png", Path(args.png), "matplotlib")
+        refuse_undrawable("--png", args.png, "matplotlib")
     quiet()
     try:
         run = plan(args.scenarios, args.seed, args.policy)
@@ -111,11 +82,11 @@ def _draw(args: argparse.Namespace, compared: Sequence[Comparison]) -> None:
     if args.html is not None:
         from hvpa.simulate.report.page import to_html
 
-        write_drawing(Path(args.html), to_html(compared).encode())
+        write_drawing(args.html, to_html(compared).encode())
     if args.png is not None:
         from hvpa.simulate.report.picture import to_png
 
-        write_drawing(Path(args.png), to_png([one.result for one in compared]))
+        write_drawing(args.png, to_png([one.result for one in compared]))
 
 
 @contextmanager

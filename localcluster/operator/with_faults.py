@@ -19,7 +19,7 @@ from localcluster.operator.shifted_clock import clock_of
 def main() -> int:
     """As `hvpa run`; 2 also for a fault point that there is not."""
     parser = argparse.ArgumentParser()
-    run.add_arguments(parser.add_subparsers(required=True).add_parser(run.NAME))
+    run.add_arguments(parser.add_subparsers(required=True).add_parser("run"))
     args = parser.parse_args()
     setting = os.environ.get(fault_points.VARIABLE)
     try:

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from hvpa.api.hvpa.resource import validate_manifest
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.cli.settings import add_run_arguments
+from hvpa.cli.run import add_arguments
 from hvpa.core.gates import gates
 from hvpa.kube.server.metrics import Metrics
 from hvpa.reconcile.telemetry import Operation
@@ -66,7 +66,7 @@ def test_the_index_of_decisions_has_every_note_once() -> None:
 
 def test_every_flag_of_run_is_in_the_table_and_no_other() -> None:
     parser = argparse.ArgumentParser(add_help=False)
-    add_run_arguments(parser)
+    add_arguments(parser)
     flags = {flag for action in parser._actions for flag in action.option_strings}
     table = OPERATIONS.partition("## Flags of `hvpa run`")[2].partition("## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `--")]

@@ -5,43 +5,36 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa.cli.arguments import add_cluster, add_files, add_recommenders, decision_settings, instant, svg_file
-from hvpa.cli.drawing import refuse_undrawable, write_drawing
+from hvpa.cli.arguments import (
+    add_cluster,
+    add_files,
+    add_now,
+    add_output,
+    add_recommenders,
+    decision_settings,
+    svg_file,
+)
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.explain.json import to_json
-from hvpa.cli.explain.text.decision import to_text
+from hvpa.cli.explain.text import to_text
 from hvpa.cli.input.gather import Gathered, gather, invalid
+from hvpa.cli.output import refuse_undrawable, write_drawing
 from hvpa.core import Decision, decide, observe
 from hvpa.core.model import Objects, Observation
 from hvpa.kube.clock import SystemClock
-
-NAME = "explain"
-HELP = (
-    "show what the operator last reported about an Hvpa and what is decided now, step by step; write nothing"
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add = parser.add_argument
     add("name", nargs="?", metavar="NAME", help="the Hvpa to read from the cluster")
-    add_files(add, "Hvpa, workload, HPA, VPA and Pods")
-    add(
-        "-n",
-        "--namespace",
-        help="the Hvpa's namespace (default: the kubeconfig's); with -f, that of documents that name none",
-    )
+    add_files(add, "Hvpa, workload, HPA, VPA and Pods", "the Hvpa's namespace")
     add_cluster(add)
-    add("--now", type=instant, metavar="TIME", help="decide as of this RFC 3339 time (default: the present)")
-    add("-o", "--output", choices=("text", "json"), default="text", help="default: text")
-    add(
-        "--plot",
-        type=svg_file,
-        metavar="FILE.svg",
-        help="blend Trajectory: also draw the path, with the present point and the one that is wanted",
-    )
+    add_now(add, "the present")
+    add_output(add)
+    plot = "blend Trajectory: also draw the path, with the present point and the one that is wanted"
+    add("--plot", type=svg_file, metavar="FILE.svg", help=plot)
     add_recommenders(add)
 
 
@@ -50,9 +43,11 @@ def main(args: argparse.Namespace) -> int:
     if args.plot is not None:
         refuse_undrawable("--plot", args.plot, "matplotlib")
     gathered = _gathered(args)
-    _refuse_invalid(gathered.objects.hvpa)
-    now = args.now if args.now is not None else SystemClock().now()
-    seen = observe(gathered.objects, now, decision_settings(args))
+    hvpa = gathered.objects.hvpa
+    if problems := invalid(hvpa):
+        text = "; ".join(map(str, problems))
+        raise CommandError(f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}: {text}")
+    seen = observe(gathered.objects, args.now or SystemClock().now(), decision_settings(args))
     decision = decide(seen)
     if args.plot is not None:
         write_drawing(args.plot, _drawn(seen, decision))
@@ -97,13 +92,6 @@ def _drawn(seen: Observation, decision: Decision) -> bytes:
         kind = "Ready" if view is None else "VpaActive"
         why = next((f": {one.message}" for one in decision.status.conditions if one.type == kind), "")
         raise CommandError(f"{name}: there is no path to draw{why}")
-    from hvpa.cli.explain.plot.path import draw  # needs what is not always installed
+    from hvpa.cli.explain.plot import draw  # needs what is not always installed
 
     return draw(view, replicas.current, f"{name}, {format_timestamp(seen.now)}")
-
-
-def _refuse_invalid(hvpa: HvpaObject) -> None:
-    problems = invalid(hvpa)
-    if problems:
-        text = "; ".join(str(one) for one in problems)
-        raise CommandError(f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}: {text}")

@@ -3,42 +3,45 @@ there."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
 from hvpa.api.hvpa.status import StatusCondition, to_wire
 from hvpa.api.values.quantity import Resource, format_resource
-from hvpa.api.values.text import printable_json
-from hvpa.api.values.timestamp import format_timestamp
-from hvpa.cli.explain.pods import PodRow, pod_rows
-from hvpa.cli.explain.reported import differing
+from hvpa.cli.explain.pods import pod_rows
+from hvpa.cli.output import Json, containers, indented, timestamp
 from hvpa.core.actuation.desired import sizes_of
-from hvpa.core.model import Blocked, Decision, JointResource, JointView, Observation, ResourceRequirements
+from hvpa.core.gates.gates import REFUSED
+from hvpa.core.model import Blocked, Decision, JointResource, JointView, Observation
 from hvpa.core.path.path import Point, ResourceKey
 from hvpa.core.values.weight import FULL, percent
 
-Json = dict[str, Any]
 _MEAN_DIGITS = 2
+_WRITES = (
+    "a write of the operator failed; whether it still would, the next try shows, as nothing is written here"
+)
+_UNSEEN = "the operator has not looked at the newest spec yet"
+_DUE = "the operator has the writes above still to do"
+_CHANGED = "something has changed since the operator looked last; if this stays so, it is not running"
 
 
 def to_json(seen: Observation, decision: Decision, applied: Decision | None = None) -> str:
     """The decision as indented JSON, without a line break at the end; `applied` is the one that mode Apply would make,
     in another mode."""
     view, weight, wait = decision.replicas, decision.weight_ppm, decision.recheck_after
+    replicas = None if view is None else {"current": view.current, "hpa": view.hpa, "target": view.target}
+    recommended = {
+        "replicas": None if view is None else view.recommended,
+        "containers": containers(decision.recommended),
+    }
     return indented(
         {
-            "replicas": None
-            if view is None
-            else {"current": view.current, "hpa": view.hpa, "target": view.target},
+            "replicas": replicas,
             "weights": None if weight is None else {"hpa": percent(FULL - weight), "vpa": percent(weight)},
             "containers": containers(decision.containers),
-            "recommended": {
-                "replicas": None if view is None else view.recommended,
-                "containers": containers(decision.recommended),
-            },
+            "recommended": recommended,
             "changes": decision.workload_patch is not None,
             "blocked": [_blocked(one) for one in decision.blocked],
             "conditions": [_condition(one) for one in decision.status.conditions],
@@ -64,34 +67,6 @@ def to_json(seen: Observation, decision: Decision, applied: Decision | None = No
     )
 
 
-def indented(content: Json) -> str:
-    """An object as JSON for people and programs; what others wrote in it can't move a terminal's cursor."""
-    return printable_json(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
-
-
-def containers(resources: Mapping[str, ResourceRequirements]) -> Json:
-    """Requests and limits as quantities, by container."""
-    return {
-        name: {"requests": _quantities(one.requests), "limits": _quantities(one.limits)}
-        for name, one in resources.items()
-    }
-
-
-def pod(row: PodRow) -> Json:
-    """A pod: what it has, what it is to have, and where it stands."""
-    return {
-        "name": row.name,
-        "ready": row.ready,
-        "restarts": row.restarts,
-        "present": containers(row.present),
-        "desired": containers(row.desired),
-        "state": row.state,
-        "since": _time(row.since),
-        "sinceIsExact": row.exact,
-        "why": row.why,
-    }
-
-
 def patch_body(decision: Decision) -> Json | None:
     """The body of the workload's patch; None where there is none. A workload of a file may have no resource version:
     an empty one is left out, since the API server would store it."""
@@ -103,16 +78,22 @@ def patch_body(decision: Decision) -> Json | None:
     return body
 
 
-def _quantities(amounts: Mapping[Resource, int]) -> Json:
-    return {resource: format_resource(resource, amount) for resource, amount in amounts.items()}
+def resizes(decision: Decision) -> list[Json]:
+    """The pods that are resized now, and what their containers are to have."""
+    return [
+        {
+            "pod": one.pod,
+            "containers": {
+                container["name"]: {"requests": {}, "limits": {}, **container["resources"]}
+                for container in msgspec.to_builtins(one.body)["spec"]["containers"]
+            },
+        }
+        for one in decision.resizes
+    ]
 
 
 def _quantity(resource: Resource | None, amount: int | None) -> str | int | None:
     return amount if resource is None or amount is None else format_resource(resource, amount)
-
-
-def _time(instant: dt.datetime | None) -> str | None:
-    return None if instant is None else format_timestamp(instant)
 
 
 def _blocked(entry: Blocked) -> Json:
@@ -124,7 +105,7 @@ def _blocked(entry: Blocked) -> Json:
         "resource": entry.resource,
         "current": _quantity(entry.resource, entry.current),
         "wanted": _quantity(entry.resource, entry.wanted),
-        "until": _time(entry.until),
+        "until": timestamp(entry.until),
     }
 
 
@@ -144,73 +125,78 @@ def _in_mode_apply(decision: Decision) -> Json:
     }
 
 
-def resizes(decision: Decision) -> list[Json]:
-    """The pods that are resized now, and what their containers are to have."""
-    return [
-        {
-            "pod": one.pod,
-            "containers": {
-                container["name"]: {"requests": {}, "limits": {}, **container["resources"]}
-                for container in msgspec.to_builtins(one.body)["spec"]["containers"]
-            },
-        }
-        for one in decision.resizes
-    ]
-
-
 def _actuation(seen: Observation, decision: Decision) -> Json | None:
     """How far the pods have got; None where they are replaced by rollouts."""
-    spec, size, counts = seen.spec, decision.status.desired, decision.status.actuation
+    spec, size, found = seen.spec, decision.status.desired, decision.status.actuation
     if spec is None or not spec.update_strategy.in_place:
         return None
-    return {
-        "type": spec.update_strategy.type,
-        "desired": None
-        if size is None
-        else {
-            "replicas": size.replicas,
-            "containers": containers(sizes_of(size.containers)),
-            "since": format_timestamp(size.since),
-        },
-        "counts": None
-        if counts is None
-        else {
-            "pods": counts.pods,
-            "resized": counts.pods
-            - (counts.in_progress + counts.deferred + counts.infeasible + counts.waiting),
-            "inProgress": counts.in_progress,
-            "deferred": counts.deferred,
-            "infeasible": counts.infeasible,
-            "waiting": counts.waiting,
-        },
-        "pods": [pod(one) for one in pod_rows(seen, seen.resizable, size)],
-    }
+    desired = counts = None
+    if size is not None:
+        sizes = containers(sizes_of(size.containers))
+        desired = {"replicas": size.replicas, "containers": sizes, "since": timestamp(size.since)}
+    if found is not None:
+        left = {
+            "inProgress": found.in_progress,
+            "deferred": found.deferred,
+            "infeasible": found.infeasible,
+            "waiting": found.waiting,
+        }
+        counts = {"pods": found.pods, "resized": found.pods - sum(left.values()), **left}
+    pods = [one.to_json() for one in pod_rows(seen, seen.resizable, size)]
+    return {"type": spec.update_strategy.type, "desired": desired, "counts": counts, "pods": pods}
+
+
+# --- what the operator reported -------------------------------------------------------------------------------------
+class Difference(NamedTuple):
+    """A condition that the operator last reported otherwise than it is decided now, and why that may be."""
+
+    reported: StatusCondition
+    decided: StatusCondition
+    why: str
+
+
+def differing(seen: Observation, decision: Decision) -> Iterator[Difference]:
+    """The conditions that differ in status or reason between the operator's report and this decision."""
+    decided = {one.type: one for one in decision.status.conditions}
+    for one in seen.status.conditions:
+        now = decided.get(one.type)
+        if now is not None and (now.status, now.reason) != (one.status, one.reason):
+            yield Difference(one, now, _why(seen, decision, one))
+
+
+def _why(seen: Observation, decision: Decision, was: StatusCondition) -> str:
+    if was.type == "Ready" and was.reason in ("WriteFailed", REFUSED):
+        return _WRITES
+    if was.observed_generation is not None and was.observed_generation < seen.metadata.generation:
+        return _UNSEEN
+    writes = (decision.workload_patch, decision.scale_replicas)
+    is_due = any(one is not None for one in writes) or bool(decision.owned or decision.resizes)
+    return _DUE if is_due else _CHANGED
 
 
 def _reported(seen: Observation) -> Json:
     """What the operator last wrote into the status."""
-    error = seen.status.last_error
-    return {
-        "conditions": [
-            {**_condition(one), "since": _time(one.last_transition_time)} for one in seen.status.conditions
-        ],
-        "lastError": None
-        if error is None
-        else {
+    conditions = [
+        {**_condition(one), "since": timestamp(one.last_transition_time)} for one in seen.status.conditions
+    ]
+    last_error = None
+    if (error := seen.status.last_error) is not None:
+        last_error = {
             "operation": error.last_operation,
-            "time": _time(error.last_update_time),
+            "time": timestamp(error.last_update_time),
             "description": error.description,
-        },
-        "refused": [
-            {"axis": axis, "time": _time(one.time), "count": one.count, "message": one.message}
-            for axis, one in (("horizontal", seen.horizontal.refused), ("vertical", seen.vertical.refused))
-            if one is not None
-        ],
-    }
+        }
+    refused = [
+        {"axis": axis, "time": timestamp(one.time), "count": one.count, "message": one.message}
+        for axis, one in (("horizontal", seen.horizontal.refused), ("vertical", seen.vertical.refused))
+        if one is not None
+    ]
+    return {"conditions": conditions, "lastError": last_error, "refused": refused}
 
 
+# --- blend: Trajectory ----------------------------------------------------------------------------------------------
 def _path(view: JointView) -> Json:
-    """How `blend: Trajectory` solved both axes together."""
+    """How both axes were solved together."""
     return {
         "usualReplicas": round(view.mean_replicas, _MEAN_DIGITS) if view.items else None,
         "counts": {"min": view.path.counts.lower, "max": view.path.counts.upper},
@@ -241,8 +227,8 @@ def _point(point: Point) -> Json:
     return {
         "replicas": point.replicas,
         "requests": _by_container(sizes),
-        "binding": None if point.binding is None else _name(point.binding),
-        "saturated": [_name(key) for key in point.saturated],
+        "binding": None if point.binding is None else point.binding._asdict(),
+        "saturated": [key._asdict() for key in point.saturated],
     }
 
 
@@ -251,7 +237,3 @@ def _by_container(values: Iterable[tuple[ResourceKey, Any]]) -> Json:
     for key, value in values:
         found.setdefault(key.container, {})[key.resource] = value
     return found
-
-
-def _name(key: ResourceKey) -> Json:
-    return {"container": key.container, "resource": key.resource}

@@ -12,16 +12,17 @@ from typing import Final, NamedTuple
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import DesiredSize
-from hvpa.api.objects.read_models import Pod, condition
+from hvpa.api.objects.read_models import Pod
 from hvpa.api.values.quantity import readable_change, readable_resource
-from hvpa.core.actuation.desired import sizes_of
-from hvpa.core.actuation.pod import PodState, is_governed, reported_since
+from hvpa.cli.output import Json, containers, timestamp
+from hvpa.core.actuation.desired import NOTHING, sizes_of
+from hvpa.core.actuation.pod import PodState, is_governed, is_ready, present_of, reported_since
 from hvpa.core.actuation.pods import pod_states, resize_pods
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import Observation, ResourceRequirements
 from hvpa.core.report.summary import rollout_text
 from hvpa.core.values.clock import Clock
-from hvpa.core.workload.containers import RESOURCES, amounts, present_resources
+from hvpa.core.workload.containers import RESOURCES, changes, present_resources
 
 STATES: Final[Mapping[str, str]] = {
     "resized": "has the desired size",
@@ -53,6 +54,20 @@ class PodRow(NamedTuple):
     since: dt.datetime | None = None
     exact: bool = False
 
+    def to_json(self) -> Json:
+        """The row as `docs/status.schema.json` has it."""
+        return {
+            "name": self.name,
+            "ready": self.ready,
+            "restarts": self.restarts,
+            "present": containers(self.present),
+            "desired": containers(self.desired),
+            "state": self.state,
+            "since": timestamp(self.since),
+            "sinceIsExact": self.exact,
+            "why": self.why,
+        }
+
 
 def pod_rows(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) -> tuple[PodRow, ...]:
     """The workload's `pods` by name. `size` is what was decided, where they are resized in place."""
@@ -75,17 +90,15 @@ def _in_place(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) 
         states = {one.pod.metadata.uid: one for one in pod_states(*arguments)}
         due = frozenset([one.uid for one in resize_pods(*arguments).resizes])
     for pod in pods:
-        found = states.get(pod.metadata.uid)
+        found, started = states.get(pod.metadata.uid), pod.status.start_time
         if found is None:
             yield _row(pod, sizes, _gone(pod) or "unknown")
         elif found.state == "resized" and not sizes:
-            yield _row(pod, sizes, "template", since=pod.status.start_time, exact=True)
+            yield _row(pod, sizes, "template", since=started, exact=True)
         else:
             why = found.why or _waits_for(seen, seen.spec, pod, found, due)
             begun = reported_since(pod, found.state)
-            yield _row(
-                pod, sizes, found.state, why, begun or _latest(since, pod.status.start_time), bool(begun)
-            )
+            yield _row(pod, sizes, found.state, why, begun or _latest(since, started), begun is not None)
 
 
 def _waits_for(seen: Observation, spec: HvpaSpec, pod: Pod, found: PodState, due: frozenset[str]) -> str:
@@ -107,7 +120,7 @@ def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
     """Pods of a workload whose template is patched."""
     assert seen.target is not None
     sizes = present_resources(seen.target.spec.template.spec.containers)
-    held = "" if seen.status.rollout is None else rollout_text(seen.status.rollout)
+    why = "" if seen.status.rollout is None else rollout_text(seen.status.rollout)
     for pod in pods:
         started = pod.status.start_time
         if gone := _gone(pod):
@@ -115,18 +128,13 @@ def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
         elif _is_of(pod, sizes):
             yield _row(pod, sizes, "updated", since=started, exact=True)
         else:
-            yield _row(pod, sizes, "old", held, since=_latest(seen.vertical.last_scale_time, started))
+            yield _row(pod, sizes, "old", why, _latest(seen.vertical.last_scale_time, started))
 
 
 def _is_of(pod: Pod, template: Mapping[str, ResourceRequirements]) -> bool:
     """Whether a pod has what the template names. What a LimitRange or a webhook added does not count."""
     have = present_resources(pod.spec.containers)
-    return all(
-        have[name].requests.items() >= one.requests.items()
-        and have[name].limits.items() >= one.limits.items()
-        for name, one in template.items()
-        if name in have
-    )
+    return not any(changes(have[name], one) for name, one in template.items() if name in have)
 
 
 def _row(
@@ -137,23 +145,13 @@ def _row(
     since: dt.datetime | None = None,
     exact: bool = False,
 ) -> PodRow:
-    found = condition(pod.status.conditions, "Ready")
-    own = present_resources(pod.spec.containers)
-    reported = {one.name: one.resources for one in pod.status.container_statuses if one.resources is not None}
-    present = {
-        name: ResourceRequirements(amounts(reported[name].requests), amounts(reported[name].limits))
-        if name in reported
-        else one
-        for name, one in own.items()
-    }
-    desired = {
-        name: ResourceRequirements({**one.requests, **to.requests}, {**one.limits, **to.limits})
-        for name, one in own.items()
-        for to in (sizes.get(name, ResourceRequirements({}, {})),)
-    }
+    desired = {}
+    for name, own in present_resources(pod.spec.containers).items():
+        to = sizes.get(name, NOTHING)
+        desired[name] = ResourceRequirements({**own.requests, **to.requests}, {**own.limits, **to.limits})
+    present = {one.name: present_of(pod, one) for one in pod.spec.containers}
     restarts = sum(one.restart_count for one in pod.status.container_statuses)
-    ready = found is not None and found.status == "True"
-    return PodRow(pod.metadata.name, ready, restarts, present, desired, state, why, since, exact)
+    return PodRow(pod.metadata.name, is_ready(pod), restarts, present, desired, state, why, since, exact)
 
 
 def _gone(pod: Pod) -> str:
@@ -167,33 +165,16 @@ def _latest(*times: dt.datetime | None) -> dt.datetime | None:
     return max([one for one in times if one is not None], default=None)
 
 
-def size_text(resources: Mapping[str, ResourceRequirements]) -> str:
-    """Requests by container, for people: `cpu 500m memory 1Gi`; with the container's name where there are several."""
-    parts = []
-    for name, one in resources.items():
-        text = " ".join(
-            f"{what} {readable_resource(what, one.requests[what])}"
-            for what in RESOURCES
-            if what in one.requests
-        )
-        parts.append(f"{name}: {text or 'none'}" if len(resources) > 1 else text or "none")
-    return ", ".join(parts)
-
-
 def differences_text(row: PodRow) -> str:
     """What a pod has and is to have otherwise, such as `app requests cpu 500m -> 1`; empty where it has everything."""
     parts = []
     for name, to in row.desired.items():
         has = row.present[name]
-        for section, before, after in (
-            ("requests", has.requests, to.requests),
-            ("limits", has.limits, to.limits),
-        ):
-            for what in RESOURCES:
-                if what not in after or after[what] == before.get(what):
-                    continue
-                old, new = "none", readable_resource(what, after[what])
+        for section, changed in changes(has, to).items():
+            before, after = getattr(has, section), getattr(to, section)
+            for what in (one for one in RESOURCES if one in changed):
+                pair = "none", readable_resource(what, after[what])
                 if what in before:
-                    old, new = readable_change(what, before[what], after[what])
-                parts.append(f"{name} {section} {what} {old} -> {new}")
+                    pair = readable_change(what, before[what], after[what])
+                parts.append(f"{name} {section} {what} {' -> '.join(pair)}")
     return ", ".join(parts)

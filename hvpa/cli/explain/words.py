@@ -9,42 +9,56 @@ from hvpa.api.hvpa.status import Refusal
 from hvpa.api.values.duration import readable_duration
 from hvpa.api.values.quantity import Resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.core.model import Blocked
+from hvpa.core.model import Blocked, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.report.summary import change
+from hvpa.core.workload.containers import RESOURCES
 from hvpa.core.workload.containers import amount as quantity_of
 
 
 def when(instant: dt.datetime, now: dt.datetime) -> str:
     """An instant, and how far away it is."""
-    return (
-        f"{readable_timestamp(instant)} (in {readable_duration(instant - now)})" if instant > now else "now"
-    )
+    if instant <= now:
+        return "now"
+    return f"{readable_timestamp(instant)} (in {readable_duration(instant - now)})"
 
 
-def readable(resource: Resource, quantity: str) -> str:
+def at(instant: dt.datetime | None, before: str) -> str:
+    """An instant after the words before it; empty where it is not known."""
+    return "" if instant is None else f"{before}{readable_timestamp(instant)}"
+
+
+def kind(resource: str | None) -> Resource:
+    """The resource of this name in a status, which somebody else may have written."""
+    return "cpu" if resource == "cpu" else "memory"
+
+
+def readable(resource: str | None, quantity: str | int | float) -> str:
     """A quantity for people; as it is where it can't be read."""
-    value = quantity_of({resource: quantity}, resource)
-    return quantity if value is None else readable_resource(resource, value)
+    value = quantity_of({kind(resource): quantity}, kind(resource))
+    return str(quantity) if value is None else readable_resource(kind(resource), value)
+
+
+def change_text(container: str | None, resource: str | None, pair: tuple[str, str]) -> str:
+    """A change of replicas (without a container) or of a request, such as `app cpu 500m -> 1`."""
+    what = "replicas" if container is None else f"{container} {resource}"
+    return f"{what} {' -> '.join(pair)}"
 
 
 def held(entry: Blocked, now: dt.datetime) -> str:
     """A change that is held back, and until when."""
-    what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
     until = "" if entry.until is None else f" until {when(entry.until, now)}"
-    return f"{what} {' -> '.join(change(entry))}: {entry.reason}{until}"
+    return f"{change_text(entry.container, entry.resource, change(entry))}: {entry.reason}{until}"
 
 
 def refused(record: Refusal) -> str:
     """What the API server refused earlier, and why."""
     changes = []
     for one in record.changes:
-        resource: Resource = "cpu" if one.resource == "cpu" else "memory"
-        what, pair = "replicas", (str(one.current), str(one.wanted))
+        pair = str(one.current), str(one.wanted)
         if one.container is not None:
-            what = f"{one.container} {resource}"
-            pair = readable_change(resource, one.current, one.wanted)
-        changes.append(f"{what} {' -> '.join(pair)}")
+            pair = readable_change(kind(one.resource), one.current, one.wanted)
+        changes.append(change_text(one.container, kind(one.resource), pair))
     times = "" if record.count <= 1 else f", {record.count} times in a row"
     return f"refused at {readable_timestamp(record.time)}{times}: {', '.join(changes)}: {record.message}"
 
@@ -62,3 +76,13 @@ def pods(replicas: int, sizes: Mapping[ResourceKey, int]) -> str:
         by_container.setdefault(key.container, []).append(text)
     each = "; ".join(f"{name} {', '.join(texts)}" for name, texts in by_container.items())
     return f"{counted(replicas)} of {each}" if each else counted(replicas)
+
+
+def size_text(resources: Mapping[str, ResourceRequirements]) -> str:
+    """Requests by container, for people: `cpu 500m memory 1Gi`; with the container's name where there are several."""
+    parts = []
+    for name, one in resources.items():
+        known = [what for what in RESOURCES if what in one.requests]
+        text = " ".join(f"{what} {readable_resource(what, one.requests[what])}" for what in known)
+        parts.append(f"{name}: {text or 'none'}" if len(resources) > 1 else text or "none")
+    return ", ".join(parts)

@@ -11,6 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -112,6 +113,11 @@ class Document:
         return f"{self.kind} {namespace}/{name}" if namespace else f"{self.kind} {name}"
 
     @property
+    def place(self) -> str:
+        """The title with file and line: `Deployment default/web (web.yaml:3)`."""
+        return f"{self.title} ({self.file}:{self.line()})"
+
+    @property
     def label(self) -> str:
         """How messages call the object: `web.yaml:3: Deployment default/web`."""
         return self.at("")
@@ -205,37 +211,24 @@ class _Loader(_Base):  # type: ignore[misc]
         return mapping
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool",
-    re.compile(r"^(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$"),
-    list("yYnNtTfFoO"),
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int",
-    re.compile(r"^(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$"),
-    list("-+0123456789"),
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(
-        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+for _tag, _pattern, _first in (
+    ("bool", r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
+    ("int", r"[-+]?0b[0-1_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+0123456789.",
     ),
-    list("-+0123456789."),
-)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"^<<$"), ["<"])
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]
-)
+    ("merge", r"<<", "<"),
+    ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), list(_first))
 
 
 def _parse(source: Text) -> list[Any]:
     if source.text.lstrip()[:1] == "{":
-        try:
-            return [
-                msgspec.json.decode(source.text)
-            ]  # exported with -o json, and a hundred times faster than YAML
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            pass
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+            return [msgspec.json.decode(source.text)]  # a hundred times faster than YAML
     try:
         check_depth(source.text, _Loader, MAX_DEPTH)
         return list(yaml.load_all(source.text, Loader=_Loader))
@@ -292,12 +285,14 @@ class _Plainer:
 
 
 def _kind_of(value: Plain) -> str:
-    names = {
-        str: "text",
-        bool: "true or false",
-        int: "a number",
-        float: "a number",
-        list: "a list",
-        dict: "an object",
-    }
+    if isinstance(value, bool):
+        return "true or false"
+    names = {str: "text", int: "a number", float: "a number", list: "a list", dict: "an object"}
     return names.get(type(value), "nothing")
+
+
+def below(content: Plain, *names: str) -> Plain:
+    """The value at these names; None where there is none."""
+    for name in names:
+        content = content.get(name) if isinstance(content, dict) else None
+    return content

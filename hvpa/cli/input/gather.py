@@ -1,29 +1,43 @@
 """From the documents of files to the operator's own local copy, and to the `Objects` of an Hvpa among them.
 
+Read-models trust the API server and look at little; files have not been through one, so what it would have refused is
+refused here.
+
 Files are often written by hand, so what a cluster would have filled in is added: namespace, uids, the owner of
 an HPA or VPA that only recommends, and a workload's status where no controller has written one.
 """
 
 from __future__ import annotations
 
+import re
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from hvpa.api.hvpa.resource import HvpaObject, read_hvpa, validate_manifest
-from hvpa.api.objects.read_models import Hpa, Meta, OwnerReference, RawHvpa, Vpa, Workload, WorkloadStatus
+from hvpa.api.objects.read_models import (
+    Hpa,
+    HpaSpecRead,
+    Meta,
+    OwnerReference,
+    RawHvpa,
+    Vpa,
+    VpaSpecRead,
+    Workload,
+    WorkloadStatus,
+)
 from hvpa.api.schema.base import FieldError
+from hvpa.api.values.quantity import QuantityError, parse_cpu, parse_memory, parse_quantity
 from hvpa.cli.errors import CommandError, UsageError
-from hvpa.cli.input.decode import RESOURCES, decoded
 from hvpa.cli.input.files import Document, Plain, read_documents
 from hvpa.core.model import API_VERSION, GROUP, Objects
 from hvpa.core.spec.check import spec_problems
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.objects.resources import HVPAS
+from hvpa.kube.objects.resources import HPAS, HVPAS, VPAS, WATCHED, Resource
 from hvpa.kube.objects.stored_hvpa import stored
 from hvpa.reconcile.ports import Key
 
@@ -32,10 +46,39 @@ _SYNTHETIC: Final = uuid.UUID("5a3c2c6e-6d0e-5b7e-9a51-0f6f4b1f7a55")
 """Namespace of the uids that objects without one are given: the same ones each time."""
 _FORMER_GROUPS: Final = {"extensions": "apps"}
 """Groups that once served the same kinds."""
+RESOURCES: Final[dict[str, Resource[Any]]] = {one.kind: one for one in WATCHED}
+"""The kinds that a decision reads."""
+_SPECS: Final[dict[str, type]] = {HPAS.kind: HpaSpecRead, VPAS.kind: VpaSpecRead}
+INT32_MAX: Final = 2**31 - 1
+"""Kubernetes counts in 32 bits, generations aside."""
+_PLACE: Final = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$\.?(?P<path>.*)`)?$", re.DOTALL)
+_TYPES: Final = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<found>[^`]*)`")
+_BOUNDS: Final = re.compile(r"Expected `int` (?P<side>[<>]=) (?P<bound>-?[0-9]+)")
+_WORDS: Final = {
+    "object": "an object",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "array": "a list",
+    "bool": "true or false",
+}
+_QUANTITY_MAPS: Final = frozenset(
+    {
+        "requests",
+        "limits",
+        "target",
+        "lower_bound",
+        "upper_bound",
+        "uncapped_target",
+        "min_allowed",
+        "max_allowed",
+    }
+)
+_QUANTITIES: Final = frozenset({"value", "average_value", "tolerance"})
+_LONG: Final = frozenset({"generation", "observed_generation"})
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(NamedTuple):
     """The objects of one Hvpa, and what was taken for granted about them."""
 
     objects: Objects
@@ -154,7 +197,7 @@ class Filled:
         if "ownerReferences" in filled:
             references = _list(filled["ownerReferences"])
             filled["ownerReferences"] = [self._reference(one, key.namespace) for one in references]
-        return decoded(document, {**document.content, "metadata": filled})
+        return _decoded(document, {**document.content, "metadata": filled})
 
     def _reference(self, reference: Plain, namespace: str) -> Plain:
         """An owner reference; one to an Hvpa of the files that lacks the uid is given it."""
@@ -243,3 +286,82 @@ def _refuse(document: Document, problems: Sequence[FieldError]) -> None:
     if problems:
         text = "; ".join(str(one) for one in problems)
         raise CommandError(f"{document.at(problems[0].path)}: {text}")
+
+
+# --- read-models ----------------------------------------------------------------------------------------------------
+def _decoded(document: Document, content: Plain) -> Any:
+    """The read-model of `content`. Raises CommandError that names the field which is wrong."""
+    root = ""
+    try:
+        if document.kind in _SPECS:  # these are kept as bytes, and read when they are used
+            root = "spec"
+            msgspec.convert(content.get("spec", {}), type=_SPECS[document.kind])
+            root = ""
+        obj = RESOURCES[document.kind].read(msgspec.json.encode(content))
+    except (msgspec.MsgspecError, UnicodeError, OverflowError, RecursionError) as error:
+        fault = _field_error(error, root)
+        raise CommandError(f"{document.at(fault.path)}: {fault}") from None
+    for fault in _faults(obj):
+        raise CommandError(f"{document.at(fault.path)}: {fault}")
+    return obj
+
+
+def _field_error(error: Exception, root: str) -> FieldError:
+    match = _PLACE.match(str(error))
+    assert match is not None
+    path = ".".join(part for part in (root, (match["path"] or "").replace("[...]", "[*]")) if part)
+    if "timezone" in match["message"]:
+        return FieldError(path, "must be a timestamp with a time zone (such as 2026-11-21T10:15:00Z)")
+    message = _BOUNDS.sub(_bound_text, match["message"])
+    message = _TYPES.sub(
+        lambda types: f"must be {_word(types['wanted'])}, is {_word(types['found'])}", message
+    )
+    return FieldError(path or "object", message[:1].lower() + message[1:])
+
+
+def _bound_text(match: re.Match[str]) -> str:
+    if (match["side"], match["bound"]) == (">=", "0"):
+        return "must not be negative"
+    return f"must not be {'below' if match['side'] == '>=' else 'above'} {match['bound']}"
+
+
+def _word(types: str) -> str:
+    return " or ".join(_WORDS.get(one, one) for one in types.split(" | ") if one != "null")
+
+
+def _faults(value: object, path: str = "") -> Iterator[FieldError]:
+    """What is wrong in a read-model and decoding does not see: quantities that are none, negative and huge
+    counts."""
+    if isinstance(value, Hpa | Vpa):
+        yield from _faults(value.metadata, "metadata")
+        yield from _faults(value.spec, "spec")
+        yield from _faults(value.status, "status")
+    elif isinstance(value, msgspec.Struct):
+        for field in msgspec.structs.fields(value):
+            entry = getattr(value, field.name)
+            below = f"{path}.{field.encode_name}" if path else field.encode_name
+            yield from _scalar_faults(field.name, entry, below)
+            yield from _faults(entry, below)
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _faults(entry, f"{path}[{index}]")
+
+
+def _scalar_faults(name: str, value: object, path: str) -> Iterator[FieldError]:
+    if isinstance(value, dict) and name in _QUANTITY_MAPS:
+        for resource, quantity in value.items():
+            yield from _quantity_faults(resource, quantity, f"{path}.{resource}")
+    elif name in _QUANTITIES and isinstance(value, str | int | float):
+        yield from _quantity_faults("", value, path)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        if value < 0:
+            yield FieldError(path, "must not be negative")
+        elif value > INT32_MAX and name not in _LONG:
+            yield FieldError(path, f"must not be above {INT32_MAX}")
+
+
+def _quantity_faults(resource: str, quantity: str | int | float, path: str) -> Iterator[FieldError]:
+    try:
+        {"cpu": parse_cpu, "memory": parse_memory}.get(resource, parse_quantity)(quantity)
+    except QuantityError as error:
+        yield FieldError(path, str(error))

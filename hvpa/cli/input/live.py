@@ -32,21 +32,12 @@ from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable
 from hvpa.kube.client.library import kube_config
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import (
-    HPAS,
-    HVPA_SIZES,
-    HVPAS,
-    PODS,
-    VPAS,
-    WORKLOADS,
-    Resource,
-)
+from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, Resource
 from hvpa.reconcile.ports import Key
 
 NOT_OUR_FAULT = frozenset({401, 408, 429})
 """HTTP codes below 500 that say nothing about the request."""
-
-
+NO_CRD = "the cluster does not know Hvpas: the CRD is not installed"
 T = TypeVar("T")
 
 
@@ -65,7 +56,7 @@ class _Named(msgspec.Struct):
 
 
 class _Served(msgspec.Struct):
-    """What an API server says of a group's version (`metav1.APIResourceList`)."""
+    """The resources of a group's version (`metav1.APIResourceList`)."""
 
     resources: list[_Name] = []
 
@@ -125,8 +116,7 @@ def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
 
 class Reader:
     """Fills a local copy. `namespace` is the one whose objects are listed, None for all of them; `on_unreadable` is
-    called with the kind, namespace, name and fault of an object that can't be read: by default, that ends the
-    command."""
+    called with the kind, namespace, name and fault of an object that can't be read, and ends the command by default."""
 
     def __init__(self, transport: Transport, namespace: str) -> None:
         self.transport = transport
@@ -134,15 +124,10 @@ class Reader:
         self.namespace: str | None = namespace
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
 
-    def again(self) -> Reader:
-        """A reader of the same namespace that has read nothing yet."""
-        assert self.namespace is not None
-        return Reader(self.transport, self.namespace)
-
     async def hvpa(self, name: str) -> HvpaObject:
         """The Hvpa of this name in the reader's namespace."""
         if not await self.list(HVPAS):
-            raise CommandError("the cluster does not know Hvpas: the CRD is not installed")
+            raise CommandError(NO_CRD)
         stored = self.local.hvpas.get(self._key(name))
         if stored is None:
             raise CommandError(f"Hvpa {self._key(name)} does not exist")
@@ -186,7 +171,6 @@ class Reader:
         return found
 
     async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
-        assert self.namespace is not None
         try:
             response = await self.transport.request("GET", resource.path(self.namespace, name))
         except ApiError as error:
@@ -223,13 +207,11 @@ class Reader:
     async def is_served(self, resource: Resource[Any]) -> bool:
         """Whether the cluster knows the resource; every user may read that. Raises ApiError."""
         try:
-            body = await self.transport.request("GET", resource.api)
+            known = msgspec.json.decode(await self.transport.request("GET", resource.api), type=_Served)
         except ApiError as error:
             if error.status == 404:
                 return False
             raise
-        try:
-            known = msgspec.json.decode(body, type=_Served)
         except msgspec.MsgspecError as error:
             raise CommandError(f"{resource.api} can't be read: {error}") from error
         return any(one.name == resource.plural for one in known.resources)

@@ -1,30 +1,38 @@
 """The workloads of a local copy of the cluster, with what recommends for each, and the `Objects` that each blend is
-decided from."""
+decided from. Where a workload has no Hvpa, or none of a blend, an Hvpa is drafted that exists in memory only."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypeVar
 
+import msgspec
+
+from hvpa.api.hvpa.intervals import ScalingInterval
 from hvpa.api.hvpa.resource import HvpaObject
-from hvpa.api.hvpa.spec import Blend
+from hvpa.api.hvpa.spec import Blend, HvpaSpec
+from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.kinds import KINDS
-from hvpa.api.objects.read_models import Hpa, Vpa, Workload
-from hvpa.cli.report.drafts import BLENDS, draft, with_blend
-from hvpa.core.model import Objects
+from hvpa.api.objects.read_models import Hpa, Meta, RawHvpa, Vpa, Workload
+from hvpa.core.model import LAST_APPLIED, Objects
 from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.store import Store
 from hvpa.kube.cache.targeting import HVPA_KIND, Target, reference_of
-from hvpa.kube.objects.stored_hvpa import StoredHvpa
+from hvpa.kube.objects.resources import T
+from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
 from hvpa.reconcile.ports import Key
 
-R = TypeVar("R", Hpa, Vpa)
-"""A recommender."""
+BLENDS: Final[tuple[Blend, ...]] = ("Additive", "Trajectory")
+DEFAULT_VPA_WEIGHT: Final = 50
+"""Vertical weight in percent where no Hvpa says one: half of each relative increase is served by larger pods. The value
+of getting-started and of the measurements in docs/joint-scaling.md."""
+_UID: Final = "report"
+"""No object of a cluster has such a uid, so a draft owns nothing."""
+R = TypeVar("R", bound=Hpa | Vpa | StoredHvpa)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """What one blend is decided from; `is_own`: by an Hvpa that exists."""
 
     blend: Blend
@@ -32,20 +40,18 @@ class Candidate:
     objects: Objects
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """A workload that something recommends for: `hpas` and `vpas` are those that point at it, `hvpas` its Hvpas, the
     one that counts first. `candidates` has one for each blend; where the Hvpa's spec is invalid, one alone."""
 
     workload: Workload
-    hpas: tuple[Hpa, ...]
-    vpas: tuple[Vpa, ...]
-    hvpas: tuple[HvpaObject, ...]
-    candidates: tuple[Candidate, ...]
+    hpas: Sequence[Hpa]
+    vpas: Sequence[Vpa]
+    hvpas: Sequence[HvpaObject]
+    candidates: Sequence[Candidate]
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """An HPA, VPA or Hvpa that points at nothing that an Hvpa can scale, or an object that can't be read, and why."""
 
     kind: str
@@ -54,22 +60,23 @@ class LeftOut:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(NamedTuple):
     """All that was found: workloads with a recommender, workloads without one, and recommenders without a workload."""
 
-    subjects: tuple[Subject, ...]
-    without: tuple[Workload, ...]
-    left_out: tuple[LeftOut, ...]
+    subjects: Sequence[Subject]
+    without: Sequence[Workload]
+    left_out: Sequence[LeftOut]
 
 
-def inventory(local: LocalCluster, vpa_weight: int) -> Inventory:
+def inventory(local: LocalCluster, vpa_weight: int, unreadable: Sequence[LeftOut] = ()) -> Inventory:
     """Everything in `local`, by namespace, kind and name; `vpa_weight` is that of drafts, in percent."""
-    hpas = _by_target([hpa for key in local.hpas if (hpa := local.hpas.get(key)) is not None])
-    vpas = _by_target([vpa for key in local.vpas if (vpa := local.vpas.get(key)) is not None])
-    hvpas = _hvpas(local)
+    hpas, vpas, hvpas = _by_target(local.hpas), _by_target(local.vpas), _by_target(local.hvpas)
     subjects, without, targets = [], [], set()
-    for workload in sorted(_workloads(local), key=_place):
+    workloads = [one for store in local.workloads.values() for one in _all(store)]
+    workloads.sort(key=lambda one: (one.metadata.namespace, one.kind, one.metadata.name))
+    for workload in workloads:
+        if workload.metadata.deletion_timestamp is not None:
+            continue
         target = Target(workload.metadata.namespace, workload.kind, workload.metadata.name)
         targets.add(target)
         own, scaled, sized = hvpas.get(target, ()), hpas.get(target, ()), vpas.get(target, ())
@@ -80,19 +87,43 @@ def inventory(local: LocalCluster, vpa_weight: int) -> Inventory:
         else:
             without.append(workload)
             continue
-        subjects.append(
-            Subject(
-                candidates[0].objects.workload or workload,
-                tuple(scaled),
-                tuple(sized),
-                tuple([one.read() for one in own]),
-                tuple(candidates),
-            )
-        )
+        present = candidates[0].objects.workload or workload
+        subjects.append(Subject(present, scaled, sized, [one.read() for one in own], candidates))
     astray: list[tuple[Target, Sequence[Hpa | Vpa | StoredHvpa]]]
     astray = [*hpas.items(), *vpas.items(), *hvpas.items()]
     left_out = [_left_out(one, target) for target, many in astray if target not in targets for one in many]
-    return Inventory(tuple(subjects), tuple(without), tuple(left_out))
+    return Inventory(subjects, without, [*left_out, *unreadable])
+
+
+def _all(store: Store[T]) -> Iterator[T]:
+    return (one for key in store if (one := store.get(key)) is not None)
+
+
+def _by_target(store: Store[R]) -> dict[Target, list[R]]:
+    """Objects by what they point at, those that count first before others."""
+    targets: dict[Target, list[R]] = {}
+    for one in sorted(_all(store), key=_rank):
+        if (target := _target(one)) is not None:
+            targets.setdefault(target, []).append(one)
+    return targets
+
+
+def _target(one: Hpa | Vpa | StoredHvpa) -> Target | None:
+    """What an object points at; None for an Hvpa that is going, and for recommenders of an Hvpa: it finds them."""
+    if isinstance(one, StoredHvpa):
+        reference, counts = one.links.target_ref, one.metadata.deletion_timestamp is None
+        return Target(one.metadata.namespace, reference.kind, reference.name) if counts else None
+    found = reference_of(one)
+    is_workload = found.kind != HVPA_KIND
+    return Target(one.metadata.namespace, found.kind, found.name) if is_workload else None
+
+
+def _rank(one: Hpa | Vpa | StoredHvpa) -> tuple[bool, bool, str]:
+    """The order among those that point at one workload: Hvpas in mode Apply first, each by name."""
+    if not isinstance(one, StoredHvpa):
+        return (False, False, one.metadata.name)
+    spec = one.read().spec
+    return (spec is None, spec is not None and spec.mode != "Apply", one.metadata.name)
 
 
 def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int) -> list[Candidate]:
@@ -114,61 +145,6 @@ def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int)
     return [found[blend] for blend in BLENDS]
 
 
-def _drafts(
-    local: LocalCluster, workload: Workload, hpas: Sequence[Hpa], vpas: Sequence[Vpa], vpa_weight: int
-) -> list[Candidate]:
-    """Each blend as an Hvpa would have it that reads the first HPA and the first VPA."""
-    hpa, vpa = (found[0].metadata.name if found else None for found in (hpas, vpas))
-    drafts = {blend: draft(workload, hpa, vpa, blend, vpa_weight) for blend in BLENDS}
-    return [Candidate(blend, False, _objects_of(local, hvpa)) for blend, hvpa in drafts.items()]
-
-
-def _objects_of(local: LocalCluster, hvpa: StoredHvpa) -> Objects:
-    """What a draft is decided from: it is in the local copy for as long as that is looked up."""
-    key = Key(hvpa.metadata.namespace, hvpa.metadata.name)
-    local.hvpas.put(hvpa)
-    objects = local.objects(key)
-    local.hvpas.delete(key)
-    assert objects is not None
-    return objects
-
-
-def _workloads(local: LocalCluster) -> Iterable[Workload]:
-    for store in local.workloads.values():
-        for key in store:
-            workload = store.get(key)
-            if workload is not None and workload.metadata.deletion_timestamp is None:
-                yield workload
-
-
-def _by_target(found: Sequence[R]) -> dict[Target, list[R]]:
-    """Recommenders by what they point at, in order of their names; those of an Hvpa are found by it."""
-    targets: dict[Target, list[R]] = defaultdict(list)
-    for one in sorted(found, key=lambda one: one.metadata.name):
-        reference = reference_of(one)
-        if reference.kind != HVPA_KIND:
-            targets[Target(one.metadata.namespace, reference.kind, reference.name)].append(one)
-    return dict(targets)
-
-
-def _hvpas(local: LocalCluster) -> dict[Target, list[StoredHvpa]]:
-    """Hvpas by target: those in mode Apply first, each by name."""
-    targets: dict[Target, list[StoredHvpa]] = defaultdict(list)
-    for key in local.hvpas:
-        one = local.hvpas.get(key)
-        if one is not None and one.metadata.deletion_timestamp is None:
-            reference = one.links.target_ref
-            targets[Target(key.namespace, reference.kind, reference.name)].append(one)
-    for many in targets.values():
-        many.sort(key=_rank)
-    return dict(targets)
-
-
-def _rank(hvpa: StoredHvpa) -> tuple[bool, bool, str]:
-    spec = hvpa.read().spec
-    return (spec is None, spec is not None and spec.mode != "Apply", hvpa.metadata.name)
-
-
 def _left_out(one: Hpa | Vpa | StoredHvpa, target: Target) -> LeftOut:
     why = f"its target {target.kind} {target.name} does not exist"
     if target.kind not in KINDS:
@@ -181,5 +157,60 @@ def _left_out(one: Hpa | Vpa | StoredHvpa, target: Target) -> LeftOut:
     return LeftOut(kind, one.metadata.namespace, one.metadata.name, why)
 
 
-def _place(workload: Workload) -> tuple[str, str, str]:
-    return (workload.metadata.namespace, workload.kind, workload.metadata.name)
+# --- drafts ---------------------------------------------------------------------------------------------------------
+def _drafts(
+    local: LocalCluster, workload: Workload, hpas: Sequence[Hpa], vpas: Sequence[Vpa], vpa_weight: int
+) -> list[Candidate]:
+    """Each blend as an Hvpa would have it that reads the first HPA and the first VPA. A draft is in the local copy for
+    as long as what it is decided from is looked up."""
+    hpa, vpa = (found[0].metadata.name if found else None for found in (hpas, vpas))
+    found = []
+    for blend in BLENDS:
+        hvpa = draft(workload, hpa, vpa, blend, vpa_weight)
+        key = Key(hvpa.metadata.namespace, hvpa.metadata.name)
+        local.hvpas.put(hvpa)
+        objects = local.objects(key)
+        local.hvpas.delete(key)
+        assert objects is not None
+        found.append(Candidate(blend, False, objects))
+    return found
+
+
+def draft(workload: Workload, hpa: str | None, vpa: str | None, blend: Blend, vpa_weight: int) -> StoredHvpa:
+    """An Hvpa in mode Recommend that reads the HPA and the VPA of these names (None: there is none). Its own name can't
+    be that of an Hvpa in the cluster, as it has a slash.
+
+    With an HPA and a VPA, `vpa_weight` (percent) counts at every replica count; with one of them alone no weight is
+    set, so that all of a change is its own.
+    """
+    meta = workload.metadata
+    target = {"apiVersion": workload.api_version, "kind": workload.kind, "name": meta.name}
+    spec: dict[str, Any] = {"mode": "Recommend", "blend": blend, "targetRef": target}
+    spec |= {kind: {"name": name} for kind, name in (("hpa", hpa), ("vpa", vpa)) if name is not None}
+    if hpa is not None and vpa is not None:
+        # A fraction: as a percentage, a weight of 1 would be read as the fraction 1.
+        spec["weightBasedScalingIntervals"] = [{"vpaWeight": vpa_weight / 100}]
+    metadata = Meta(name=f"{workload.kind}/{meta.name}", namespace=meta.namespace, uid=_UID)
+    return stored(RawHvpa(metadata, msgspec.Raw(msgspec.json.encode(spec))))
+
+
+def with_blend(objects: Objects, blend: Blend, vpa_weight: int) -> Objects:
+    """The objects of an Hvpa whose spec is valid, as if it were created now with another blend: it remembers nothing of
+    the steps of the blend that it has. Where its spec writes its path out (`trajectory.intervals`), there are no
+    weights, and `vpa_weight` (percent) counts at every replica count."""
+    hvpa, workload = objects.hvpa, objects.workload
+    assert hvpa.spec is not None
+    # Made anew: a copy would keep the properties that were computed of the old fields.
+    fields: dict[str, Any] = {name: getattr(hvpa.spec, name) for name in HvpaSpec.model_fields}
+    fields["blend"] = blend
+    if hvpa.spec.trajectory is not None and blend == "Additive":
+        fields["trajectory"] = None
+        if hvpa.spec.trajectory.intervals:
+            fields["weight_based_scaling_intervals"] = (ScalingInterval(vpa_weight=vpa_weight / 100),)
+    fresh = HvpaObject(hvpa.metadata, HvpaSpec.model_construct(**fields), hvpa.problems, HvpaStatus())
+    if workload is not None and LAST_APPLIED in workload.metadata.annotations:
+        annotations = dict(workload.metadata.annotations)
+        del annotations[LAST_APPLIED]
+        metadata = msgspec.structs.replace(workload.metadata, annotations=annotations)
+        workload = msgspec.structs.replace(workload, metadata=metadata)
+    return replace(objects, hvpa=fresh, workload=workload)

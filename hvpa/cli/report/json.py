@@ -3,15 +3,12 @@ there."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa.cli.explain.json import Json, containers, indented
-from hvpa.cli.report.costs import HOURS_PER_MONTH, Amount, Size
-from hvpa.cli.report.drafts import BLENDS
-from hvpa.cli.report.rows import Option, Report, Row
+from hvpa.cli.output import Json, containers, indented
+from hvpa.cli.report.inventory import BLENDS
+from hvpa.cli.report.rows import HOURS_PER_MONTH, Amount, Option, Report, Row, Size
 
 _DIGITS = 3
 _CENTS = 2
@@ -19,7 +16,7 @@ _CENTS = 2
 
 def to_json(report: Report) -> str:
     """The report as indented JSON, without a line break at the end."""
-    prices = report.prices
+    prices, now = report.prices, report.now
     return indented(
         {
             "time": format_timestamp(report.at),
@@ -31,11 +28,11 @@ def to_json(report: Report) -> str:
             },
             "workloads": [_workload(row, prices) for row in report.rows],
             "totals": {
-                "current": _total(report.now, prices),
-                "blends": {blend: _total(report.with_blend(blend), prices) for blend in BLENDS},
+                "current": _total(now, prices),
+                "blends": {blend: _total(now.plus(report.difference(blend)), prices) for blend in BLENDS},
             },
             "withoutRecommender": [_name(one) for one in report.inventory.without],
-            "leftOut": [asdict(one) for one in report.inventory.left_out],
+            "leftOut": [one._asdict() for one in report.inventory.left_out],
         }
     )
 
@@ -52,7 +49,7 @@ def _workload(row: Row, prices: Prices) -> Json:
         "vpas": [one.metadata.name for one in subject.vpas],
         "current": _sized(row.now, prices),
         "blends": {one.blend: _blend(row, one, prices) for one in row.options},
-        "risks": [asdict(one) for one in row.risks],
+        "risks": [one._asdict() for one in row.risks],
     }
 
 
@@ -61,7 +58,7 @@ def _blend(row: Row, option: Option, prices: Prices) -> Json:
     return {
         "own": option.is_own,
         "recommended": None if size is None else _sized(size, prices),
-        "difference": None if size is None else _total(size.total - row.now.total, prices),
+        "difference": None if size is None else _total(row.difference(option), prices),
         "why": option.why,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from hvpa.api.objects.read_models import Vpa
 from hvpa.cli.errors import CommandError
@@ -15,42 +15,34 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
 
-_ALWAYS: Final[tuple[Resource[Any], ...]] = (DEPLOYMENTS, STATEFULSETS, HPAS, PODS)
-"""What every cluster serves; of Hvpas and VPAs the CRDs may be missing."""
 _WHOLE_VPAS: Final[Resource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
 """With the bounds of the recommendations, which the operator has no use for."""
 _FORBIDDEN: Final = 403
 
 
-class Fetched(NamedTuple):
-    """What was read, and the objects that could not be."""
-
-    local: LocalCluster
-    unreadable: list[LeftOut]
-
-
-def fetch(args: argparse.Namespace) -> Fetched:
-    """All that a report reads, of one namespace (default: the kubeconfig context's) or of all. Raises CommandError
-    where a right is missing, ClusterError where the cluster can't be reached."""
+def fetch(args: argparse.Namespace) -> tuple[LocalCluster, list[LeftOut]]:
+    """All that a report reads, of one namespace (default: the kubeconfig context's) or of all, and the objects that
+    can't be read. Raises CommandError where a right is missing, ClusterError where the cluster can't be reached."""
     unreadable: list[LeftOut] = []
 
     def leave_out(kind: str, namespace: str, name: str, fault: str) -> None:
         unreadable.append(LeftOut(kind, namespace, name, f"it can't be read: {fault}"))
 
-    async def read(reader: Reader) -> Fetched:
+    async def read(reader: Reader) -> LocalCluster:
         reader.on_unreadable = leave_out
         if args.all_namespaces:
             reader.namespace = None
-        for resource in (*_ALWAYS, HVPAS):
+        for resource in (DEPLOYMENTS, STATEFULSETS, HPAS, PODS, HVPAS):
             await _list(reader, resource)
         reader.local.set_served(VPAS, await _list(reader, _WHOLE_VPAS))
-        return Fetched(reader.local, unreadable)
+        return reader.local
 
-    return read_cluster(read, "hvpa-report", args)
+    return read_cluster(read, "hvpa-report", args), unreadable
 
 
 async def _list(reader: Reader, resource: Resource[Any]) -> bool:
-    """Put all objects of a kind; False where the cluster does not serve it."""
+    """Put all objects of a kind; False where the cluster does not serve it, as the CRDs of Hvpas and VPAs may be
+    missing."""
     try:
         return await reader.list(resource)
     except ApiError as error:

@@ -6,26 +6,19 @@ findings are passed on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Hpa, Metric, MetricSource, Vpa, condition, policies_by_name
+from hvpa.api.values.quantity import Resource
 from hvpa.api.values.text import names
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa.cli.report.costs import human
 from hvpa.cli.report.inventory import Subject
 from hvpa.core.model import Decision, Observation
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.desired_replicas import TOO_MANY_REPLICAS
 from hvpa.core.report.summary import saturation
-from hvpa.core.workload.containers import (
-    RESOURCES,
-    amount,
-    present_resources,
-    recommendations,
-    request_now,
-)
+from hvpa.core.workload.containers import RESOURCES, amount, present_resources, recommendations, request_now
 from hvpa.core.workload.rollout import PROGRESSING, rollout_gaps
 
 _PERCENT: Final = 100
@@ -36,21 +29,19 @@ _SILENT: Final = frozenset({"NotConfigured", "NotReady", "NoPods"})
 """Reasons of HpaActive and VpaActive that are no fault of the recommender."""
 
 
-@dataclass(frozen=True, slots=True)
-class Risk:
+class Risk(NamedTuple):
     """One risk: a reason in one word, and a sentence with the remedy."""
 
     reason: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What is looked at: the workload, what the first blend's decision has seen, and each blend's decision."""
 
     subject: Subject
     seen: Observation
-    decisions: tuple[Decision, ...]
+    decisions: Sequence[Decision]
 
     @property
     def hpa(self) -> Hpa | None:
@@ -111,20 +102,15 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
                     f"container {name} requests {human(resource, request)}, less than its VPA's lower bound of "
                     f"{human(resource, least)}: it depends on what other pods leave unused; raise the request",
                 )
-    for measured, used in () if found else _measured_use(facts.hpa):
-        yield Risk(
-            "RequestTooSmall",
-            f"pods use {used} % of the {measured} that they request: they depend on what others leave unused; "
-            "raise the request",
-        )
-
-
-def _measured_use(hpa: Hpa | None) -> Iterator[tuple[str, int]]:
-    """Of resources that the HPA measures above their requests: how much, in percent."""
-    for source in _sources(() if hpa is None else hpa.status.current_metrics or ()):
+    measured = () if found or facts.hpa is None else facts.hpa.status.current_metrics or ()
+    for source in _sources(measured):
         used = source.current.average_utilization
         if used is not None and used > _PERCENT:
-            yield source.name, used
+            yield Risk(
+                "RequestTooSmall",
+                f"pods use {used} % of the {source.name} that they request: they depend on what others leave unused; "
+                "raise the request",
+            )
 
 
 def _requests_missing(facts: Facts) -> Iterator[Risk]:
@@ -180,16 +166,14 @@ def _changed_resources(facts: Facts, vpa: Vpa) -> set[str]:
 
 
 def _several(facts: Facts) -> Iterator[Risk]:
-    if len(facts.subject.hpas) > 1:
-        many = names([one.metadata.name for one in facts.subject.hpas])
-        why = "Kubernetes lets none of them scale (AmbiguousSelector)"
-        yield Risk("SeveralHpas", f"HPAs {many} point at the same workload: {why}; delete all but one")
-    if len(facts.subject.vpas) > 1:
-        many = names([one.metadata.name for one in facts.subject.vpas])
-        yield Risk(
-            "SeveralVpas",
-            f"VPAs {many} point at the same workload: which of them counts is not defined; delete all but one",
-        )
+    for short, found, why in (
+        ("HPA", facts.subject.hpas, "Kubernetes lets none of them scale (AmbiguousSelector)"),
+        ("VPA", facts.subject.vpas, "which of them counts is not defined"),
+    ):
+        if len(found) > 1:
+            many = names([one.metadata.name for one in found])
+            message = f"{short}s {many} point at the same workload: {why}; delete all but one"
+            yield Risk(f"Several{short.capitalize()}s", message)
 
 
 def _hvpa_faults(facts: Facts) -> Iterator[Risk]:
@@ -199,13 +183,13 @@ def _hvpa_faults(facts: Facts) -> Iterator[Risk]:
     for hvpa in facts.subject.hvpas:
         ready = next((one for one in hvpa.status.conditions if one.type == "Ready"), None)
         if (
-            ready is not None
-            and ready.status == "False"
-            and (problem is None or ready.reason != problem.reason)
+            ready is None
+            or ready.status != "False"
+            or (problem is not None and ready.reason == problem.reason)
         ):
-            yield Risk(
-                "HvpaNotReady", f"Hvpa {hvpa.metadata.name} is not Ready ({ready.reason}): {ready.message}"
-            )
+            continue
+        reason = f"({ready.reason}): {ready.message}"
+        yield Risk("HvpaNotReady", f"Hvpa {hvpa.metadata.name} is not Ready {reason}")
 
 
 def _recommenders(facts: Facts) -> Iterator[Risk]:
@@ -288,12 +272,18 @@ CHECKS: Final[tuple[Callable[[Facts], Iterator[Risk]], ...]] = (
 """What is looked for, in the order in which it is reported."""
 
 
+def human(resource: Resource, value: int) -> str:
+    """Millicores or bytes as people say it: `0.50 cores`, `0.063 GiB`; below 0.1 with three digits."""
+    unit, found = ("cores", value / 1000) if resource == "cpu" else ("GiB", value / 2**30)
+    return f"{found:.{3 if 0 < found < 0.1 else 2}f} {unit}"
+
+
 def _relative_resources(hpa: Hpa | None) -> set[str]:
     """The resources whose utilization an HPA scales on."""
     found = _sources(() if hpa is None else hpa.spec.metrics)
     return {one.name for one in found if one.target.average_utilization is not None}
 
 
-def _sources(metrics: list[Metric] | tuple[()]) -> list[MetricSource]:
+def _sources(metrics: Sequence[Metric]) -> list[MetricSource]:
     """The resource metrics among these, of pods or of one container."""
     return [found for one in metrics if (found := one.resource or one.container_resource) is not None]

@@ -1,23 +1,92 @@
-"""What each blend makes of each workload, by `hvpa.core.observe` and `decide`, and what that costs."""
+"""What each blend makes of each workload, by `hvpa.core.observe` and `decide`, and what the workload requests and costs
+in a month, now and then."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from hvpa.api.hvpa.spec import Blend
+from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.prices import Prices
-from hvpa.cli.report.costs import Amount, Size, size_now, size_of
+from hvpa.api.values.quantity import Resource
 from hvpa.cli.report.inventory import Candidate, Inventory, Subject
 from hvpa.cli.report.risks import Facts, Risk, risks
 from hvpa.core import Settings, decide, observe
-from hvpa.core.model import Decision, Observation
+from hvpa.core.model import Decision, Observation, ResourceRequirements
+from hvpa.core.workload.containers import amount, present_resources
+from hvpa.recommend.hpa.pods import sidecars
+
+HOURS_PER_MONTH: Final = 730
+"""A year of 8760 hours has twelve months."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """What one blend would set if nothing were held back; `size` is None where nothing can be decided, and `why` says
+class Amount(NamedTuple):
+    """CPU in millicores and memory in bytes."""
+
+    cpu: int = 0
+    memory: int = 0
+
+    def plus(self, other: Amount, times: int = 1) -> Amount:
+        """The sum of this and so many times the other."""
+        return Amount(self.cpu + times * other.cpu, self.memory + times * other.memory)
+
+    @property
+    def cores(self) -> float:
+        """CPU in cores."""
+        return self.cpu / 1000
+
+    @property
+    def gib(self) -> float:
+        """Memory in GiB."""
+        return self.memory / 2**30
+
+    def cost(self, prices: Prices) -> float:
+        """What it costs for a month: 2 cores and 4 GiB at 0.03 and 0.004 cost 730 * (0.06 + 0.016) = 55.48."""
+        return prices.cost(self.cores * HOURS_PER_MONTH, self.gib * HOURS_PER_MONTH)
+
+
+class Size(NamedTuple):
+    """So many replicas, what one of them requests, and the requests and limits of its containers."""
+
+    replicas: int
+    pod: Amount
+    containers: Mapping[str, ResourceRequirements]
+
+    @property
+    def total(self) -> Amount:
+        """What all replicas request."""
+        return Amount().plus(self.pod, self.replicas)
+
+
+def size_of(
+    workload: Workload,
+    replicas: int | None = None,
+    containers: Mapping[str, ResourceRequirements] | None = None,
+) -> Size:
+    """The workload with these replicas and containers (default: those of its spec). Requests of the pod itself
+    (pod-level `resources`) count in place of its containers', as for the scheduler; native sidecars count beside
+    them."""
+    if containers is None:
+        containers = present_resources(workload.spec.template.spec.containers)
+    pod = Amount(_pod(workload, "cpu", containers), _pod(workload, "memory", containers))
+    return Size(workload.spec.replicas if replicas is None else replicas, pod, containers)
+
+
+def _pod(workload: Workload, resource: Resource, containers: Mapping[str, ResourceRequirements]) -> int:
+    """What a pod requests. A missing request counts as its limit, as in Kubernetes, and as nothing without one."""
+    spec = workload.spec.template.spec
+    whole = None if spec.resources is None else amount(spec.resources.requests, resource)
+    if whole is not None:
+        return whole
+    beside = present_resources(tuple(sidecars(spec)))
+    every = (*containers.values(), *beside.values())
+    return sum(one.requests.get(resource, one.limits.get(resource, 0)) for one in every)
+
+
+class Option(NamedTuple):
+    """What one blend would set if nothing were held back; `size` is None where nothing can be decided, and `why` is
     what the decision rests on, or why there is none. `is_own`: by an Hvpa that exists."""
 
     blend: Blend
@@ -26,68 +95,54 @@ class Option:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A workload, as it is and as each blend would have it."""
 
     subject: Subject
     now: Size
-    options: tuple[Option, ...]
-    risks: tuple[Risk, ...]
+    options: Sequence[Option]
+    risks: Sequence[Risk]
 
-    def total(self, option: Option) -> Amount:
-        """What the workload would request; what it requests now where the blend decides nothing."""
-        return self.now.total if option.size is None else option.size.total
+    def difference(self, option: Option) -> Amount:
+        """What the workload would request beyond what it requests now; nothing where the blend decides nothing."""
+        return Amount() if option.size is None else option.size.total.plus(self.now.total, -1)
 
     def largest(self, prices: Prices) -> float:
         """The largest difference in money that a blend makes, up or down."""
-        return max(abs((self.total(one) - self.now.total).cost(prices)) for one in self.options)
+        return max(abs(self.difference(one).cost(prices)) for one in self.options)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """All of it. `rows` are sorted by the largest difference in money."""
 
     at: dt.datetime
     prices: Prices
     vpa_weight: int
     inventory: Inventory
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
 
     @property
     def now(self) -> Amount:
         """What all workloads with a recommender request now."""
         return _sum(row.now.total for row in self.rows)
 
-    def with_blend(self, blend: Blend) -> Amount:
-        """What they would request; a workload about which the blend decides nothing counts as it is now."""
-        return _sum(
-            next((row.total(one) for one in row.options if one.blend == blend), row.now.total)
-            for row in self.rows
-        )
+    def difference(self, blend: Blend) -> Amount:
+        """What they would request beyond that with a blend."""
+        return _sum(row.difference(one) for row in self.rows for one in row.options if one.blend == blend)
 
 
 def report(found: Inventory, now: dt.datetime, settings: Settings, prices: Prices, vpa_weight: int) -> Report:
     """Decide about every workload, as of `now`; `vpa_weight` is that of drafts, in percent."""
     rows = [_row(subject, now, settings) for subject in found.subjects]
     rows.sort(key=lambda row: -row.largest(prices))
-    return Report(now, prices, vpa_weight, found, tuple(rows))
+    return Report(now, prices, vpa_weight, found, rows)
 
 
 def _row(subject: Subject, now: dt.datetime, settings: Settings) -> Row:
-    decided = [_decided(one, now, settings) for one in subject.candidates]
-    first, _ = decided[0]
-    facts = Facts(subject, first, tuple(decision for _, decision in decided))
-    options = tuple(
-        _option(candidate, seen, decision)
-        for candidate, (seen, decision) in zip(subject.candidates, decided, strict=True)
-    )
-    return Row(subject, size_now(subject.workload), options, tuple(risks(facts)))
-
-
-def _decided(candidate: Candidate, now: dt.datetime, settings: Settings) -> tuple[Observation, Decision]:
-    seen = observe(candidate.objects, now, settings)
-    return seen, decide(seen)
+    seen = [observe(one.objects, now, settings) for one in subject.candidates]
+    decisions = [decide(one) for one in seen]
+    options = [_option(*one) for one in zip(subject.candidates, seen, decisions, strict=True)]
+    return Row(subject, size_of(subject.workload), options, list(risks(Facts(subject, seen[0], decisions))))
 
 
 def _option(candidate: Candidate, seen: Observation, decision: Decision) -> Option:
@@ -101,4 +156,7 @@ def _option(candidate: Candidate, seen: Observation, decision: Decision) -> Opti
 
 
 def _sum(amounts: Iterable[Amount]) -> Amount:
-    return sum(amounts, Amount())
+    total = Amount()
+    for one in amounts:
+        total = total.plus(one)
+    return total

@@ -13,17 +13,15 @@ from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.text import names, printable
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa.cli.report.costs import HOURS_PER_MONTH, Amount, Size
-from hvpa.cli.report.drafts import BLENDS
-from hvpa.cli.report.inventory import Inventory, Subject
-from hvpa.cli.report.rows import Option, Report, Row
+from hvpa.cli.report.inventory import BLENDS, Inventory, Subject
+from hvpa.cli.report.rows import HOURS_PER_MONTH, Amount, Report, Row
 
 WIDTH: Final = 100
 _COLUMNS: Final = (10, 5, 8, 8, 9, 9, 11, 9, 9, 11)
 """Widths: label, pods, a pod's cores and GiB, all pods' cores, GiB and cost, and the three differences."""
 _GROUPS: Final = ((1, ""), (2, "each pod"), (3, "all pods"), (3, "difference to now"))
 """What stands above the columns after the label: above how many, and what."""
-_NAMES: Final = ("", "pods", "cores", "GiB", "cores", "GiB", "per month", "cores", "GiB", "per month")
+_NAMES: Final = ("pods", "cores", "GiB", "cores", "GiB", "per month", "cores", "GiB", "per month")
 _INDENT: Final = "  "
 
 
@@ -53,9 +51,15 @@ def _head(report: Report) -> list[str]:
 
 # --- a workload -----------------------------------------------------------------------------------------------------
 def _block(row: Row, prices: Prices) -> list[str]:
-    lines = [*_wrapped(_title(row.subject), "", "    "), _now(row.now, prices)]
-    for option in row.options:
-        lines += _option(row, option, prices)
+    lines = _wrapped(_title(row.subject), "", "    ")
+    now = row.now
+    lines.append(_line("now", [str(now.replicas), *_figures(now.pod), *_figures(now.total, prices)]))
+    for one in row.options:
+        if one.size is None:
+            lines += _wrapped(f"{one.blend}: not decided: {one.why}", _INDENT, "      ")
+            continue
+        cells = [str(one.size.replicas), *_figures(one.size.pod), *_figures(one.size.total, prices)]
+        lines.append(_line(one.blend, [*cells, *_differences(row.difference(one), prices)]))
     for risk in row.risks:
         lines += _wrapped(f"! {risk.reason}: {risk.message}", _INDENT, "      ")
     return lines
@@ -70,11 +74,10 @@ def _title(subject: Subject) -> str:
 
 
 def _hvpa(hvpa: HvpaObject) -> str:
+    name = f"Hvpa {hvpa.metadata.name}"
     if hvpa.spec is None:
-        return f"Hvpa {hvpa.metadata.name}"
-    return (
-        f"Hvpa {hvpa.metadata.name}: {'Trajectory' if hvpa.spec.joint else 'Additive'}, mode {hvpa.spec.mode}"
-    )
+        return name
+    return f"{name}: {'Trajectory' if hvpa.spec.joint else 'Additive'}, mode {hvpa.spec.mode}"
 
 
 def _heading() -> list[str]:
@@ -83,20 +86,7 @@ def _heading() -> list[str]:
         room = sum(_COLUMNS[first : first + count]) + count - 1
         rooms.append(f" {name} ".center(room - 1, "-").rjust(room) if name else " " * room)
         first += count
-    return [f"{_INDENT}{' ' * _COLUMNS[0]} {' '.join(rooms)}".rstrip(), _line(_NAMES)]
-
-
-def _now(size: Size, prices: Prices) -> str:
-    return _line(("now", str(size.replicas), *_figures(size.pod), *_figures(size.total, prices)))
-
-
-def _option(row: Row, option: Option, prices: Prices) -> list[str]:
-    if option.size is None:
-        return _wrapped(f"{option.blend}: not decided: {option.why}", _INDENT, "      ")
-    size, total = option.size, option.size.total
-    difference = _differences(total - row.now.total, prices)
-    cells = (str(size.replicas), *_figures(size.pod), *_figures(total, prices), *difference)
-    return [_line((option.blend, *cells))]
+    return [f"{_INDENT}{' ' * _COLUMNS[0]} {' '.join(rooms)}".rstrip(), _line("", _NAMES)]
 
 
 def _figures(amount: Amount, prices: Prices | None = None) -> list[str]:
@@ -114,22 +104,20 @@ def _signed(value: float) -> str:
     return "0.00" if float(text.replace(",", "")) == 0 else text
 
 
-def _line(cells: Sequence[str]) -> str:
-    label, *rest = cells
-    padded = [f"{label:<{_COLUMNS[0]}}"]
-    padded += [f"{cell:>{width}}" for cell, width in zip(rest, _COLUMNS[1:], strict=False)]
-    return f"{_INDENT}{' '.join(padded)}".rstrip()
+def _line(label: str, cells: Sequence[str]) -> str:
+    padded = [f"{cell:>{width}}" for cell, width in zip(cells, _COLUMNS[1:], strict=False)]
+    return f"{_INDENT}{' '.join([f'{label:<{_COLUMNS[0]}}', *padded])}".rstrip()
 
 
 # --- all of them ----------------------------------------------------------------------------------------------------
 def _totals(report: Report) -> list[str]:
-    count = len(report.rows)
+    count, now, prices = len(report.rows), report.now, report.prices
     lines = [f"All {count} workloads" if count != 1 else "This one workload"]
-    lines.append(_line(("now", "", "", "", *_figures(report.now, report.prices))))
+    lines.append(_line("now", ["", "", "", *_figures(now, prices)]))
     for blend in BLENDS:
-        total = report.with_blend(blend)
-        difference = _differences(total - report.now, report.prices)
-        lines.append(_line((blend, "", "", "", *_figures(total, report.prices), *difference)))
+        difference = report.difference(blend)
+        total = _figures(now.plus(difference), prices)
+        lines.append(_line(blend, ["", "", "", *total, *_differences(difference, prices)]))
     return lines
 
 

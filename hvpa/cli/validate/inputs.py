@@ -1,5 +1,6 @@
-"""Which files `hvpa validate` reads: folders as `kubectl apply -f` takes them, and local files of kustomizations.
-
+"""Which files `hvpa validate` reads: folders as `kubectl apply -f` takes them, and local files of kustomizations; and
+what it finds, in them and in their objects: `FILE:LINE: error: Hvpa NAMESPACE/NAME: field: reason; remedy` each, or
+JSON.
 Nothing is rendered: of a kustomization the files that it names are looked at, and what would change them is named.
 """
 
@@ -10,10 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from os.path import exists, isdir, isfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
-from hvpa.cli.input.files import STANDARD_INPUT, FileError, Plain, load
-from hvpa.cli.validate.findings import Finding, of_file
+from hvpa.api.schema.base import FieldError
+from hvpa.api.suggest import suggestion
+from hvpa.cli.errors import one_line
+from hvpa.cli.input.files import STANDARD_INPUT, Document, FileError, Plain, below, load
+from hvpa.core.spec.review import Remark
 
 SUFFIXES: Final = (".json", ".yaml", ".yml")
 """Of the files of a folder these are read (kubectl's `FileExtensions`)."""
@@ -41,6 +45,58 @@ _CHANGES: Final = (
 """Fields of a kustomization that change its objects, or make further ones."""
 
 
+Severity = Literal["error", "warning", "note"]
+"""An error is refused by the API server or by the operator; a warning is valid and probably not meant; a note says what
+was not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to know: how bad, where, of which object, what, and what to do about it."""
+
+    severity: Severity
+    file: str
+    line: int | None
+    reason: str
+    remedy: str = ""
+    object: str = ""
+    path: str = ""
+    column: int | None = None
+
+    def __str__(self) -> str:
+        at = ":".join(str(one) for one in (self.file, self.line, self.column) if one is not None)
+        reason = f"{self.reason}; {self.remedy}" if self.remedy else self.reason
+        parts = (at, self.severity, self.object, self.path, reason)
+        return one_line(": ".join(part for part in parts if part))
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as an object; what does not apply is null."""
+        names = ("severity", "file", "line", "column", "object", "path", "reason", "remedy")
+        return {"field" if name == "path" else name: getattr(self, name) or None for name in names}
+
+
+def of_file(error: FileError) -> Finding:
+    """The error of a file that does not hold objects."""
+    return Finding("error", error.file, error.line, error.reason, column=error.column)
+
+
+def of_field(document: Document, fault: FieldError | Remark) -> Finding:
+    """The error of a field, with what may have been meant, or the warning of one."""
+    file, line, title, path = document.file, document.line(fault.path), document.title, fault.path
+    if isinstance(fault, Remark):
+        return Finding("warning", file, line, fault.reason, fault.remedy, title, path)
+    return Finding("error", file, line, fault.message, _remedy(document, fault), title, path)
+
+
+def _remedy(document: Document, problem: FieldError) -> str:
+    if problem.message == "unknown field":
+        return suggestion(problem.path) or ""
+    if "'Off'" in problem.message and isinstance(below(document.content, *problem.path.split(".")), bool):
+        return 'write it in quotes, such as "Off": without them YAML reads Off and On as false and true'
+    return ""
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Inputs:
     """The files to read, each once, and what is to be said of folders and kustomizations. A file is named by the user
@@ -49,6 +105,10 @@ class Inputs:
     files: dict[str, bool] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     followed: set[Path] = field(default_factory=set)
+
+    def count(self, severity: Severity) -> int:
+        """How many findings are so bad."""
+        return sum(one.severity == severity for one in self.findings)
 
     def error(self, path: object, reason: str, line: int | None = None) -> None:
         """Report what is wrong with a folder or a kustomization."""

@@ -14,9 +14,10 @@ from typing import Final
 from hvpa.api.hvpa.resource import KIND
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.templates import ContainerPolicy
 from hvpa.api.objects.read_models import policies_by_name
 from hvpa.api.values.quantity import Resource, readable_resource
-from hvpa.cli.input.files import Document, Plain
+from hvpa.cli.input.files import Document, Plain, below
 from hvpa.core.model import GROUP
 from hvpa.core.spec.ranges import POLICIES
 from hvpa.core.spec.review import Remark, are_off, has_vpa
@@ -56,60 +57,46 @@ def review_set(one: Read, hvpas: Sequence[Read], documents: Sequence[Document]) 
 def _same_target(one: Read, others: Sequence[Read]) -> Iterator[Remark]:
     target = one.spec.target_ref
     for other in others:
-        at = f"{other.document.file}:{other.document.line()}"
         if other.name == one.name and one.name is not None:
+            at = f"{other.document.file}:{other.document.line()}"
             reason = f"another Hvpa has the same name ({at}): the one that is applied last replaces the other"
             yield Remark("metadata.name", reason, "rename or remove one of them")
-        elif (other.spec.target_ref.kind, other.spec.target_ref.name) == (
+            continue
+        both_apply = one.spec.mode == other.spec.mode == "Apply"
+        if both_apply and (other.spec.target_ref.kind, other.spec.target_ref.name) == (
             target.kind,
             target.name,
-        ) and one.spec.mode == other.spec.mode == "Apply":
-            reason = (
-                f"{other.document.title} ({at}) scales {target.kind} {target.name} too: neither of them will be"
-                " scaled by an Hvpa"
-            )
-            yield Remark(
-                "spec.targetRef", reason, "remove one of them, or set mode: Recommend in all but one"
-            )
+        ):
+            at = f"{other.document.place} scales {target.kind} {target.name} too"
+            remedy = "remove one of them, or set mode: Recommend in all but one"
+            yield Remark("spec.targetRef", f"{at}: neither of them will be scaled by an Hvpa", remedy)
 
 
 # --- containers -----------------------------------------------------------------------------------------------
 def _containers(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
     names = list(_container_names(workload))
-    if not names:
-        return
-    policy = spec.vpa.template.spec.resource_policy if spec.vpa.template.spec is not None else None
-    named = [
-        (
-            f"spec.vpa.template.spec.resourcePolicy.containerPolicies[{index}].containerName",
-            one.container_name,
-        )
-        for index, one in enumerate(policy.container_policies if policy is not None else ())
-        if one.container_name != "*"
-    ]
     metrics = spec.hpa.template.spec.metrics if spec.hpa.template.spec is not None else ()
-    named += [
-        (
-            f"spec.hpa.template.spec.metrics[{index}].containerResource.container",
-            one.container_resource.container,
-        )
+    named = {
+        f"spec.hpa.template.spec.metrics[{index}].containerResource.container": one.container_resource.container
         for index, one in enumerate(metrics)
         if one.container_resource is not None
-    ]
-    for path, name in named:
-        if name is not None and name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            yield Remark(
-                path,
-                f"{workload.title} ({workload.file}:{workload.line()}) has no container {name}",
-                f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}",
-            )
+    }
+    policies = {f"{POLICIES}[{index}].containerName": one for index, one in enumerate(_policies(spec))}
+    for path, name in [*((path, one.container_name) for path, one in policies.items()), *named.items()]:
+        if names and name not in (None, "*", *names):
+            near = difflib.get_close_matches(str(name), names, n=1)
+            reason = f"{workload.place} has no container {name}"
+            yield Remark(path, reason, f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}")
+
+
+def _policies(spec: HvpaSpec) -> Sequence[ContainerPolicy]:
+    policy = spec.vpa.template.spec.resource_policy if spec.vpa.template.spec is not None else None
+    return () if policy is None else policy.container_policies
 
 
 def _sizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
     """Requests that the Hvpa can only lower, or not raise, because of its own container policies."""
-    policy = spec.vpa.template.spec.resource_policy if spec.vpa.template.spec is not None else None
-    policies = () if policy is None or not spec.vpa.deploy else policy.container_policies
+    policies = _policies(spec) if spec.vpa.deploy else ()
     find = policies_by_name(policies)
     for container in _plain_containers(workload):
         own = find(str(container.get("name")))
@@ -124,10 +111,10 @@ def _sizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
             most = amount(own.max_allowed, resource)
             if resource not in controlled or request is None:
                 continue
-            what = (
-                f"{workload.title} ({workload.file}:{workload.line()}) requests"
-                f" {readable_resource(resource, request)} of {resource} for container {container['name']}"
+            requested = (
+                f"{readable_resource(resource, request)} of {resource} for container {container['name']}"
             )
+            what = f"{workload.place} requests {requested}"
             if most is not None and most < request:
                 yield Remark(
                     f"{POLICIES}[{index}].maxAllowed[{resource}]",
@@ -163,7 +150,7 @@ def _plain_containers(workload: Document, field: str = "containers") -> Iterator
 def _resizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
     """Pods that can't be resized in place, and a last rung that is not there."""
     kind = spec.update_strategy.type
-    at = f"{workload.title} ({workload.file}:{workload.line()})"
+    at = workload.place
     containers = [*_plain_containers(workload), *_plain_containers(workload, "initContainers")]
     has_any = any(
         _amount(_below(container, "resources", part), resource)
@@ -190,7 +177,7 @@ def _resizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
 # --- other autoscalers ------------------------------------------------------------------------------------------
 def _scaled_by_others(one: Read, documents: Sequence[Document]) -> Iterator[Remark]:
     for other in documents:
-        at = f"{other.title} ({other.file}:{other.line()})"
+        at = other.place
         name = other.metadata.get("name")
         if other.kind in (_HPA, _KEDA):
             yield from _foreign_hpa(one, other, name, at)
@@ -249,9 +236,8 @@ def _adopted(other: Document, deploy: bool, selector: LabelSelector) -> bool:
 
 def _below(content: Plain, *names: str) -> dict[str, Plain]:
     """The object at these names; empty where there is none."""
-    for name in names:
-        content = content.get(name) if isinstance(content, dict) else None
-    return content if isinstance(content, dict) else {}
+    found = below(content, *names)
+    return found if isinstance(found, dict) else {}
 
 
 def _namespace(document: Document) -> Plain:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hvpa.api.values.timestamp import parse_timestamp
+from hvpa.kube.clock import SystemClock
 from tests.unit.cli.api_server import Api, config, serving
-from tests.unit.cli.support import Doc, Shell, load
+from tests.unit.cli.support import NOW, Doc, Live, Shell, load
 
 
 @pytest.fixture
@@ -22,6 +24,24 @@ def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
 def gardener() -> list[Doc]:
     """The first example of gardener's README with its objects."""
     return load("gardener.yaml")
+
+
+@pytest.fixture
+def trajectory() -> list[Doc]:
+    """An Hvpa whose load has just risen. Both pods use 90 percent of 1 core, and 50 are wanted: 3600m are needed."""
+    return load("trajectory.yaml")
+
+
+@pytest.fixture
+def shop() -> list[Doc]:
+    """A namespace without an Hvpa."""
+    return load("shop.yaml")
+
+
+@pytest.fixture
+def at_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ten o'clock."""
+    monkeypatch.setattr(SystemClock, "now", lambda self: parse_timestamp(NOW))
 
 
 @pytest.fixture
@@ -43,3 +63,9 @@ def kubeconfig(server: str, tmp_path: Path) -> str:
     path = tmp_path / "kubeconfig"
     path.write_text(yaml.safe_dump(config(server)))
     return str(path)
+
+
+@pytest.fixture
+def live(shell: Shell, kubeconfig: str) -> Live:
+    """Runs commands on the small API server."""
+    return lambda *argv: shell.run(*argv, "--kubeconfig", kubeconfig)

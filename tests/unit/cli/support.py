@@ -6,6 +6,7 @@ import copy
 import io
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from hvpa.cli.main import main
 
 DATA = Path(__file__).parent / "data"
 NOW = "2026-11-21T10:00:00Z"
+
+KINDS = {"HPA": "HorizontalPodAutoscaler", "VPA": "VerticalPodAutoscaler"}
 
 Doc = dict[str, Any]
 
@@ -46,6 +49,10 @@ class Ran:
         return json.loads(self.out)
 
 
+Live = Callable[..., Ran]
+"""Runs commands on a cluster."""
+
+
 class Shell:
     """Runs commands in this process."""
 
@@ -73,11 +80,26 @@ class Shell:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return str(path)
 
+    def refuses(self, *argv: str, code: int = 1, stdin: str = "") -> str:
+        """The line with which a command ends."""
+        ran = self.run(*argv, stdin=stdin)
+        assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1), ran
+        return ran.err
+
+    def text(self, documents: list[Doc], *flags: str, now: str = NOW) -> str:
+        """The text that explains these documents."""
+        ran = self.run("explain", "-f", self.file(documents), "--now", now, *flags)
+        assert (ran.code, ran.err) == (0, ""), ran.err
+        return ran.out
+
+    def section(self, documents: list[Doc], heading: str) -> list[str]:
+        """The lines of one section of that text, without their indentation; none where it is not shown."""
+        blocks = [block.splitlines() for block in self.text(documents).split("\n\n")]
+        return [line[2:] for head, *lines in blocks if head == heading for line in lines]
+
     def explain(self, documents: list[Doc], *flags: str, now: str = NOW) -> Any:
         """The JSON that explains these documents."""
-        ran = self.run("explain", "-f", self.file(documents), "--now", now, "-o", "json", *flags)
-        assert (ran.code, ran.err) == (0, ""), ran.err
-        return ran.json
+        return json.loads(self.text(documents, "-o", "json", *flags, now=now))
 
 
 def load(name: str) -> list[Doc]:
@@ -89,21 +111,36 @@ def load(name: str) -> list[Doc]:
 
 
 def of_kind(documents: list[Doc], kind: str) -> Doc:
-    """The first document of a kind."""
-    return next(one for one in documents if one["kind"] == kind)
+    """The first document of a kind (`HPA` and `VPA` are short for theirs)."""
+    return next(one for one in documents if one["kind"] == KINDS.get(kind, kind))
+
+
+def without(documents: list[Doc], *kinds: str) -> list[Doc]:
+    """The documents but those of these kinds."""
+    return [one for one in documents if one["kind"] not in {KINDS.get(kind, kind) for kind in kinds}]
 
 
 def changed(documents: list[Doc], **changes: Any) -> list[Doc]:
-    """A copy with fields changed, by kind and path: `Hvpa__spec__mode="Paused"`. None removes a field; a number in a
-    path is an index."""
-    result = copy.deepcopy(documents)
+    """A copy with fields changed, by kind and path: `Hvpa__spec__mode="Paused"`."""
+    result = documents
     for path, value in changes.items():
-        kind, *parents, last = path.split("__")
-        place: Any = of_kind(result, kind)
+        kind, _, field = path.partition("__")
+        result = with_fields(result, kind, None, {field.replace("__", "."): value})
+    return result
+
+
+def with_fields(documents: list[Doc], kind: str, name: str | None, fields: Doc) -> list[Doc]:
+    """A copy in which one document (`name` None: the first of its kind) has other fields, by path: `{"spec.replicas":
+    1}`. None removes a field; a number in a path is an index."""
+    result = copy.deepcopy(documents)
+    one = of_kind([one for one in result if name in (None, one["metadata"].get("name"))], kind)
+    for path, value in fields.items():
+        *parents, last = path.split(".")
+        place: Any = one
         for part in parents:
             place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
         if value is None:
             del place[last]
         else:
-            place[last] = value
+            place[int(last) if isinstance(place, list) else last] = value
     return result

@@ -22,62 +22,39 @@ from tests.unit.cli.support import NOW, Doc, load, of_kind
 
 KINDS = ("Hvpa", "Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod")
 GARDENER = load("gardener.yaml")
-FUZZ = settings(
-    max_examples=40,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-        HealthCheck.data_too_large,
-    ],
-)
-
+SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+FUZZ = settings(max_examples=40, suppress_health_check=SLOW)
+TEXTS = [
+    "500m", "1Gi", "-1", "1e99", "0", "3m", "2540400h", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "Auto", "*",
+]  # fmt: skip
+KEYS = st.sampled_from(["name", "cpu", "memory", "kind", "items", "spec", "type", "x"])
+commands = st.sampled_from(["validate", "explain"])
 scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=8),
-    st.sampled_from(
-        [
-            "500m",
-            "1Gi",
-            "-1",
-            "1e99",
-            "0",
-            "3m",
-            "2540400h",
-            "0001-01-01T00:00:00Z",
-            "9999-12-31T23:59:59Z",
-            "Auto",
-            "*",
-        ]
-    ),
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.sampled_from(TEXTS)
 )
 values = st.recursive(
     scalars,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.sampled_from(["name", "cpu", "memory", "kind", "items", "spec", "type", "x"]),
-            inner,
-            max_size=3,
-        ),
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=8,
 )
 
 
-def ends_well(monkeypatch: pytest.MonkeyPatch, raw: bytes, *argv: str) -> None:
-    """The command tells no traceback and no error of ours, whatever it reads from standard input."""
+def run(monkeypatch: pytest.MonkeyPatch, raw: bytes, *argv: str) -> tuple[int, str, str]:
+    """Code, output and errors of a command that reads from standard input."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main([*argv, "-f", "-"])
-    reported = err.getvalue()
+    return code, out.getvalue(), err.getvalue()
+
+
+def ends_well(monkeypatch: pytest.MonkeyPatch, raw: bytes, *argv: str) -> None:
+    """The command ends without a traceback and without an error of ours, whatever it reads from standard input."""
+    code, out, reported = run(monkeypatch, raw, *argv)
     assert code in (0, 1, 2)
     assert "Traceback" not in reported
     assert "internal error" not in reported
-    assert (code == 0) == bool(out.getvalue())
+    assert (code == 0) == bool(out)
     if argv[0] == "validate" and code == 0:
         assert all(": warning: " in line or ": note: " in line for line in reported.splitlines())
     if argv[0] == "explain":
@@ -114,14 +91,14 @@ PLACES = [
 @FUZZ
 @given(
     text=st.text(alphabet=st.sampled_from("kind: HvpaList[]{},-&*x!|>'\"\n\t #%@~?0.e"), max_size=60),
-    command=st.sampled_from(["validate", "explain"]),
+    command=commands,
 )
 def test_any_text(monkeypatch: pytest.MonkeyPatch, text: str, command: str) -> None:
     ends_well(monkeypatch, text.encode("utf-8", "surrogatepass"), command)
 
 
 @FUZZ
-@given(raw=st.binary(max_size=60), command=st.sampled_from(["validate", "explain"]))
+@given(raw=st.binary(max_size=60), command=commands)
 def test_any_bytes(monkeypatch: pytest.MonkeyPatch, raw: bytes, command: str) -> None:
     ends_well(monkeypatch, raw, command)
 
@@ -172,11 +149,8 @@ def test_what_has_no_error_is_accepted_by_the_models(
     except (KeyError, TypeError, IndexError):  # a place of another document
         return
     raw = json.dumps(document).encode()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = main(["validate", "-o", "json", "-f", "-"])
-    errors = json.loads(out.getvalue())["errors"]
+    code, out, _ = run(monkeypatch, raw, "validate", "-o", "json")
+    errors = json.loads(out)["errors"]
     assert (code == 0) == (errors == 0)
     if errors == 0:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))

@@ -17,26 +17,21 @@ from hvpa.cli import simulate
 from hvpa.simulate import parallel
 from hvpa.simulate.report import page
 from hvpa.simulate.report.json import schema
-from tests.unit.cli.explain.contract.test_decision import faults
-from tests.unit.cli.support import Shell
+from tests.unit.cli.schema import check
+from tests.unit.cli.support import Ran, Shell
 
 ROOT = Path(__file__).parents[3]
+APP = {
+    "name": "app",
+    "requests": {"cpu": "500m", "memory": "256Mi"},
+    "cpu": {"perUnit": "10m"},
+    "memory": {"base": "100Mi"},
+}
 SCENARIO: dict[str, Any] = {
     "name": "small",
     "duration": "10m",
     "load": {"formula": "100 + 50 * sin(t / hour)", "noise": 0.1},
-    "workload": {
-        "name": "web",
-        "replicas": 2,
-        "containers": [
-            {
-                "name": "app",
-                "requests": {"cpu": "500m", "memory": "256Mi"},
-                "cpu": {"perUnit": "10m"},
-                "memory": {"base": "100Mi"},
-            }
-        ],
-    },
+    "workload": {"name": "web", "replicas": 2, "containers": [APP]},
     "policies": [{"name": "large", "fixed": {"replicas": 9}}, {"name": "small", "fixed": {"replicas": 1}}],
 }
 
@@ -61,6 +56,12 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate, "processors", lambda: 1)
 
 
+@pytest.fixture
+def before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulation that begins is an error of the program."""
+    monkeypatch.setattr(simulate, "simulate_all", None)
+
+
 def test_the_table_is_printed(shell: Shell, scenario: str) -> None:
     ran = shell.run("simulate", scenario)
     assert (ran.code, ran.err) == (0, "")
@@ -68,21 +69,22 @@ def test_the_table_is_printed(shell: Shell, scenario: str) -> None:
 
 
 def test_json_follows_the_schema_and_is_the_same_to_the_byte(shell: Shell, scenario: str) -> None:
-    ran = shell.run("simulate", scenario, scenario, "-o", "json", "--seed", "5")
+    def with_seed(seed: str) -> Ran:
+        return shell.run("simulate", scenario, scenario, "-o", "json", "--seed", seed)
+
+    ran = with_seed("5")
     assert (ran.code, ran.err) == (0, "")
-    assert faults(ran.json, schema(), schema()) == []
+    check(ran.json, schema())
     assert [one["seed"] for one in ran.json["scenarios"]] == [5, 5]
     assert ran.json["scenarios"][0]["policies"][0]["series"] is None
-    assert shell.run("simulate", scenario, scenario, "-o", "json", "--seed", "5").out == ran.out
-    other = shell.run("simulate", scenario, scenario, "-o", "json", "--seed", "6").out
-    assert other.replace('"seed": 6', '"seed": 5') != ran.out
+    assert with_seed("5").out == ran.out
+    assert with_seed("6").out.replace('"seed": 6', '"seed": 5') != ran.out
 
 
 def test_series_are_printed_where_they_are_asked_for(shell: Shell, scenario: str) -> None:
     ran = shell.run("simulate", scenario, "-o", "json", "--series", "--policy", "small")
     (policy,) = ran.json["scenarios"][0]["policies"]
-    assert policy["name"] == "small"
-    assert policy["series"]["replicas"]["values"] == [1.0, 1.0]
+    assert (policy["name"], policy["series"]["replicas"]["values"]) == ("small", [1.0, 1.0])
 
 
 def test_page_and_picture_are_written_the_same_to_the_byte(shell: Shell, scenario: str) -> None:
@@ -98,26 +100,9 @@ def test_page_and_picture_are_written_the_same_to_the_byte(shell: Shell, scenari
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_the_extra_the_line_names_it(
-    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    find = importlib.util.find_spec
-    absent = "matplotlib"
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == absent else find(name))
-    with monkeypatch.context() as before_the_work:
-        before_the_work.setattr(simulate, "simulate_all", None)
-        ran = shell.run("simulate", scenario, "--png", str(shell.folder / "out"))
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err == (
-        "hvpa: error: --png needs matplotlib, which is not installed: pip install 'hvpa[plots]'\n"
-    )
-    assert shell.run("simulate", scenario, "--html", str(shell.folder / "out")).code == 0, "a page needs none"
-
-
 def test_the_baseline_and_the_prices_are_the_users(shell: Shell, scenario: str) -> None:
     flags = ("--baseline", "small", "--cpu-price", "6", "--memory-price", "0")
-    ran = shell.run("simulate", scenario, "-o", "json", *flags)
-    (one,) = ran.json["scenarios"]
+    (one,) = shell.run("simulate", scenario, "-o", "json", *flags).json["scenarios"]
     assert one["baseline"] == "small"
     assert one["prices"] == {"cpuPerCoreHour": 6.0, "memoryPerGibHour": 0.0}
     # Ten minutes of nine pods, and of one, that request half a core: 0.75 and 0.0833 core-hours.
@@ -125,28 +110,36 @@ def test_the_baseline_and_the_prices_are_the_users(shell: Shell, scenario: str) 
     assert [policy["figures"]["costDifference"] for policy in one["policies"]] == [8.0, None]
 
 
-def test_a_baseline_that_is_not_simulated_is_one_line_before_the_work(
+# --- what is refused before the work ---------------------------------------------------------------------------------
+@pytest.mark.usefixtures("before_the_work")
+def test_without_the_extra_the_line_names_it(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulate, "simulate_all", None)
-    ran = shell.run("simulate", scenario, "--policy", "large", "--baseline", "small")
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "hvpa: error: --baseline: no policy 'small' is simulated; there are: large\n"
+    find = importlib.util.find_spec
+    absent = "matplotlib"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == absent else find(name))
+    error = shell.refuses("simulate", scenario, "--png", str(shell.folder / "out"))
+    assert error == "hvpa: error: --png needs matplotlib, which is not installed: pip install 'hvpa[plots]'\n"
+    page = shell.refuses("simulate", scenario, "--html", str(shell.folder / "out"))
+    assert "internal error" in page, "a page needs none, and the simulation begins"
 
 
+@pytest.mark.usefixtures("before_the_work")
+def test_a_baseline_that_is_not_simulated_is_one_line(shell: Shell, scenario: str) -> None:
+    error = shell.refuses("simulate", scenario, "--policy", "large", "--baseline", "small", code=2)
+    assert error == "hvpa: error: --baseline: no policy 'small' is simulated; there are: large\n"
+
+
+@pytest.mark.usefixtures("before_the_work")
 @pytest.mark.parametrize("path", ["{folder}", "{folder}/none/page.html"])
-def test_a_file_that_cannot_be_written_is_reported_before_the_work(
-    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
-    monkeypatch.setattr(simulate, "simulate_all", None)
-    ran = shell.run("simulate", scenario, "--html", path.format(folder=shell.folder))
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("hvpa: error: --html: ")
-    assert len(ran.err.splitlines()) == 1
+def test_a_file_that_cannot_be_written_is_reported(shell: Shell, scenario: str, path: str) -> None:
+    error = shell.refuses("simulate", scenario, "--html", path.format(folder=shell.folder))
+    assert error.startswith("hvpa: error: --html: ")
 
 
+@pytest.mark.usefixtures("before_the_work")
 @pytest.mark.parametrize("there", [True, False])
-def test_a_file_that_may_not_be_written_is_reported_before_the_work(
+def test_a_file_that_may_not_be_written_is_reported(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
     target = shell.folder / "page.html"
@@ -154,12 +147,11 @@ def test_a_file_that_may_not_be_written_is_reported_before_the_work(
         target.touch()
     guarded = target if there else shell.folder
     monkeypatch.setattr(os, "access", lambda path, mode: (Path(path), mode) != (guarded, os.W_OK))
-    monkeypatch.setattr(simulate, "simulate_all", None)
-    ran = shell.run("simulate", scenario, "--html", str(target))
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"hvpa: error: --html: {target} can't be written: permission denied\n"
+    error = shell.refuses("simulate", scenario, "--html", str(target))
+    assert error == f"hvpa: error: --html: {target} can't be written: permission denied\n"
 
 
+# --- what goes wrong -------------------------------------------------------------------------------------------------
 def test_a_file_that_cannot_be_written_after_all_is_one_line(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,25 +162,18 @@ def test_a_file_that_cannot_be_written_after_all_is_one_line(
 
     monkeypatch.setattr(Path, "write_bytes", full)
     target = str(shell.folder / "page.html")
-    ran = shell.run("simulate", scenario, "--html", target)
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"hvpa: error: {target}: can't be written: No space left on device\n"
+    error = shell.refuses("simulate", scenario, "--html", target)
+    assert error == f"hvpa: error: {target}: can't be written: No space left on device\n"
 
 
-def test_a_wrong_scenario_is_one_line_with_its_place(shell: Shell) -> None:
-    ran = shell.run("simulate", str(shell.folder / "none.yaml"))
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (1, "", 1)
+def test_a_wrong_scenario_is_one_line_with_its_place(shell: Shell, scenario: str) -> None:
+    shell.refuses("simulate", str(shell.folder / "none.yaml"))
+    unknown = shell.refuses("simulate", scenario, "--policy", "none")
+    assert unknown == "hvpa: error: there is no policy 'none'; there are: large, small\n"
     path = shell.file({**SCENARIO, "durration": "1h"})
-    ran = shell.run("simulate", path)
-    assert (ran.code, ran.out) == (1, "")
-    assert len(ran.err.splitlines()) == 1
-    assert ran.err.startswith(f"hvpa: error: {path}:")
-    assert "durration" in ran.err
-
-
-def test_a_policy_that_is_not_there_is_one_line(shell: Shell, scenario: str) -> None:
-    ran = shell.run("simulate", scenario, "--policy", "none")
-    assert (ran.code, ran.err) == (1, "hvpa: error: there is no policy 'none'; there are: large, small\n")
+    error = shell.refuses("simulate", path)
+    assert error.startswith(f"hvpa: error: {path}:")
+    assert "durration" in error
 
 
 @pytest.mark.parametrize(("debug", "traceback"), [((), False), (("--debug",), True)])
@@ -208,22 +193,15 @@ def test_an_error_of_ours_shows_where_with_debug_only(
 @pytest.mark.parametrize(
     "flags",
     [
-        ("--series",),
-        ("--seed", "-1"),
-        ("--seed", "x"),
-        ("--seed", "9" * 30),
-        ("--jobs", "0"),
-        ("--jobs", "١"),
-        ("--progress", "perhaps"),
-        ("--cpu-price", "-1"),
-        ("-o", "xml"),
+        "--series", "--seed -1", "--seed x", f"--seed {'9' * 30}", "--jobs 0", "--jobs ١", "--progress perhaps",
+        "--cpu-price -1", "-o xml",
     ],
-)
-def test_a_wrong_command_line_is_one_line(shell: Shell, scenario: str, flags: tuple[str, ...]) -> None:
-    ran = shell.run("simulate", scenario, *flags)
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+)  # fmt: skip
+def test_a_wrong_command_line_is_one_line(shell: Shell, scenario: str, flags: str) -> None:
+    shell.refuses("simulate", scenario, *flags.split(), code=2)
 
 
+# --- progress --------------------------------------------------------------------------------------------------------
 def test_progress_is_shown_where_it_is_asked_for(shell: Shell, scenario: str) -> None:
     assert "simulating" in shell.run("simulate", scenario, "--progress", "always").err
     assert shell.run("simulate", scenario, "--progress", "never").err == ""
@@ -254,10 +232,6 @@ def test_the_table_needs_neither_matplotlib_nor_a_client(scenario: str) -> None:
         "unwanted = {'matplotlib', 'numpy', 'tqdm', 'kubernetes_asyncio', 'aiohttp'}; "
         "sys.exit(code or bool(unwanted & sys.modules.keys()))"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", program, "simulate", scenario, "--jobs", "1"],
-        cwd=ROOT,
-        capture_output=True,
-        timeout=60,
-    )
+    command = [sys.executable, "-c", program, "simulate", scenario, "--jobs", "1"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60)
     assert (ran.returncode, ran.stderr) == (0, b"")

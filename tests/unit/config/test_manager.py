@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.cli.run import add_arguments, run_settings
 from hvpa.kube.server.auth import ACCESS_REVIEWS, TOKEN_REVIEWS
 from hvpa.kube.server.endpoints import parse_address
 from hvpa.operator.settings import RunSettings
@@ -23,7 +23,7 @@ ARGUMENT = "/spec/template/spec/containers/0/args/-"
 
 def _settings(arguments: list[str]) -> RunSettings:
     parser = argparse.ArgumentParser()
-    add_run_arguments(parser)
+    add_arguments(parser)
     return run_settings(parser.parse_args(arguments))
 
 

@@ -1,4 +1,4 @@
-"""The demo's load, its options and its manifests."""
+"""The demo's load and its manifests, what an HPA beside a VPA would have had under it, and what a course is worth."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from demo import demo_cluster
-from demo.options import OptionError, Options, options
-from demo.scenario import BASE_MEMORY, Scenario
+from demo.scenario import BASE_MEMORY, Scenario, State, hpa_beside_vpa, used, worth
+from demo.snapshot import Resources
 from hvpa.api.hvpa.resource import validate_manifest
 from hvpa.api.values.quantity import parse_memory
 
@@ -58,24 +58,37 @@ def test_the_hvpa_is_valid_in_both_modes(mode: str) -> None:
     assert modes == [None if mode == "Auto" else {"updateMode": "Off"}] * 4
 
 
-def test_options_come_from_the_environment() -> None:
-    assert options({}) == Options(keep=False, mode="Auto", seconds=300)
-    assert options({"KEEP": "1", "DEMO_MODE": "Off", "DEMO_SECONDS": "60"}) == Options(True, "Off", 60)
-    assert options({"KEEP": "", "DEMO_MODE": "", "DEMO_SECONDS": ""}) == Options()
-    assert options({"KEEP": "0"}) == Options()
+# --- an HPA beside a VPA ---
+LOAD = Scenario()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("KEEP", "yes"),
-        ("DEMO_MODE", "off"),
-        ("DEMO_SECONDS", "soon"),
-        ("DEMO_SECONDS", "3"),
-        ("DEMO_SECONDS", "nan"),
-        ("DEMO_SECONDS", "inf"),
-    ],
-)
-def test_options_that_can_not_be_used_are_named(name: str, value: str) -> None:
-    with pytest.raises(OptionError, match=f"^{name}={value}"):
-        options({name: value})
+def test_an_hpa_beside_a_vpa_follows_the_load_and_requests_less_than_is_used() -> None:
+    course = hpa_beside_vpa(LOAD, 360)
+    first, last = course[0], course[-1]
+    assert (first[0], last[0]) == (-60, 359)
+    assert (first[1].replicas, first[1].requests.cpu) == (2, 250)
+    assert max(state.replicas for _, state in course) == 6
+    assert last[1].replicas == 2
+    found = worth(course, used(LOAD), 360)
+    assert found.end == last[1]
+    assert found.requested < sum(used(LOAD)(second, 6) for second in range(360)) / 1000
+    assert found.short > 0
+
+
+def test_a_course_is_worth_what_it_requests_and_what_is_used_above_it() -> None:
+    """2 × 250m for 10 s, then 4 × 250m for 5 s; 800m are used: 300m of them above the requests for 10 s."""
+    course = [
+        (-5.0, State(2, Resources(250, 1))),
+        (10.0, State(4, Resources(250, 1))),
+    ]
+    found = worth(course, lambda second, pods: 800.0, 15)
+    assert (found.requested, found.short) == pytest.approx((10.0, 3.0))
+    assert found.end.replicas == 4
+
+
+def test_memory_that_was_rounded_to_whole_kilobytes_is_the_same() -> None:
+    start = State(2, Resources(250, 192 * 2**20))
+    assert State(2, Resources(250, 201_327_000)).is_as(start)
+    assert not State(2, Resources(250, 202_000_000)).is_as(start)
+    assert not State(3, Resources(250, 192 * 2**20)).is_as(start)
+    assert not State(2, Resources(251, 192 * 2**20)).is_as(start)

@@ -1,29 +1,31 @@
-"""Reading the demo's objects."""
+"""Reading the demo's objects, and the lines of its table."""
 
 from __future__ import annotations
 
 import datetime as dt
 from typing import Any
 
-from demo.snapshot import Held, Resources, snapshot
+import pytest
 
+from demo.snapshot import (
+    IN_PLACE,
+    ROLLOUT,
+    WIDTH,
+    Columns,
+    Held,
+    Moment,
+    Resources,
+    Snapshot,
+    clock,
+    header,
+    held,
+    line,
+    snapshot,
+)
+
+APP = {"name": "app", "resources": {"requests": {"cpu": "200m", "memory": "192Mi"}, "limits": {"cpu": "0.8"}}}
 DEPLOYMENT: dict[str, Any] = {
-    "spec": {
-        "replicas": 3,
-        "template": {
-            "spec": {
-                "containers": [
-                    {
-                        "name": "app",
-                        "resources": {
-                            "requests": {"cpu": "200m", "memory": "192Mi"},
-                            "limits": {"cpu": "0.8"},
-                        },
-                    }
-                ]
-            }
-        },
-    },
+    "spec": {"replicas": 3, "template": {"spec": {"containers": [APP]}}},
     "status": {"readyReplicas": 2},
 }
 
@@ -33,19 +35,19 @@ def test_before_the_recommenders_exist_only_the_workload_is_known() -> None:
     assert (seen.replicas, seen.ready) == (3, 0)
     assert seen.requests == Resources(200, 192 * 2**20)
     assert seen.limits == Resources(800, None)
-    assert (seen.hpa_wish, seen.vpa_target, seen.held) == (None, Resources(), ())
+    assert (seen.hpa_desired, seen.vpa_target, seen.held) == (None, Resources(), ())
 
 
-def test_an_hpa_that_has_measured_nothing_wishes_nothing() -> None:
-    assert snapshot(DEPLOYMENT, {}, {"status": {"desiredReplicas": 2}}, None).hpa_wish is None
-    assert (
-        snapshot(DEPLOYMENT, {}, {"status": {"desiredReplicas": 0, "currentMetrics": [{}]}}, None).hpa_wish
-        is None
-    )
-    assert (
-        snapshot(DEPLOYMENT, {}, {"status": {"desiredReplicas": 4, "currentMetrics": [{}]}}, None).hpa_wish
-        == 4
-    )
+@pytest.mark.parametrize(
+    ("status", "desired"),
+    [
+        ({"desiredReplicas": 2}, None),
+        ({"desiredReplicas": 0, "currentMetrics": [{}]}, None),
+        ({"desiredReplicas": 4, "currentMetrics": [{}]}, 4),
+    ],
+)
+def test_an_hpa_that_has_measured_nothing_wants_nothing(status: Any, desired: int | None) -> None:
+    assert snapshot(DEPLOYMENT, {}, {"status": status}, None).hpa_desired == desired
 
 
 def test_the_vpa_target_is_read_from_its_recommendation() -> None:
@@ -56,22 +58,19 @@ def test_the_vpa_target_is_read_from_its_recommendation() -> None:
 
 
 def test_blocked_scalings_report_direction_reason_and_time() -> None:
+    out = {"axis": "horizontal", "direction": "up", "reason": "StabilizationWindow"}
+    up = {
+        "axis": "vertical",
+        "direction": "up",
+        "reason": "MinChange",
+        "container": "app",
+        "resource": "memory",
+    }
     blocked = [
-        {
-            "axis": "horizontal",
-            "direction": "up",
-            "reason": "StabilizationWindow",
-            "until": "2026-11-21T10:15:00Z",
-        },
-        {"axis": "horizontal", "direction": "down", "reason": "UpdatePolicy"},
-        {
-            "axis": "vertical",
-            "direction": "up",
-            "reason": "MinChange",
-            "container": "app",
-            "resource": "memory",
-        },
-        {"axis": "vertical", "direction": "down", "reason": "Rollout", "container": "app", "resource": "cpu"},
+        {**out, "until": "2026-11-21T10:15:00Z"},
+        {**out, "direction": "down", "reason": "UpdatePolicy"},
+        up,
+        {**up, "direction": "down", "reason": "Rollout", "resource": "cpu"},
     ]
     assert snapshot(DEPLOYMENT, {"status": {"lastBlockedScaling": blocked}}, None, None).held == (
         Held("out", "pods", "StabilizationWindow", dt.datetime(2026, 11, 21, 10, 15, tzinfo=dt.UTC)),
@@ -97,3 +96,118 @@ def test_the_decided_size_counts_where_pods_are_resized_and_what_pods_have_is_ad
     seen = snapshot(DEPLOYMENT, {"status": status}, None, None, pods)
     assert seen.requests == Resources(1500, 192 * 2**20)
     assert (seen.resized, seen.asked, seen.restarts) == ("1/2", 1700, 2)
+
+
+# --- the table ---
+NOW = dt.datetime(2026, 11, 21, 10, 0, tzinfo=dt.UTC)
+MIB = 2**20
+
+
+def later(seconds: float) -> dt.datetime:
+    """So many seconds after NOW."""
+    return NOW + dt.timedelta(seconds=seconds)
+
+
+SEEN = Snapshot(
+    replicas=7,
+    ready=5,
+    requests=Resources(618, 372 * MIB),
+    limits=Resources(2472, 1489 * MIB),
+    hpa_desired=10,
+    vpa_target=Resources(442, 283 * MIB),
+    held=(Held("out", "pods", "StabilizationWindow", later(7)),),
+    resized="4/7",
+    asked=3706,
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        pytest.param(
+            ROLLOUT,
+            "1:08 2089m 308m 5/7 618m/2472m 372Mi/1489Mi 10 442m 283Mi pods out 7s (stabilization)",
+            id="load, pods, resources, recommendations, and what is held back",
+        ),
+        pytest.param(
+            IN_PLACE,
+            "1:08 2089m 308m 5/7 618m 372Mi 4/7 0 3706m 4810m pods out 7s (stabilization)",
+            id="sizes, and what an HPA beside a VPA would have had",
+        ),
+    ],
+)
+def test_a_line_shows(columns: Columns, text: str) -> None:
+    shown = line(columns, Moment(68.2, NOW, 2089.4, 308, 4810.0), SEEN)
+    assert " ".join(shown.split()) == text
+    assert header(columns).index("pods") + len("pods") == shown.index(" 5/7") + len(" 5/7")
+
+
+def test_before_the_load_nothing_is_known_of_another_scaler() -> None:
+    seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
+    assert line(IN_PLACE, Moment(0, NOW, 300, 0), seen).split()[-6:] == ["200m", "-", "-", "0", "0m", "-"]
+
+
+def test_what_is_not_known_yet_is_a_dash() -> None:
+    seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
+    shown = " ".join(line(ROLLOUT, Moment(0, NOW, 300, 0), seen).split())
+    assert shown == "0:00 300m 0m 0/2 200m/- -/- - -"
+
+
+def test_columns_stand_under_their_names() -> None:
+    seen = Snapshot(2, 2, Resources(200, 192 * MIB), Resources(800, 768 * MIB), 3, Resources(250, 200 * MIB))
+    text = line(ROLLOUT, Moment(5, NOW, 300, 160), seen)
+    for name, value in (("load", "300m"), ("cpu req/lim", "200m/800m"), ("VPA target", "250m 200Mi")):
+        assert header(ROLLOUT).index(name) + len(name) == text.index(f" {value}") + len(f" {value}")
+
+
+def test_no_line_is_wider_than_a_terminal() -> None:
+    held_back = tuple(
+        Held("down", what, "StabilizationWindow", later(n)) for n, what in enumerate("abcdefgh")
+    )
+    widest = Snapshot(
+        10, 10, Resources(2000, 1024 * MIB), Resources(8000, 4096 * MIB), 10, Resources(2000, 2**30)
+    )
+    assert len(line(ROLLOUT, Moment(600, NOW, 12000, 8000), widest)) <= WIDTH
+    cut = line(
+        ROLLOUT, Moment(600, NOW, 12000, 8000), Snapshot(10, 10, Resources(), Resources(), held=held_back)
+    )
+    assert len(cut) == WIDTH
+    assert cut.endswith("…")
+
+
+def test_the_longest_usual_line_is_not_cut() -> None:
+    held_back = tuple(Held("down", what, "StabilizationWindow", later(29)) for what in ("cpu", "memory"))
+    requests, limits = Resources(1618, 372 * MIB), Resources(6472, 1489 * MIB)
+    seen = Snapshot(10, 15, requests, limits, 10, Resources(1442, 283 * MIB), held_back)
+    assert line(ROLLOUT, Moment(168, NOW, 2400, 1308), seen).endswith("cpu+mem down 29s (stabilization)")
+
+
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [
+        ((), ""),
+        ((Held("out", "pods", "UpdatePolicy"),), "pods out (mode Off)"),
+        ((Held("up", "cpu", "MinChange", later(882)),), "cpu up 14:42 (too small)"),
+        (
+            (Held("down", "cpu", "Rollout"), Held("down", "memory", "Rollout")),
+            "cpu+mem down (rollout)",
+        ),
+        (
+            (
+                Held("in", "pods", "StabilizationWindow", later(4)),
+                Held("down", "cpu", "StabilizationWindow", later(12)),
+                Held("down", "memory", "MinChange"),
+            ),
+            "pods in 4s, cpu down 12s (stabilization), mem down (too small)",
+        ),
+        ((Held("in", "pods", "StabilizationWindow", later(-3)),), "pods in 0s (stabilization)"),
+        ((Held("in", "pods", "Contested"),), "pods in (contested)"),
+    ],
+)
+def test_what_shares_a_reason_is_reported_together(entries: tuple[Held, ...], text: str) -> None:
+    assert held(entries, NOW) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.9, "0:59"), (61, "1:01"), (-2, "0:00")])
+def test_times_are_minutes_and_seconds(seconds: float, text: str) -> None:
+    assert clock(seconds) == text

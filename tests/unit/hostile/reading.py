@@ -17,7 +17,7 @@ from builders.build import in_place
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition, read_status, to_wire
 from hvpa.api.objects.read_models import Meta
 from hvpa.cli.explain.json import to_json
-from hvpa.cli.explain.text.decision import to_text
+from hvpa.cli.explain.text import to_text
 from hvpa.core import Settings, decide, observe
 from hvpa.core.model import Event, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.cli.run import add_arguments, run_settings
 from hvpa.kube.client.credentials import Credentials
 from hvpa.operator.operator import Operator, Parts
 from tests.unit.kube.fake_server import FakeServer, Stream, background, kubeconfig, listing, until
@@ -48,7 +48,7 @@ def hvpa(version: int) -> dict[str, Any]:
 
 def operator(path: Path, credentials: Credentials) -> Operator:
     parser = argparse.ArgumentParser()
-    add_run_arguments(parser)
+    add_arguments(parser)
     flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--lease-duration", "1"]
     settings = run_settings(parser.parse_args(["--kubeconfig", str(path), "--leader-elect", *flags]))
     return Operator(settings, credentials, Parts())

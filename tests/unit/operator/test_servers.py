@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hvpa.cli.settings import add_run_arguments, run_settings
+from hvpa.cli.run import add_arguments, run_settings
 from hvpa.kube.server.endpoints import AddressError
 from hvpa.kube.server.metrics import Page
 from hvpa.operator.operator import serve_metrics
@@ -18,7 +18,7 @@ from tests.unit.kube.fake_server import FakeServer, kubeconfig
 
 def settings(*flags: str) -> RunSettings:
     parser = argparse.ArgumentParser()
-    add_run_arguments(parser)
+    add_arguments(parser)
     return run_settings(parser.parse_args(["--metrics-bind-address", "127.0.0.1:1", *flags]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -15,12 +15,12 @@ import yaml
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta
 from hvpa.cli.input.gather import gather
-from hvpa.core.model import Event, Objects, OwnedChange, PodResize, Settings, WorkloadPatch
-from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges
+from hvpa.core.model import Objects, Settings, WorkloadPatch
+from hvpa.reconcile.ports import Key
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
 from tests.unit.cli.support import Doc, Shell, load, of_kind
-from tests.unit.reconcile.fakes import FakeClock, drive, patched
+from tests.unit.reconcile.fakes import FakeClock, FakeCluster, drive, patched
 
 ANNOTATION = "hvpa.autoscaling.k8s.io/last-applied"
 START = dt.datetime(2026, 11, 21, 10, tzinfo=dt.UTC)
@@ -75,10 +75,11 @@ class Files:
             )
 
 
-class FileCluster:
-    """The cluster port over files."""
+class FileCluster(FakeCluster):
+    """The cluster port over files. HPA and VPA stay as they are, and no Hvpa here resizes pods in place."""
 
     def __init__(self, files: Files) -> None:
+        super().__init__(None)
         self.files = files
         self.patches: list[Any] = []
 
@@ -91,28 +92,11 @@ class FileCluster:
         self.patches.append(body)
         self.files.patch_workload(body)
 
-    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
-        """No Hvpa here resizes pods in place."""
-        return ()
-
-    async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
-        """No Hvpa here resizes pods in place."""
-        return {}
-
-    async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
-        """No Hvpa here resizes pods in place."""
-
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         self.files.hvpa["status"] = patched(self.files.hvpa.get("status"), patch)
 
     async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
         self.files.hvpa["spec"]["replicas"] = replicas
-
-    async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
-        """The files' HPA and VPA stay as they are."""
-
-    async def record_event(self, hvpa: Meta, event: Event) -> None:
-        """Events are no part of what is compared."""
 
 
 @pytest.mark.parametrize("name", ["gardener.yaml", "trajectory.yaml"])

@@ -105,57 +105,42 @@ BOMB = "kind: A\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "reported"),
-    [
-        ("a tab", "kind: A\n\tx: 1\n", ":2:1: not YAML: found "),
-        ("an open bracket", "kind: [\n", ":2:1: not YAML: did not find expected node content"),
-        ("an unknown alias", "kind: *x\n", ":1:7: not YAML: found undefined alias"),
-        ("a key twice", "kind: A\nx: 1\nx: 2\n", ":3:1: not YAML: key 'x' stands there twice"),
-        (
-            "a custom tag",
-            "kind: !foo x\n",
-            ":1:7: not YAML: could not determine a constructor for the tag '!foo'",
-        ),
-        ("a control character", b"kind: \x01\n", "not YAML: "),
-        ("bytes", b"kind: \xff\n", ":1: not UTF-8 text: invalid start byte at byte 6"),
-        ("an endless number", f"kind: A\nx: {'9' * 5000}\n", "not YAML: "),
-        (
-            "not a number",
-            "kind: A\nspec: {x: [.nan]}\n",
-            ":2: spec.x[0]: nan is not a number that JSON knows",
-        ),
-        ("binary", "kind: A\nx: !!binary aGk=\n", ":2: x: a YAML bytes is nothing that JSON knows"),
-        ("a list as a key", "kind: A\n? [a]\n: b\n", "found unhashable key"),
-        ("null as a key", "kind: A\nx: {~: b}\n", ":2: x: None can't be a key"),
-        ("text", "hello\n", ":1: must be an object of Kubernetes, is text"),
-        ("a list", "- kind: A\n", ":1: must be an object of Kubernetes, is a list"),
-        ("no kind", "kind: A\n---\nmetadata: {}\n", ":3: kind: is required"),
-        ("a kind that is a number", "kind: 3\n", ":1: kind: must be a string"),
-        ("items that are none", "kind: List\nitems: 3\n", ":2: items: must be a list, is a number"),
-        (
-            "an item that is none",
-            "kind: List\nitems: [3]\n",
-            ":2: items[0]: must be an object of Kubernetes, is a number",
-        ),
-        (
-            "an item that is null",
-            "kind: List\nitems: [~]\n",
-            ":2: items[0]: must be an object of Kubernetes, is nothing",
-        ),
-        ("deep nesting", "[" * 5000, "nested more than 100 deep"),
-        ("deep JSON", '{"kind":' + "[" * 5000, "nested more than 100 deep"),
-        (
-            "a document in itself",
-            "kind: A\nx: &x [*x]\n",
-            ":1: too large once its aliases are followed",
-        ),
-        ("a billion aliases", BOMB, ":1: too large once its aliases are followed"),
-    ],
-)
+FAULTS: dict[str, tuple[str | bytes, str]] = {
+    "a tab": ("kind: A\n\tx: 1\n", ":2:1: not YAML: found "),
+    "an open bracket": ("kind: [\n", ":2:1: not YAML: did not find expected node content"),
+    "an unknown alias": ("kind: *x\n", ":1:7: not YAML: found undefined alias"),
+    "a key twice": ("kind: A\nx: 1\nx: 2\n", ":3:1: not YAML: key 'x' stands there twice"),
+    "a custom tag": (
+        "kind: !foo x\n", ":1:7: not YAML: could not determine a constructor for the tag '!foo'"),
+    "a control character": (b"kind: \x01\n", "not YAML: "),
+    "bytes": (b"kind: \xff\n", ":1: not UTF-8 text: invalid start byte at byte 6"),
+    "an endless number": (f"kind: A\nx: {'9' * 5000}\n", "not YAML: "),
+    "not a number": ("kind: A\nspec: {x: [.nan]}\n", ":2: spec.x[0]: nan is not a number that JSON knows"),
+    "binary": ("kind: A\nx: !!binary aGk=\n", ":2: x: a YAML bytes is nothing that JSON knows"),
+    "a list as a key": ("kind: A\n? [a]\n: b\n", "found unhashable key"),
+    "null as a key": ("kind: A\nx: {~: b}\n", ":2: x: None can't be a key"),
+    "text": ("hello\n", ":1: must be an object of Kubernetes, is text"),
+    "a list": ("- kind: A\n", ":1: must be an object of Kubernetes, is a list"),
+    "no kind": ("kind: A\n---\nmetadata: {}\n", ":3: kind: is required"),
+    "a kind that is a number": ("kind: 3\n", ":1: kind: must be a string"),
+    "items that are none": ("kind: List\nitems: 3\n", ":2: items: must be a list, is a number"),
+    "an item that is none": (
+        "kind: List\nitems: [3]\n", ":2: items[0]: must be an object of Kubernetes, is a number"),
+    "an item that is null": (
+        "kind: List\nitems: [~]\n", ":2: items[0]: must be an object of Kubernetes, is nothing"),
+    "deep nesting": ("[" * 5000, "nested more than 100 deep"),
+    "deep JSON": ('{"kind":' + "[" * 5000, "nested more than 100 deep"),
+    "a document in itself": ("kind: A\nx: &x [*x]\n", ":1: too large once its aliases are followed"),
+    "a billion aliases": (BOMB, ":1: too large once its aliases are followed"),
+}  # fmt: skip
+"""Texts that are refused, and why."""
+
+
+@pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_reported_with_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str | bytes, reported: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    text, reported = FAULTS[name]
     monkeypatch.setattr(files, "MAX_NODES", 100_000)  # as many as there may be take seconds
     with pytest.raises(CommandError) as caught:
         read(tmp_path, text)

@@ -37,38 +37,39 @@ def hpa_condition(explained: Any) -> tuple[str, str]:
 
 
 # --- namespaces ------------------------------------------------------------------------------------------------------
-def test_the_default_namespace_is_default(shell: Shell, gardener: list[Doc]) -> None:
-    found = gathered(shell, gardener).objects
-    assert found.hvpa.metadata.namespace == "default"
+@pytest.mark.parametrize(
+    ("changes", "flag", "namespace"),
+    [
+        pytest.param({}, None, "default", id="none is named"),
+        pytest.param({"Hvpa__metadata__namespace": "shop"}, None, "shop", id="only the Hvpa names one"),
+        pytest.param({"Deployment__metadata__namespace": "shop"}, "shop", "shop", id="one is given"),
+    ],
+)
+def test_documents_without_a_namespace_are_in_the_hvpas(
+    shell: Shell, gardener: list[Doc], changes: Doc, flag: str | None, namespace: str
+) -> None:
+    found = gathered(shell, changed(gardener, **changes), flag).objects
     assert found.workload is not None
+    assert {found.hvpa.metadata.namespace, found.workload.metadata.namespace} == {namespace}
     assert (len(found.hpas), len(found.vpas), len(found.pods)) == (1, 1, 3)
 
 
-def test_documents_without_a_namespace_are_in_the_hvpas(shell: Shell, gardener: list[Doc]) -> None:
-    found = gathered(shell, changed(gardener, Hvpa__metadata__namespace="shop")).objects
-    assert found.workload is not None
-    assert found.workload.metadata.namespace == "shop"
-
-
-def test_a_namespace_can_be_given(shell: Shell, gardener: list[Doc]) -> None:
-    documents = changed(
-        gardener, Deployment__metadata__namespace="shop", HorizontalPodAutoscaler__metadata__namespace="x"
-    )
-    found = gathered(shell, documents, "shop").objects
-    assert found.hvpa.metadata.namespace == "shop"
-    assert found.workload is not None
-    assert found.hpas == ()
-
-
-@pytest.mark.parametrize("kind", ["Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod"])
-def test_objects_of_another_namespace_do_not_count(shell: Shell, gardener: list[Doc], kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "left"), [("Deployment", (0, 1, 1)), ("HPA", (1, 0, 1)), ("VPA", (1, 1, 0))]
+)
+def test_objects_of_another_namespace_do_not_count(
+    shell: Shell, gardener: list[Doc], kind: str, left: tuple[int, int, int]
+) -> None:
     found = gathered(shell, changed(gardener, **{f"{kind}__metadata__namespace": "elsewhere"})).objects
-    assert {
-        "Deployment": found.workload is None,
-        "HorizontalPodAutoscaler": found.hpas == (),
-        "VerticalPodAutoscaler": found.vpas == (),
-        "Pod": len(found.pods) == 2,
-    }[kind]
+    assert (int(found.workload is not None), len(found.hpas), len(found.vpas)) == left
+
+
+@pytest.mark.parametrize("change", [{"namespace": "elsewhere"}, {"labels": {"app": "other"}}])
+def test_pods_are_those_of_the_namespace_that_the_workload_selects(
+    shell: Shell, gardener: list[Doc], change: Doc
+) -> None:
+    ((field, value),) = change.items()
+    assert len(gathered(shell, changed(gardener, **{f"Pod__metadata__{field}": value})).objects.pods) == 2
 
 
 # --- kinds -----------------------------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ def test_kinds_of_other_groups_are_left_out(shell: Shell, gardener: list[Doc]) -
 
 def test_a_stateful_set_is_a_workload_too(shell: Shell, gardener: list[Doc]) -> None:
     documents = changed(gardener, Hvpa__spec__targetRef__kind="StatefulSet", Deployment__kind="StatefulSet")
-    documents = changed(documents, VerticalPodAutoscaler__spec__targetRef__kind="StatefulSet")
+    documents = changed(documents, VPA__spec__targetRef__kind="StatefulSet")
     workload = gathered(shell, documents).objects.workload
     assert workload is not None
     assert workload.kind == "StatefulSet"
@@ -91,11 +92,6 @@ def test_of_two_objects_of_one_name_the_later_counts(shell: Shell, gardener: lis
     workload = gathered(shell, [*gardener, later]).objects.workload
     assert workload is not None
     assert workload.spec.replicas == 4
-
-
-def test_pods_are_those_that_the_workload_selects(shell: Shell, gardener: list[Doc]) -> None:
-    documents = changed(gardener, Pod__metadata__labels={"app": "other"})
-    assert len(gathered(shell, documents).objects.pods) == 2
 
 
 # --- ownership -------------------------------------------------------------------------------------------------------
@@ -113,27 +109,23 @@ def test_a_recommender_that_the_selector_matches_is_ours(shell: Shell, gardener:
     assert found.objects.vpas[0].metadata.controller() is not None
 
 
-def test_a_recommender_with_other_labels_is_foreign(shell: Shell, gardener: list[Doc]) -> None:
-    documents = changed(gardener, HorizontalPodAutoscaler__metadata__labels={"key1": "other"})
-    assert only_hpa(gathered(shell, documents)).metadata.owner_references == []
-    assert hpa_condition(shell.explain(documents)) == ("False", "ForeignHpa")
+KEDA = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "x", "uid": "k", "controller": True}
 
 
-def test_a_recommender_of_somebody_else_is_foreign(shell: Shell, gardener: list[Doc]) -> None:
-    keda = {
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledObject",
-        "name": "x",
-        "uid": "k",
-        "controller": True,
-    }
-    documents = changed(gardener, HorizontalPodAutoscaler__metadata__ownerReferences=[keda])
+@pytest.mark.parametrize("metadata", [{"labels": {"key1": "other"}}, {"ownerReferences": [KEDA]}])
+def test_a_recommender_with_other_labels_or_of_somebody_else_is_foreign(
+    shell: Shell, gardener: list[Doc], metadata: Doc
+) -> None:
+    ((field, value),) = metadata.items()
+    documents = changed(gardener, **{f"HPA__metadata__{field}": value})
+    kept = [one.name for one in only_hpa(gathered(shell, documents)).metadata.owner_references]
+    assert kept == [one["name"] for one in metadata.get("ownerReferences", ())]
     assert hpa_condition(shell.explain(documents)) == ("False", "ForeignHpa")
 
 
 def test_an_hpa_that_points_at_the_workload_is_adopted(shell: Shell, gardener: list[Doc]) -> None:
     at_workload = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "resource-consumer"}
-    documents = changed(gardener, HorizontalPodAutoscaler__spec__scaleTargetRef=at_workload)
+    documents = changed(gardener, HPA__spec__scaleTargetRef=at_workload)
     assert shell.explain(documents)["replicas"] == {"current": 3, "hpa": 6, "target": 5}
     recommend = shell.explain(changed(documents, Hvpa__spec__mode="Recommend"))
     assert hpa_condition(recommend) == ("True", "ReadAsIs")
@@ -144,7 +136,7 @@ def test_an_hpa_that_points_at_the_workload_is_adopted(shell: Shell, gardener: l
 def test_a_vpa_that_updates_pods_is_adopted_and_foreign_where_nothing_is(
     shell: Shell, gardener: list[Doc]
 ) -> None:
-    documents = changed(gardener, VerticalPodAutoscaler__spec__updatePolicy={"updateMode": "Recreate"})
+    documents = changed(gardener, VPA__spec__updatePolicy={"updateMode": "Recreate"})
     assert gathered(shell, documents).objects.vpas[0].metadata.owner_references == []
     assert shell.explain(documents)["changes"] is True
 
@@ -160,8 +152,8 @@ def test_an_exported_hpa_knows_the_uid_of_an_hvpa_from_a_repository(
     owner = reference(uid=OWNED_BY_UID, controller=True)
     documents = changed(
         gardener,
-        HorizontalPodAutoscaler__metadata__ownerReferences=[owner],
-        HorizontalPodAutoscaler__metadata__labels={},
+        HPA__metadata__ownerReferences=[owner],
+        HPA__metadata__labels={},
     )
     assert gathered(shell, documents).objects.hvpa.metadata.uid == OWNED_BY_UID
     assert hpa_condition(shell.explain(documents))[1] == "Recommending"
@@ -169,14 +161,14 @@ def test_an_exported_hpa_knows_the_uid_of_an_hvpa_from_a_repository(
 
 def test_an_owner_reference_without_a_uid_is_completed(shell: Shell, gardener: list[Doc]) -> None:
     references = [reference(controller=True), {"kind": "Other", "name": "hvpa-sample"}]
-    documents = changed(gardener, HorizontalPodAutoscaler__metadata__ownerReferences=references)
+    documents = changed(gardener, HPA__metadata__ownerReferences=references)
     found = gathered(shell, documents)
     uids = [one.uid for one in only_hpa(found).metadata.owner_references]
     assert uids == [found.objects.hvpa.metadata.uid, ""]
 
 
 def test_uids_of_the_files_are_kept(shell: Shell, gardener: list[Doc]) -> None:
-    documents = changed(gardener, Hvpa__metadata__uid="own", HorizontalPodAutoscaler__metadata__uid="theirs")
+    documents = changed(gardener, Hvpa__metadata__uid="own", HPA__metadata__uid="theirs")
     found = gathered(shell, documents)
     assert (found.objects.hvpa.metadata.uid, only_hpa(found).metadata.uid) == ("own", "theirs")
 

@@ -7,118 +7,92 @@ import yaml
 
 from hvpa.kube.client.pages import PAGE
 from tests.unit.cli.api_server import Api, config
-from tests.unit.cli.support import NOW, Doc, Ran, Shell, changed, of_kind
+from tests.unit.cli.support import NOW, Doc, Live, Shell, changed, of_kind, without
+
+OWNER = {
+    "apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "hvpa-sample", "uid": "uid-0",
+    "controller": True,
+}  # fmt: skip
+MISSING = "hvpa: error: Hvpa default/hvpa-sample does not exist\n"
 
 
-def explain(shell: Shell, kubeconfig: str, *flags: str) -> Ran:
-    """Explain hvpa-sample."""
-    return shell.run("explain", "hvpa-sample", "--kubeconfig", kubeconfig, "--now", NOW, "-o", "json", *flags)
+@pytest.fixture
+def explain(live: Live) -> Live:
+    """Explains hvpa-sample."""
+    return lambda *flags: live("explain", "hvpa-sample", "--now", NOW, "-o", "json", *flags)
 
 
-def owned(documents: list[Doc]) -> list[Doc]:
-    """The documents as they are in a cluster: HPA and VPA are owned."""
-    owner = {
-        "apiVersion": "autoscaling.k8s.io/v1alpha1",
-        "kind": "Hvpa",
-        "name": "hvpa-sample",
-        "uid": "uid-0",
-        "controller": True,
-    }
-    return changed(
-        documents,
-        HorizontalPodAutoscaler__metadata__ownerReferences=[owner],
-        VerticalPodAutoscaler__metadata__ownerReferences=[owner],
-    )
+@pytest.fixture
+def owned(gardener: list[Doc]) -> list[Doc]:
+    """The example as it is in a cluster: HPA and VPA are owned."""
+    references = {"HPA__metadata__ownerReferences": [OWNER], "VPA__metadata__ownerReferences": [OWNER]}
+    return changed(gardener, **references)
 
 
 def test_the_live_objects_are_explained_as_files_are(
-    shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
+    shell: Shell, explain: Live, api: Api, owned: list[Doc], gardener: list[Doc]
 ) -> None:
-    api.put(owned(gardener))
-    ran = explain(shell, kubeconfig)
+    api.put(owned)
+    ran = explain()
     assert (ran.code, ran.err) == (0, "")
     assert ran.json == shell.explain(changed(gardener, Deployment__metadata__resourceVersion="1"))
-    assert set(api.asked) == {
-        ("hvpas", "list"),
-        ("horizontalpodautoscalers", "list"),
-        ("verticalpodautoscalers", "list"),
-        ("deployments", "get"),
-        ("pods", "list"),
-        ("hvpasizes", "list"),
-    }
+    lists = ("hvpas", "horizontalpodautoscalers", "verticalpodautoscalers", "pods", "hvpasizes")
+    assert set(api.asked) == {("deployments", "get"), *((plural, "list") for plural in lists)}
 
 
-def test_the_namespace_is_the_contexts_or_the_given_one(
-    shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
-) -> None:
-    api.put(owned(gardener), "shop")
-    assert explain(shell, kubeconfig, "--context", "shop").code == 0
-    assert explain(shell, kubeconfig, "-n", "shop").code == 0
-    ran = explain(shell, kubeconfig)
-    assert (ran.code, ran.err) == (1, "hvpa: error: Hvpa default/hvpa-sample does not exist\n")
+def test_the_namespace_is_the_contexts_or_the_given_one(explain: Live, api: Api, owned: list[Doc]) -> None:
+    api.put(owned, "shop")
+    assert explain("--context", "shop").code == explain("-n", "shop").code == 0
+    ran = explain()
+    assert (ran.code, ran.err) == (1, MISSING)
 
 
-def test_long_lists_are_read_page_by_page(
-    shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
-) -> None:
-    pod = of_kind(gardener, "Pod")
+def test_long_lists_are_read_page_by_page(explain: Live, api: Api, owned: list[Doc]) -> None:
+    pod = of_kind(owned, "Pod")
     crowd = [{**pod, "metadata": {**pod["metadata"], "name": f"more-{number}"}} for number in range(PAGE)]
-    api.put([*owned(gardener), *crowd])
-    assert explain(shell, kubeconfig).code == 0
+    api.put([*owned, *crowd])
+    assert explain().code == 0
     assert api.asked.count(("pods", "list")) == 2
 
 
-def test_a_rival_is_seen(shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]) -> None:
-    hvpa = of_kind(gardener, "Hvpa")
-    api.put([*owned(gardener), {**hvpa, "metadata": {"name": "rival"}}])
-    ran = explain(shell, kubeconfig)
-    assert ran.json["conditions"][0]["reason"] == "TargetShared"
+RIVAL = {"metadata": {"name": "rival"}}
 
 
-def test_a_missing_target_is_a_condition(
-    shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
-) -> None:
-    api.put([one for one in gardener if one["kind"] != "Deployment"])
-    ran = explain(shell, kubeconfig)
-    assert (ran.code, ran.json["conditions"][0]["reason"]) == (0, "TargetNotFound")
-
-
-def test_a_target_of_another_kind_is_a_condition(
-    shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
-) -> None:
-    api.put(changed(gardener, Hvpa__spec__targetRef__kind="Job"))
-    ran = explain(shell, kubeconfig)
-    assert (ran.code, ran.json["conditions"][0]["reason"]) == (0, "UnsupportedTarget")
-
-
-def test_a_cluster_without_vpas_is_a_condition(
-    shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
-) -> None:
-    api.put(owned(gardener))
-    api.fail["verticalpodautoscalers"] = 404
-    ran = explain(shell, kubeconfig)
-    assert (ran.code, ran.json["conditions"][2]["reason"]) == (0, "VpaNotServed")
+@pytest.mark.parametrize("reason", ["TargetShared", "TargetNotFound", "UnsupportedTarget", "VpaNotServed"])
+def test_what_a_cluster_lacks_is_a_condition(explain: Live, api: Api, owned: list[Doc], reason: str) -> None:
+    api.put(
+        {
+            "TargetShared": [*owned, of_kind(owned, "Hvpa") | RIVAL],
+            "TargetNotFound": without(owned, "Deployment"),
+            "UnsupportedTarget": changed(owned, Hvpa__spec__targetRef__kind="Job"),
+            "VpaNotServed": owned,
+        }[reason]
+    )
+    api.fail = {"verticalpodautoscalers": 404} if reason == "VpaNotServed" else {}
+    ran = explain()
+    assert (ran.code, ran.json["conditions"][2 if api.fail else 0]["reason"]) == (0, reason)
 
 
 @pytest.mark.parametrize("answer", [403, 404])
 def test_whoever_may_not_read_the_sizes_of_new_pods_has_the_rest_explained(
-    shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc], answer: int
+    explain: Live, api: Api, gardener: list[Doc], answer: int
 ) -> None:
     api.put(changed(gardener, Hvpa__spec__updateStrategy={"type": "InPlace"}))
     api.fail["hvpasizes"] = answer
     known = b'{"resources": [{"name": "hvpas"}, {"name": "hvpasizes"}]}'
     api.discovered["/apis/autoscaling.k8s.io/v1alpha1"] = (200, known)
-    ran = explain(shell, kubeconfig)
+    ran = explain()
     assert (ran.code, ran.json["nextStatus"]["actuation"]["sizeAtCreation"]) == (0, answer == 403)
 
 
-def test_an_invalid_hvpa_is_reported_with_the_field(
-    shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
-) -> None:
+def test_an_invalid_hvpa_is_reported_with_the_field(explain: Live, api: Api, gardener: list[Doc]) -> None:
     api.put(changed(gardener, Hvpa__spec__mode="Sometimes"))
-    ran = explain(shell, kubeconfig)
+    ran = explain()
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("hvpa: error: Hvpa default/hvpa-sample: spec.mode: ")
+
+
+ODD = b'{"items": [{"metadata": {"name": "odd", "labels": 3}}]}'
 
 
 @pytest.mark.parametrize(
@@ -131,62 +105,43 @@ def test_an_invalid_hvpa_is_reported_with_the_field(
         ("pods", 500, 3, "responds 500: no pods for you"),
         ("horizontalpodautoscalers", 503, 3, "responds 503: "),
         ("pods", b"<html>", 3, "/pods can't be read: "),
-        (
-            "pods",
-            b'{"items": [{"metadata": {"name": "odd", "labels": 3}}]}',
-            1,
-            "Pod default/odd can't be read: ",
-        ),
+        ("pods", ODD, 1, "Pod default/odd can't be read: "),
         ("pods", b'{"items": [3]}', 1, "Pod default/? can't be read: "),
     ],
 )
 def test_what_a_cluster_refuses_is_reported_in_one_line(
-    shell: Shell,
-    api: Api,
-    kubeconfig: str,
-    gardener: list[Doc],
-    plural: str,
-    answer: int | bytes,
-    code: int,
-    reported: str,
+    explain: Live, api: Api, owned: list[Doc], plural: str, answer: int | bytes, code: int, reported: str
 ) -> None:
-    api.put(owned(gardener))
+    api.put(owned)
     if isinstance(answer, int):
         api.fail[plural] = answer
     else:
         api.raw[plural] = answer
-    ran = explain(shell, kubeconfig)
-    assert (ran.code, ran.out) == (code, "")
+    ran = explain()
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
     assert reported in ran.err
-    assert len(ran.err.splitlines()) == 1
 
 
-def test_a_cluster_that_does_not_answer_can_not_be_reached(shell: Shell) -> None:
-    path = shell.file(yaml.safe_dump(config("http://127.0.0.1:1")), "nobody")
-    ran = explain(shell, path)
-    assert (ran.code, ran.out) == (3, "")
-    assert ran.err.startswith("hvpa: error: can't reach the cluster at http://127.0.0.1:1: ")
-    assert len(ran.err.splitlines()) == 1
+NOBODY = yaml.safe_dump(config("http://127.0.0.1:1"))
 
 
 @pytest.mark.parametrize(
-    ("content", "flags"),
+    ("content", "flags", "error"),
     [
-        (None, ()),
-        ("kind: [", ()),
-        ("{}", ()),
-        ("current-context: none", ()),
-        (yaml.safe_dump(config("http://127.0.0.1:1")), ("--context", "unknown")),
+        (NOBODY, (), " at http://127.0.0.1:1: "),
+        (None, (), ": "),
+        ("kind: [", (), ": "),
+        ("{}", (), ": "),
+        ("current-context: none", (), ": "),
+        (NOBODY, ("--context", "unknown"), ": "),
     ],
 )
-def test_a_kubeconfig_that_can_not_be_used_is_reported(
-    shell: Shell, content: str | None, flags: tuple[str, ...]
+def test_a_cluster_or_a_kubeconfig_that_can_not_be_used_is_reported(
+    shell: Shell, content: str | None, flags: tuple[str, ...], error: str
 ) -> None:
-    path = str(shell.folder / "missing") if content is None else shell.file(content, "broken")
-    ran = explain(shell, path, *flags)
-    assert (ran.code, ran.out) == (3, "")
-    assert ran.err.startswith("hvpa: error: can't reach the cluster: ")
-    assert len(ran.err.splitlines()) == 1
+    path = str(shell.folder / "missing") if content is None else shell.file(content, "config")
+    reported = shell.refuses("explain", "web", "--kubeconfig", path, *flags, code=3)
+    assert reported.startswith(f"hvpa: error: can't reach the cluster{error}")
 
 
 def test_without_any_configuration_there_is_no_cluster(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

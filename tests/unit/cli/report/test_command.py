@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.cli.report.documents import of, reported, with_fields, without
-from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed
-
-HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
+from tests.unit.cli.report.documents import of, reported
+from tests.unit.cli.schema import DOCS
+from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed, load, with_fields, without
 
 
 def hvpa(blend: str, kind: str, name: str, *, weight: float | None = 0.5, **parts: Any) -> Doc:
     """An Hvpa that only looks at a workload of the shop, as a user would write it."""
-    spec: Doc = {
-        "mode": "Recommend",
-        "blend": blend,
-        "targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
-        **parts,
-    }
+    target = {"apiVersion": "apps/v1", "kind": kind, "name": name}
+    spec: Doc = {"mode": "Recommend", "blend": blend, "targetRef": target, **parts}
     if weight is not None:
         spec["weightBasedScalingIntervals"] = [{"vpaWeight": weight}]
-    return {
-        "apiVersion": "autoscaling.k8s.io/v1alpha1",
-        "kind": "Hvpa",
-        "metadata": {"name": f"{name}-{blend.lower()}", "namespace": "shop"},
-        "spec": spec,
-    }
+    meta = {"name": f"{name}-{blend.lower()}", "namespace": "shop"}
+    return {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "metadata": meta, "spec": spec}
 
 
 def recommended(view: Any) -> Any:
@@ -44,14 +34,27 @@ def test_the_table_of_a_namespace(shell: Shell) -> None:
 
 
 def test_the_page_in_docs_shows_this_table() -> None:
-    page = Path(__file__).parents[4] / "docs" / "report.md"
-    assert (DATA / "shop.txt").read_text() in page.read_text()
+    assert (DATA / "shop.txt").read_text() in (DOCS / "report.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["gardener.yaml", "trajectory.yaml"])
+def test_a_report_follows_the_schema_and_the_default_prices(shell: Shell, name: str) -> None:
+    prices = reported(shell, load(name))["prices"]
+    assert prices == {"coreHour": 0.031611, "gibHour": 0.004237, "hoursPerMonth": 730}
+
+
+def test_what_others_wrote_moves_no_cursor(shell: Shell, shop: list[Doc]) -> None:
+    message = {"status.conditions.0.message": "\x1b[2Jred\u202e"}
+    path = shell.file(with_fields(shop, "HPA", "keda-hpa-database", message))
+    for output in ("text", "json"):
+        assert shell.run("report", "-f", path, "-o", output).out.replace("\n", "").isprintable()
 
 
 def test_no_line_is_wider_than_100_columns(shell: Shell, shop: list[Doc]) -> None:
     long = "w" * 60
     documents = with_fields(shop, "Deployment", "web", {"metadata.name": long})
-    documents = with_fields(documents, HPA, "web", {"spec.scaleTargetRef.name": long, "spec.maxReplicas": 6})
+    fields = {"spec.scaleTargetRef.name": long, "spec.maxReplicas": 6}
+    documents = with_fields(documents, "HPA", "web", fields)
     ran = shell.run("report", "-f", shell.file(documents), "--now", NOW)
     assert max(map(len, ran.out.splitlines())) <= 100
 
@@ -89,20 +92,16 @@ def test_with_an_hvpa_it_is_what_that_recommends(shell: Shell, gardener: list[Do
     assert recommended(workload["blends"]["Additive"]) == shell.explain(gardener)["recommended"]
     trajectory = shell.explain(changed(gardener, Hvpa__spec__blend="Trajectory"))
     assert recommended(workload["blends"]["Trajectory"]) == trajectory["recommended"]
-    assert {name: one["own"] for name, one in workload["blends"].items()} == {
-        "Additive": True,
-        "Trajectory": False,
-    }
+    own = {name: one["own"] for name, one in workload["blends"].items()}
+    assert own == {"Additive": True, "Trajectory": False}
     assert workload["hvpas"] == [{"name": "hvpa-sample", "mode": "Apply"}]
 
 
 def test_the_other_blend_remembers_no_step_of_the_present_one(shell: Shell, gardener: list[Doc]) -> None:
     joint = changed(gardener, Hvpa__spec__blend="Trajectory")
     explained = shell.explain(joint)
-    stepped = changed(joint, Hvpa__status=explained["nextStatus"])
-    stepped = changed(
-        stepped, Deployment__metadata__annotations=explained["patch"]["metadata"]["annotations"]
-    )
+    last = {"Deployment__metadata__annotations": explained["patch"]["metadata"]["annotations"]}
+    stepped = changed(joint, Hvpa__status=explained["nextStatus"], **last)
     additive = reported(shell, stepped)["workloads"][0]["blends"]["Additive"]
     assert recommended(additive) == shell.explain(gardener)["recommended"]
 
@@ -111,11 +110,8 @@ def test_a_path_that_is_written_out_has_the_weight_of_the_flag_when_steps_are_ad
     shell: Shell, gardener: list[Doc]
 ) -> None:
     intervals = [{"maxReplicas": 10, "maxResources": {"cpu": "4", "memory": "8Gi"}}]
-    written = changed(
-        gardener,
-        Hvpa__spec__weightBasedScalingIntervals=None,
-        Hvpa__spec__trajectory={"intervals": intervals},
-    )
+    path = {"Hvpa__spec__trajectory": {"intervals": intervals}}
+    written = changed(gardener, Hvpa__spec__weightBasedScalingIntervals=None, **path)
     by_weight = changed(gardener, Hvpa__spec__weightBasedScalingIntervals=[{"vpaWeight": 0.25}])
     blends = reported(shell, written, "--vpa-weight", "25")["workloads"][0]["blends"]
     assert recommended(blends["Additive"]) == shell.explain(by_weight)["recommended"]
@@ -176,7 +172,7 @@ def test_what_costs_nothing_differs_by_nothing(shell: Shell, shop: list[Doc]) ->
 
 # --- what is not in the table ----------------------------------------------------------------------------------------
 def test_what_has_no_recommender_and_what_points_nowhere_is_listed(shell: Shell, shop: list[Doc]) -> None:
-    astray = with_fields(shop, VPA, "worker", {"spec.targetRef.name": "nobody"})
+    astray = with_fields(shop, "VPA", "worker", {"spec.targetRef.name": "nobody"})
     report = reported(shell, astray)
     assert [one["name"] for one in report["withoutRecommender"]] == ["cache", "worker"]
     assert {one["name"]: one["why"] for one in report["leftOut"]} == {
@@ -186,7 +182,7 @@ def test_what_has_no_recommender_and_what_points_nowhere_is_listed(shell: Shell,
 
 
 def test_where_nothing_recommends_the_table_is_empty(shell: Shell, shop: list[Doc]) -> None:
-    ran = shell.run("report", "-f", shell.file(without(shop, HPA, VPA)), "--now", NOW)
+    ran = shell.run("report", "-f", shell.file(without(shop, "HPA", "VPA")), "--now", NOW)
     assert "No workload has an HPA, a VPA or an Hvpa." in ran.out
     assert "All " not in ran.out
     assert "No recommender (4;" in ran.out
@@ -235,24 +231,25 @@ def test_a_workload_written_by_hand_counts_as_rolled_out(shell: Shell, shop: lis
         (("-n", "shop", "-A"), "not both"),
         (("--vpa-weight", "101"), "'101' is not a percentage from 0 to 100"),
         (("--vpa-weight", "0.5"), "'0.5' is not a whole number from 0 on"),
-        (("--cpu-price", "free"), "'free' is not a price"),
         (("web",), "unrecognized arguments: web"),
     ],
 )
 def test_a_wrong_command_line_exits_2(shell: Shell, flags: tuple[str, ...], message: str) -> None:
-    ran = shell.run("report", *flags)
-    assert ran.code == 2
-    assert message in ran.err
-    assert len(ran.err.splitlines()) == 1
+    assert message in shell.refuses("report", *flags, code=2)
+
+
+@pytest.mark.parametrize("text", ["-1", "nan", "inf", "free", ""])
+def test_a_price_is_a_number_from_zero_on(shell: Shell, text: str) -> None:
+    error = shell.refuses("report", f"--cpu-price={text}", code=2)
+    assert f"{text!r} is not a price: a number from 0 on" in error
 
 
 def test_files_without_a_workload_exit_1(shell: Shell, shop: list[Doc]) -> None:
     path = shell.file(without(shop, "Deployment", "StatefulSet"))
-    ran = shell.run("report", "-f", path)
-    assert (ran.code, ran.err) == (1, f"hvpa: error: no Deployment and no StatefulSet in {path}\n")
+    error = f"hvpa: error: no Deployment and no StatefulSet in {path}\n"
+    assert shell.refuses("report", "-f", path) == error
 
 
 def test_an_invalid_hvpa_of_a_file_exits_1_and_is_named(shell: Shell, gardener: list[Doc]) -> None:
-    ran = shell.run("report", "-f", shell.file(changed(gardener, Hvpa__spec__mode="Sometimes")))
-    assert ran.code == 1
-    assert "Hvpa hvpa-sample: spec.mode" in ran.err
+    path = shell.file(changed(gardener, Hvpa__spec__mode="Sometimes"))
+    assert "Hvpa hvpa-sample: spec.mode" in shell.refuses("report", "-f", path)

@@ -6,119 +6,108 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.cli.api_server import PLURALS, Api
-from tests.unit.cli.report.documents import STALE, reported, with_fields, without
-from tests.unit.cli.support import NOW, Doc, Ran, Shell
+from tests.unit.cli.report.documents import STALE, reported
+from tests.unit.cli.support import NOW, Doc, Live, Shell, with_fields, without
 
 HVPA_API, VPA_API = "/apis/autoscaling.k8s.io/v1alpha1", "/apis/autoscaling.k8s.io/v1"
 
 
-def report(shell: Shell, kubeconfig: str, *flags: str) -> Ran:
-    """Report on what the server has."""
-    return shell.run("report", "--kubeconfig", kubeconfig, "--now", NOW, "-o", "json", *flags)
+@pytest.fixture
+def report(live: Live) -> Live:
+    """Reports on what the server has."""
+    return lambda *flags: live("report", "--now", NOW, "-o", "json", *flags)
 
 
 def test_the_live_objects_are_reported_as_files_are(
-    shell: Shell, api: Api, kubeconfig: str, shop: list[Doc]
+    shell: Shell, report: Live, api: Api, shop: list[Doc]
 ) -> None:
-    shop = with_fields(shop, "VerticalPodAutoscaler", "web", STALE)
+    shop = with_fields(shop, "VPA", "web", STALE)
     api.put(shop, "shop")
-    ran = report(shell, kubeconfig, "-n", "shop")
+    ran = report("-n", "shop")
     assert (ran.code, ran.err) == (0, "")
     assert ran.json == reported(shell, shop)
     assert "RecommendationStale" in ran.out
     assert sorted(api.asked) == sorted((plural, "list") for plural in PLURALS.values())
 
 
-def test_all_namespaces_or_that_of_the_context(
-    shell: Shell, api: Api, kubeconfig: str, shop: list[Doc]
-) -> None:
+def test_all_namespaces_or_that_of_the_context(report: Live, api: Api, shop: list[Doc]) -> None:
     api.put(shop, "shop")
     api.put(shop, "market")
-    assert {one["namespace"] for one in report(shell, kubeconfig, "-A").json["workloads"]} == {
-        "shop",
-        "market",
-    }
-    found = report(shell, kubeconfig, "--context", "shop").json["workloads"]
-    assert {one["namespace"] for one in found} == {"shop"}
-    assert report(shell, kubeconfig).json["workloads"] == []
+
+    def found(*flags: str) -> set[str]:
+        return {one["namespace"] for one in report(*flags).json["workloads"]}
+
+    assert (found("-A"), found("--context", "shop"), found()) == ({"shop", "market"}, {"shop"}, set())
 
 
 @pytest.mark.parametrize("code", [404, 403])
 def test_without_the_crds_it_works_whatever_rights_there_are(
-    shell: Shell, api: Api, kubeconfig: str, shop: list[Doc], code: int
+    report: Live, api: Api, shop: list[Doc], code: int
 ) -> None:
-    api.put(without(shop, "VerticalPodAutoscaler"), "shop")
+    api.put(without(shop, "VPA"), "shop")
     api.fail = {"hvpas": code, "verticalpodautoscalers": code}
     api.unserved = {HVPA_API, VPA_API}
-    ran = report(shell, kubeconfig, "-n", "shop")
+    ran = report("-n", "shop")
     assert (ran.code, ran.err) == (0, "")
     assert {one["name"] for one in ran.json["workloads"]} == {"web", "database"}
 
 
 @pytest.mark.parametrize("plural", PLURALS.values())
 def test_a_missing_right_is_reported_with_its_resource(
-    shell: Shell, api: Api, kubeconfig: str, shop: list[Doc], plural: str
+    report: Live, api: Api, shop: list[Doc], plural: str
 ) -> None:
     api.put(shop, "shop")
     api.fail = {plural: 403}
-    ran = report(shell, kubeconfig, "-n", "shop")
-    assert ran.code == 1
-    assert ran.err == (
-        f"hvpa: error: no right to list {plural}: no {plural} for you; hvpa report needs the verb list\n"
-    )
-    everywhere = report(shell, kubeconfig, "-A")
-    assert everywhere.err.endswith("needs the verb list, or -n NAMESPACE for one namespace\n")
+    ran = report("-n", "shop")
+    error = f"hvpa: error: no right to list {plural}: no {plural} for you; hvpa report needs the verb list"
+    assert (ran.code, ran.err) == (1, f"{error}\n")
+    assert report("-A").err == f"{error}, or -n NAMESPACE for one namespace\n"
 
 
 @pytest.mark.parametrize(("code", "exit_code"), [(401, 3), (500, 3), (400, 1)])
-def test_other_answers_are_reported(
-    shell: Shell, api: Api, kubeconfig: str, code: int, exit_code: int
-) -> None:
+def test_other_answers_are_reported(report: Live, api: Api, code: int, exit_code: int) -> None:
     api.fail = {"pods": code}
-    ran = report(shell, kubeconfig)
+    ran = report()
     assert ran.code == exit_code
     assert f"responds {code}: no pods for you" in ran.err
 
 
-def test_discovery_that_fails_is_reported(shell: Shell, api: Api, kubeconfig: str) -> None:
+def test_discovery_that_fails_is_reported(report: Live, api: Api) -> None:
     api.fail = {"hvpas": 403}
     api.discovered[HVPA_API] = (500, b'{"message": "out of order"}')
-    ran = report(shell, kubeconfig)
+    ran = report()
     assert (ran.code, "out of order" in ran.err) == (3, True)
     api.discovered[HVPA_API] = (200, b"[")
-    ran = report(shell, kubeconfig)
+    ran = report()
     assert ran.code == 1
     assert f"{HVPA_API} can't be read" in ran.err
 
 
-def test_a_group_that_serves_other_things_serves_no_hvpas(shell: Shell, api: Api, kubeconfig: str) -> None:
+def test_a_group_that_serves_other_things_serves_no_hvpas(report: Live, api: Api) -> None:
     api.fail = {"hvpas": 403}
     api.discovered[HVPA_API] = (200, b'{"resources": [{"name": "verticalpodautoscalers"}]}')
-    assert report(shell, kubeconfig).code == 0
+    assert report().code == 0
 
 
 def test_a_spec_that_the_server_should_have_refused_is_reported(
-    shell: Shell, api: Api, kubeconfig: str, gardener: list[Doc]
+    live: Live, report: Live, api: Api, gardener: list[Doc]
 ) -> None:
     api.put(with_fields(gardener, "Hvpa", "hvpa-sample", {"spec.mode": "Sometimes"}))
-    ran = report(shell, kubeconfig)
+    ran = report()
     assert ran.code == 0
     (workload,) = ran.json["workloads"]
     assert workload["hvpas"] == [{"name": "hvpa-sample", "mode": None}]
     assert workload["risks"][0]["reason"] == "InvalidSpec"
     assert workload["blends"]["Additive"]["recommended"] is None
-    text = shell.run("report", "--kubeconfig", kubeconfig).out
+    text = live("report").out
     assert "Deployment default/resource-consumer (Hvpa hvpa-sample, VPA hvpa-sample)" in text
 
 
-def test_an_object_that_can_not_be_read_is_left_out(
-    shell: Shell, api: Api, kubeconfig: str, shop: list[Doc]
-) -> None:
+def test_an_object_that_can_not_be_read_is_left_out(report: Live, api: Api, shop: list[Doc]) -> None:
     api.put(shop, "shop")
-    strange = {"metadata": {"name": "x", "namespace": "shop"}, "spec": 3}
-    api.objects["shop", "pods"] = [strange]
+    api.objects["shop", "pods"] = [{"metadata": {"name": "x", "namespace": "shop"}, "spec": 3}]
     for flags in (("-n", "shop"), ("-A",)):
-        ran = report(shell, kubeconfig, *flags)
+        ran = report(*flags)
         assert (ran.code, len(ran.json["workloads"])) == (0, 3)
         left_out = {one["name"]: one["why"] for one in ran.json["leftOut"] if one["kind"] == "Pod"}
         assert left_out == {"x": "it can't be read: Expected `object`, got `int` - at `$.spec`"}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.report.documents import STALE, of, reported, with_fields, without
-from tests.unit.cli.support import Doc, Shell
+from tests.unit.cli.report.documents import STALE, of, reported
+from tests.unit.cli.support import Doc, Shell, with_fields, without
 
-HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
+HPA, VPA = "HPA", "VPA"
 OFF = {"spec.updatePolicy.updateMode": "Off"}
 TEMPLATE = "spec.template.spec.containers.0.resources"
 ACTIVE = {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}

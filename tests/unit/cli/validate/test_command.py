@@ -117,9 +117,7 @@ def test_a_warning_fails_only_where_it_is_to(shell: Shell) -> None:
     path = shell.file(changed({**QUIET, "spec.weightBasedScalingIntervals": HOLE}))
     ran = shell.run("validate", "-f", path)
     assert (ran.code, ran.out) == (0, "1 Hvpa in 1 file: valid, 1 warning\n")
-    assert (
-        ": warning: Hvpa default/case: spec.weightBasedScalingIntervals: no interval holds 7 to 10" in ran.err
-    )
+    assert "Hvpa default/case: spec.weightBasedScalingIntervals: no interval holds 7 to 10" in ran.err
     strict = shell.run("validate", "--strict", "-f", path)
     assert (strict.code, strict.out) == (1, "")
 
@@ -129,18 +127,19 @@ def test_json_is_for_programs(shell: Shell) -> None:
     reported = shell.run("validate", "-o", "json", "-f", path).json
     assert (reported["files"], reported["hvpas"], reported["errors"], reported["warnings"]) == (1, 1, 0, 1)
     (finding,) = reported["findings"]
-    assert (
-        finding["line"]
-        == (shell.folder / "case.yaml").read_text().splitlines().index("  weightBasedScalingIntervals:") + 1
-    )
-    assert (finding["severity"], finding["file"], finding["object"]) == ("warning", path, "Hvpa default/case")
-    assert finding["field"] == "spec.weightBasedScalingIntervals"
-    assert finding["reason"]
-    assert finding["remedy"]
-    assert finding["column"] is None
+    lines = (shell.folder / "case.yaml").read_text().splitlines()
+    assert lines[finding.pop("line") - 1] == "  weightBasedScalingIntervals:"
+    assert finding.pop("reason").startswith("no interval holds 7 to 10")
+    assert finding.pop("remedy")
+    assert finding == {
+        "severity": "warning",
+        "file": path,
+        "column": None,
+        "object": "Hvpa default/case",
+        "field": "spec.weightBasedScalingIntervals",
+    }
 
 
 def test_files_are_needed(shell: Shell) -> None:
-    ran = shell.run("validate")
-    assert ran.code == 2
-    assert "one of the arguments -f/--filename -k/--kustomize is required" in ran.err
+    needed = "one of the arguments -f/--filename -k/--kustomize is required"
+    assert needed in shell.refuses("validate", code=2)

@@ -31,15 +31,9 @@ def put(folder: Path, **files: object) -> str:
 
 
 def test_a_folder_is_read_as_kubectl_reads_it(shell: Shell) -> None:
-    folder = put(
-        shell.folder / "all", a_yaml=quiet("a"), b_json=json.dumps(quiet("b", spec__targetRef__name="b"))
-    )
-    put(
-        shell.folder / "all",
-        values_yml={"image": "nginx"},
-        notes_txt="kind: [",
-        kustomization_yaml="resources: []",
-    )
+    second = json.dumps(quiet("b", spec__targetRef__name="b"))
+    folder = put(shell.folder / "all", a_yaml=quiet("a"), b_json=second, values_yml={"image": "nginx"})
+    put(shell.folder / "all", notes_txt="kind: [", kustomization_yaml="resources: []")
     put(shell.folder / "all" / "deep", c_yaml=quiet("c", spec__targetRef__name="c"))
     ran = shell.run("validate", "-f", folder)
     assert (ran.code, ran.out) == (0, "2 Hvpas in 3 files: valid\n"), ran.err
@@ -123,14 +117,9 @@ def warnings(shell: Shell, *documents: Doc) -> list[str]:
 
 
 def workload(*containers: object) -> Doc:
-    pod = {"containers": list(containers)}
     metadata = {"name": "app", "namespace": "default"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": metadata,
-        "spec": {"template": {"spec": pod}},
-    }
+    spec = {"template": {"spec": {"containers": list(containers)}}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
 def recommender(kind: str, spec: Doc, **metadata: object) -> Doc:
@@ -176,22 +165,19 @@ def test_a_container_that_is_not_there_is_named(shell: Shell) -> None:
     assert warnings(shell, bare, workload({"name": "app"})) == []
 
 
+BY_NAME = {"scaleTargetRef": {"name": "app"}}
+ACTING = {"targetRef": TARGET, "updatePolicy": {"updateMode": "Auto"}}
+OURS = {"role": "app-hpa"}
+
+
 @pytest.mark.parametrize(
     ("other", "path"),
     [
         (recommender("HorizontalPodAutoscaler", {"scaleTargetRef": TARGET}), "spec.hpa"),
-        (recommender("ScaledObject", {"scaleTargetRef": {"name": "app"}}), "spec.hpa"),
-        (
-            recommender("ScaledObject", {"scaleTargetRef": {"name": "app"}}, labels={"role": "app-hpa"}),
-            "spec.hpa",
-        ),
+        (recommender("ScaledObject", BY_NAME), "spec.hpa"),
+        (recommender("ScaledObject", BY_NAME, labels=OURS), "spec.hpa"),
         (recommender("VerticalPodAutoscaler", {"targetRef": TARGET}), "spec.vpa"),
-        (
-            recommender(
-                "VerticalPodAutoscaler", {"targetRef": TARGET, "updatePolicy": {"updateMode": "Auto"}}
-            ),
-            "spec.vpa",
-        ),
+        (recommender("VerticalPodAutoscaler", ACTING), "spec.vpa"),
     ],
 )
 def test_what_scales_the_workload_itself_is_named(shell: Shell, other: Doc, path: str) -> None:
@@ -204,7 +190,7 @@ def test_what_scales_the_workload_itself_is_named(shell: Shell, other: Doc, path
 @pytest.mark.parametrize(
     "other",
     [
-        recommender("HorizontalPodAutoscaler", {"scaleTargetRef": TARGET}, labels={"role": "app-hpa"}),
+        recommender("HorizontalPodAutoscaler", {"scaleTargetRef": TARGET}, labels=OURS),
         recommender("HorizontalPodAutoscaler", {"scaleTargetRef": {"kind": "Hvpa", "name": "case"}}),
         recommender("VerticalPodAutoscaler", {"targetRef": TARGET, "updatePolicy": {"updateMode": "Off"}}),
         recommender("VerticalPodAutoscaler", {"targetRef": TARGET, "updatePolicy": {"updateMode": False}}),
@@ -245,18 +231,21 @@ def bounded(**policy: object) -> Doc:
     )
 
 
-def test_requests_that_can_not_be_raised_are_named(shell: Shell) -> None:
-    (reported,) = warnings(shell, bounded(maxAllowed={"cpu": 2}), workload(sized("2500m"), LOG))
-    assert "containerPolicies[1].maxAllowed[cpu]: Deployment default/app (" in reported
-    assert (
-        "requests 2500m of cpu for container app, which is more: the request is lowered to maxAllowed"
-        in reported
-    )
-    (reported,) = warnings(shell, bounded(controlledValues="RequestsOnly"), workload(sized(1, "1000m"), LOG))
-    assert "containerPolicies[1].controlledValues: Deployment default/app (" in reported
-    assert (
-        "which is its limit: with RequestsOnly the limit stays, and the request is never raised" in reported
-    )
+@pytest.mark.parametrize(
+    ("policy", "container", "field", "text"),
+    [
+        ({"maxAllowed": {"cpu": 2}}, sized("2500m"), "maxAllowed[cpu]",
+         " requests 2500m of cpu for container app, which is more: the request is lowered to maxAllowed"),
+        ({"controlledValues": "RequestsOnly"}, sized(1, "1000m"), "controlledValues",
+         "which is its limit: with RequestsOnly the limit stays, and the request is never raised"),
+    ],
+)  # fmt: skip
+def test_requests_that_can_not_be_raised_are_named(
+    shell: Shell, policy: Doc, container: Doc, field: str, text: str
+) -> None:
+    (reported,) = warnings(shell, bounded(**policy), workload(container, LOG))
+    assert f"containerPolicies[1].{field}: Deployment default/app (" in reported
+    assert text in reported
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hvpa.simulate.model import SimulationEvent
 from hvpa.simulate.report import json as wire
-from tests.unit.cli.explain.contract.test_decision import faults
+from tests.unit.cli.schema import faults
 from tests.unit.simulate.report.results import REACTION, compared, policy, result, series
 
 SCHEMA_FILE = Path(__file__).parents[4] / "docs" / "simulate.schema.json"

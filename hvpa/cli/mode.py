@@ -1,20 +1,22 @@
-"""Changing spec.mode of Hvpas in a cluster: which ones, the conditional write, and who may set the field back."""
+"""`hvpa pause` and `hvpa resume`, the commands that write: they set spec.mode of Hvpas in a cluster, each by a
+conditional write, and name who may set the field back."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from hvpa.api.values.text import names
-from hvpa.cli.arguments import Add, add_cluster
+from hvpa.cli.arguments import add_cluster
 from hvpa.cli.errors import DONE, CommandError, UsageError, one_line
-from hvpa.cli.input.live import Reader, is_of_the_server, read_cluster
+from hvpa.cli.input.live import NO_CRD, Reader, is_of_the_server, read_cluster
 from hvpa.kube.client.errors import ApiError
-from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.client.pages import read_list
 from hvpa.kube.client.transport import MERGE_PATCH, Body
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.slim import DROPPED_ANNOTATION
@@ -25,7 +27,6 @@ MANAGER: Final = "kubectl-hvpa"
 """Field manager of these writes."""
 TRIES: Final = 5
 """How often a write is tried that somebody else's comes before."""
-_NO_CRD: Final = "the cluster does not know Hvpas: the CRD is not installed"
 _BY_HAND: Final = frozenset(
     {MANAGER, "hvpa", "kubectl-create", "kubectl-edit", "kubectl-patch", "kubectl-replace"}
 )
@@ -66,7 +67,7 @@ class PausableHvpa(msgspec.Struct):
 
 
 class Change(NamedTuple):
-    """The mode that an Hvpa is to have, what is said of that, and the mode `before` that is to be remembered (None:
+    """The mode that an Hvpa is to have, the message about that, and the mode `before` that is to be remembered (None:
     what was remembered is forgotten)."""
 
     mode: str
@@ -79,8 +80,10 @@ Decide = Callable[[PausableHvpa], Change | str]
 _decode = msgspec.json.Decoder(PausableHvpa).decode
 
 
-def add_selection(add: Add, verb: str) -> None:
-    """Declare the flags that say which Hvpas."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags that name the Hvpas."""
+    add, verb = parser.add_argument, parser.prog.split()[-1]
+    parser.set_defaults(verb=verb)
     add("names", nargs="*", metavar="NAME", help=f"Hvpas to {verb}")
     add("--all", action="store_true", help="all Hvpas of the namespace")
     add("-A", "--all-namespaces", action="store_true", help="with --all: those of all namespaces")
@@ -88,7 +91,7 @@ def add_selection(add: Add, verb: str) -> None:
     add_cluster(add)
 
 
-def change_mode(args: argparse.Namespace, verb: str, decide: Decide) -> int:
+def main(args: argparse.Namespace) -> int:
     """Change the Hvpas that the flags name, one after the other, and print what became of each. One that can't be
     changed does not keep the others from it. Raises CommandError."""
     if bool(args.names) == args.all:
@@ -97,28 +100,40 @@ def change_mode(args: argparse.Namespace, verb: str, decide: Decide) -> int:
         raise UsageError("--all-namespaces has a meaning with --all only")
     if args.all_namespaces and args.namespace is not None:
         raise UsageError("name a namespace or say --all-namespaces, not both")
-    failed = read_cluster(lambda reader: _change_all(reader, args, decide), f"hvpa-{verb}", args)
+    failed = read_cluster(partial(_change_all, args=args), f"hvpa-{args.verb}", args)
     if failed:
         raise CommandError(f"not changed: {names(failed)}")
     return DONE
 
 
-async def _change_all(reader: Reader, args: argparse.Namespace, decide: Decide) -> list[str]:
+def _paused(hvpa: PausableHvpa) -> Change | str:
+    if hvpa.spec.mode == "Paused":
+        return "is paused already"
+    return Change("Paused", f"paused (its mode was {hvpa.spec.mode})", before=hvpa.spec.mode)
+
+
+def _resumed(hvpa: PausableHvpa) -> Change | str:
+    if hvpa.spec.mode != "Paused":
+        return f"is not paused: its mode is {hvpa.spec.mode}"
+    before = hvpa.metadata.annotations.get(BEFORE)
+    mode = before if before in ("Apply", "Recommend") else "Apply"
+    return Change(mode, f"resumed, in mode {mode}")
+
+
+async def _change_all(reader: Reader, args: argparse.Namespace) -> list[str]:
     """Change all; the names of those that could not be changed."""
+    decide = _paused if args.verb == "pause" else _resumed
     failed: list[str] = []
+    found = [PausableHvpa(_Meta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
     if args.all:
-        if args.all_namespaces:
-            reader.namespace = None
-        found = await _listed(reader)
-    else:
-        found = [PausableHvpa(_Meta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
+        found = await _listed(reader, None if args.all_namespaces else reader.namespace)
     for one in found:
         try:
             await _change(reader, one, decide, known=args.all)
         except ApiError as error:
             if is_of_the_server(error):
                 raise
-            why = _NO_CRD if error.status == 404 and not error.is_of_an_object else str(error)
+            why = NO_CRD if error.status == 404 and not error.is_of_an_object else str(error)
             print(f"{one}: {one_line(why)}", file=sys.stderr)
             failed.append(f"{one.metadata.namespace}/{one.metadata.name}")
     if not found:
@@ -126,17 +141,14 @@ async def _change_all(reader: Reader, args: argparse.Namespace, decide: Decide) 
     return failed
 
 
-async def _listed(reader: Reader) -> list[PausableHvpa]:
+async def _listed(reader: Reader, namespace: str | None) -> list[PausableHvpa]:
     found: list[PausableHvpa] = []
-
-    def take(page: Page) -> None:
-        found.extend(map(_decode, page.items or ()))
-
     try:
-        await read_list(reader.transport, HVPAS.path(reader.namespace), take)
+        path = HVPAS.path(namespace)
+        await read_list(reader.transport, path, lambda page: found.extend(map(_decode, page.items or ())))
     except ApiError as error:
         if error.status == 404:
-            raise CommandError(_NO_CRD) from error
+            raise CommandError(NO_CRD) from error
         raise
     return found
 
@@ -153,17 +165,11 @@ async def _change(reader: Reader, one: PausableHvpa, decide: Decide, *, known: b
         if isinstance(change, str):
             print(f"{one}: {change}", flush=True)
             return
-        body = {
-            "metadata": {
-                "resourceVersion": one.metadata.resource_version,
-                "annotations": {BEFORE: change.before},
-            },
-            "spec": {"mode": change.mode},
-        }
+        version, annotations = one.metadata.resource_version, {BEFORE: change.before}
+        metadata = {"resourceVersion": version, "annotations": annotations}
+        body = Body(msgspec.json.encode({"metadata": metadata, "spec": {"mode": change.mode}}), MERGE_PATCH)
         try:
-            await reader.transport.request(
-                "PATCH", path, {"fieldManager": MANAGER}, Body(msgspec.json.encode(body), MERGE_PATCH)
-            )
+            await reader.transport.request("PATCH", path, {"fieldManager": MANAGER}, body)
         except ApiError as error:
             if error.status != 409 or not left:
                 raise
@@ -184,15 +190,14 @@ def _owners(hvpa: PausableHvpa) -> Iterator[str]:
         if "f:mode" not in (one.fields.get("f:spec") or {}) or one.manager in _BY_HAND:
             continue
         # kubectl owns what the API server filled in as well, and sets only what is in its file.
-        if one.manager == _CLIENT_SIDE_APPLY and not _is_in_file(hvpa):
-            continue
-        yield f"{one.manager} ({one.operation})"
+        if one.manager != _CLIENT_SIDE_APPLY or _is_in_file(hvpa):
+            yield f"{one.manager} ({one.operation})"
 
 
 def _is_in_file(hvpa: PausableHvpa) -> bool:
     """Whether the file that `kubectl apply` was last given has spec.mode."""
+    applied = hvpa.metadata.annotations.get(DROPPED_ANNOTATION, "{}")
     try:
-        applied = msgspec.json.decode(hvpa.metadata.annotations.get(DROPPED_ANNOTATION, "{}"), type=_Applied)
+        return "mode" in msgspec.json.decode(applied, type=_Applied).spec
     except msgspec.MsgspecError:
         return False
-    return "mode" in applied.spec

@@ -1,27 +1,41 @@
-"""One panel of a path's plot: one container's one resource, replicas against the request of each pod."""
+"""A path as a picture (SVG): replicas against the request of each pod, one panel for each container and resource, with
+lines of equal capacity. Needs matplotlib (the extra `plots`).
+
+The same path gives the same bytes: neither the user's style nor a date or a version gets in.
+"""
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from hvpa.api.values.quantity import Resource, format_resource
+from hvpa.api.values.quantity import BINARY_SUFFIXES, Resource, format_resource
+from hvpa.core.model import JointView
 from hvpa.core.path.curve import ResourceCurve
 from hvpa.core.path.path import ResourceKey
-from hvpa.simulate.report.picture import INK
+from hvpa.simulate.report.picture import INK, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+WIDTH: Final = 7.6
+"""Inches of the picture."""
+PANEL: Final = 3.7
+"""Inches of one panel, with the room for its title."""
+HEAD: Final = 0.75
+"""Inches above the panels."""
+FOOT: Final = 0.5
 FEW_COUNTS: Final = 12
-MANY_COUNTS: Final = 30
-"""Replica counts that are drawn at least where the path has that many: with marks, and without."""
+"""Replica counts that are drawn at least where the path has that many."""
 LINES: Final = 7
 """Lines of equal capacity."""
 TICKS: Final = 6
@@ -33,29 +47,12 @@ MARGIN: Final = 0.12
 """What is left free above the largest request, as a part of the panel."""
 CURVE: Final = "#1f5fae"
 CAPACITY: Final = "#b9bec5"
-USUAL: Final = "#8a5a00"
-CURRENT: Final = "#44484d"
-WANTED: Final = "#b3261e"
 OUTSIDE: Final = "#f0f1f3"
-_DECIMAL_STEPS: Final = (1, 2, 5, 10)
-_UNITS: Final = ((1024**4, "Ti"), (1024**3, "Gi"), (1024**2, "Mi"), (1024, "Ki"))
 _WHOLE: Final = 100
 """From here on an amount is shown in whole units."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A point that is shown on the path: so many replicas of these requests (millicores, bytes), and the `demand` by
-    container and resource that it is to serve, where a line is to show it."""
-
-    kind: str
-    replicas: int
-    sizes: Mapping[ResourceKey, int]
-    demand: Mapping[ResourceKey, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
+class Look(NamedTuple):
     """How a mark looks: one can be seen around the other where several are at one point."""
 
     colour: str
@@ -73,11 +70,42 @@ class _Look:
         return {"marker": self.marker, "markersize": size, "markerfacecolor": fill, **edge}
 
 
-LOOKS: Final = {
-    "usual": _Look(USUAL, "o", 14, False, 6, "usual demand", "usually"),
-    "current": _Look(CURRENT, "s", 8, False, 7, "now"),
-    "wanted": _Look(WANTED, "D", 5.5, True, 8, "wanted", "needs"),
-}
+USUAL: Final = Look("#8a5a00", "o", 14, False, 6, "usual demand", "usually")
+CURRENT: Final = Look("#44484d", "s", 8, False, 7, "now")
+WANTED: Final = Look("#b3261e", "D", 5.5, True, 8, "wanted", "needs")
+
+
+class Mark(NamedTuple):
+    """A point that is shown on the path: so many replicas of these requests (millicores, bytes), and the `demand` by
+    container and resource that it is to serve, where a line is to show it."""
+
+    look: Look
+    replicas: int
+    sizes: Mapping[ResourceKey, int]
+    demand: Mapping[ResourceKey, int]
+
+
+def draw(view: JointView, current_replicas: int, title: str) -> bytes:
+    """The path of a decision with the point of the usual demand, the present one and the one that is wanted."""
+    usual = {item.key: item.usual for item in view.items if item.usual is not None}
+    present = {item.key: item.present for item in view.items if item.present is not None}
+    marks = [] if view.usual is None else [Mark(USUAL, view.usual.replicas, view.usual.sizes, usual)]
+    marks.append(Mark(CURRENT, current_replicas, {item.key: item.current for item in view.items}, {}))
+    marks.append(Mark(WANTED, view.wanted.replicas, view.wanted.sizes, present))
+    curves, file = view.path.curves, io.BytesIO()
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update({**STYLE, "axes.grid": False, "svg.hashsalt": "hvpa"})
+        height = HEAD + PANEL * len(curves) + FOOT
+        figure = Figure(figsize=(WIDTH, height))
+        FigureCanvasAgg(figure)
+        grid = figure.subplots(len(curves), 1, squeeze=False)
+        for (key, curve), row in zip(curves.items(), grid, strict=True):
+            Panel(key, curve, marks, row[0]).draw()
+        figure.suptitle(title, x=0.1, y=1 - 0.2 / height, ha="left", fontsize=12)
+        figure.subplots_adjust(0.1, FOOT / height, 0.87, 1 - (HEAD + 0.3) / height, 0, 0.36)
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return file.getvalue()
 
 
 class Panel:
@@ -89,59 +117,53 @@ class Panel:
         self.marks = [one for one in marks if key in one.sizes]
         self.ax = ax
         self.first, self.last = self._counts()
+        self.left, self.right = self.first - 0.6, self.last + 0.6
+        self.path_counts = range(curve.counts.lower, self.last + 1)
         self.height = self._height()
 
     def _counts(self) -> tuple[int, int]:
         """The replica counts that are shown: all of the path where there are not too many."""
         lower, upper = self.curve.counts.lower, self.curve.counts.upper
         shown = [one.replicas for one in self.marks]
-        last = max([lower + FEW_COUNTS, *(2 * one for one in shown)]) if shown else lower + MANY_COUNTS
+        last = max([lower + FEW_COUNTS, *(2 * one for one in shown)])
         last = last if upper is None else min(upper, last)
         return min([lower, *shown]), max([last, *shown])
 
     def _height(self) -> float:
         """The request at the upper edge."""
-        tops = [self.curve.top(count) for count in self._path_counts()]
+        tops = [self.curve.top(count) for count in self.path_counts]
         sizes = [*(one for one in tops if one is not None), *(one.sizes[self.key] for one in self.marks)]
         highest = max([*sizes, self.curve.size_bounds.base, 1])
-        if None in tops:
-            highest *= 2
-        return highest * (1 + MARGIN)
-
-    def _path_counts(self) -> range:
-        return range(self.curve.counts.lower, self.last + 1)
+        return highest * (2 if None in tops else 1) * (1 + MARGIN)
 
     def draw(self) -> None:
         """All of the panel."""
-        ax, resource = self.ax, self.key.resource
-        ax.set_xlim(self.first - 0.6, self.last + 0.6)
+        ax, resource, upper = self.ax, self.key.resource, self.curve.counts.upper
+        ax.set_xlim(self.left, self.right)
         ax.set_ylim(0, self.height)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
         ticks = multiples(resource, self.height, TICKS)
         ax.set_yticks(ticks, [short(resource, one) for one in ticks])
         ax.set_title(f"{self.key.container} {resource}: request of each pod", pad=22)
-        beyond = self._beyond()
+        goes_on = " (the path goes on)" if upper is None else f" (the path goes on to {upper})"
+        beyond = goes_on if upper is None or upper > self.last else ""
         ax.set_xlabel(f"replicas{beyond}", color=INK, fontsize=8, labelpad=2)
         self._bounds()
         self._capacities()
         self._curve()
         for mark in self.marks:
-            self._mark(mark)
+            style = mark.look.style(mark.look.size)
+            at = mark.replicas, mark.sizes[self.key]
+            ax.plot(*at, linestyle="none", zorder=mark.look.order, clip_on=False, **style)
         self._legend()
 
-    def _beyond(self) -> str:
-        upper = self.curve.counts.upper
-        if upper is None:
-            return " (the path goes on)"
-        return f" (the path goes on to {upper})" if upper > self.last else ""
-
-    # --- lines of equal capacity -------------------------------------------------------------------------------------
+    # --- lines of equal capacity --------------------------------------------------------------------------------------
     def _capacities(self) -> None:
         """Round totals in grey, and those that are needed in the colour of their mark; each labelled at its end."""
         work, resource = self.curve.size_bounds.reserve.work, self.key.resource
         taken: list[float] = []
         for mark in self.marks:
-            demand, look = mark.demand.get(self.key), LOOKS[mark.kind]
+            demand, look = mark.demand.get(self.key), mark.look
             if demand:
                 end = self._capacity(demand, look.colour, "--")
                 text = f"{look.demand} {short(resource, demand)}{' ↑' if end > 1 else ''}"
@@ -156,8 +178,8 @@ class Panel:
     def _capacity(self, total: int, colour: str, style: str) -> float:
         """One line; where it ends at the right edge, as a part of the panel's height."""
         size = self.curve.size_bounds.reserve.size
-        left, right = max(self.first - 0.6, 0.05), self.last + 0.6
-        xs = [left + (right - left) * at / FINE for at in range(FINE + 1)]
+        left = max(self.left, 0.05)
+        xs = [left + (self.right - left) * at / FINE for at in range(FINE + 1)]
         ys = [size(max(1, round(total / x))) for x in xs]
         self.ax.plot(xs, ys, color=colour, linestyle=style, linewidth=0.8, zorder=1.5)
         return ys[-1] / self.height
@@ -187,45 +209,36 @@ class Panel:
     def _stretches(self) -> Iterator[tuple[int, float, float]]:
         """Replica count, and the smallest and the largest request of the path there."""
         curve, before = self.curve, 0
-        for count in self._path_counts():
-            low = (
-                curve.size(count, before + 1)
-                if before
-                else max(curve.size_bounds.lower, curve.fixed_size(count))
-            )
+        for count in self.path_counts:
+            low = max(curve.size_bounds.lower, curve.fixed_size(count))
+            if before:
+                low = curve.size(count, before + 1)
             top, reach = curve.top(count), curve.reach(count)
             yield count, low, self.height if top is None else max(low, top)
             if reach is None:
                 return
             before = reach
 
-    # --- what bounds it, and where we are ----------------------------------------------------------------------------
+    # --- what bounds it, and what the marks mean ---------------------------------------------------------------------
     def _bounds(self) -> None:
         """Grey where there may be nothing."""
-        curve, ax = self.curve, self.ax
-        ax.axvspan(self.first - 0.6, curve.counts.lower - 0.35, color=OUTSIDE, linewidth=0, zorder=0)
-        if curve.counts.upper is not None:
-            ax.axvspan(curve.counts.upper + 0.35, self.last + 0.6, color=OUTSIDE, linewidth=0, zorder=0)
-        if curve.size_bounds.lower:
-            ax.axhspan(0, curve.size_bounds.lower, color=OUTSIDE, linewidth=0, zorder=0)
-        if curve.size_bounds.upper is not None:
-            ax.axhspan(curve.size_bounds.upper, self.height, color=OUTSIDE, linewidth=0, zorder=0)
-
-    def _mark(self, mark: Mark) -> None:
-        look = LOOKS[mark.kind]
-        at = mark.replicas, mark.sizes[self.key]
-        self.ax.plot(*at, linestyle="none", zorder=look.order, clip_on=False, **look.style(look.size))
+        ax, counts, sizes = self.ax, self.curve.counts, self.curve.size_bounds
+        ax.axvspan(self.left, counts.lower - 0.35, color=OUTSIDE, linewidth=0, zorder=0)
+        if counts.upper is not None:
+            ax.axvspan(counts.upper + 0.35, self.right, color=OUTSIDE, linewidth=0, zorder=0)
+        if sizes.lower:
+            ax.axhspan(0, sizes.lower, color=OUTSIDE, linewidth=0, zorder=0)
+        if sizes.upper is not None:
+            ax.axhspan(sizes.upper, self.height, color=OUTSIDE, linewidth=0, zorder=0)
 
     def _legend(self) -> None:
         handles: list[Line2D | Patch] = [
             Line2D([], [], color=CURVE, marker="o", markersize=3.5, linewidth=2.4)
         ]
         labels = ["the path"]
-        for mark in self.marks:
-            look = LOOKS[mark.kind]
+        for look, replicas, sizes, _ in self.marks:
             handles.append(Line2D([], [], color="none", **look.style(min(look.size, 9))))
-            size = short(self.key.resource, mark.sizes[self.key])
-            labels.append(f"{look.word}: {mark.replicas} × {size}")
+            labels.append(f"{look.word}: {replicas} × {short(self.key.resource, sizes[self.key])}")
         handles += [Line2D([], [], color=CAPACITY, linewidth=0.8), Patch(color=OUTSIDE)]
         labels += ["same total", "out of bounds"]
         self.ax.legend(
@@ -246,15 +259,14 @@ def step(resource: Resource, span: float, most: int) -> int:
     if resource == "memory":
         return 1 << math.ceil(math.log2(least))
     power = 1
-    while power * _DECIMAL_STEPS[-1] < least:
+    while power * 10 < least:
         power *= 10
-    return next(power * one for one in _DECIMAL_STEPS if power * one >= least)
+    return next(power * one for one in (1, 2, 5, 10) if power * one >= least)
 
 
 def multiples(resource: Resource, span: float, most: int) -> Sequence[int]:
     """Round amounts from nothing up to `span`, no more than `most` and the 0."""
-    by = step(resource, span, most)
-    return range(0, int(span) + 1, by)
+    return range(0, int(span) + 1, step(resource, span, most))
 
 
 def short(resource: Resource, amount: int) -> str:
@@ -262,9 +274,9 @@ def short(resource: Resource, amount: int) -> str:
     if resource == "cpu":
         many = amount >= _WHOLE * 100 and amount % 1000
         return f"{amount / 1000:.1f}" if many else format_resource("cpu", amount)
-    for unit, suffix in _UNITS:
+    for suffix, unit in reversed(BINARY_SUFFIXES.items()):
         if amount >= unit:
-            value = amount / unit
+            value = float(amount / unit)
             text = f"{value:.0f}" if value >= _WHOLE else f"{value:.2f}".rstrip("0").rstrip(".")
             return f"{text}{suffix}"
     return str(amount)

@@ -7,35 +7,21 @@ from typing import Any
 
 import pytest
 
-from hvpa.cli.mode.change import BEFORE, TRIES
+from hvpa.cli.mode import BEFORE, TRIES
 from hvpa.kube.objects.slim import DROPPED_ANNOTATION
 from tests.unit.cli.api_server import Api
-from tests.unit.cli.support import Doc, Ran, Shell
+from tests.unit.cli.support import Doc, Live
 
 
 def hvpa(name: str = "web", mode: str | None = "Apply", **metadata: Any) -> Doc:
     spec = {"targetRef": {"kind": "Deployment", "name": name}} | ({} if mode is None else {"mode": mode})
-    return {
-        "apiVersion": "autoscaling.k8s.io/v1alpha1",
-        "kind": "Hvpa",
-        "metadata": {"name": name, **metadata},
-        "spec": spec,
-    }
+    meta = {"name": name, **metadata}
+    return {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "metadata": meta, "spec": spec}
 
 
 def managed(manager: str, operation: str = "Update", field: str = "f:mode") -> Doc:
     """An entry of managedFields."""
     return {"manager": manager, "operation": operation, "fieldsV1": {"f:spec": {field: {}}}}
-
-
-@pytest.fixture
-def run(shell: Shell, kubeconfig: str) -> Any:
-    """Runs a command on the small API server."""
-
-    def run(*argv: str) -> Ran:
-        return shell.run(*argv, "--kubeconfig", kubeconfig)
-
-    return run
 
 
 def modes(api: Api) -> dict[str, str]:
@@ -44,49 +30,49 @@ def modes(api: Api) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("mode", ["Apply", "Recommend"])
-def test_a_paused_hvpa_gets_the_mode_back_that_it_had(run: Any, api: Api, mode: str) -> None:
+def test_a_paused_hvpa_gets_the_mode_back_that_it_had(live: Live, api: Api, mode: str) -> None:
     api.put([hvpa(mode=mode, annotations={"team": "a"})])
-    ran = run("pause", "web")
+    ran = live("pause", "web")
     assert (ran.code, ran.out, ran.err) == (0, f"Hvpa default/web: paused (its mode was {mode})\n", "")
     assert modes(api) == {"web": "Paused"}
-    assert run("pause", "web").out == "Hvpa default/web: is paused already\n"
-    ran = run("resume", "web")
+    assert live("pause", "web").out == "Hvpa default/web: is paused already\n"
+    ran = live("resume", "web")
     assert (ran.code, ran.out, ran.err) == (0, f"Hvpa default/web: resumed, in mode {mode}\n", "")
     assert modes(api) == {"web": mode}
     assert api.found("", "hvpas")[0]["metadata"]["annotations"] == {"team": "a"}
-    assert run("resume", "web").out == f"Hvpa default/web: is not paused: its mode is {mode}\n"
+    assert live("resume", "web").out == f"Hvpa default/web: is not paused: its mode is {mode}\n"
 
 
 @pytest.mark.parametrize("annotations", [{}, {BEFORE: "Paused"}, {BEFORE: "x"}])
-def test_where_no_mode_is_remembered_it_is_apply(run: Any, api: Api, annotations: Doc) -> None:
+def test_where_no_mode_is_remembered_it_is_apply(live: Live, api: Api, annotations: Doc) -> None:
     api.put([hvpa(mode="Paused", annotations=annotations)])
-    assert run("resume", "web").code == 0
+    assert live("resume", "web").code == 0
     assert modes(api) == {"web": "Apply"}
 
 
-def test_a_mode_that_is_missing_is_apply(run: Any, api: Api) -> None:
+def test_a_mode_that_is_missing_is_apply(live: Live, api: Api) -> None:
     api.put([hvpa(mode=None)])
-    assert "its mode was Apply" in run("pause", "web").out
+    assert "its mode was Apply" in live("pause", "web").out
 
 
-def test_all_of_a_namespace_or_of_all(run: Any, api: Api) -> None:
+def test_all_of_a_namespace_or_of_all(live: Live, api: Api) -> None:
     api.put([hvpa("a"), hvpa("b", "Recommend")])
     api.put([hvpa("c")], "shop")
-    assert run("pause", "--all").out.splitlines() == [
+    assert live("pause", "--all").out.splitlines() == [
         "Hvpa default/a: paused (its mode was Apply)",
         "Hvpa default/b: paused (its mode was Recommend)",
     ]
     assert modes(api) == {"a": "Paused", "b": "Paused", "c": "Apply"}
-    assert run("pause", "--all", "-A").code == 0
+    assert live("pause", "--all", "-A").code == 0
     assert modes(api)["c"] == "Paused"
-    assert run("resume", "--all", "-n", "shop").out == "Hvpa shop/c: resumed, in mode Apply\n"
-    assert run("resume", "--all", "-n", "empty").out == "There are no Hvpas.\n"
+    assert live("resume", "--all", "-n", "shop").out == "Hvpa shop/c: resumed, in mode Apply\n"
+    assert live("resume", "--all", "-n", "empty").out == "There are no Hvpas.\n"
 
 
-def test_what_somebody_else_writes_meanwhile_is_read_anew(run: Any, api: Api) -> None:
+def test_what_somebody_else_writes_meanwhile_is_read_anew(live: Live, api: Api) -> None:
     api.put([hvpa()])
     api.refuse["web"] = 409
-    assert run("pause", "--all").code == 0
+    assert live("pause", "--all").code == 0
     assert api.asked == [("hvpas", "list"), ("hvpas", "patch"), ("hvpas", "get"), ("hvpas", "patch")]
     assert modes(api) == {"web": "Paused"}
 
@@ -98,21 +84,19 @@ class Busy(dict[str, int]):
         return 409
 
 
-def test_a_conflict_that_does_not_end_is_an_error(run: Any, api: Api) -> None:
+def test_a_conflict_that_does_not_end_is_an_error(live: Live, api: Api) -> None:
     api.put([hvpa()])
     api.refuse = Busy()
-    ran = run("pause", "web")
-    assert (ran.code, ran.err) == (
-        1,
-        "Hvpa default/web: no change of web\nhvpa: error: not changed: default/web\n",
-    )
+    ran = live("pause", "web")
+    error = "hvpa: error: not changed: default/web\n"
+    assert (ran.code, ran.err) == (1, f"Hvpa default/web: no change of web\n{error}")
     assert api.asked.count(("hvpas", "patch")) == TRIES
 
 
-def test_one_that_can_not_be_changed_does_not_keep_the_others_from_it(run: Any, api: Api) -> None:
+def test_one_that_can_not_be_changed_does_not_keep_the_others_from_it(live: Live, api: Api) -> None:
     api.put([hvpa("a"), hvpa("b")])
     api.refuse["a"] = 403
-    ran = run("pause", "a", "gone", "b", "b")
+    ran = live("pause", "a", "gone", "b", "b")
     assert ran.code == 1
     assert ran.out == "Hvpa default/b: paused (its mode was Apply)\n"
     assert ran.err == (
@@ -122,39 +106,35 @@ def test_one_that_can_not_be_changed_does_not_keep_the_others_from_it(run: Any, 
     )
 
 
+BY_FILE = managed("kubectl-client-side-apply")
+APPLIED = {"annotations": {DROPPED_ANNOTATION: json.dumps(hvpa())}}
+WITHOUT_MODE = {"annotations": {DROPPED_ANNOTATION: json.dumps(hvpa(mode=None))}}
+
+
 @pytest.mark.parametrize(
     ("fields", "metadata", "owner"),
     [
         (managed("argocd-controller", "Apply"), {}, "argocd-controller (Apply)"),
         (managed("helm"), {}, "helm (Update)"),
-        (
-            managed("kubectl-client-side-apply"),
-            {"annotations": {DROPPED_ANNOTATION: json.dumps(hvpa())}},
-            "kubectl-client-side-apply (Update)",
-        ),
-        (
-            managed("kubectl-client-side-apply"),
-            {"annotations": {DROPPED_ANNOTATION: json.dumps(hvpa(mode=None))}},
-            None,
-        ),
-        (managed("kubectl-client-side-apply"), {"annotations": {DROPPED_ANNOTATION: "no JSON"}}, None),
+        (BY_FILE, APPLIED, "kubectl-client-side-apply (Update)"),
+        (BY_FILE, WITHOUT_MODE, None),
+        (BY_FILE, {"annotations": {DROPPED_ANNOTATION: "no JSON"}}, None),
         (managed("kubectl-edit"), {}, None),
         (managed("argocd-controller", "Apply", "f:targetRef"), {}, None),
         ({"manager": "hvpa", "fieldsV1": {"f:status": {}}}, {}, None),
     ],
 )
 def test_a_tool_that_sets_the_mode_too_is_named(
-    run: Any, api: Api, fields: Doc, metadata: Doc, owner: str | None
+    live: Live, api: Api, fields: Doc, metadata: Doc, owner: str | None
 ) -> None:
     api.put([hvpa(managedFields=[fields], **metadata)])
-    ran = run("pause", "web")
+    ran = live("pause", "web")
     assert ran.code == 0
-    assert ran.err == (
-        ""
-        if owner is None
-        else f"warning: Hvpa default/web: spec.mode is also set by {owner}, which may set it back: change it to Paused"
+    warning = (
+        f"warning: Hvpa default/web: spec.mode is also set by {owner}, which may set it back: change it to Paused"
         " there too\n"
     )
+    assert ran.err == ("" if owner is None else warning)
 
 
 @pytest.mark.parametrize(
@@ -166,21 +146,21 @@ def test_a_tool_that_sets_the_mode_too_is_named(
         (["--all", "-A", "-n", "shop"], "name a namespace or say --all-namespaces, not both"),
     ],
 )
-def test_a_wrong_selection_changes_nothing(run: Any, api: Api, argv: list[str], error: str) -> None:
-    ran = run("pause", *argv)
+def test_a_wrong_selection_changes_nothing(live: Live, api: Api, argv: list[str], error: str) -> None:
+    ran = live("pause", *argv)
     assert (ran.code, ran.err) == (2, f"hvpa: error: {error}\n")
     assert api.asked == []
 
 
 @pytest.mark.parametrize("argv", [["web"], ["--all"]])
-def test_without_the_crd_that_is_said(run: Any, api: Api, argv: list[str]) -> None:
+def test_without_the_crd_that_is_said(live: Live, api: Api, argv: list[str]) -> None:
     api.fail["hvpas"] = 404
-    ran = run("pause", *argv)
+    ran = live("pause", *argv)
     assert ran.code == 1
     assert "the cluster does not know Hvpas: the CRD is not installed" in ran.err
 
 
-def test_a_failing_api_server_ends_it(run: Any, api: Api) -> None:
+def test_a_failing_api_server_ends_it(live: Live, api: Api) -> None:
     api.fail["hvpas"] = 503
-    assert run("pause", "web").code == 3
-    assert run("pause", "--all").code == 3
+    assert live("pause", "web").code == 3
+    assert live("pause", "--all").code == 3

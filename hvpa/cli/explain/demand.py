@@ -1,0 +1,217 @@
+"""Sections of `hvpa explain`: what a decision begins from (the workload, what the HPA and the VPA recommend, which pods
+ran out of memory), and, with `blend: Trajectory`, where on the path that is, what bound it, and what is done instead of
+what is held back.
+
+What belongs here: words. Everything that is shown was decided in `hvpa.core`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from hvpa.api.objects.read_models import Hpa, MetricSource, MetricValue, ResourceList, Vpa, condition
+from hvpa.api.values.quantity import QuantityError, parse_quantity, readable_resource
+from hvpa.cli.explain.words import at, counted, held, pods, readable
+from hvpa.core.model import Decision, JointResource, JointView, Observation, Recommender
+from hvpa.core.path.curve import NONE
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.recommenders.estimate import estimate_replicas, measured_from
+from hvpa.core.report.summary import saturation
+from hvpa.core.values.weight import percent
+from hvpa.core.workload.containers import RESOURCES
+
+_OVERRIDDEN = "ran out of memory"
+"""Words of a step that has nothing to do with the path."""
+
+
+def demand(seen: Observation, decision: Decision) -> Iterable[str]:
+    """The lines of the section Demand."""
+    if seen.metadata.deletion_timestamp is not None:
+        yield "the Hvpa is being deleted: its workload is left as it is"
+        return
+    if seen.problem is not None or seen.workload is None:
+        yield seen.problem.message if seen.problem is not None else "there is no workload"
+        return
+    yield f"{seen.workload.kind} {seen.workload.metadata.name}: {seen.workload.spec.replicas} replicas"
+    for one in seen.workload.spec.template.spec.containers:
+        resources = one.resources
+        yield f"container {one.name}: requests {_amounts(resources.requests)}; limits {_amounts(resources.limits)}"
+    yield from _hpa(seen, decision)
+    yield from _vpa(seen.vpa)
+    for name, instant in sorted(seen.pods.starving.items()):
+        yield f"container {name} ran out of memory{at(instant, ' at ')}: scaling up does not wait"
+    if seen.legacy_override:
+        yield "status.overrideScaleUpStabilization is set: scaling up does not wait"
+
+
+def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
+    if not seen.hpa.configured:
+        yield "HPA: none is configured"
+        return
+    active = next((one for one in decision.status.conditions if one.type == "HpaActive"), None)
+    unused = active is not None and active.status != "True"
+    if active is not None and unused:
+        yield f"HPA: not used, {active.reason}: {active.message}"
+    hpa = seen.hpa.object
+    if hpa is None or seen.workload is None or not hpa.status.desired_replicas:
+        return
+    asked = f"{hpa.status.desired_replicas} replicas"
+    yield f"HPA {hpa.metadata.name}: {f'asked last for {asked}, which is not used' if unused else f'asks for {asked}'}"
+    yield from _metrics(hpa)
+    estimate = estimate_replicas(seen, hpa)
+    measured = "no metric has a value" if estimate is None else f"these metrics call for {estimate}"
+    if estimate is None and (first := measured_from(seen)) is not None:
+        ready = f"the {len(seen.pods.ready_since)} ready pods are not measured yet"
+        measured = f"{ready}, the first of them is{at(first, ' at ')}"
+    used = decision.replicas.hpa if decision.replicas is not None else None
+    yield f"  {measured}; {'not used' if used is None else f'using {used}'}"
+
+
+def _metrics(hpa: Hpa) -> Iterable[str]:
+    asked = [other for one in reversed(hpa.spec.metrics) if (other := one.source())]
+    targets = {_named(one): one.target for one in asked}
+    for metric in hpa.status.current_metrics or ():
+        source = metric.source()
+        if source is None:
+            continue
+        wanted = targets.get(_named(source))
+        name = source.name or source.metric.name or metric.type
+        container = f" of container {source.container}" if source.container else ""
+        target = f", target {_value(source.name, wanted)}" if wanted is not None else ""
+        yield f"  {metric.type} {name}{container}: {_value(source.name, source.current)}{target}"
+
+
+def _named(one: MetricSource) -> tuple[str, str, str]:
+    return one.name, one.container, one.metric.name
+
+
+def _value(resource: str, value: MetricValue) -> str:
+    """A metric's target or current value; `resource` is what it measures ("": nothing that pods request)."""
+    if value.average_utilization is not None:
+        return f"{value.average_utilization} %"
+    if value.average_value is not None:
+        return f"{_quantity(resource, value.average_value)} per pod"
+    return "no value" if value.value is None else _quantity(resource, value.value)
+
+
+def _quantity(resource: str, text: str | int | float) -> str:
+    """A quantity for people: CPU and memory as requests are shown, others as plain numbers."""
+    try:
+        value = parse_quantity(text)
+    except QuantityError:
+        return str(text)
+    if resource == "memory" and value.denominator == 1 and value >= 0:
+        return readable_resource("memory", int(value))
+    return str(text) if resource else _number(value)
+
+
+def _number(value: Fraction) -> str:
+    """A number with four digits, without an exponent where it is not huge."""
+    return f"{round(value):,}" if abs(value) >= 1000 else f"{float(value):.4g}"
+
+
+def _vpa(found: Recommender[Vpa]) -> Iterable[str]:
+    if not found.configured:
+        yield "VPA: none is configured"
+        return
+    if found.problem is not None:
+        yield f"VPA: not used, {found.problem.reason}: {found.problem.message}"
+    if found.object is None:
+        return
+    provided = condition(found.object.status.conditions, "RecommendationProvided")
+    since = provided.last_transition_time if provided is not None and provided.status == "True" else None
+    recommendation = found.object.status.recommendation
+    containers = (recommendation.container_recommendations or ()) if recommendation is not None else ()
+    if found.problem is None:
+        yield f"VPA {found.object.metadata.name}: recommends{at(since, ' since ')}"
+    elif containers:
+        yield f"VPA {found.object.metadata.name}: recommended last, which is not used:"
+    for one in containers:
+        yield f"  container {one.container_name}: {_amounts(one.target)}"
+
+
+def _amounts(amounts: ResourceList) -> str:
+    known = [f"{name} {readable(name, amounts[name])}" for name in RESOURCES if name in amounts]
+    return ", ".join(known) or "none"
+
+
+# --- blend: Trajectory ----------------------------------------------------------------------------------------------
+def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterable[str]:
+    """The lines of the section Path, for people who know an HPA and a VPA."""
+    reserved = any(curve.size_bounds.reserve != NONE for curve in view.path.curves.values())
+    base = ", without what each pod uses before it does any work" if reserved else ""
+    yield "replicas and requests are solved together: what the pods usually need sets their requests,"
+    yield f"what they need now sets how many there are; needs are requests of all pods together{base}"
+    yield _counts(view, decision)
+    for item in view.items:
+        yield from _item(view, item)
+    if not view.items:
+        yield "no request is scaled: there is no VPA recommendation to use"
+    if view.usual is not None:
+        yield f"usual demand is served by: {pods(view.usual.replicas, view.usual.sizes)}"
+    yield f"wanted: {pods(view.wanted.replicas, view.wanted.sizes)}"
+    yield f"because: {view.because}"
+    yield from saturation(view)
+    yield from _other_steps(view, decision)
+    yield from _instead(seen, decision, view)
+
+
+def _counts(view: JointView, decision: Decision) -> str:
+    lower, upper = view.path.counts.lower, view.path.counts.upper
+    text = f"replicas may be {lower}{' or more' if upper is None else f' to {upper}'}"
+    if decision.weight_ppm is None or decision.replicas is None or lower == upper:
+        return text
+    shown, current = percent(decision.weight_ppm), counted(decision.replicas.current)
+    return f"{text}; at {current}, {shown} percent of an increase goes into larger pods, the rest into more of them"
+
+
+def _item(view: JointView, item: JointResource) -> Iterable[str]:
+    """What is known of one container's one resource."""
+    key = item.key
+    current, wanted = _amount(key, item.current), _amount(key, item.size)
+    request = f"{current}, which stays" if item.size == item.current else f"{current} now, {wanted} wanted"
+    yield f"{key.container} {key.resource}: request {request}{_near(view, item)}"
+    if item.usual is not None:
+        fits = "" if item.usual_replicas is None else f": {counted(item.usual_replicas)} on the path"
+        yield f"  usually {_amount(key, item.usual)} ({item.usual_from}){fits}"
+    if item.present is None:
+        yield "  now: no metric of the HPA measures it"
+        return
+    takes = "" if item.present_replicas is None else f": {counted(item.present_replicas)} of {wanted}"
+    yield f"  now {_amount(key, item.present)} ({item.present_from}){takes}"
+
+
+def _near(view: JointView, item: JointResource) -> str:
+    """Why a request stays that is not the one of the path."""
+    if item.size != item.current or item.usual is None or view.usual is None:
+        return ""
+    exact = view.path.curves[item.key].size(view.usual.replicas, item.usual)
+    return "" if exact == item.current else f" (near enough to {_amount(item.key, exact)})"
+
+
+def _other_steps(view: JointView, decision: Decision) -> Iterable[str]:
+    """Steps that are no matter of the path: how the count gets there, and memory that ran out."""
+    shown = tuple(f"{item.key.container} {item.key.resource}: " for item in view.items)
+    for step in decision.steps:
+        if not step.startswith(("weight: ", *shown)) or _OVERRIDDEN in step:
+            yield step
+
+
+def _instead(seen: Observation, decision: Decision, view: JointView) -> Iterable[str]:
+    """What is held back, and what is set for now; nothing where all that is wanted is done."""
+    for entry in decision.blocked:
+        yield f"held back: {held(entry, seen.now)}"
+    if decision.replicas is None or (seen.spec is not None and seen.spec.mode != "Apply"):
+        return
+    sizes = {
+        item.key: decision.containers[item.key.container].requests.get(item.key.resource, item.current)
+        for item in view.items
+    }
+    wanted = {item.key: item.size for item in view.items}
+    if decision.replicas.target != view.wanted.replicas or sizes != wanted:
+        yield f"for now: {pods(decision.replicas.target, sizes)}"
+
+
+def _amount(key: ResourceKey, amount: int) -> str:
+    return readable_resource(key.resource, amount)

@@ -1,1 +1,0 @@
-"""A path as a picture."""

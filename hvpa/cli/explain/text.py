@@ -1,0 +1,379 @@
+"""A decision as text for people: demand, blend, gates and their times, and what is written.
+
+What belongs here: words and layout. Everything that is shown was decided in `hvpa.core`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import yaml
+
+from hvpa.api.hvpa.scaling import ScaleType
+from hvpa.api.objects.read_models import ResourceList
+from hvpa.api.values.duration import format_duration
+from hvpa.api.values.quantity import Resource, format_cpu, format_memory, format_resource, readable_resource
+from hvpa.api.values.text import names, printable
+from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.cli.explain.demand import demand, path_lines
+from hvpa.cli.explain.json import differing, patch_body, resizes
+from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
+from hvpa.cli.explain.words import at, counted, held, kind, readable, refused, when
+from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE
+from hvpa.core.gates.gates import MEASUREMENT
+from hvpa.core.gates.windows import window_state
+from hvpa.core.model import Decision, Observation
+from hvpa.core.recommenders.estimate import SETTLING
+from hvpa.core.report.remedies import needs_action, remedy
+from hvpa.core.report.summary import rollout_text
+from hvpa.core.state import held_until
+from hvpa.core.values.weight import FULL, percent
+from hvpa.core.workload.containers import RESOURCES, present_resources, recommendations
+from hvpa.core.workload.containers import amount as quantity_of
+from hvpa.core.workload.rollout import progress_deadline, rollout_gaps
+
+NOTHING = "(nothing)"
+_DIFFERENCES = "Where the operator's report differs"
+_RESIZES = "Resizes"
+_OPTIONAL = (_DIFFERENCES, _RESIZES)
+"""The sections that are not shown where they have no line."""
+_NEVER = "nothing yet: is the operator running, and does it watch this namespace?"
+
+
+def to_text(
+    seen: Observation, decision: Decision, notes: Sequence[str] = (), applied: Decision | None = None
+) -> str:
+    """The whole explanation, without a line break at the end. What others wrote can't break a line of it, nor move
+    the terminal's cursor. `applied` is the decision that mode Apply would make, for an Hvpa in another mode."""
+    solution = ("Blend", _blend(seen, decision))
+    if decision.joint is not None:
+        solution = ("Path", path_lines(seen, decision, decision.joint))
+    sections = [
+        ("", [_title(seen), *(f"Note: {note}" for note in notes)]),
+        ("Reported by the operator", _reported(seen)),
+        ("Demand", demand(seen, decision)),
+        solution,
+        ("Gates", _gates(seen, decision)),
+        ("Applied from", _applied_from(seen)),
+        ("Held back", [held(entry, seen.now) for entry in decision.blocked]),
+        *_results(seen, decision, applied),
+        (_RESIZES, _resizing(seen, decision)),
+        ("Other writes", _other_writes(decision)),
+        ("Conditions", _conditions(decision)),
+        (_DIFFERENCES, _differences(seen, decision)),
+        ("Looks again", [_next_look(seen, decision)]),
+    ]
+    blocks = []
+    for heading, lines in sections:
+        body = [printable(line) for line in lines]
+        if heading in _OPTIONAL and not body:
+            continue
+        if heading:
+            body = [heading, *(f"  {line}" for line in body or [NOTHING])]
+        blocks.append("\n".join(body))
+    return "\n\n".join(blocks)
+
+
+def _title(seen: Observation) -> str:
+    meta, spec = seen.metadata, seen.spec
+    target = (
+        "" if spec is None else f", target {spec.target_ref.kind} {spec.target_ref.name}, mode {spec.mode}"
+    )
+    return f"Hvpa {meta.namespace}/{meta.name}{target}, at {readable_timestamp(seen.now)}"
+
+
+# --- what the operator reported, and reports now --------------------------------------------------------------------
+def _reported(seen: Observation) -> Iterable[str]:
+    """What the status says as it is: conditions with their times, the last error, refused writes."""
+    status = seen.status
+    if not status.conditions:
+        yield _NEVER
+    for one in status.conditions:
+        yield f"{one.type} {one.status}{at(one.last_transition_time, ' since ')}, {one.reason}: {one.message}"
+    if (error := status.last_error) is not None:
+        begin = f"last error: {error.last_operation or 'a write'}"
+        yield f"{begin}{at(error.last_update_time, ' at ')}: {error.description}"
+    for record in (seen.horizontal.refused, seen.vertical.refused):
+        if record is not None:
+            yield refused(record)
+
+
+def _conditions(decision: Decision) -> Iterable[str]:
+    """The conditions after this decision, each with its remedy where somebody has to act."""
+    for one in decision.status.conditions:
+        yield f"{one.type} {one.status} {one.reason}: {one.message}"
+        if needs_action(one) and remedy(one.reason) not in one.message:
+            yield f"  to do: {remedy(one.reason)}."
+
+
+def _differences(seen: Observation, decision: Decision) -> Iterable[str]:
+    """The conditions that differ between the operator's report and this decision, and why that may be."""
+    for one in differing(seen, decision):
+        was, now = one.reported, one.decided
+        yield f"{was.type} was reported {was.status} {was.reason} and is now {now.status} {now.reason}: {one.why}"
+        if needs_action(was):
+            yield f"  to do: {remedy(was.reason)}."
+
+
+# --- blend ----------------------------------------------------------------------------------------------------------
+def _blend(seen: Observation, decision: Decision) -> Iterable[str]:
+    if decision.weight_ppm is not None:
+        vertical, horizontal = percent(decision.weight_ppm), percent(FULL - decision.weight_ppm)
+        yield f"weights: horizontal {horizontal} percent, vertical {vertical} percent"
+    yield from decision.steps
+    yield from _had_their_step(seen, decision)
+
+
+def _had_their_step(seen: Observation, decision: Decision) -> Iterable[str]:
+    """Requests whose recommendation has had its step, so that they stay although they differ from it (`Additive`)."""
+    if seen.workload is None or seen.vpa.object is None or seen.vpa.problem is not None:
+        return
+    moving = {(one.container, one.resource) for one in decision.blocked}
+    present = present_resources(seen.workload.spec.template.spec.containers)
+    targets = recommendations(seen.vpa.object)
+    for one in seen.vertical.applied_from:
+        resource = kind(one.resource)
+        now = present[one.container].requests.get(resource) if one.container in present else None
+        after = decision.containers.get(one.container)
+        target = quantity_of(targets[one.container].target, resource) if one.container in targets else None
+        stays = after is not None and after.requests.get(resource) == now
+        if now is None or target in (None, now) or not stays or (one.container, resource) in moving:
+            continue
+        yield (
+            f"{one.container} {resource}: {readable_resource(resource, now)} now, "
+            f"{readable_resource(resource, target)} recommended; this recommendation had its step at weight "
+            f"{one.weight:g}{at(seen.vertical.last_scale_time, ', ')}, the next one is due when it moves by minChange"
+        )
+
+
+def _applied_from(seen: Observation) -> Iterable[str]:
+    """What the last steps were made from: a recommendation that had its step has no second one."""
+    replicas, is_path = seen.horizontal.applied_from, seen.spec is not None and seen.spec.joint
+    if replicas is not None:
+        weight = "" if is_path else f", at weight {replicas.weight:g}"
+        rest = "" if replicas.goal is None else f", on the way to {replicas.goal}"
+        step = f"replicas: {replicas.replicas} applied when the HPA asked for {replicas.desired}"
+        yield f"{step}{weight}{at(seen.horizontal.last_scale_time, ', ')}{rest}"
+    for one in seen.vertical.applied_from:
+        source = f" from target {readable(one.resource, one.target)} at weight {one.weight:g}"
+        small = f", small step {one.small_steps} in a row" if one.small_steps else ""
+        yield (
+            f"{one.container} {one.resource}: {readable(one.resource, one.request)} applied"
+            f"{', the size on the path' if is_path else source}{small}"
+        )
+
+
+# --- gates ----------------------------------------------------------------------------------------------------------
+def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
+    spec = seen.spec
+    if spec is None or seen.workload is None:
+        return
+    hpa, vpa = spec.hpa, spec.vpa
+    horizontal, vertical = seen.horizontal.last_scale_time, seen.vertical.last_scale_time
+    timeout = f", minChangeTimeout {format_duration(vpa.scale_up.min_change_timeout)}"
+    yield f"hpa.scaleUp: {_gate(seen, hpa.scale_up, horizontal)}, minChange {_least_replicas(hpa.scale_up)}"
+    yield f"hpa.scaleDown: {_gate(seen, hpa.scale_down, horizontal)}, minChange {_least_replicas(hpa.scale_down)}"
+    yield f"vpa.scaleUp: {_gate(seen, vpa.scale_up, vertical)}, minChange {_least_sizes(vpa.scale_up)}{timeout}"
+    yield f"vpa.scaleDown: {_gate(seen, vpa.scale_down, vertical)}, minChange {_least_sizes(vpa.scale_down)}"
+    yield from _rollout(seen, decision)
+    yield from _measurement(seen, decision)
+
+
+def _gate(seen: Observation, policy: ScaleType, last: dt.datetime | None) -> str:
+    mode, duration = policy.update_policy.update_mode, policy.stabilization_duration
+    parts: list[str] = [mode]
+    if mode == "MaintenanceWindow" and seen.spec is not None:
+        window = window_state(seen.spec, seen.now)
+        opens = "never opens" if window.opens_at is None else f"opens at {when(window.opens_at, seen.now)}"
+        parts = [f"{mode} ({'open' if window.open else opens})"]
+    parts.append("last step " + ("never" if last is None else readable_timestamp(last)))
+    if duration:
+        until = held_until(last, duration, seen.now)
+        over = "over" if until is None else f"until {when(until, seen.now)}"
+        parts.append(f"stabilization {format_duration(duration)} ({over})")
+    return ", ".join(parts)
+
+
+def _least_replicas(policy: ScaleType) -> str:
+    params = policy.min_change.replicas
+    return _least(params.value, params.percentage, str)
+
+
+def _least_sizes(policy: ScaleType) -> str:
+    cpu, memory = policy.min_change.cpu, policy.min_change.memory
+    least_cpu = _least(cpu.value, cpu.percentage, format_cpu, DEFAULT_MIN_CHANGE["cpu"])
+    least_memory = _least(memory.value, memory.percentage, format_memory, DEFAULT_MIN_CHANGE["memory"])
+    return f"cpu {least_cpu} and memory {least_memory}"
+
+
+def _least(
+    value: int | None, percentage: int | None, show: Callable[[int], str], default: int | None = None
+) -> str:
+    """The least change that is made: a value, a percentage, or either; `default` where neither is set."""
+    if percentage is None and value is None:
+        value = default
+    parts = [] if value is None else [show(value)]
+    parts += [] if percentage is None else [f"{percentage} %"]
+    return " or ".join(parts) or "none"
+
+
+def _rollout(seen: Observation, decision: Decision) -> Iterable[str]:
+    """The last rollout: what holds it, what it lacks, which pods are not ready, and until when it is waited for."""
+    assert seen.workload is not None
+    gaps, deadline = rollout_gaps(seen.workload), progress_deadline(seen)
+    if decision.status.rollout is not None:
+        yield f"last {rollout_text(decision.status.rollout)}"
+    elif not gaps:
+        yield "last rollout: complete"
+    else:
+        yield f"last rollout: not complete: {'; '.join(gaps)}"
+        if seen.pods.unready:
+            yield f"  not ready: {names(list(seen.pods.unready))}"
+        if deadline is None:
+            yield "  waited for until it is complete"
+        elif deadline > seen.now:
+            yield f"  waited for until its progress deadline {when(deadline, seen.now)}"
+        else:
+            yield f"  no longer waited for: its progress deadline was {readable_timestamp(deadline)}"
+
+
+def _measurement(seen: Observation, decision: Decision) -> Iterable[str]:
+    """Why the HPA has yet to measure the workload as it is, where something waits for that."""
+    if all(entry.reason != MEASUREMENT for entry in decision.blocked):
+        return
+    deadline = progress_deadline(seen) if seen.workload is not None and rollout_gaps(seen.workload) else None
+    causes = (
+        ("replicas were changed", seen.horizontal.last_scale_time),
+        ("requests were changed", seen.vertical.last_scale_time),
+        ("a pod became ready", seen.pods.last_ready_at),
+        ("the rollout passed its progress deadline", deadline if deadline and deadline <= seen.now else None),
+    )
+    found = [
+        f"{what}{at(instant, ' at ')}"
+        for what, instant in causes
+        if instant is not None and held_until(instant, SETTLING, seen.now) is not None
+    ]
+    since = f": {', '.join(found)}" if found else ""
+    seconds = int(SETTLING.total_seconds())
+    yield f"next measurement: counts {seconds} seconds after the last change, with the rollout complete{since}"
+
+
+# --- what is written ------------------------------------------------------------------------------------------------
+def _results(
+    seen: Observation, decision: Decision, applied: Decision | None
+) -> Iterable[tuple[str, Iterable[str]]]:
+    """What is set, and in another mode than Apply what that would set."""
+    if applied is None:
+        yield "Result", _result(seen, decision)
+    else:
+        assert seen.spec is not None
+        yield "Result", [f"mode {seen.spec.mode}: the workload is left as it is"]
+        lines = [f"{one.reason}: {one.message}" for one in applied.status.conditions if needs_action(one)]
+        lines += [*_result(seen, applied), *_due(applied)]
+        lines += [f"held back: {held(entry, seen.now)}" for entry in applied.blocked]
+        yield "What mode Apply would do now", lines
+    yield "Patch of the workload", _patch(decision)
+
+
+def _result(seen: Observation, decision: Decision) -> Iterable[str]:
+    view = decision.replicas
+    if view is None or seen.workload is None:
+        return
+    yield _change("replicas", str(view.current), str(view.target), str(view.recommended))
+    for one in seen.workload.spec.template.spec.containers:
+        after, best = decision.containers.get(one.name), decision.recommended.get(one.name)
+        if after is None or best is None:
+            continue
+        for resource in RESOURCES:
+            for part in ("requests", "limits"):
+                amounts = (getattr(of, part) for of in (one.resources, after, best))
+                yield from _entry(f"{one.name} {part} {resource}", resource, *amounts)
+
+
+def _entry(
+    what: str,
+    resource: Resource,
+    before: ResourceList,
+    after: Mapping[Resource, int],
+    best: Mapping[Resource, int],
+) -> Iterable[str]:
+    """The line of one request or limit; none where there is none and never was."""
+    amounts = quantity_of(before, resource), after.get(resource), best.get(resource)
+    texts = ["none" if one is None else readable_resource(resource, one) for one in amounts]
+    if len(set(texts)) < len(set(amounts)):
+        texts = ["none" if one is None else format_resource(resource, one) for one in amounts]
+    if set(texts) != {"none"}:
+        yield _change(what, *texts)
+
+
+def _change(what: str, old: str, new: str, recommended: str) -> str:
+    text = f"{what}: {old} (no change)" if old == new else f"{what}: {old} -> {new}"
+    return text if recommended == new else f"{text}; recommended before gates: {recommended}"
+
+
+def _patch(decision: Decision) -> Sequence[str]:
+    patch = decision.workload_patch
+    if patch is None:
+        return ["no change"]
+    text: str = yaml.safe_dump(patch_body(decision), sort_keys=False, width=1_000_000)
+    what = "merge patch of the scale of" if patch.is_scale else "strategic merge patch of"
+    return [f"# {what} {patch.kind} {patch.name}", *text.splitlines()]
+
+
+def _other_writes(decision: Decision) -> Iterable[str]:
+    if decision.scale_replicas is not None:
+        yield f"spec.replicas of the Hvpa, which the HPA reads, is set to {decision.scale_replicas}"
+    for change in decision.owned:
+        yield f"{change.action} {change.kind} {change.name}"
+    for event in decision.events:
+        on = "" if event.involved is None else f" on {event.involved.kind} {event.involved.name}"
+        yield f"event {event.type} {event.reason}{on}: {event.message}"
+
+
+def _next_look(seen: Observation, decision: Decision) -> str:
+    wait = decision.recheck_after
+    if wait is None:
+        return "when something changes"
+    return f"at {when(seen.now + wait, seen.now)}, or when something changes"
+
+
+# --- resizes in place -----------------------------------------------------------------------------------------------
+def _resizing(seen: Observation, decision: Decision) -> Iterable[str]:
+    """The strategy, the desired size, and the pods that do not have it. Nothing where pods are replaced by rollouts."""
+    if seen.spec is None or not seen.spec.update_strategy.in_place:
+        return
+    strategy, size = seen.spec.update_strategy, decision.status.desired
+    timeout = format_duration(strategy.timeout)
+    yield f"{strategy.type}, timeout {timeout}, maxUnavailable {strategy.max_unavailable}"
+    if size is None:
+        yield "no size has been decided yet"
+    else:
+        sizes = [_container(one.name, one.requests, one.limits) for one in size.containers]
+        text = ", ".join([counted(size.replicas), *(sizes or ["no other size than the template's"])])
+        yield f"desired since {readable_timestamp(size.since)}: {text}"
+    rows = pod_rows(seen, seen.resizable, size)
+    left = [row for row in rows if row.state not in ("resized", "template")]
+    yield f"{len(rows) - len(left)} of {len(rows)} pods have it"
+    yield from map(_pod, left)
+
+
+def _due(decision: Decision) -> Iterable[str]:
+    """The resizes that a decision asks for, a line for each pod."""
+    for one in resizes(decision):
+        sizes = [_container(name, to["requests"], to["limits"]) for name, to in one["containers"].items()]
+        yield f"pod {one['pod']} is resized to {', '.join(sizes)}"
+
+
+def _pod(row: PodRow) -> str:
+    differences = differences_text(row)
+    why = row.why or STATES[row.state]
+    return f"{row.name}: {row.state.replace('_', ' ')}: {why}{f' ({differences})' if differences else ''}"
+
+
+def _container(name: str, requests: Mapping[str, str], limits: Mapping[str, str]) -> str:
+    parts = [name]
+    for section, amounts in (("requests", requests), ("limits", limits)):
+        known = [f"{what} {readable(what, amounts[what])}" for what in RESOURCES if what in amounts]
+        parts += [section, *known] if amounts else []
+    return " ".join(parts)

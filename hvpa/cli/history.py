@@ -1,0 +1,219 @@
+"""`hvpa history`: what changed of one Hvpa, when and why, newest last: the Events that the API server still has, and
+the times that the status remembers. Writes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.status import HvpaStatus, LastScaling
+from hvpa.api.objects.read_models import Instant
+from hvpa.api.values.duration import DurationError, parse_duration
+from hvpa.api.values.text import printable
+from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.cli.arguments import add_cluster, add_hvpa, add_output, instant
+from hvpa.cli.errors import DONE
+from hvpa.cli.explain.words import counted, readable, refused, size_text
+from hvpa.cli.input.live import Reader, read_cluster
+from hvpa.cli.output import indented, table, timestamp
+from hvpa.core.actuation.desired import sizes_of
+from hvpa.core.report.remedies import needs_action
+from hvpa.kube.client.errors import ApiError
+from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.clock import SystemClock
+
+_FORBIDDEN: Final = 403
+_KEPT: Final = (
+    "Kubernetes keeps Events for an hour, unless kube-apiserver's --event-ttl says otherwise. Of what is older, the"
+    " status remembers the last change of each kind."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    add = parser.add_argument
+    add_hvpa(add)
+    since = "only what happened since this RFC 3339 time, or within this duration, such as 30m (default: everything)"
+    add("--since", type=_since, metavar="TIME", help=since)
+    add_output(add)
+    add_cluster(add)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Show the history of one Hvpa. Raises CommandError."""
+    hvpa, events, problem = read_cluster(lambda reader: _read(reader, args.name), "hvpa-history", args)
+    since = args.since
+    if isinstance(since, dt.timedelta):
+        since = _before(SystemClock().now(), since)
+    entries = [*(entry for event in events if (entry := event.entry()) is not None), *of_status(hvpa)]
+    entries = sorted((one for one in entries if since is None or one.time >= since), key=lambda one: one.time)
+    show = _json if args.output == "json" else _text
+    print(show(hvpa, entries, problem))
+    return DONE
+
+
+def _since(text: str) -> dt.timedelta | dt.datetime:
+    """`--since`: a duration or a time."""
+    try:
+        return parse_duration(text)
+    except DurationError:
+        return instant(text)
+
+
+def _before(now: dt.datetime, duration: dt.timedelta) -> dt.datetime | None:
+    try:
+        return now - duration
+    except OverflowError:  # before the calendar's first year
+        return None
+
+
+class Entry(NamedTuple):
+    """Something that happened at `time`; `times` times since `first`, where an Event was repeated."""
+
+    time: dt.datetime
+    source: Literal["Event", "status"]
+    type: str
+    reason: str
+    message: str
+    times: int = 1
+    first: dt.datetime | None = None
+
+
+# --- Events -------------------------------------------------------------------------------------------------------
+class _EventMeta(msgspec.Struct, rename="camel"):
+    creation_timestamp: Instant | None = None
+
+
+class _Series(msgspec.Struct, rename="camel"):
+    count: int = 0
+    last_observed_time: Instant | None = None
+
+
+class RecordedEvent(msgspec.Struct, rename="camel"):
+    """An Event of the core API, as far as it is shown."""
+
+    metadata: _EventMeta
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    count: int | None = None
+    first_timestamp: Instant | None = None
+    last_timestamp: Instant | None = None
+    event_time: Instant | None = None
+    series: _Series | None = None
+
+    def entry(self) -> Entry | None:
+        """The Event as an entry; None for one without any time."""
+        series = self.series or _Series()
+        last = series.last_observed_time or self.last_timestamp or self.event_time
+        last = last or self.metadata.creation_timestamp
+        if last is None:
+            return None
+        count = max(1, series.count, self.count or 0)
+        first = self.first_timestamp or self.event_time or last
+        return Entry(last, "Event", self.type, self.reason, self.message, count, first if count > 1 else None)
+
+
+async def _read(reader: Reader, name: str) -> tuple[HvpaObject, Sequence[RecordedEvent], str]:
+    """The Hvpa with its Events, and why these could not be read (empty: they were)."""
+    hvpa = await reader.hvpa(name)
+    meta = hvpa.metadata
+    selector = {"kind": "Hvpa", "name": meta.name, "uid": meta.uid}
+    query = {"fieldSelector": ",".join(f"involvedObject.{key}={value}" for key, value in selector.items())}
+    events: list[RecordedEvent] = []
+
+    def take(page: Page) -> None:
+        events.extend(msgspec.json.decode(item, type=RecordedEvent) for item in page.items or ())
+
+    try:
+        await read_list(reader.transport, f"/api/v1/namespaces/{meta.namespace}/events", take, query)
+    except ApiError as error:
+        if error.status != _FORBIDDEN:
+            raise
+        return hvpa, (), f"Events can't be read: {error}"
+    return hvpa, events, ""
+
+
+# --- the status ---------------------------------------------------------------------------------------------------
+def of_status(hvpa: HvpaObject) -> Iterator[Entry]:
+    """What the status remembers, which is the last change of each kind."""
+    status, created = hvpa.status, hvpa.metadata.creation_timestamp
+    if created is not None:
+        yield Entry(created, "status", "Normal", "Created", "the Hvpa was created")
+    if status.last_scaling is not None and status.last_scaling.last_scale_time is not None:
+        message = ", ".join(_scaled(status.last_scaling)) or "the last step"
+        yield Entry(status.last_scaling.last_scale_time, "status", "Normal", "LastScaling", message)
+    if (size := status.desired) is not None:
+        sizes = sizes_of(size.containers)
+        message = f"decided: {counted(size.replicas)}{f' of {size_text(sizes)}' if sizes else ''}"
+        yield Entry(size.since, "status", "Normal", "Desired", message)
+    for one in status.conditions:
+        if one.last_transition_time is not None:
+            kind = "Warning" if needs_action(one) else "Normal"
+            message = f"{one.reason}: {one.message}" if one.message else one.reason
+            yield Entry(one.last_transition_time, "status", kind, f"{one.type}={one.status}", message)
+    yield from _failed(status)
+
+
+def _scaled(last: LastScaling) -> Iterator[str]:
+    if last.hpa_status is not None:
+        yield f"replicas {last.hpa_status.current_replicas} -> {last.hpa_status.desired_replicas}"
+    if last.vpa_status is not None and last.vpa_status.recommendation is not None:
+        for one in last.vpa_status.recommendation.container_recommendations:
+            amounts = [f"{name} {readable(name, amount)}" for name, amount in one.target.items()]
+            yield f"{' '.join(amounts)} of {one.container_name}"
+
+
+def _failed(status: HvpaStatus) -> Iterator[Entry]:
+    error = status.last_error
+    if error is not None and error.last_update_time is not None:
+        message = f"{error.last_operation or 'a write'}: {error.description}"
+        yield Entry(error.last_update_time, "status", "Warning", "LastError", message)
+    axes = (status.axes.horizontal, status.axes.vertical) if status.axes is not None else ()
+    for axis in axes:
+        if axis is not None and axis.refused is not None:
+            yield Entry(axis.refused.time, "status", "Warning", "Refused", refused(axis.refused))
+
+
+# --- the output ---------------------------------------------------------------------------------------------------
+def _text(hvpa: HvpaObject, entries: Sequence[Entry], problem: str) -> str:
+    lines = [f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}"]
+    lines += [f"Note: {problem}"] if problem else []
+    lines += ["", *table([("TIME", "FROM", "TYPE", "WHAT", "MESSAGE"), *map(_cells, entries)])]
+    lines += ["", _KEPT] if entries else ["(nothing)", "", _KEPT]
+    return "\n".join(map(printable, lines))
+
+
+def _cells(one: Entry) -> Sequence[str]:
+    message = " ".join(one.message.split())
+    if one.first is not None:
+        message += f" ({one.times} times since {readable_timestamp(one.first)})"
+    return (readable_timestamp(one.time), one.source, one.type, one.reason, message)
+
+
+def _json(hvpa: HvpaObject, entries: Iterable[Entry], problem: str) -> str:
+    """A stable contract, whose types and words are in `docs/history.schema.json`."""
+    return indented(
+        {
+            "namespace": hvpa.metadata.namespace,
+            "name": hvpa.metadata.name,
+            "problem": problem or None,
+            "entries": [
+                {
+                    "time": timestamp(one.time),
+                    "source": one.source,
+                    "type": one.type,
+                    "reason": one.reason,
+                    "message": one.message,
+                    "count": one.times,
+                    "first": timestamp(one.first),
+                }
+                for one in entries
+            ],
+        }
+    )

@@ -1,1 +1,0 @@
-"""What changed of one Hvpa, when and why."""

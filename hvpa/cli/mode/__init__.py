@@ -1,1 +1,0 @@
-"""Pausing and resuming Hvpas: the commands that write."""

@@ -1,0 +1,64 @@
+"""What several commands print and write: tables, JSON, and drawings, which are refused before the work is done where
+they can't be drawn or written."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.util
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hvpa.api.values.text import printable_json
+from hvpa.api.values.timestamp import format_timestamp
+from hvpa.cli.errors import CommandError
+from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.containers import wire
+
+Json = dict[str, Any]
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows as lines, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    return ["  ".join(row).rstrip() for row in padded]
+
+
+def indented(content: Json) -> str:
+    """An object as JSON for people and programs, without a line break at the end; what others wrote in it can't move a
+    terminal's cursor."""
+    return printable_json(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
+
+
+def containers(resources: Mapping[str, ResourceRequirements]) -> Json:
+    """Requests and limits as quantities, by container."""
+    return {
+        name: {"requests": wire(one.requests), "limits": wire(one.limits)} for name, one in resources.items()
+    }
+
+
+def timestamp(instant: dt.datetime | None) -> str | None:
+    """The instant as JSON has it."""
+    return None if instant is None else format_timestamp(instant)
+
+
+def refuse_undrawable(flag: str, path: Path, module: str | None = None) -> None:
+    """Raise CommandError where `module`, which draws, is not installed, or `path` can't be written."""
+    if module is not None and importlib.util.find_spec(module) is None:
+        raise CommandError(f"{flag} needs {module}, which is not installed: pip install 'hvpa[plots]'")
+    if path.is_dir() or not path.parent.is_dir():
+        raise CommandError(f"{flag}: {path} can't be written: it is a folder, or its folder is not there")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise CommandError(f"{flag}: {path} can't be written: permission denied")
+
+
+def write_drawing(path: Path, content: bytes) -> None:
+    """Write the file. Raises CommandError."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise CommandError(f"{path}: can't be written: {error.strerror}") from None

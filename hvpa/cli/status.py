@@ -1,0 +1,243 @@
+"""`hvpa status`: the state of one Hvpa at a glance: what the operator last reported, and where each of its pods stands
+now. Writes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime as dt
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from hvpa.api.hvpa.status import Actuation, BlockedScaling, to_wire
+from hvpa.api.values.duration import readable_duration
+from hvpa.api.values.text import printable
+from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.cli.arguments import add_cluster, add_hvpa, add_output
+from hvpa.cli.errors import DONE, one_line
+from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
+from hvpa.cli.explain.words import change_text, kind, readable, size_text, when
+from hvpa.cli.input.live import Reader, is_of_the_server, read_cluster
+from hvpa.cli.output import containers, indented, table, timestamp
+from hvpa.core import observe
+from hvpa.core.actuation.desired import sizes_of
+from hvpa.core.model import Objects, Observation, ResourceRequirements, Settings
+from hvpa.core.workload.containers import present_resources
+from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.clock import SystemClock
+
+PERIOD: Final = 2.0
+"""Seconds between looks of `--watch`."""
+COLUMNS: Final = ("POD", "READY", "RESTARTS", "PRESENT", "DESIRED", "STATE", "SINCE", "WHY")
+_CLEAR: Final = "\x1b[H\x1b[2J\x1b[3J"
+"""Empties a terminal."""
+_LABEL: Final = 11
+"""Width of the labels of the head."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    add = parser.add_argument
+    add_hvpa(add)
+    add("-w", "--watch", action="store_true", help="show it again when something changes, until Ctrl-C")
+    add_output(add)
+    add_cluster(add)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Show one Hvpa. Raises CommandError."""
+    if not args.watch:
+        print(_drawn(read_cluster(lambda reader: _look(reader, args.name), "hvpa-status", args), args))
+        return DONE
+    try:
+        read_cluster(lambda reader: _watch(reader, args), "hvpa-status", args)
+    except KeyboardInterrupt:  # how a watch is meant to end
+        return DONE
+    raise AssertionError("a watch ends by an error or an interrupt only")
+
+
+async def _look(reader: Reader, name: str) -> View:
+    objects = await reader.objects(name)
+    return view_of(objects, observe(objects, SystemClock().now(), Settings()))
+
+
+async def _watch(reader: Reader, args: argparse.Namespace) -> None:
+    """Show the Hvpa whenever its state is another. On a terminal ages go on as well. Where the API server does not
+    respond, the last state stays until it does."""
+    is_terminal = sys.stdout.isatty()
+    shown = fault = ""
+    while True:
+        try:
+            view = await _look(Reader(reader.transport, str(reader.namespace)), args.name)
+        except (Unreachable, ApiError) as error:
+            if not shown or (isinstance(error, ApiError) and not is_of_the_server(error)):
+                raise
+            if str(error) != fault:
+                print(f"no response from the cluster; trying again: {one_line(error)}", file=sys.stderr)
+            fault = str(error)
+        else:
+            fault, text = "", _drawn(view, args)
+            state = text if is_terminal else to_json(view)
+            if state != shown:
+                print(f"{_CLEAR}{text}" if is_terminal else f"{text}\n", flush=True)
+            shown = state
+        await asyncio.sleep(PERIOD)
+
+
+def _drawn(view: View, args: argparse.Namespace) -> str:
+    return to_json(view) if args.output == "json" else to_text(view, SystemClock().now())
+
+
+# --- what is shown ------------------------------------------------------------------------------------------------
+class View(NamedTuple):
+    """One Hvpa at a glance: `seen` as it is now, the replicas (None: unknown) and sizes that were last decided, by
+    container, and when that was, how far resizes in place have got (None with rollouts), and the pods."""
+
+    seen: Observation
+    replicas: int | None
+    desired: Mapping[str, ResourceRequirements]
+    since: dt.datetime | None
+    actuation: Actuation | None
+    pods: tuple[PodRow, ...]
+
+    @property
+    def target(self) -> tuple[str, str, str]:
+        """The target, the mode and the update strategy of the spec."""
+        spec = self.seen.spec
+        if spec is None:
+            return ("unknown", "unknown", "unknown")
+        return f"{spec.target_ref.kind} {spec.target_ref.name}", spec.mode, spec.update_strategy.type
+
+    @property
+    def counts(self) -> tuple[int | None, int | None]:
+        """The workload's replicas, and how many are ready; None where there is no workload."""
+        workload = self.seen.target
+        return (None, None) if workload is None else (workload.spec.replicas, workload.status.ready_replicas)
+
+    @property
+    def notes(self) -> list[str]:
+        """What keeps the report from being the present state."""
+        conditions = self.seen.status.conditions
+        if not conditions:
+            return ["the operator has reported nothing yet: is it running, and does it watch this namespace?"]
+        known = next((one.observed_generation for one in conditions if one.type == "Ready"), None)
+        if known is not None and known < self.seen.metadata.generation:
+            return ["the operator has not looked at the newest spec yet"]
+        return []
+
+
+def view_of(objects: Objects, seen: Observation) -> View:
+    """The state of the Hvpa that was observed."""
+    status, workload = seen.status, seen.target
+    if seen.spec is not None and seen.spec.update_strategy.in_place:
+        size, pods = status.desired, pod_rows(seen, objects.pods, status.desired)
+        if size is None:
+            return View(seen, None, {}, None, status.actuation, pods)
+        return View(seen, size.replicas, sizes_of(size.containers), size.since, status.actuation, pods)
+    since = status.last_scaling.last_scale_time if status.last_scaling is not None else None
+    pods = pod_rows(seen, objects.pods, None)
+    if workload is None:
+        return View(seen, None, {}, since, None, pods)
+    desired = present_resources(workload.spec.template.spec.containers)
+    return View(seen, workload.spec.replicas, desired, since, None, pods)
+
+
+def to_json(view: View) -> str:
+    """The state as indented JSON: a stable contract, whose types and words are in `docs/status.schema.json`. All keys
+    are always there."""
+    seen, (target, mode, strategy), (replicas, ready) = view.seen, view.target, view.counts
+    return indented(
+        {
+            "namespace": seen.metadata.namespace,
+            "name": seen.metadata.name,
+            "target": target,
+            "mode": mode,
+            "updateStrategy": strategy,
+            "notes": view.notes,
+            "conditions": [to_wire(one) for one in seen.status.conditions],
+            "blocked": [to_wire(one) for one in seen.status.last_blocked_scaling],
+            "replicas": {"current": replicas, "ready": ready, "desired": view.replicas},
+            "desired": {"containers": containers(view.desired), "since": timestamp(view.since)},
+            "actuation": None if view.actuation is None else to_wire(view.actuation),
+            "pods": [one.to_json() for one in view.pods],
+        }
+    )
+
+
+def to_text(view: View, now: dt.datetime) -> str:
+    """The state as text: a head, and a table with one row for each pod. What others wrote can't break a line of it, nor
+    move the terminal's cursor."""
+    lines = [f"{label:<{_LABEL}}{text}" if label else text for label, text in _head(view, now)]
+    lines += [
+        "",
+        *(table([COLUMNS, *(_cells(one, now) for one in view.pods)]) if view.pods else ["No pods."]),
+    ]
+    return "\n".join(printable(line) for line in lines)
+
+
+def _head(view: View, now: dt.datetime) -> Iterable[tuple[str, str]]:
+    """Labels, and what stands beside them."""
+    seen, (target, mode, strategy), (replicas, ready) = view.seen, view.target, view.counts
+    name = f"{seen.metadata.namespace}/{seen.metadata.name}"
+    yield "", f"Hvpa {name}, target {target}, mode {mode}, {strategy}"
+    for note in view.notes:
+        yield "Note", note
+    for one in seen.status.conditions:
+        if one.type == "Ready" or (one.type in ("Paused", "Contested") and one.status == "True"):
+            since = _since(one.last_transition_time, now)
+            yield one.type, f"{one.status}{since}, {one.reason}: {one.message}"
+    for entry in seen.status.last_blocked_scaling:
+        yield "Held back", _held(entry, now)
+    wanted = "" if view.replicas in (None, replicas) else f"; desired {view.replicas}"
+    none = "the workload is not there, or is not supported"
+    yield "Replicas", none if replicas is None else f"{replicas}, {ready} ready{wanted}"
+    decided = size_text(view.desired) if view.desired else "no other size than the template's was decided"
+    yield "Desired", f"{decided}{_since(view.since, now)}"
+    if view.actuation is not None:
+        yield "Resized", _resized(view.actuation)
+        if view.actuation.size_at_creation:
+            yield "New pods", "created with the desired size"
+        else:
+            how = "with the template's size and resized once they run, without config/size-at-creation"
+            yield "New pods", f"created {how}"
+
+
+def _since(instant: dt.datetime | None, now: dt.datetime) -> str:
+    return "" if instant is None else f" since {readable_timestamp(instant)} ({_age(instant, now)})"
+
+
+def _age(instant: dt.datetime, now: dt.datetime) -> str:
+    return readable_duration(max(now - instant, dt.timedelta(0)))
+
+
+def _held(entry: BlockedScaling, now: dt.datetime) -> str:
+    pair = entry.current or "?", entry.wanted or "?"
+    if entry.container is not None:
+        pair = readable(kind(entry.resource), pair[0]), readable(kind(entry.resource), pair[1])
+    until = "" if entry.until is None else f" until {when(entry.until, now)}"
+    return f"{change_text(entry.container, entry.resource or '', pair)}: {entry.reason}{until}"
+
+
+def _resized(found: Actuation) -> str:
+    """What the operator counted last."""
+    counts = (
+        ("in progress", found.in_progress),
+        ("deferred", found.deferred),
+        ("infeasible", found.infeasible),
+        ("waiting", found.waiting),
+    )
+    parts = [found.resized or "0/0", *(f"{count} {name}" for name, count in counts if count)]
+    return ", ".join(parts) + (f": {found.message}" if found.message else "")
+
+
+def _cells(row: PodRow, now: dt.datetime) -> Sequence[str]:
+    """A row. `<5m` in column SINCE: for less than that, as nothing says since when."""
+    since = "-" if row.since is None else f"{'' if row.exact else '<'}{_age(row.since, now)}".replace(" ", "")
+    present, desired = size_text(row.present), size_text(row.desired)
+    differences = differences_text(row)
+    why = row.why or (STATES[row.state] if row.state in ("unknown", "old") else "")
+    if present == desired and differences:
+        why = "; ".join(part for part in (why, differences) if part)
+    ready = "yes" if row.ready else "no"
+    return (row.name, ready, str(row.restarts), present, desired, row.state.replace("_", " "), since, why)

@@ -1,0 +1,244 @@
+"""`hvpa status`: one Hvpa at a glance, and one row for each of its pods."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hvpa.cli import status as command
+from tests.unit.cli import schema
+from tests.unit.cli.api_server import Api
+from tests.unit.cli.resizing import LARGE, SMALL, deployment, hvpa, pod, resizing, vpa
+from tests.unit.cli.support import NOW, Doc, Live
+
+pytestmark = pytest.mark.usefixtures("at_ten")  # three minutes after the size was decided
+RESTARTS = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+DEFERRED = resizing("PodResizePending", "Deferred", "no room")
+GONE = "hvpa: error: Hvpa default/web does not exist\n"
+Shown = Callable[..., tuple[str, dict[str, Any]]]
+
+
+@pytest.fixture
+def shown(live: Live, api: Api) -> Shown:
+    """The text about the Hvpa among some documents, and the pods of the JSON, which follows its schema, by name."""
+
+    def shown(*documents: Doc) -> tuple[str, dict[str, Any]]:
+        api.put([*documents])
+        text, written = live("status", "web"), live("status", "web", "-o", "json")
+        assert (text.code, text.err, written.code, written.err) == (0, "", 0, "")
+        schema.check(written.json, schema.schema_of("status"))
+        return text.out, {one["name"]: one for one in written.json["pods"]}
+
+    return shown
+
+
+def states(pods: dict[str, Any]) -> dict[str, Any]:
+    """Of each pod its state, why, and since when."""
+    fields = ("state", "why", "since", "sinceIsExact")
+    return {name: tuple(one[field] for field in fields) for name, one in pods.items()}
+
+
+def test_each_pod_has_a_row_with_its_size_and_state(shown: Shown) -> None:
+    pods = [pod("web-deferred", has=SMALL, condition=DEFERRED), pod("web-done")]
+    text, _ = shown(hvpa(), deployment(), vpa(), *pods)
+    assert text == (
+        "Hvpa default/web, target Deployment web, mode Apply, InPlace\n"
+        "Ready      False since 2026-11-21T09:58:00Z (2m), PodsNotResized: pod web-deferred: no room\n"
+        "Replicas   4, 4 ready\n"
+        "Desired    cpu 800m memory 600M since 2026-11-21T09:57:00Z (3m)\n"
+        "Resized    1/4, 1 deferred: pod web-deferred: no room\n"
+        "New pods   created with the template's size and resized once they run, without config/size-at-creation\n"
+        "\n"
+        "POD           READY  RESTARTS  PRESENT               DESIRED               STATE     SINCE  WHY\n"
+        "web-deferred  yes    3         cpu 500m memory 500M  cpu 800m memory 600M  deferred  1m     no room\n"
+        "web-done      yes    3         cpu 800m memory 600M  cpu 800m memory 600M  resized   <3m\n"
+    )
+
+
+def test_the_states_are_the_operators_own(shown: Shown) -> None:
+    running = resizing("PodResizeInProgress", "", "the runtime is at it")
+    never = resizing("PodResizePending", "Infeasible", "the node is too small")
+    pods = [pod("running", has=SMALL, condition=running), pod("never", has=SMALL, condition=never)]
+    pods += [pod("next", SMALL), pod("going", deletionTimestamp=NOW), pod("asked", has=SMALL)]
+    assert states(shown(hvpa(), deployment(), vpa(), *pods)[1]) == {
+        "asked": ("in_progress", "the kubelet has not answered", "2026-11-21T09:57:00Z", False),
+        "going": ("terminating", "", None, False),
+        "never": ("infeasible", "the node is too small", "2026-11-21T09:59:00Z", True),
+        "next": ("waiting", "is resized next", "2026-11-21T09:57:00Z", False),
+        "running": ("in_progress", "the runtime is at it", "2026-11-21T09:59:00Z", True),
+    }
+
+
+def test_pods_that_would_restart_wait_for_one_another(shown: Shown) -> None:
+    both = [pod(name, SMALL, resizePolicy=RESTARTS) for name in ("a", "b")]
+    _, pods = shown(hvpa(), deployment(2), vpa(), *both)
+    assert (pods["a"]["state"], pods["a"]["why"], pods["b"]["state"]) == (
+        "waiting",
+        "is resized next",
+        "waiting",
+    )
+    assert "no more pods may be unavailable (maxUnavailable 25%)" in pods["b"]["why"]
+
+
+REFUSED = {"resized": "0/1", "pods": 1, "infeasible": 1, "message": "pod a: forbidden: quota"}
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        pytest.param(
+            hvpa(status={"actuation": REFUSED}),
+            "the operator reports: pod a: forbidden: quota",
+            id="what the API server refuses only the operator knows",
+        ),
+        pytest.param(hvpa(mode="Paused"), "mode Paused: no pod is resized", id="mode Paused"),
+        pytest.param(hvpa(mode="Recommend"), "mode Recommend: no pod is resized", id="mode Recommend"),
+    ],
+)
+def test_what_a_pod_waits_for(shown: Shown, one: Doc, why: str) -> None:
+    _, pods = shown(one, deployment(1), vpa(), pod("a", SMALL))
+    assert (pods["a"]["state"], pods["a"]["why"]) == ("waiting", why)
+
+
+def test_where_nothing_was_decided_pods_have_the_size_of_their_template(shown: Shown) -> None:
+    one = hvpa(status={"desired": None, "actuation": None, "conditions": []})
+    text, pods = shown(one, deployment(1), vpa(), pod("a", SMALL))
+    assert pods["a"]["state"] == "template"
+    assert "Note       the operator has reported nothing yet" in text
+    assert "Desired    no other size than the template's was decided\n" in text
+
+
+def test_with_rollouts_pods_are_updated_or_old(shown: Shown) -> None:
+    held = {"reason": "Canary", "message": "1 of 2 pods are replaced", "until": "2026-11-21T10:05:00Z"}
+    last = {"lastScaling": {"lastScaleTime": "2026-11-21T09:50:00Z"}, "rollout": held}
+    small = {"cpu": "250m", "memory": "500M"}
+    text, pods = shown(
+        hvpa("Rollout", status=last), deployment(2), vpa(), pod("new", SMALL), pod("old", small)
+    )
+    old = pods["old"]
+    assert (pods["new"]["state"], old["state"]) == ("updated", "old")
+    assert old["why"] == "rollout held by Canary until 2026-11-21T10:05:00Z: 1 of 2 pods are replaced"
+    assert (old["present"]["app"]["requests"], old["desired"]["app"]["requests"]) == (small, SMALL)
+    assert "Desired    cpu 500m memory 500M since 2026-11-21T09:50:00Z (10m)\n" in text
+    assert "\nResized" not in text
+
+
+def test_pods_of_others_are_not_shown(shown: Shown) -> None:
+    text, pods = shown(hvpa(), deployment(), vpa(), pod("bare", ownerReferences=[]))
+    assert pods == {}
+    assert "No pods.\n" in text
+
+
+def test_where_nothing_can_be_scaled_the_pods_are_shown_all_the_same(shown: Shown) -> None:
+    rival = {**hvpa(), "metadata": {"name": "rival", "uid": "r"}}
+    assert shown(hvpa(), rival, deployment(), vpa(), pod("a"))[1]["a"]["state"] == "unknown"
+
+
+def test_what_is_held_back_and_limits_on_their_way_are_shown(shown: Shown) -> None:
+    blocked = [
+        {"reason": "Weight", "axis": "horizontal", "direction": "up", "current": "4", "wanted": "5"},
+        {"reason": "MaintenanceWindow", "axis": "vertical", "direction": "down", "container": "app",
+         "resource": "cpu", "current": "800m", "wanted": "500m", "until": "2026-11-21T22:00:00Z"},
+    ]  # fmt: skip
+    size = {"name": "app", "requests": LARGE, "limits": {"memory": "1G"}}
+    desired = {"replicas": 6, "containers": [size], "since": "2026-11-21T09:57:00Z", "generation": 1}
+    limited = pod("a")
+    limited["spec"]["containers"][0]["resources"] = {"requests": LARGE, "limits": {"memory": "2G"}}
+    limited["status"]["containerStatuses"][0]["resources"] = {"requests": LARGE, "limits": {"memory": "2G"}}
+    one = hvpa(status={"lastBlockedScaling": blocked, "desired": desired})
+    text, _ = shown(one, deployment(), vpa(), limited)
+    assert "Held back  replicas 4 -> 5: Weight\n" in text
+    assert "Held back  app cpu 800m -> 500m: MaintenanceWindow until 2026-11-21T22:00:00Z (in 12h)\n" in text
+    assert "Replicas   4, 4 ready; desired 6\n" in text
+    assert "is resized next; app limits memory 2G -> 1G" in text
+
+
+NEWER = {**hvpa(), "metadata": {**hvpa()["metadata"], "generation": 3}}
+
+
+@pytest.mark.parametrize(
+    ("documents", "line"),
+    [
+        pytest.param(
+            [hvpa()], "Replicas   the workload is not there, or is not supported\n", id="without a workload"
+        ),
+        pytest.param(
+            [hvpa(targetRef=7), deployment(), vpa()],
+            "target unknown, mode unknown, unknown\n",
+            id="a spec that can't be read",
+        ),
+        pytest.param(
+            [NEWER, deployment(), vpa()],
+            "Note       the operator has not looked at the newest spec yet\n",
+            id="a report on an earlier spec",
+        ),
+    ],
+)
+def test_what_is_not_known_is_called_that(shown: Shown, documents: list[Doc], line: str) -> None:
+    text, pods = shown(*documents)
+    assert line in text
+    assert pods == {}
+
+
+def test_an_hvpa_that_is_not_there_is_an_error(live: Live) -> None:
+    ran = live("status", "web")
+    assert (ran.code, ran.err) == (1, GONE)
+
+
+class Steps(Api):
+    """Changes what it holds after some looks at the pods, does not respond for two more, and then presses Ctrl-C."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+        self.forgets = False
+
+    def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
+        if path.endswith("/pods"):
+            self.looks += 1
+            if self.looks == 3:
+                self.objects["default", "pods"] = []
+                self.put([pod("web-0")])
+            self.fail = {"pods": 503} if self.looks in (4, 5) else {}
+            if self.looks == 3 and self.forgets:
+                self.objects = {}
+            if self.looks >= 7:
+                os.kill(os.getpid(), signal.SIGINT)
+        return super().answer(path, query)
+
+
+class TestWatch:
+    @pytest.fixture
+    def api(self, monkeypatch: pytest.MonkeyPatch) -> Steps:
+        monkeypatch.setattr(command, "PERIOD", 0.01)
+        steps = Steps()
+        steps.put([hvpa(), deployment(1), vpa(), pod("web-0", has=SMALL)])
+        return steps
+
+    def test_it_shows_what_changed_once_and_ends_with_ctrl_c(self, live: Live) -> None:
+        ran = live("status", "web", "--watch")
+        silence = "no response from the cluster; trying again: no pods for you\n"
+        assert (ran.code, ran.err) == (0, silence)
+        assert ran.out.count("Hvpa default/web") == 2
+        assert ran.out.index("in progress") < ran.out.index("  resized  ")
+
+    def test_a_terminal_is_drawn_anew(self, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        out = live("status", "web", "--watch").out
+        assert out.startswith("\x1b[H\x1b[2J\x1b[3J")
+        assert out.count("\x1b[2J") == 2
+
+    def test_it_ends_with_the_hvpa(self, live: Live, api: Steps) -> None:
+        api.forgets = True
+        ran = live("status", "web", "--watch")
+        assert (ran.code, ran.err) == (1, GONE)
+        assert "Hvpa default/web" in ran.out
+
+    def test_what_can_not_be_read_at_first_is_an_error(self, live: Live, api: Steps) -> None:
+        api.looks = 3
+        assert live("status", "web", "--watch").code == 3
