@@ -24,7 +24,7 @@ SHARES: Final = (
         "tests/e2e/full/test_joint_live.py",
         "tests/e2e/full/test_gardener.py",
     ),
-    ("tests/e2e/full/test_deploy.py::test_make", "tests/e2e/full/", "tests/e2e/test_world.py"),
+    ("tests/e2e/full/test_deploy.py::test_make", "tests/e2e/full/", "tests/e2e/test_localcluster.py"),
     (DEMO,),
     ("tests/e2e/bare/test_soak.py",),
 )

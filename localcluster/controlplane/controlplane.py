@@ -63,7 +63,7 @@ class ControlPlane(Cluster):
         self.settings = settings or Settings()
         self.programs = programs or build(full=full)
         self._own_folder = folder is None
-        folder = folder or Path(tempfile.mkdtemp(prefix="hvpa-world-"))
+        folder = folder or Path(tempfile.mkdtemp(prefix="hvpa-cluster-"))
         folder.mkdir(parents=True, exist_ok=True)
         self.logs = folder / "logs"
         self.logs.mkdir(exist_ok=True)

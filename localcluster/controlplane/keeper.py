@@ -74,14 +74,14 @@ def host(programs: Programs) -> Iterator[ControlPlane]:
                     f"a control plane runs already, its kubeconfig is {state['kubeconfig']}; "
                     "end it first: make cluster-down"
                 )
-            world, serve = stack.enter_context(_kept(full=True, programs=programs))
+            plane, serve = stack.enter_context(_kept(full=True, programs=programs))
 
         def serve_until_stopped() -> None:
             serve()
             os.kill(os.getpid(), signal.SIGTERM)
 
         threading.Thread(target=serve_until_stopped, name="keeper", daemon=True).start()
-        yield world
+        yield plane
 
 
 @contextlib.contextmanager
@@ -154,16 +154,16 @@ def _kept(
     shutil.rmtree(folder / "run", ignore_errors=True)
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: _state_file().unlink(missing_ok=True))
-        world = stack.enter_context(
+        plane = stack.enter_context(
             ControlPlane(full=full, settings=Settings(), programs=programs, folder=folder / "run")
         )
         listener = stack.enter_context(socket.create_server(("127.0.0.1", free_port())))
         state = {
             "port": listener.getsockname()[1],
             "secret": secrets.token_hex(16),
-            "kubeconfig": str(world.kubeconfig),
-            "programs": str(world.programs["kubectl"].parent),
-            "logs": str(world.logs),
+            "kubeconfig": str(plane.kubeconfig),
+            "programs": str(plane.programs["kubectl"].parent),
+            "logs": str(plane.logs),
             "full": full,
         }
         _write_state(state)
@@ -172,7 +172,7 @@ def _kept(
             while _serve_one(listener, state["secret"]):
                 pass
 
-        yield world, serve
+        yield plane, serve
 
 
 def _write_state(state: Json) -> None:

@@ -24,8 +24,8 @@ SEEN = 0.15
 
 
 def new_namespace(api: KubeApi, prefix: str = "test") -> str:
-    """Make a namespace. It is never deleted: the API server takes nothing new in one that is going, and the world
-    goes as a whole."""
+    """Make a namespace. It is never deleted: the API server takes nothing new in one that is going, and the
+    cluster goes as a whole."""
     made = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}})
     return str(made["metadata"]["name"])
 

@@ -1,5 +1,5 @@
-"""Fixtures of the tests on etcd and kube-apiserver alone: the world with CRDs and the operator's rights, an operator
-per module, scenarios."""
+"""Fixtures of the tests on etcd and kube-apiserver alone: the control plane with CRDs and the operator's rights, an
+operator per module, scenarios."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.e2e.full import objects, recommended
 from tests.e2e.full.objects import MEBI
 
 pytestmark = pytest.mark.owned_cluster
-PATIENCE = 180
+TIMEOUT = 180
 LOW, FACTOR = 300, 3
 """Millicores that arrive in the beginning, and how many times as many arrive later."""
 TARGET = 80
@@ -144,21 +144,21 @@ def test_three_times_the_load_is_served_from_the_resize_on(
     api.create(hvpa(name, namespace))
     await_pods(api, namespace, name)
     with Load(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load:
-        wait_for(lambda: both_speak(api, name, namespace), PATIENCE, "both recommenders have spoken")
-        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, PATIENCE, "two pods of 250m")
+        wait_for(lambda: both_speak(api, name, namespace), TIMEOUT, "both recommenders have spoken")
+        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, TIMEOUT, "two pods of 250m")
         with watching(api, namespace, name) as seen:
             load.cpu = FACTOR * LOW
-            wait_for(lambda: seen[-1].ready > 2, PATIENCE, "new pods")
+            wait_for(lambda: seen[-1].ready > 2, TIMEOUT, "new pods")
             time.sleep(2 * LOOK)
         served = [one for one in seen if one.millicores >= FACTOR * LOW]
         assert served, seen
         assert served[0].ready == 2, "the pods that are there serve it"
         started = next(one.at for one in seen if one.ready > 2)
         assert started - served[0].at > START_UP / 2, "long before new ones are ready"
-        wait_for(lambda: len(set(size(api, namespace, name))) == 1, PATIENCE, "pods of one size")
+        wait_for(lambda: len(set(size(api, namespace, name))) == 1, TIMEOUT, "pods of one size")
         assert objects.replicas(api, name, namespace) > 2
         load.cpu = LOW
-        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, PATIENCE, "all is as in the beginning")
+        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, TIMEOUT, "all is as in the beginning")
     assert look(api, namespace, name, 0).restarts == 0
     assert objects.resources(api, name, namespace)[0] == 250, "the pod template"
 
@@ -174,7 +174,7 @@ def test_a_memory_limit_stays_above_what_is_used(
         samples.deployment(name, namespace, replicas=1, memory="100Mi", limits=limits, annotations=usage)
     )
     await_pods(api, namespace, name)
-    wait_for(lambda: api.list("PodMetrics", namespace, f"app={name}"), PATIENCE, "a measurement")
+    wait_for(lambda: api.list("PodMetrics", namespace, f"app={name}"), TIMEOUT, "a measurement")
     recommended.vpa(api, namespace, name)
     rules = {"minChange": {"memory": {"value": "1Mi"}}, "stabilizationDuration": "0s"}
     vertical = {"name": name, "scaleUp": rules, "scaleDown": {**rules, "minHistory": "0s"}}
@@ -184,7 +184,7 @@ def test_a_memory_limit_stays_above_what_is_used(
     near = "container app uses 80Mi of memory, too near to the limit that it is to have"
     wait_for(
         lambda: near in api.get("Hvpa", name, namespace)["status"].get("actuation", {}).get("message", ""),
-        PATIENCE,
+        TIMEOUT,
         "the limit is near",
     )
     (pod,) = api.list("Pod", namespace, f"app={name}")
@@ -197,7 +197,7 @@ def test_a_memory_limit_stays_above_what_is_used(
         (one,) = api.list("Pod", namespace, f"app={name}")
         return parse_memory(one["spec"]["containers"][0]["resources"]["limits"]["memory"]) // MEBI
 
-    wait_for(lambda: limit() == 60, PATIENCE, "the limit that was decided")
+    wait_for(lambda: limit() == 60, TIMEOUT, "the limit that was decided")
     assert look(api, namespace, name, 0).restarts == 0
 
 
@@ -215,15 +215,15 @@ def test_pods_that_no_node_takes_are_served_by_size(
     api.create(hvpa(name, namespace))
     await_pods(api, namespace, name)
     with Load(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load:
-        wait_for(lambda: both_speak(api, name, namespace), PATIENCE, "both recommenders have spoken")
+        wait_for(lambda: both_speak(api, name, namespace), TIMEOUT, "both recommenders have spoken")
         load.cpu = FACTOR * LOW
         with watching(api, namespace, name) as seen:
             wait_for(
-                lambda: seen and seen[-1].millicores >= FACTOR * LOW, PATIENCE, "two pods serve all of it"
+                lambda: seen and seen[-1].millicores >= FACTOR * LOW, TIMEOUT, "two pods serve all of it"
             )
             wait_for(
                 lambda: objects.conditions(api, name, namespace)["Ready"] == ("False", "PodsUnschedulable"),
-                PATIENCE,
+                TIMEOUT,
                 "what waits is reported",
             )
             time.sleep(START_UP)
@@ -232,5 +232,5 @@ def test_pods_that_no_node_takes_are_served_by_size(
         assert {one.ready for one in seen} == {2}
         assert objects.replicas(api, name, namespace) > 2
         load.cpu = LOW
-        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, PATIENCE, "all is as in the beginning")
+        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, TIMEOUT, "all is as in the beginning")
     assert look(api, namespace, name, 0).restarts == 0

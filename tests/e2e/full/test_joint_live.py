@@ -22,7 +22,7 @@ from tests.e2e.full import objects
 from tests.e2e.full.objects import HPA_CONTROLLER, MEBI, OPERATOR
 
 pytestmark = pytest.mark.owned_cluster
-PATIENCE = 180
+TIMEOUT = 180
 LOAD, TARGET = 1500, 70
 """Millicores that arrive, and the percentage of their requests that pods may use."""
 NEEDED = LOAD * 100 / TARGET
@@ -94,10 +94,10 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
     api.create(objects.hvpa(name, namespace, **spec))
     await_pods(api, namespace, name)
     with Load(api, namespace, f"app={name}", cpu=LOAD, base_memory=100 * MEBI):
-        wait_for(lambda: used(api, name, namespace) >= 350, PATIENCE, "the HPA has measured the load")
-        wait_for(lambda: active(api, name, namespace, "HpaActive", "VpaActive"), PATIENCE, "both have spoken")
+        wait_for(lambda: used(api, name, namespace) >= 350, TIMEOUT, "the HPA has measured the load")
+        wait_for(lambda: active(api, name, namespace, "HpaActive", "VpaActive"), TIMEOUT, "both have spoken")
         api.patch("Hvpa", name, namespace, {"spec": {"mode": "Apply"}})
-        wait_for(lambda: objects.replicas(api, name, namespace) > 2, PATIENCE, "the first step")
+        wait_for(lambda: objects.replicas(api, name, namespace) > 2, TIMEOUT, "the first step")
 
         def changes(seconds: float) -> list[str]:
             """What is changed in this time about the workload, by anybody, and about `spec.replicas` by the HPA."""
@@ -113,7 +113,7 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
             return objects.replicas(api, name, namespace) * objects.resources(api, name, namespace)[0]
 
         # Nothing shrinks for a minute after each step, until the HPA has measured the pods that there are then.
-        wait_for(lambda: allocated() <= 1.4 * NEEDED and changes(10) == [], PATIENCE, "it has settled")
+        wait_for(lambda: allocated() <= 1.4 * NEEDED and changes(10) == [], TIMEOUT, "it has settled")
         assert changes(OBSERVED) == []
     steps = [one.body["spec"] for one in writes(cluster, namespace, name)]
     assert len([one for one in steps if "template" in one]) <= 2, "rollouts"
@@ -135,7 +135,7 @@ def test_one_oom_does_not_restart_every_replica_at_once(
     # What the VPA learns before the OOM may not lower memory, and what it learns from it may not raise it once more.
     bounds = vertical("memory", minAllowed={"memory": "128Mi"}, maxAllowed={"memory": "228Mi"})
     api.create(objects.hvpa(name, namespace, blend="Trajectory", vpa=bounds))
-    wait_for(lambda: active(api, name, namespace, "VpaActive"), PATIENCE, "the VPA has spoken")
+    wait_for(lambda: active(api, name, namespace, "VpaActive"), TIMEOUT, "the VPA has spoken")
     wait_for(lambda: api.get("Deployment", name, namespace)["status"]["availableReplicas"] == 4, 20)
     before = writes(cluster, namespace, name)
     run_out_of_memory(api, api.list("Pod", namespace, f"app={name}")[0])
@@ -147,7 +147,7 @@ def test_one_oom_does_not_restart_every_replica_at_once(
         available.append(found["status"].get("availableReplicas", 0))
         return is_complete(found)
 
-    wait_for(complete, PATIENCE, "the end of the rollout", interval=0.05)
+    wait_for(complete, TIMEOUT, "the end of the rollout", interval=0.05)
     assert min(available) == 3
     assert len(writes(cluster, namespace, name)) == len(before) + 1
     _, memory, _, _ = objects.resources(api, name, namespace)

@@ -34,7 +34,7 @@ from tests.recorded.vpa.model import load_checkpoint
 pytestmark = pytest.mark.owned_cluster
 
 Kind = TypeVar("Kind")
-PATIENCE = 150
+TIMEOUT = 150
 # Name -> usage of each pod that requests 200m, replicas, and the reasons of AbleToScale and ScalingLimited that come of
 # it under a target of 100 percent and 2 to 4 replicas.
 WORKLOADS = {
@@ -115,12 +115,12 @@ class Judged:
     def __init__(self, api: KubeApi, namespace: str) -> None:
         self._api = api
         self._namespace = namespace
-        world = Settings()
+        flags = Settings()
         self._settings = HpaSettings(
-            tolerance=world.hpa_tolerance,
-            cpu_initialization_period=parse_duration(world.hpa_cpu_initialization_period).total_seconds(),
-            initial_readiness_delay=parse_duration(world.hpa_initial_readiness_delay).total_seconds(),
-            downscale_stabilization=parse_duration(world.hpa_downscale_stabilization).total_seconds(),
+            tolerance=flags.hpa_tolerance,
+            cpu_initialization_period=parse_duration(flags.hpa_cpu_initialization_period).total_seconds(),
+            initial_readiness_delay=parse_duration(flags.hpa_initial_readiness_delay).total_seconds(),
+            downscale_stabilization=parse_duration(flags.hpa_downscale_stabilization).total_seconds(),
         )
 
     def _read(self, name: str) -> Json:
@@ -157,7 +157,7 @@ class Judged:
 def test_our_hpa_says_what_kube_controller_manager_says(workloads: KubeApi, namespace: str) -> None:
     hpas = Judged(workloads, namespace)
     for name in WORKLOADS:
-        wait_for(partial(hpas.settled, name), PATIENCE, f"the HPA {name} has settled")
+        wait_for(partial(hpas.settled, name), TIMEOUT, f"the HPA {name} has settled")
     for name in WORKLOADS:
         wait_for(partial(hpas.compare, name), 60, f"our model says of {name} what its HPA says")
 
@@ -202,16 +202,16 @@ def _amounts(recommendation: Json) -> dict[str, float]:
 
 
 def _recommender_settings() -> VpaSettings:
-    """The flags that the world's recommender runs with."""
-    world = Settings()
+    """The flags that the cluster's recommender runs with."""
+    flags = Settings()
     return VpaSettings(
-        safety_margin=world.recommendation_margin,
-        cpu_half_life=parse_duration(world.cpu_half_life).total_seconds(),
-        memory_half_life=parse_duration(world.memory_half_life).total_seconds(),
-        memory_aggregation_interval=parse_duration(world.memory_aggregation_interval).total_seconds(),
-        memory_aggregation_interval_count=world.memory_aggregation_count,
-        pod_min_cpu_millicores=world.pod_min_cpu_millicores,
-        pod_min_memory_mb=world.pod_min_memory_megabytes,
+        safety_margin=flags.recommendation_margin,
+        cpu_half_life=parse_duration(flags.cpu_half_life).total_seconds(),
+        memory_half_life=parse_duration(flags.memory_half_life).total_seconds(),
+        memory_aggregation_interval=parse_duration(flags.memory_aggregation_interval).total_seconds(),
+        memory_aggregation_interval_count=flags.memory_aggregation_count,
+        pod_min_cpu_millicores=flags.pod_min_cpu_millicores,
+        pod_min_memory_mb=flags.pod_min_memory_megabytes,
     )
 
 
@@ -229,7 +229,7 @@ def test_our_recommender_goes_on_from_the_checkpoint_of_the_real_one(
     more = {"metadata": {"annotations": {CPU_ANNOTATION: "700m", MEMORY_ANNOTATION: "600Mi"}}}
     api.patch("Pod", pod, namespace, more)
     found_pair = partial(_settled_pair, api, namespace)
-    pair = wait_for(found_pair, PATIENCE, "checkpoint and recommendation of the same samples")
+    pair = wait_for(found_pair, TIMEOUT, "checkpoint and recommendation of the same samples")
     assert pair is not None
     ours = VerticalRecommender(_recommender_settings())
     load_checkpoint(ours, "app", pair.checkpoint)

@@ -15,7 +15,7 @@ from tests.e2e.full import objects
 from tests.e2e.full.objects import AIM, HPA_CONTROLLER, OPERATOR, OPERATOR_USER
 
 pytestmark = pytest.mark.owned_cluster
-PATIENCE = 120
+TIMEOUT = 120
 NAME = "watched"
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 REQUEST = 500
@@ -56,10 +56,10 @@ def test_an_hvpa_in_recommend_shows_what_it_would_do_while_another_hpa_scales(
         return f"{(REQUEST + target[0] + 1) // 2}m" if target else "none yet"
 
     with Load(api, namespace, f"app={NAME}", cpu=780) as load:
-        wait_for(lambda: objects.replicas(api, NAME, namespace) == 4, PATIENCE, "their HPA scales out")
+        wait_for(lambda: objects.replicas(api, NAME, namespace) == 4, TIMEOUT, "their HPA scales out")
         load.cpu = 380  # 95m for each: their HPA waits for 5 minutes with 4, weight 50 leads halfway to 2
-        wait_for(lambda: recommended()[0] == 3, PATIENCE, lambda: f"3 replicas, not {recommended()}")
-        wait_for(lambda: recommended()[1] == halfway(), PATIENCE, lambda: f"{halfway()}, not {recommended()}")
+        wait_for(lambda: recommended()[0] == 3, TIMEOUT, lambda: f"3 replicas, not {recommended()}")
+        wait_for(lambda: recommended()[1] == halfway(), TIMEOUT, lambda: f"{halfway()}, not {recommended()}")
         assert objects.replicas(api, NAME, namespace) == 4
         found = objects.conditions(api, NAME, namespace)
 

@@ -18,7 +18,7 @@ from localcluster.workloads import samples
 from tests.e2e.full import objects, recommended
 
 pytestmark = pytest.mark.owned_cluster
-PATIENCE = 120
+TIMEOUT = 120
 PODS = 4
 BEFORE, AFTER = 100, 150
 """Mebibytes."""
@@ -55,7 +55,7 @@ def await_ready(api: KubeApi, namespace: str, name: str, kind: str) -> None:
     def ready() -> bool:
         return bool(api.get(kind, name, namespace).get("status", {}).get("readyReplicas", 0) >= PODS)
 
-    wait_for(ready, PATIENCE, "the pods are ready")
+    wait_for(ready, TIMEOUT, "the pods are ready")
 
 
 def sizes(api: KubeApi, namespace: str, name: str) -> list[int]:
@@ -96,8 +96,8 @@ def test_a_rollout_is_held_where_its_window_ends_and_goes_on_in_the_next(
     begin(api, namespace, name, kind, {})
     api.patch("Hvpa", name, namespace, {"spec": {**WINDOWED, "maintenanceTimeWindow": in_window(12)}})
     recommended.recommend(api, namespace, name, AFTER)
-    wait_for(lambda: AFTER in sizes(api, namespace, name), PATIENCE, "the rollout has begun")
-    wait_for(lambda: held(api, namespace, name) == "MaintenanceWindow", PATIENCE, "the rollout is held")
+    wait_for(lambda: AFTER in sizes(api, namespace, name), TIMEOUT, "the rollout has begun")
+    wait_for(lambda: held(api, namespace, name) == "MaintenanceWindow", TIMEOUT, "the rollout is held")
     await_ready(api, namespace, name, kind)
     found = sizes(api, namespace, name)
     assert {BEFORE, AFTER} == set(found), found
@@ -105,7 +105,7 @@ def test_a_rollout_is_held_where_its_window_ends_and_goes_on_in_the_next(
     api.patch("Hvpa", name, namespace, {"spec": {"maintenanceTimeWindow": in_window(3600)}})
     wait_for(
         lambda: sizes(api, namespace, name) == [AFTER] * PODS,
-        PATIENCE,
+        TIMEOUT,
         "the rollout goes on in the next window",
     )
     assert held(api, namespace, name) == ""
@@ -120,10 +120,10 @@ def test_a_size_is_tried_on_the_first_pods(
     api, name = cluster.api, f"tried-{kind.lower()}"
     begin(api, namespace, name, kind, {"updateStrategy": {"canary": {"duration": "10s"}}})
     recommended.recommend(api, namespace, name, AFTER)
-    wait_for(lambda: held(api, namespace, name) == "Canary", PATIENCE, "the size is tried")
+    wait_for(lambda: held(api, namespace, name) == "Canary", TIMEOUT, "the size is tried")
     await_ready(api, namespace, name, kind)
     assert {BEFORE, AFTER} == set(sizes(api, namespace, name))
-    wait_for(lambda: sizes(api, namespace, name) == [AFTER] * PODS, PATIENCE, "all pods have it")
+    wait_for(lambda: sizes(api, namespace, name) == [AFTER] * PODS, TIMEOUT, "all pods have it")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -135,11 +135,9 @@ def test_a_size_that_fails_on_the_first_pods_is_taken_back(
     begin(api, namespace, name, kind, {"updateStrategy": {"canary": {"duration": "60s"}}})
     recommended.recommend(api, namespace, name, 40)
     wait_for(
-        lambda: "rolledBack" in api.get("Hvpa", name, namespace)["status"], PATIENCE, "the size is taken back"
+        lambda: "rolledBack" in api.get("Hvpa", name, namespace)["status"], TIMEOUT, "the size is taken back"
     )
-    wait_for(
-        lambda: sizes(api, namespace, name) == [BEFORE] * PODS, PATIENCE, "all pods have the size before"
-    )
+    wait_for(lambda: sizes(api, namespace, name) == [BEFORE] * PODS, TIMEOUT, "all pods have the size before")
     status = api.get("Hvpa", name, namespace)["status"]
     assert "container app ran out of memory" in status["rolledBack"]["message"]
 
@@ -147,5 +145,5 @@ def test_a_size_that_fails_on_the_first_pods_is_taken_back(
         found = api.get("Hvpa", name, namespace)["status"].get("lastBlockedScaling", [])
         return [one["reason"] for one in found] == ["RolledBack"]
 
-    wait_for(blocked, PATIENCE, "the size is not tried again")
+    wait_for(blocked, TIMEOUT, "the size is not tried again")
     assert not api.get(kind, name, namespace)["spec"].get("paused")

@@ -20,12 +20,12 @@ from tests.e2e.full import objects
 from tests.e2e.full.objects import HPA_CONTROLLER, MEBI, OPERATOR, OPERATOR_USER
 
 pytestmark = pytest.mark.owned_cluster
-PATIENCE = 180
+TIMEOUT = 180
 
 
 @dataclass(frozen=True)
-class World:
-    """The control plane with the operator at work."""
+class ClosedLoop:
+    """The control plane, and the operator that scales on it."""
 
     cluster: ControlPlane
     operator: Operator
@@ -46,25 +46,25 @@ class World:
 
 
 @pytest.fixture
-def world(cluster: ControlPlane, operator: Operator, namespace: str) -> World:
-    return World(cluster, operator, namespace)
+def loop(cluster: ControlPlane, operator: Operator, namespace: str) -> ClosedLoop:
+    return ClosedLoop(cluster, operator, namespace)
 
 
-def first_step_is_part_of_the_wish(world: World, name: str, part: float) -> None:
-    """The operator's first patch of the Deployment's count went so far from 2 to what the HPA had written as its wish:
+def first_step_is_part_of_the_way(loop: ClosedLoop, name: str, part: float) -> None:
+    """The operator's first patch of the Deployment's count went so far from 2 to the HPA's desired replicas:
     4, or 3 where the measurement was of a moment when only one of the two pods had got its share of the load."""
-    audit, namespace = world.cluster.audit, world.namespace
+    audit, namespace = loop.cluster.audit, loop.namespace
     asked = audit.requests(writes=True, namespace=namespace, name=name, code=200)
     counts = [one for one in asked if one.user == OPERATOR_USER and one.resource == "deployments"]
     first = next(one for one in counts if "replicas" in one.body["spec"])
-    wishes = [one for one in asked if one.user == HPA_CONTROLLER and one.subresource == "scale"]
-    wish = [int(one.body["spec"]["replicas"]) for one in wishes if one.received < first.received][-1]
-    assert wish in (3, 4)
-    assert int(first.body["spec"]["replicas"]) == math.ceil(2 + (wish - 2) * part)
+    written = [one for one in asked if one.user == HPA_CONTROLLER and one.subresource == "scale"]
+    desired = [int(one.body["spec"]["replicas"]) for one in written if one.received < first.received][-1]
+    assert desired in (3, 4)
+    assert int(first.body["spec"]["replicas"]) == math.ceil(2 + (desired - 2) * part)
 
 
-def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
-    api, namespace = world.api, world.namespace
+def test_each_axis_follows_its_recommender_by_its_weight(loop: ClosedLoop) -> None:
+    api, namespace = loop.api, loop.namespace
     # Horizontal alone: 2 replicas, 390m each against 200m wanted -> the HPA asks for 4. Without a VPA the vertical
     # weight of 50 counts as 0 for scaling out, so 4 are set; for scaling in it counts.
     api.create(objects.deployment("out", namespace))
@@ -96,37 +96,37 @@ def test_each_axis_follows_its_recommender_by_its_weight(world: World) -> None:
         objects.hvpa("rest", namespace, hpa=objects.horizontal(), vpa=objects.vertical(template=template))
     )
     with ExitStack() as stack:
-        out = world.load(stack, "out", cpu=780)
-        size = world.load(stack, "size", cpu=1000, memory=300 * MEBI, base_memory=50 * MEBI)
-        both = world.load(stack, "both", cpu=780, memory=300 * MEBI)
-        world.load(stack, "rest", cpu=400)
+        out = loop.load(stack, "out", cpu=780)
+        size = loop.load(stack, "size", cpu=1000, memory=300 * MEBI, base_memory=50 * MEBI)
+        both = loop.load(stack, "both", cpu=780, memory=300 * MEBI)
+        loop.load(stack, "rest", cpu=400)
 
-        wait_for(lambda: objects.replicas(api, "out", namespace) > 2, PATIENCE, "`out` is scaled out")
-        first_step_is_part_of_the_wish(world, "out", 1)
+        wait_for(lambda: objects.replicas(api, "out", namespace) > 2, TIMEOUT, "`out` is scaled out")
+        first_step_is_part_of_the_way(loop, "out", 1)
 
-        wait_for(lambda: objects.resources(api, "size", namespace)[0] > 550, PATIENCE, "`size` gets larger")
+        wait_for(lambda: objects.resources(api, "size", namespace)[0] > 550, TIMEOUT, "`size` gets larger")
         cpu, memory, cpu_limit, memory_limit = objects.resources(api, "size", namespace)
         assert 550 < cpu <= 640  # 500m and VPA's margin of 15 percent, up to the end of a bucket
         assert memory > 200 * MEBI
         assert (cpu_limit, abs(memory_limit - 2 * memory) <= 1000) == (2 * cpu, True)
         assert objects.replicas(api, "size", namespace) == 2
 
-        wait_for(lambda: objects.replicas(api, "both", namespace) > 2, PATIENCE, "`both` is scaled out")
-        wait_for(lambda: objects.resources(api, "both", namespace)[0] > 210, PATIENCE, "and gets larger")
-        first_step_is_part_of_the_wish(world, "both", 0.6)
-        blended_by_weight(world, "both", 40)
+        wait_for(lambda: objects.replicas(api, "both", namespace) > 2, TIMEOUT, "`both` is scaled out")
+        wait_for(lambda: objects.resources(api, "both", namespace)[0] > 210, TIMEOUT, "and gets larger")
+        first_step_is_part_of_the_way(loop, "both", 0.6)
+        blended_by_weight(loop, "both", 40)
 
         # And back again, while the fourth, which has come to rest by now, stays there.
-        resting = begin_to_rest(world, "rest")
+        resting = begin_to_rest(loop, "rest")
         out.cpu = both.cpu = size.cpu = 100
         size.memory = 0
-        wait_for(lambda: objects.replicas(api, "out", namespace) == 1, PATIENCE, "`out` is scaled in")
-        wait_for(lambda: objects.replicas(api, "both", namespace) < 4, PATIENCE, "`both` is scaled in")
-        wait_for(lambda: objects.resources(api, "size", namespace)[0] < 200, PATIENCE, "`size` gets smaller")
+        wait_for(lambda: objects.replicas(api, "out", namespace) == 1, TIMEOUT, "`out` is scaled in")
+        wait_for(lambda: objects.replicas(api, "both", namespace) < 4, TIMEOUT, "`both` is scaled in")
+        wait_for(lambda: objects.resources(api, "size", namespace)[0] < 200, TIMEOUT, "`size` gets smaller")
         cpu, memory, cpu_limit, memory_limit = objects.resources(api, "size", namespace)
         assert abs(cpu_limit - 2 * cpu) <= 1
-        only_the_operator_scales(world)
-        at_rest_nothing_is_written(world, "rest", resting)
+        only_the_operator_scales(loop)
+        at_rest_nothing_is_written(loop, "rest", resting)
 
 
 FIXED = {"cpu": "200m", "memory": "128Mi"}
@@ -140,10 +140,10 @@ def vpa_template(**bounds: Json) -> Json:
     }
 
 
-def blended_by_weight(world: World, name: str, weight: int) -> None:
+def blended_by_weight(loop: ClosedLoop, name: str, weight: int) -> None:
     """Each request that the operator set stands between what was and what was recommended, at the weight."""
     spent = wait_for(
-        lambda: objects.axes(world.api, name, world.namespace).get("vertical", {}).get("appliedFrom"),
+        lambda: objects.axes(loop.api, name, loop.namespace).get("vertical", {}).get("appliedFrom"),
         60,
         "a vertical step",
     )
@@ -151,10 +151,10 @@ def blended_by_weight(world: World, name: str, weight: int) -> None:
     assert {one["container"] for one in spent} == {"app"}
 
 
-def only_the_operator_scales(world: World) -> None:
+def only_the_operator_scales(loop: ClosedLoop) -> None:
     """The audit log: replicas and pod templates of the Deployments were changed by the operator alone; the HPA wrote
-    nothing but the Hvpas' mailboxes."""
-    audit, namespace = world.cluster.audit, world.namespace
+    nothing but the Hvpas' scale replicas."""
+    audit, namespace = loop.cluster.audit, loop.namespace
     for name in ("out", "size", "both"):
         assert audit.writers("deployments", name, namespace)[OPERATOR_USER] > 0
         assert audit.writers("deployments", name, namespace)[HPA_CONTROLLER] == 0
@@ -176,39 +176,39 @@ class Rest(NamedTuple):
     version: str
 
 
-def version(world: World, name: str) -> str:
-    return str(world.api.get("Hvpa", name, world.namespace)["metadata"]["resourceVersion"])
+def version(loop: ClosedLoop, name: str) -> str:
+    return str(loop.api.get("Hvpa", name, loop.namespace)["metadata"]["resourceVersion"])
 
 
-def begin_to_rest(world: World, name: str) -> Rest:
-    """Wait until all is told of a Hvpa that nothing wants to change: both recommenders recommend, and for some seconds
-    nothing is written about it."""
+def begin_to_rest(loop: ClosedLoop, name: str) -> Rest:
+    """Wait until both recommenders of an Hvpa recommend what is set, and nothing is written about it for some
+    seconds."""
 
-    def told() -> bool:
-        found = objects.conditions(world.api, name, world.namespace)
+    def recommending() -> bool:
+        found = objects.conditions(loop.api, name, loop.namespace)
         return {found[kind] for kind in ("HpaActive", "VpaActive")} == {("True", "Recommending")}
 
     def rests() -> Rest | None:
-        found = Rest(world.cluster.audit.mark(), time.monotonic(), version(world, name))
+        found = Rest(loop.cluster.audit.mark(), time.monotonic(), version(loop, name))
         time.sleep(3)
-        return found if version(world, name) == found.version else None
+        return found if version(loop, name) == found.version else None
 
-    wait_for(told, PATIENCE, "both recommend")
-    found = wait_for(rests, PATIENCE, "rest")
+    wait_for(recommending, TIMEOUT, "both recommend")
+    found = wait_for(rests, TIMEOUT, "rest")
     assert found is not None
     return found
 
 
-def at_rest_nothing_is_written(world: World, name: str, rest: Rest) -> None:
+def at_rest_nothing_is_written(loop: ClosedLoop, name: str, rest: Rest) -> None:
     """Sixty seconds under constant load: the operator writes nothing that has to do with this Hvpa."""
     time.sleep(max(0.0, rest.since + 60 - time.monotonic()))
-    asked = world.cluster.audit.requests(rest.mark, user=OPERATOR, namespace=world.namespace, name=name)
+    asked = loop.cluster.audit.requests(rest.mark, user=OPERATOR, namespace=loop.namespace, name=name)
     assert asked == []
-    assert version(world, name) == rest.version
+    assert version(loop, name) == rest.version
 
 
-def test_replicas_do_not_fall_when_metrics_are_gone_at_peak_load(world: World) -> None:
-    api, namespace = world.api, world.namespace
+def test_replicas_do_not_fall_when_metrics_are_gone_at_peak_load(loop: ClosedLoop) -> None:
+    api, namespace = loop.api, loop.namespace
     api.create(objects.deployment("peak", namespace))
     api.create(objects.hvpa("peak", namespace, hpa=objects.horizontal(most=6)))
 
@@ -216,19 +216,19 @@ def test_replicas_do_not_fall_when_metrics_are_gone_at_peak_load(world: World) -
         return objects.conditions(api, "peak", namespace)["HpaActive"][0]
 
     with ExitStack() as stack:
-        world.load(stack, "peak", cpu=1150)
-        wait_for(lambda: objects.replicas(api, "peak", namespace) == 6, PATIENCE, "scaled out")
-        with world.cluster.stopped("metrics-server"):
-            wait_for(lambda: hpa_active() == "False", PATIENCE, "the Hvpa says that the HPA is blind")
+        loop.load(stack, "peak", cpu=1150)
+        wait_for(lambda: objects.replicas(api, "peak", namespace) == 6, TIMEOUT, "scaled out")
+        with loop.cluster.stopped("metrics-server"):
+            wait_for(lambda: hpa_active() == "False", TIMEOUT, "the Hvpa reports that the HPA has no metrics")
             time.sleep(20)  # the HPA looks ten times
             assert hpa_active() == "False"
             assert objects.replicas(api, "peak", namespace) == 6
-        wait_for(lambda: hpa_active() == "True", PATIENCE, "it sees again")
+        wait_for(lambda: hpa_active() == "True", TIMEOUT, "the HPA has metrics again")
         assert objects.replicas(api, "peak", namespace) == 6
 
 
-def test_deleting_an_hvpa_removes_its_recommenders_and_leaves_the_workload(world: World) -> None:
-    api, namespace = world.api, world.namespace
+def test_deleting_an_hvpa_removes_its_recommenders_and_leaves_the_workload(loop: ClosedLoop) -> None:
+    api, namespace = loop.api, loop.namespace
 
     def recommenders() -> list[str]:
         kinds = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler")
@@ -239,5 +239,5 @@ def test_deleting_an_hvpa_removes_its_recommenders_and_leaves_the_workload(world
     wait_for(lambda: len(recommenders()) == 2, 60, "both recommenders")
     before = api.get("Deployment", "leave", namespace)["spec"]
     api.delete("Hvpa", "leave", namespace)
-    wait_for(lambda: recommenders() == [], PATIENCE, "none of them")
+    wait_for(lambda: recommenders() == [], TIMEOUT, "none of them")
     assert api.get("Deployment", "leave", namespace)["spec"] == before

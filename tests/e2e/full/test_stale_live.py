@@ -17,7 +17,7 @@ from tests.e2e.full import objects
 from tests.e2e.full.objects import MEBI
 
 pytestmark = pytest.mark.owned_cluster
-PATIENCE = 120
+TIMEOUT = 120
 NAME = "silent"
 INTERVAL = 8
 """Seconds. The recommender looks each 2 seconds and has a new sample to write each 11, as metrics-server measures."""
@@ -70,11 +70,11 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
         return objects.conditions(api, NAME, namespace).get("VpaActive", ("", ""))[0] == "True"
 
     with Load(api, namespace, f"app={NAME}", cpu=400, memory=200 * MEBI):
-        wait_for(lambda: usable() and moves(), PATIENCE, "the VPA's recommendation is used, and moves")
+        wait_for(lambda: usable() and moves(), TIMEOUT, "the VPA's recommendation is used, and moves")
         with cluster.stopped("vpa-recommender"):
             last = written()
             wait_for(
-                lambda: active(("False", "RecommendationStale")), PATIENCE, lambda: f"it is stale: {vpa()}"
+                lambda: active(("False", "RecommendationStale")), TIMEOUT, lambda: f"it is stale: {vpa()}"
             )
             [told] = [
                 one
@@ -86,7 +86,7 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
             )
             assert objects.conditions(api, NAME, namespace)["Ready"] == ("False", "VpaInactive")
             assert written() == last
-        wait_for(usable, PATIENCE, "it is used again")
+        wait_for(usable, TIMEOUT, "it is used again")
     warned = [one for one in quick.log_lines() if one.get("reason") == "RecommendationStale"]
     assert [one["level"] for one in warned] == ["warning"]
     assert [one for one in quick.log_lines() if one.get("was") == "RecommendationStale"]

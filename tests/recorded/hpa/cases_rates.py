@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tests.recorded.hpa import world as w
+from tests.recorded.hpa import build as b
 from tests.recorded.replay import Json
 
 _MOST_PODS = 60
-_PODS = w.pods(_MOST_PODS)
-_CPU_80 = w.resource(utilization=80)
+_PODS = b.pods(_MOST_PODS)
+_CPU_80 = b.resource(utilization=80)
 
 
 def _follow(
@@ -22,12 +22,12 @@ def _follow(
     behavior: Json | None = None,
     least: int = 1,
     most: int = _MOST_PODS,
-    settings: Mapping[str, float] = w.SETTINGS,
+    settings: Mapping[str, float] = b.SETTINGS,
 ) -> Json:
     """Ready pods of 100m that share the given loads: (second, millicores)."""
-    steps = [w.step(at, readings=w.shared_cpu(load, _MOST_PODS)) for at, load in loads]
-    steps[0] |= w.begin(replicas, _PODS, steps[0]["readings"], follow=True)
-    return w.scenario(
+    steps = [b.step(at, readings=b.shared_cpu(load, _MOST_PODS)) for at, load in loads]
+    steps[0] |= b.begin(replicas, _PODS, steps[0]["readings"], follow=True)
+    return b.scenario(
         name, [_CPU_80], steps, syncs=syncs, behavior=behavior, least=least, most=most, settings=settings
     )
 
@@ -35,7 +35,7 @@ def _follow(
 def limits() -> list[Json]:
     """The default limits, with and without `behavior`."""
     out_and_in = [(0, 150), (30, 4000), (210, 300)]
-    default = w.behavior()
+    default = b.behavior()
     return [
         _follow("default-limits", out_and_in, syncs=60),
         _follow("default-limits-capped", out_and_in, syncs=60, least=3, most=20),
@@ -72,34 +72,34 @@ def windows() -> list[Json]:
     """Stabilization windows in both directions."""
     spikes = [(0, 300), (60, 2000), (75, 300), (240, 1200), (420, 900), (600, 100)]
     return [
-        _follow("window-down-of-one-minute", spikes, syncs=60, behavior=w.behavior(down=w.rules(window=60))),
-        _follow("window-down-none", spikes, syncs=60, behavior=w.behavior(down=w.rules(window=0))),
-        _follow("window-up-of-two-minutes", spikes, syncs=60, behavior=w.behavior(up=w.rules(window=120))),
+        _follow("window-down-of-one-minute", spikes, syncs=60, behavior=b.behavior(down=b.rules(window=60))),
+        _follow("window-down-none", spikes, syncs=60, behavior=b.behavior(down=b.rules(window=0))),
+        _follow("window-up-of-two-minutes", spikes, syncs=60, behavior=b.behavior(up=b.rules(window=120))),
         _follow(
             "windows-both-ways",
             spikes,
             syncs=60,
-            behavior=w.behavior(up=w.rules(window=45), down=w.rules(window=90)),
+            behavior=b.behavior(up=b.rules(window=45), down=b.rules(window=90)),
         ),
         _follow(
             "windows-longer-up-than-down",
             spikes,
             syncs=60,
-            behavior=w.behavior(up=w.rules(window=300), down=w.rules(window=15)),
+            behavior=b.behavior(up=b.rules(window=300), down=b.rules(window=15)),
         ),
         _follow(
             "windows-with-falling-load-while-waiting-to-grow",
             [(0, 400), (30, 2500), (75, 1500), (105, 3000), (150, 200), (180, 1000)],
             syncs=40,
             replicas=5,
-            behavior=w.behavior(up=w.rules(window=60), down=w.rules(window=60)),
+            behavior=b.behavior(up=b.rules(window=60), down=b.rules(window=60)),
         ),
         _follow(
             "window-of-an-hour",
             [(0, 2500), (120, 100)],
             syncs=260,
             replicas=4,
-            behavior=w.behavior(down=w.rules(window=3600)),
+            behavior=b.behavior(down=b.rules(window=3600)),
         ),
     ]
 
@@ -113,9 +113,9 @@ def policies() -> list[Json]:
     percent_45 = ("Percent", 30, 45)
     made = []
     for select in ("Max", "Min", "Disabled"):
-        both = w.behavior(
-            up=w.rules(pods_60, percent_45, select=select),
-            down=w.rules(pods_60, percent_45, select=select, window=0),
+        both = b.behavior(
+            up=b.rules(pods_60, percent_45, select=select),
+            down=b.rules(pods_60, percent_45, select=select, window=0),
         )
         low = select.lower()
         made += [
@@ -125,40 +125,40 @@ def policies() -> list[Json]:
         ]
     return [
         *made,
-        _follow("policy-up-pods", grow, syncs=30, behavior=w.behavior(up=w.rules(("Pods", 1, 15)))),
-        _follow("policy-up-percent", grow, syncs=30, behavior=w.behavior(up=w.rules(("Percent", 10, 15)))),
+        _follow("policy-up-pods", grow, syncs=30, behavior=b.behavior(up=b.rules(("Pods", 1, 15)))),
+        _follow("policy-up-percent", grow, syncs=30, behavior=b.behavior(up=b.rules(("Percent", 10, 15)))),
         _follow(
-            "policy-up-percent-900", grow, syncs=10, behavior=w.behavior(up=w.rules(("Percent", 900, 60)))
+            "policy-up-percent-900", grow, syncs=10, behavior=b.behavior(up=b.rules(("Percent", 900, 60)))
         ),
         _follow(
             "policy-down-percent-rounds-towards-zero",
             fall,
             syncs=40,
             replicas=7,
-            behavior=w.behavior(down=w.rules(("Percent", 10, 60), window=0)),
+            behavior=b.behavior(down=b.rules(("Percent", 10, 60), window=0)),
         ),
         _follow(
             "policy-down-percent-100",
             fall,
             syncs=10,
             replicas=40,
-            behavior=w.behavior(down=w.rules(("Percent", 100, 15), window=0)),
+            behavior=b.behavior(down=b.rules(("Percent", 100, 15), window=0)),
         ),
         _follow(
             "policies-of-half-an-hour",
             wave,
             syncs=120,
             replicas=10,
-            behavior=w.behavior(up=w.rules(("Pods", 5, 1800)), down=w.rules(("Pods", 4, 1800), window=30)),
+            behavior=b.behavior(up=b.rules(("Pods", 5, 1800)), down=b.rules(("Pods", 4, 1800), window=30)),
         ),
         _follow(
             "policies-remember-both-directions",
             [(0, 400), (30, 1600), (90, 300), (120, 2500), (200, 300), (260, 1900), (330, 100)],
             syncs=40,
             replicas=4,
-            behavior=w.behavior(
-                up=w.rules(("Pods", 4, 120), ("Percent", 50, 60), select="Min"),
-                down=w.rules(("Percent", 50, 90), ("Pods", 2, 30), select="Min", window=0),
+            behavior=b.behavior(
+                up=b.rules(("Pods", 4, 120), ("Percent", 50, 60), select="Min"),
+                down=b.rules(("Percent", 50, 90), ("Pods", 2, 30), select="Min", window=0),
             ),
         ),
         _follow(
@@ -166,13 +166,13 @@ def policies() -> list[Json]:
             [(45 * n, 3000 if n % 2 else 200) for n in range(24)],
             syncs=72,
             replicas=5,
-            behavior=w.behavior(up=w.rules(("Pods", 6, 30)), down=w.rules(("Pods", 6, 30), window=0)),
+            behavior=b.behavior(up=b.rules(("Pods", 6, 30)), down=b.rules(("Pods", 6, 30), window=0)),
         ),
         _follow(
             "disabled-down-only",
             [(0, 400), (30, 2500), (120, 100)],
             syncs=30,
-            behavior=w.behavior(down=w.rules(select="Disabled")),
+            behavior=b.behavior(down=b.rules(select="Disabled")),
         ),
         _follow(
             "behaviour-capped-both-ways",
@@ -181,7 +181,7 @@ def policies() -> list[Json]:
             replicas=4,
             least=3,
             most=12,
-            behavior=w.behavior(up=w.rules(("Pods", 2, 15)), down=w.rules(("Pods", 5, 15), window=15)),
+            behavior=b.behavior(up=b.rules(("Pods", 2, 15)), down=b.rules(("Pods", 5, 15), window=15)),
         ),
     ]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tests.recorded.hpa import world as w
+from tests.recorded.hpa import build as b
 from tests.recorded.replay import Json
 
 MEBI = 2**20
@@ -44,7 +44,7 @@ class _Pod:
 
     def manifest(self) -> Json:
         """It as the API server has it now."""
-        return w.pod(
+        return b.pod(
             self.name,
             cpu=self.cpu,
             memory=self.memory,
@@ -67,7 +67,7 @@ def _rules(chance: random.Random) -> Json | None:
         )
         for _ in range(chance.randrange(4))
     ]
-    return w.rules(
+    return b.rules(
         *policies,
         window=chance.choice((None, 0, 0, 15, 30, 60, 120, 300)),
         select=chance.choice((None, "Max", "Min", "Min", "Disabled") if policies else (None, "Max", "Min")),
@@ -78,21 +78,21 @@ def _rules(chance: random.Random) -> Json | None:
 def _behavior(chance: random.Random) -> Json | None:
     if chance.random() < 0.3:
         return None
-    return w.behavior(up=_rules(chance), down=_rules(chance))
+    return b.behavior(up=_rules(chance), down=_rules(chance))
 
 
 def _metrics(chance: random.Random) -> list[Json]:
     makers: list[Callable[[], Json]] = [
-        lambda: w.resource(utilization=chance.choice((30, 50, 80, 100, 120))),
-        lambda: w.resource(average=chance.choice(("50m", "100m", "333m"))),
-        lambda: w.resource("memory", utilization=chance.choice((40, 75, 110))),
-        lambda: w.resource("memory", average=chance.choice(("64Mi", "100M"))),
-        lambda: w.resource(utilization=chance.choice((60, 90)), container="app"),
-        lambda: w.pods_metric("requests", chance.choice(("5", "12500m"))),
-        lambda: w.object_metric("hits", value=chance.choice(("20", "33"))),
-        lambda: w.object_metric("hits", average=chance.choice(("4", "7500m"))),
-        lambda: w.external("queue", value=chance.choice(("20", "41"))),
-        lambda: w.external("queue", average=chance.choice(("4", "6100m"))),
+        lambda: b.resource(utilization=chance.choice((30, 50, 80, 100, 120))),
+        lambda: b.resource(average=chance.choice(("50m", "100m", "333m"))),
+        lambda: b.resource("memory", utilization=chance.choice((40, 75, 110))),
+        lambda: b.resource("memory", average=chance.choice(("64Mi", "100M"))),
+        lambda: b.resource(utilization=chance.choice((60, 90)), container="app"),
+        lambda: b.pods_metric("requests", chance.choice(("5", "12500m"))),
+        lambda: b.object_metric("hits", value=chance.choice(("20", "33"))),
+        lambda: b.object_metric("hits", average=chance.choice(("4", "7500m"))),
+        lambda: b.external("queue", value=chance.choice(("20", "41"))),
+        lambda: b.external("queue", average=chance.choice(("4", "6100m"))),
     ]
     return [maker() for maker in chance.sample(makers, chance.choice((1, 1, 2, 3)))]
 
@@ -102,11 +102,11 @@ def _readings(chance: random.Random, pods: list[_Pod], load: float) -> Json:
 
     def of_pods(name: str, usual: float, container: str = "") -> Json:
         if chance.random() < 0.04:
-            return w.failing(name, "the metrics server is away", container=container)
+            return b.failing(name, "the metrics server is away", container=container)
         values = {
             pod.name: int(usual * load * chance.uniform(0.7, 1.3)) for pod in pods if chance.random() < 0.93
         }
-        return w.measured(
+        return b.measured(
             name,
             values,
             container=container,
@@ -117,7 +117,7 @@ def _readings(chance: random.Random, pods: list[_Pod], load: float) -> Json:
     def total(usual: float) -> int:
         return int(usual * load * len(pods) * chance.uniform(0.7, 1.3))
 
-    return w.readings(
+    return b.readings(
         resource=[
             of_pods("cpu", 90),
             of_pods("cpu", 85, container="app"),
@@ -145,13 +145,13 @@ def case(seed: int) -> Json:
         for pod in pods:
             pod.wander(now)
         steps.append(
-            w.step(now, pods=[pod.manifest() for pod in pods], readings=_readings(chance, pods, load))
+            b.step(now, pods=[pod.manifest() for pod in pods], readings=_readings(chance, pods, load))
         )
         if chance.random() < 0.05:
-            steps.append(w.step(now, replicas=chance.randrange(0, 20)))
+            steps.append(b.step(now, replicas=chance.randrange(0, 20)))
         now += period * chance.randrange(1, 5)
-    steps[0] |= w.begin(replicas, steps[0]["pods"], steps[0]["readings"], follow=follow)
-    return w.scenario(
+    steps[0] |= b.begin(replicas, steps[0]["pods"], steps[0]["readings"], follow=follow)
+    return b.scenario(
         f"random-{seed}",
         _metrics(chance),
         steps,

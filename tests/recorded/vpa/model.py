@@ -13,7 +13,7 @@ from hvpa.api.values.quantity import parse_quantity
 from hvpa.recommend.vpa.recommender import VerticalRecommender, VpaSettings
 from hvpa.recommend.vpa.samples import Aggregate
 from tests.recorded.replay import START, Json, differences, instant
-from tests.recorded.vpa.world import NANOSECONDS
+from tests.recorded.vpa.build import NANOSECONDS
 
 # Field of the recommender's configuration -> ours.
 _FLAGS = {

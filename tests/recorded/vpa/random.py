@@ -7,7 +7,7 @@ import math
 import random
 
 from tests.recorded.replay import Json
-from tests.recorded.vpa import world as v
+from tests.recorded.vpa import build as b
 
 _CONTAINERS = ("app", "log", "proxy")
 
@@ -31,11 +31,11 @@ class _Container:
         used = max(used * self.chance.uniform(0.97, 1.02), 1e6)
         if used > self.limit:
             self.used[pod] = self.memory
-            return [v.oom(at, math.floor(self.limit), pod=pod, container=self.name)]
+            return [b.oom(at, math.floor(self.limit), pod=pod, container=self.name)]
         self.used[pod] = used
-        day = 1 + self.swing * math.sin(2 * math.pi * at / v.DAY)
+        day = 1 + self.swing * math.sin(2 * math.pi * at / b.DAY)
         cpu = round(self.cpu * day * self.chance.lognormvariate(0, 0.4), 6)
-        return [v.sample(at, cpu, math.floor(used), pod=pod, container=self.name)]
+        return [b.sample(at, cpu, math.floor(used), pod=pod, container=self.name)]
 
 
 def _flags(chance: random.Random) -> Json:
@@ -43,12 +43,12 @@ def _flags(chance: random.Random) -> Json:
         "SafetyMarginFraction": chance.choice((0.05, 0.3)),
         "TargetCPUPercentile": chance.choice((0.5, 0.95, 0.99)),
         "UpperBoundMemoryPercentile": chance.choice((0.9, 1.0)),
-        "CpuHistogramDecayHalfLife": v.hours(chance.choice((6, 48))),
-        "MemoryHistogramDecayHalfLife": v.hours(chance.choice((6, 48))),
-        "MemoryAggregationInterval": v.hours(chance.choice((6, 12))),
-        "ConfidenceIntervalMemory": v.hours(chance.choice((6, 48))),
+        "CpuHistogramDecayHalfLife": b.hours(chance.choice((6, 48))),
+        "MemoryHistogramDecayHalfLife": b.hours(chance.choice((6, 48))),
+        "MemoryAggregationInterval": b.hours(chance.choice((6, 12))),
+        "ConfidenceIntervalMemory": b.hours(chance.choice((6, 48))),
         "RoundCPUMillicores": chance.choice((5, 100)),
-        "RoundMemoryBytes": chance.choice((1000, v.MEBI)),
+        "RoundMemoryBytes": chance.choice((1000, b.MEBI)),
         "OOMBumpUpRatio": chance.choice((1.05, 2.0)),
         "PodMinMemoryMb": chance.choice((10.0, 100.0)),
         "MaxAllowedMemory": chance.choice(("500M", "2Gi")),
@@ -71,7 +71,7 @@ def _policies(chance: random.Random) -> list[Json] | None:
             "mode": chance.choice(("Off", "Auto")),
         }
         chosen = chance.sample(sorted(options), chance.choice((1, 1, 2)))
-        made.append(v.policy(name, **{field: options[field] for field in chosen}))
+        made.append(b.policy(name, **{field: options[field] for field in chosen}))
     return made
 
 
@@ -82,21 +82,21 @@ def case(seed: int) -> Json:
     pods = [f"p{number}" for number in range(chance.randrange(1, 5))]
     next_pod = len(pods)
     step = chance.choice((60, 300, 900))
-    end = {60: v.DAY, 300: 4 * v.DAY, 900: 10 * v.DAY}[step] * chance.choice((0.5, 1.0))
+    end = {60: b.DAY, 300: 4 * b.DAY, 900: 10 * b.DAY}[step] * chance.choice((0.5, 1.0))
     steps: list[Json] = []
     for at in range(0, int(end), step):
         for pod in pods:
             for container in containers:
                 steps += container.measure(at, pod)
         if chance.random() < 0.01:
-            steps.append(v.gone(at, pods.pop(chance.randrange(len(pods)))))
+            steps.append(b.gone(at, pods.pop(chance.randrange(len(pods)))))
             pods.append(f"p{next_pod}")
             next_pod += 1
         if chance.random() < 0.002:
-            steps.append(v.restart(at))
-    return v.scenario(
+            steps.append(b.restart(at))
+    return b.scenario(
         f"random-{seed}",
-        [*steps, *v.ask_every(end / 40, end)],
+        [*steps, *b.ask_every(end / 40, end)],
         policies=_policies(chance),
         flags=_flags(chance),
     )

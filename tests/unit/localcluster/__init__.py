@@ -1,1 +1,1 @@
-"""Tests of the parts of the test world that need no control plane."""
+"""Tests of the parts of the local cluster that need no control plane."""

@@ -1,4 +1,4 @@
-"""What the programs of the test world are built from decides where they are kept: their modules, and for those that
+"""What the programs of the local cluster are built from decides where they are kept: their modules, and for those that
 replay scenarios our source."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def changed(before: dict[str, str]) -> set[str]:
     ("file", "groups"),
     [
         ("core/hpa-replay/main.go", {"hpa-replay"}),
-        ("core/hpa-replay/world/pods.go", {"hpa-replay"}),
+        ("core/hpa-replay/cluster/pods.go", {"hpa-replay"}),
         ("addons/vpa-replay/more.go", {"vpa-replay"}),
         ("core/go.sum", {"core", "hpa-replay"}),
         ("addons/go.mod", {"addons", "vpa-replay"}),

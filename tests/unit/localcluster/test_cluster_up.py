@@ -10,25 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from localcluster import __main__ as world
+from localcluster import __main__ as command_line
 
 ROOT = Path(__file__).resolve().parents[3]
 STATE = {"kubeconfig": "/a folder/kubeconfig", "programs": "/programs"}
 
 
 def test_a_shell_finds_the_cluster_its_kubectl_and_hvpa() -> None:
-    script = "; ".join([*world.exports(STATE), 'echo "$KUBECONFIG|$PATH"'])
-    said = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout
-    kubeconfig, _, path = said.partition("|")
+    script = "; ".join([*command_line.exports(STATE), 'echo "$KUBECONFIG|$PATH"'])
+    printed = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout
+    kubeconfig, _, path = printed.partition("|")
     assert kubeconfig == "/a folder/kubeconfig"
     assert path.split(":")[:2] == ["/programs", str(Path(sys.executable).parent)]
 
 
 def test_the_next_steps_name_targets_and_files_that_are_there() -> None:
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"make (?:-s )?([a-z-]+)", world.NEXT_STEPS))
+    named = set(re.findall(r"make (?:-s )?([a-z-]+)", command_line.NEXT_STEPS))
     assert named == {"cluster-env", "cluster-load", "cluster-down"} & targets
-    files = re.findall(r"config/\S+", world.NEXT_STEPS)
+    files = re.findall(r"config/\S+", command_line.NEXT_STEPS)
     assert files
     assert all((ROOT / file).exists() for file in files)
 
@@ -36,7 +36,9 @@ def test_the_next_steps_name_targets_and_files_that_are_there() -> None:
 def test_getting_started_has_each_of_the_steps() -> None:
     page = (ROOT / "docs/getting-started.md").read_text()
     steps = [
-        line.partition("#")[0].strip() for line in world.NEXT_STEPS.splitlines() if line.startswith("  ")
+        line.partition("#")[0].strip()
+        for line in command_line.NEXT_STEPS.splitlines()
+        if line.startswith("  ")
     ]
     for step in steps:
         assert step in page, step
@@ -47,5 +49,5 @@ def test_without_a_control_plane_a_command_says_how_to_start_one(
 ) -> None:
     monkeypatch.setenv("HVPA_CLUSTER_FOLDER", str(tmp_path))
     for command in ("env", "load --cpu 1"):
-        assert world.main(shlex.split(command)) == 1
+        assert command_line.main(shlex.split(command)) == 1
         assert capsys.readouterr().err == "no control plane runs; start one: make cluster-up\n"

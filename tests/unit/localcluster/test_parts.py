@@ -1,4 +1,4 @@
-"""The parts of the test world that need no control plane: which requests a fault strikes, what an audit log
+"""The parts of the local cluster that need no control plane: which requests a fault strikes, what an audit log
 says, how a load is shared out, which Go will do."""
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from hvpa.recommend.hpa.replicas import (
     by_pods_metric,
 )
 from hvpa.recommend.hpa.selector import SelectorError, check_selector, matches, parse_selector, show_selector
-from tests.recorded.hpa import world as w
+from tests.recorded.hpa import build as w
 
 NOW = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)
 MINUTE = dt.timedelta(minutes=1)

@@ -44,23 +44,23 @@ func replayAll(t *testing.T) {
 }
 
 func replay(ctx context.Context, given *scenario) result {
-	w := newWorld(&given.HPA)
+	c := newCluster(&given.HPA)
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
 		func(_ context.Context, err error, message string, _ ...interface{}) {
-			w.errors = append(w.errors, fmt.Sprintf("%s%v", message, err))
+			c.errors = append(c.errors, fmt.Sprintf("%s%v", message, err))
 		},
 	}
-	ctx, stop := context.WithCancel(klog.NewContext(ctx, logr.New(logger{w})))
+	ctx, stop := context.WithCancel(klog.NewContext(ctx, logr.New(logger{c})))
 	period := seconds(given.Settings.SyncPeriod)
 	controller := podautoscaler.NewHorizontalController(
 		ctx,
 		eventClient{},
-		scaleClient{world: w},
-		hpaClient{world: w},
+		scaleClient{cluster: c},
+		hpaClient{cluster: c},
 		mapper(),
-		metrics{w},
-		hpaInformer{w},
-		podInformer{w},
+		metrics{c},
+		hpaInformer{c},
+		podInformer{c},
 		period,
 		seconds(given.Settings.DownscaleStabilization),
 		given.Settings.Tolerance,
@@ -69,7 +69,7 @@ func replay(ctx context.Context, given *scenario) result {
 	)
 	began := time.Now()
 	go controller.Run(ctx, 1)
-	w.handler.OnAdd(w.hpa(), true) // syncs it after a period, and every period from then on
+	c.handler.OnAdd(c.hpa(), true) // syncs it after a period, and every period from then on
 	done := result{Name: given.Name, Syncs: make([]sync, 0, given.Syncs)}
 	steps := given.Steps
 	slices.SortStableFunc(steps, func(a, b step) int { return int(seconds(a.At) - seconds(b.At)) })
@@ -77,35 +77,35 @@ func replay(ctx context.Context, given *scenario) result {
 		at := time.Duration(count) * period
 		time.Sleep(time.Until(began.Add(at - time.Millisecond)))
 		for len(steps) > 0 && seconds(steps[0].At) <= at {
-			w.apply(steps[0])
+			c.apply(steps[0])
 			steps = steps[1:]
 		}
-		w.settle()
+		c.settle()
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
-		done.Syncs = append(done.Syncs, w.take(at))
+		done.Syncs = append(done.Syncs, c.take(at))
 	}
 	stop()
 	return done
 }
 
 // take hands out what the last sync left behind.
-func (w *world) take(at time.Duration) sync {
+func (c *cluster) take(at time.Duration) sync {
 	taken := sync{
 		At:      at.Seconds(),
-		Spec:    w.spec,
-		Status:  *w.hpa().Status.DeepCopy(),
-		Written: w.written,
-		Events:  append([]event{}, w.events...),
-		Errors:  append([]string{}, w.errors...),
+		Spec:    c.spec,
+		Status:  *c.hpa().Status.DeepCopy(),
+		Written: c.written,
+		Events:  append([]event{}, c.events...),
+		Errors:  append([]string{}, c.errors...),
 	}
-	w.spec, w.written, w.events, w.errors = nil, nil, nil, nil
+	c.spec, c.written, c.events, c.errors = nil, nil, nil, nil
 	return taken
 }
 
 // logger catches the controller's events on their way into its log, where they are complete: the event recorder's
 // other end drops and merges what is too much.
-type logger struct{ *world }
+type logger struct{ *cluster }
 
 func (l logger) Init(logr.RuntimeInfo)                  {}
 func (l logger) Enabled(int) bool                       { return true }

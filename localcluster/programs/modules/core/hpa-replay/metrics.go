@@ -12,7 +12,7 @@ import (
 )
 
 // metrics answers from the readings of the step.
-type metrics struct{ *world }
+type metrics struct{ *cluster }
 
 func (m metrics) GetResourceMetric(
 	_ context.Context, resource corev1.ResourceName, _ string, _ labels.Selector, container string,

@@ -27,7 +27,7 @@ type settings struct {
 	InitialReadinessDelay   float64 `json:"initialReadinessDelay"`
 }
 
-// step is a change of the world just before the first sync at or after At; what it does not name stays.
+// step is a change of the cluster just before the first sync at or after At; what it does not name stays.
 type step struct {
 	At    float64                                    `json:"at"`
 	Spec  *autoscalingv2.HorizontalPodAutoscalerSpec `json:"spec"`

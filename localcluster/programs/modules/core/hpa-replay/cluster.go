@@ -21,8 +21,8 @@ import (
 	hpadefaults "k8s.io/kubernetes/pkg/apis/autoscaling/v2"
 )
 
-// world is all that the controller sees: caches, clients, metrics. It is changed between syncs only.
-type world struct {
+// cluster is all that the controller sees: caches, clients, metrics. It is changed between syncs only.
+type cluster struct {
 	hpas    cache.Indexer
 	cached  cache.Indexer // pods
 	scale   autoscalingv1.Scale
@@ -38,9 +38,9 @@ type world struct {
 	errors  []string
 }
 
-func newWorld(hpa *autoscalingv2.HorizontalPodAutoscaler) *world {
+func newCluster(hpa *autoscalingv2.HorizontalPodAutoscaler) *cluster {
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	made := &world{
+	made := &cluster{
 		hpas:   cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
 		cached: cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace),
 		scale: autoscalingv1.Scale{
@@ -52,59 +52,59 @@ func newWorld(hpa *autoscalingv2.HorizontalPodAutoscaler) *world {
 }
 
 // put keeps an HPA as the API server would: with its defaults.
-func (w *world) put(hpa *autoscalingv2.HorizontalPodAutoscaler) {
+func (c *cluster) put(hpa *autoscalingv2.HorizontalPodAutoscaler) {
 	hpa = hpa.DeepCopy()
 	hpadefaults.SetDefaults_HorizontalPodAutoscaler(hpa)
-	w.spec = hpa.Spec.DeepCopy()
-	must(w.hpas.Update(hpa))
+	c.spec = hpa.Spec.DeepCopy()
+	must(c.hpas.Update(hpa))
 }
 
-func (w *world) hpa() *autoscalingv2.HorizontalPodAutoscaler {
-	return w.hpas.List()[0].(*autoscalingv2.HorizontalPodAutoscaler)
+func (c *cluster) hpa() *autoscalingv2.HorizontalPodAutoscaler {
+	return c.hpas.List()[0].(*autoscalingv2.HorizontalPodAutoscaler)
 }
 
-func (w *world) apply(change step) {
+func (c *cluster) apply(change step) {
 	if change.Spec != nil {
-		hpa := w.hpa().DeepCopy()
+		hpa := c.hpa().DeepCopy()
 		hpa.Spec = *change.Spec
-		w.put(hpa)
+		c.put(hpa)
 	}
 	if change.Pods != nil {
-		w.pods = *change.Pods
+		c.pods = *change.Pods
 	}
 	if change.Follow != nil {
-		w.follow = *change.Follow
+		c.follow = *change.Follow
 	}
 	if change.Readings != nil {
-		w.reading = *change.Readings
+		c.reading = *change.Readings
 	}
 	if given := change.Scale; given != nil {
 		if given.Replicas != nil {
-			w.scale.Spec.Replicas = *given.Replicas
+			c.scale.Spec.Replicas = *given.Replicas
 		}
 		if given.Current != nil {
-			w.scale.Status.Replicas = *given.Current
+			c.scale.Status.Replicas = *given.Current
 		}
 		if given.Selector != nil {
-			w.scale.Status.Selector = *given.Selector
+			c.scale.Status.Selector = *given.Selector
 		}
 	}
 }
 
 // settle brings the cached pods up to date.
-func (w *world) settle() {
-	exist := w.pods
-	if w.follow {
-		exist = exist[:min(len(exist), int(w.scale.Spec.Replicas))]
-		w.scale.Status.Replicas = int32(len(exist))
+func (c *cluster) settle() {
+	exist := c.pods
+	if c.follow {
+		exist = exist[:min(len(exist), int(c.scale.Spec.Replicas))]
+		c.scale.Status.Replicas = int32(len(exist))
 	}
 	objects := make([]interface{}, len(exist))
-	w.order = make(map[string]int, len(exist))
+	c.order = make(map[string]int, len(exist))
 	for i := range exist {
 		objects[i] = &exist[i]
-		w.order[exist[i].Name] = i
+		c.order[exist[i].Name] = i
 	}
-	must(w.cached.Replace(objects, ""))
+	must(c.cached.Replace(objects, ""))
 }
 
 // informer is a shared informer of which the controller uses the store and one handler only.
@@ -122,33 +122,33 @@ func (i informer) AddEventHandlerWithResyncPeriod(
 
 func (i informer) HasSynced() bool { return true }
 
-type hpaInformer struct{ *world }
+type hpaInformer struct{ *cluster }
 
 func (i hpaInformer) Informer() cache.SharedIndexInformer { return informer{handler: &i.handler} }
 func (i hpaInformer) Lister() autoscalinglisters.HorizontalPodAutoscalerLister {
 	return autoscalinglisters.NewHorizontalPodAutoscalerLister(i.hpas)
 }
 
-type podInformer struct{ *world }
+type podInformer struct{ *cluster }
 
 func (i podInformer) Informer() cache.SharedIndexInformer { return informer{handler: &i.handler} }
-func (i podInformer) Lister() corelisters.PodLister       { return podLister{world: i.world} }
+func (i podInformer) Lister() corelisters.PodLister       { return podLister{cluster: i.cluster} }
 
 // podLister lists pods in the scenario's order. A cache has none, and which of several pods without a request is named in
 // a message would be chance.
 type podLister struct {
 	corelisters.PodLister
-	*world
+	*cluster
 }
 
 func (l podLister) Pods(namespace string) corelisters.PodNamespaceLister {
 	listed := corelisters.NewPodLister(l.cached).Pods(namespace)
-	return podsOfNamespace{PodNamespaceLister: listed, world: l.world}
+	return podsOfNamespace{PodNamespaceLister: listed, cluster: l.cluster}
 }
 
 type podsOfNamespace struct {
 	corelisters.PodNamespaceLister
-	*world
+	*cluster
 }
 
 func (l podsOfNamespace) List(selector labels.Selector) ([]*corev1.Pod, error) {
@@ -159,7 +159,7 @@ func (l podsOfNamespace) List(selector labels.Selector) ([]*corev1.Pod, error) {
 
 type hpaClient struct {
 	autoscalingclient.HorizontalPodAutoscalerInterface
-	*world
+	*cluster
 }
 
 func (c hpaClient) HorizontalPodAutoscalers(string) autoscalingclient.HorizontalPodAutoscalerInterface {
@@ -176,7 +176,7 @@ func (c hpaClient) UpdateStatus(
 
 type scaleClient struct {
 	scale.ScaleInterface
-	*world
+	*cluster
 }
 
 func (c scaleClient) Scales(string) scale.ScaleInterface { return c }
@@ -184,13 +184,13 @@ func (c scaleClient) Scales(string) scale.ScaleInterface { return c }
 func (c scaleClient) Get(
 	context.Context, schema.GroupResource, string, metav1.GetOptions,
 ) (*autoscalingv1.Scale, error) {
-	return c.world.scale.DeepCopy(), nil
+	return c.cluster.scale.DeepCopy(), nil
 }
 
 func (c scaleClient) Update(
 	_ context.Context, _ schema.GroupResource, given *autoscalingv1.Scale, _ metav1.UpdateOptions,
 ) (*autoscalingv1.Scale, error) {
-	c.world.scale.Spec.Replicas = given.Spec.Replicas
+	c.cluster.scale.Spec.Replicas = given.Spec.Replicas
 	count := given.Spec.Replicas
 	c.written = &count
 	return given, nil

@@ -1,4 +1,4 @@
-"""The test world itself: that the control plane is real and whole, that its audit log and its faults can be
+"""The local cluster itself: that the control plane is real and whole, that its audit log and its faults can be
 relied on, and that nothing of it stays behind."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.e2e.bare.accounts import new_account
 pytestmark = pytest.mark.owned_cluster
 
 MEBI = 2**20
-PATIENCE = 120
+TIMEOUT = 120
 """Seconds to wait for what metrics-server, the HPA controller and the VPA recommender have to do."""
 
 
@@ -61,7 +61,7 @@ def millicores(cpu: str) -> float:
 
 
 def timed(what: str, began: float) -> None:
-    """Told at the end of a run with `-rP`."""
+    """Printed at the end of a run with `-rP`."""
     print(f"{what}: {time.monotonic() - began:.1f} s")
 
 
@@ -84,20 +84,20 @@ def test_load_reaches_hpa_and_vpa_and_both_follow_it_up_and_down(
         Load(api, namespace, "app=web", cpu=780) as on_web,
         Load(api, namespace, "app=db", cpu=1000, memory=200 * MEBI, base_memory=100 * MEBI) as on_db,
     ):
-        wait_for(lambda: len(under_load(cluster, namespace, "db")) == 2, PATIENCE, "metrics of the load")
+        wait_for(lambda: len(under_load(cluster, namespace, "db")) == 2, TIMEOUT, "metrics of the load")
         timed("first metrics", began)
         for usage in under_load(cluster, namespace, "db"):
             assert usage["memory"] == "200Mi"
         wait_for(
             lambda: api.get("Deployment", "web", namespace)["spec"]["replicas"] == 4,
-            PATIENCE,
+            TIMEOUT,
             "the HPA scales out",
         )
         timed("HPA scaling out", began)
         # 500m and 15 % margin, rounded up to the end of a histogram's bucket.
         wait_for(
             lambda: 575 <= millicores(vpa_target(cluster, namespace, "db")["cpu"]) <= 640,
-            PATIENCE,
+            TIMEOUT,
             "VPA's target",
         )
         timed("VPA's target", began)
@@ -106,17 +106,17 @@ def test_load_reaches_hpa_and_vpa_and_both_follow_it_up_and_down(
         on_web.cpu, on_db.cpu, on_db.memory = 100, 200, 0
         wait_for(
             lambda: api.get("Deployment", "web", namespace)["spec"]["replicas"] == 1,
-            PATIENCE,
+            TIMEOUT,
             "the HPA scales in",
         )
         timed("HPA scaling in", began)
         wait_for(
             lambda: millicores(vpa_target(cluster, namespace, "db")["cpu"]) < 130,
-            PATIENCE,
+            TIMEOUT,
             "VPA's target falls",
         )
         wait_for(
-            lambda: int(vpa_target(cluster, namespace, "db")["memory"]) < 150 * MEBI, PATIENCE, "memory falls"
+            lambda: int(vpa_target(cluster, namespace, "db")["memory"]) < 150 * MEBI, TIMEOUT, "memory falls"
         )
         timed("VPA's target fallen", began)
     assert on_web.error is None
@@ -178,9 +178,9 @@ def test_the_audit_log_names_the_service_account_that_wrote(
 
 def test_kubectl_reports_the_same_version_of_itself_and_of_the_server(bare_cluster: ControlPlane) -> None:
     version = kubernetes_version()
-    said = bare_cluster.kubectl("version").stdout
-    assert f"Client Version: {version}\n" in said
-    assert f"Server Version: {version}\n" in said
+    printed = bare_cluster.kubectl("version").stdout
+    assert f"Client Version: {version}\n" in printed
+    assert f"Server Version: {version}\n" in printed
 
 
 def test_a_restarted_api_server_has_the_same_address_and_data(
@@ -212,7 +212,7 @@ class TestProxy:
             assert [(seen.verb, seen.code) for seen in proxy.seen] == [("get", 200), ("create", 201)]
 
     @pytest.mark.parametrize("code", [409, 410, 429, 500, 503])
-    def test_it_answers_a_code_as_often_as_told(
+    def test_it_answers_a_code_as_often_as_asked(
         self, bare_cluster: ControlPlane, bare_namespace: str, token: str, code: int
     ) -> None:
         with bare_cluster.proxy() as proxy:
@@ -240,12 +240,12 @@ class TestProxy:
                 thread.join(60)
             assert bare_cluster.api.find("ConfigMap", "before", bare_namespace) is None
 
-    def test_watches_are_cut_or_told_that_they_are_too_old(
+    def test_watches_are_cut_or_expired(
         self, bare_cluster: ControlPlane, bare_namespace: str, token: str
     ) -> None:
         path = f"/api/v1/namespaces/{bare_namespace}/configmaps?watch=true"
         with bare_cluster.proxy() as proxy:
-            for end, told in ((proxy.expire_watches, '"code": 410'), (proxy.cut_watches, "")):
+            for end, sent in ((proxy.expire_watches, '"code": 410'), (proxy.cut_watches, "")):
                 kubeconfig = proxy.kubeconfig_for(token)
                 argv = [
                     str(bare_cluster.programs["kubectl"]),
@@ -259,7 +259,7 @@ class TestProxy:
                 ) as watch:
                     wait_for(lambda: len(proxy.open_watches) == 1, 60, "the watch is open")
                     assert end() == 1
-                    assert told in watch.communicate(timeout=60)[0]
+                    assert sent in watch.communicate(timeout=60)[0]
 
     def test_connections_are_refused_for_a_while(
         self, bare_cluster: ControlPlane, bare_namespace: str, token: str
@@ -295,11 +295,11 @@ class TestNothingStays:
     """No program outlives what started it."""
 
     def test_a_stopped_control_plane_leaves_no_process_and_no_folder(self) -> None:
-        with ControlPlane(full=False) as world:
-            groups = [process.pid for process in world.processes.values()]
+        with ControlPlane(full=False) as plane:
+            groups = [process.pid for process in plane.processes.values()]
             assert all(exists(group) for group in groups)
         assert not any(exists(group) for group in groups)
-        assert not world.folder.exists()
+        assert not plane.folder.exists()
 
     def test_a_program_dies_with_a_starter_that_is_killed(self, tmp_path: Path) -> None:
         script = (
