@@ -34,7 +34,7 @@ to end it: make cluster-down"""
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code: 0 done, 1 it did not work (told on stderr), 2 wrong usage."""
+    """Exit code: 0 done, 1 it did not work (reported on stderr), 2 wrong usage."""
     parser = argparse.ArgumentParser(prog="python -m localcluster", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="build the programs where they are not in the cache yet")
@@ -103,15 +103,15 @@ def _load(options: argparse.Namespace) -> None:
     """Share out the load until Ctrl-C; a line whenever what each pod uses changes."""
     api = KubeApi(Path(_running()["kubeconfig"]))
     load = Load(api, options.namespace, options.selector, cpu=options.cpu, memory=options.memory)
-    said = None
+    printed = None
     with load, contextlib.suppress(KeyboardInterrupt):
         while load.error is None:
             usage = load.usage
-            if (now := (usage.cpu, usage.pods)) != said:
+            if (now := (usage.cpu, usage.pods)) != printed:
                 print(
                     f"{usage.total_cpu:.0f}m shared by {usage.pods} ready pods: {usage.cpu}m each", flush=True
                 )
-            said = now
+            printed = now
             time.sleep(1)
     if load.error is not None:
         raise load.error

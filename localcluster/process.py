@@ -39,7 +39,7 @@ _blocks: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A TCP port on 127.0.0.1 that nobody listens on, that this process has not handed out before, and that no other
+    """A TCP port on 127.0.0.1 that is free, that this process has not handed out before, and that no other
     process of tests will hand out while this one lives: between its choice and its use it is as good as taken."""
     with _choosing:
         mine = [one.getsockname()[1] for one in _blocks]

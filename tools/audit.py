@@ -1,4 +1,4 @@
-"""Audits the dependencies: what the lock files and the installed packages tell, and, where a service can be reached,
+"""Audits the dependencies: what the lock files and the installed packages show, and, where a service can be reached,
 known vulnerabilities and withdrawn releases.
 
 Exit code 1 for what is wrong; 0 also where a service can't be reached, which is reported: `could not be done`.
@@ -26,7 +26,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--offline", action="store_true", help="ask nobody")
+    parser.add_argument("--offline", action="store_true", help="ask no service")
     parser.add_argument(
         "--quick", action="store_true", help="don't look for withdrawn releases (half a minute)"
     )
@@ -61,7 +61,7 @@ def _ask(what: str, response: audit_services.Answer) -> list[str]:
 
 
 def check(root: Path) -> list[str]:
-    """What is wrong as far as can be told offline, a line each."""
+    """What is wrong as far as can be found offline, a line each."""
     try:
         locks = {name: read_lock(root / name) for name in LOCKS}
     except LockError as error:
@@ -103,10 +103,10 @@ def _declared(pins: dict[str, Pin], requirements: tuple[str, ...]) -> list[str]:
 
 
 def _wanted(pins: dict[str, Pin]) -> list[str]:
-    """Pins that nobody asks for any more."""
+    """Pins that no package requires any more."""
     known = pins.keys() | {PROJECT}
     return [
-        f"{pin.name} is wanted by nobody: run `make lock`"
+        f"{pin.name} is required by no package: run `make lock`"
         for pin in pins.values()
         if not pin.wanted_by & known
     ]

@@ -63,7 +63,7 @@ def vulnerabilities(lock: Path, ignored: list[str]) -> Answer:
 
 
 def read_audit(service: str, done: subprocess.CompletedProcess[str] | str) -> Answer:
-    """What pip-audit said. It calls it success when it could ask about nothing at all: that is no answer here."""
+    """What pip-audit reported. It calls it success when it could ask about nothing at all: that is no answer here."""
     if isinstance(done, str):
         return Answer(reason=f"{service}: {done}")
     try:
@@ -84,7 +84,7 @@ def read_audit(service: str, done: subprocess.CompletedProcess[str] | str) -> An
 
 
 def withdrawn(lock: Path) -> Answer:
-    """Releases in a lock file that their authors have withdrawn since, as the package index that pip uses tells."""
+    """Releases in a lock file that their authors have withdrawn since, by the package index that pip uses."""
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         options = [*PIP_INSTALL, "--requirement", str(lock), "--report", report.name]
         done = _run([sys.executable, "-m", "pip", "install", *options], PIP_SECONDS)
@@ -92,7 +92,7 @@ def withdrawn(lock: Path) -> Answer:
 
 
 def read_report(done: subprocess.CompletedProcess[str] | str, report: str) -> Answer:
-    """What pip said and reported."""
+    """What pip printed and reported."""
     if isinstance(done, str):
         return Answer(reason=done)
     if done.returncode != 0:
@@ -115,6 +115,6 @@ def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]
 
 
 def _last_line(text: str) -> str:
-    """What a program said last, without addresses: the reason, as a rule."""
+    """What a program printed last, without addresses: the reason, as a rule."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1].partition(" (Caused by")[0][:200] if lines else "it said nothing"
+    return lines[-1].partition(" (Caused by")[0][:200] if lines else "it printed nothing"

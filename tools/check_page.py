@@ -30,7 +30,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 LARGEST: Final = 1_000_000
 """Bytes of a page, whatever is simulated."""
 NO_NETWORK: Final = "127.0.0.1:9"
-"""A proxy that nobody is: whatever is asked for over the network fails."""
+"""A proxy that does not exist: whatever is asked for over the network fails."""
 TIMEOUT: Final = 60.0
 """Seconds for the browser to start, and for the page to be drawn."""
 SCENARIO: Final = """

@@ -34,7 +34,7 @@ _SPDX = re.compile(r"[A-Za-z0-9.+-]+(?: (?:AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
 
 def licence_of(name: str, version: str) -> str | None:
-    """The licence as an SPDX expression; None where this version is not installed or doesn't tell."""
+    """The licence as an SPDX expression; None where this version is not installed or has none."""
     try:
         found = metadata.metadata(name)
     except metadata.PackageNotFoundError:

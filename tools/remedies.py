@@ -9,7 +9,7 @@ from hvpa.core.report.remedies import FAMILIES, REMEDIES
 
 _BEFORE = """# What to do about a reason
 
-Each reason of a condition that needs somebody to act. Events and the operator's log end with the same sentence, and
+Each reason of a condition that needs a user to act. Events and the operator's log end with the same sentence, and
 `hvpa explain` shows it. [Troubleshooting](troubleshooting.md) says more about most of them. (`make generate` writes
 this page.)
 

@@ -75,7 +75,7 @@ class Audit:
         self._begun: set[bytes] = set()
 
     def mark(self) -> Mark:
-        """This moment: every request that was answered before, and every write that had begun, is in front of it."""
+        """Now: every request that was answered before, and every write that had begun, is in front of it."""
         self.settle()
         self._unanswered()
         return Mark(self._scanned)

@@ -1,4 +1,4 @@
-"""A fake exec credential plugin (client.authentication.k8s.io/v1): hands out a token that is said to live for
+"""A fake exec credential plugin (client.authentication.k8s.io/v1): hands out a token whose stated life is
 a minute, and counts how often it is asked."""
 
 from __future__ import annotations

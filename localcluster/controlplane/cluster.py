@@ -59,7 +59,7 @@ class Cluster:
     def kubectl(
         self, *args: str | Path, input: str | None = None, check: bool = True, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as administrator; raises `AssertionError` with what it said when it fails and `check`
+        """Run kubectl as administrator; raises `AssertionError` with its output when it fails and `check`
         is set."""
         argv = [str(self._kubectl), f"--kubeconfig={self.kubeconfig}", *map(str, args)]
         environment = {**os.environ, "HOME": str(self.folder)}
@@ -67,8 +67,8 @@ class Cluster:
             argv, input=input, capture_output=True, text=True, timeout=timeout, env=environment
         )
         if check and done.returncode:
-            said = done.stderr.strip() or done.stdout.strip()
-            raise AssertionError(f"kubectl {' '.join(map(str, args))}: {said}")
+            output = done.stderr.strip() or done.stdout.strip()
+            raise AssertionError(f"kubectl {' '.join(map(str, args))}: {output}")
         return done
 
     def apply_all(self, documents: list[Json]) -> None:
@@ -145,7 +145,7 @@ class Cluster:
 
 
 class ExternalCluster(Cluster):
-    """A cluster that somebody else started (kind, say): no audit log, no faults, no restarts; tests that ask
+    """A cluster that was started elsewhere (kind, say): no audit log, no faults, no restarts; tests that ask
     for those are skipped."""
 
     @property

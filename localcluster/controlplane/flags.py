@@ -127,7 +127,7 @@ def apiserver(ports: Ports, files: Files, settings: Settings) -> list[str]:
 
 def controller_manager(kubeconfig: Path, files: Files, settings: Settings) -> list[str]:
     """The controllers that workloads and their autoscaling need, each with its own service account, so that
-    the audit log tells the HPA controller from the deployment controller."""
+    the audit log distinguishes the HPA controller from the deployment controller."""
     controllers = [
         "clusterrole-aggregation-controller",
         "daemonset-controller",

@@ -86,7 +86,7 @@ def host(programs: Programs) -> Iterator[ControlPlane]:
 
 @contextlib.contextmanager
 def _starting() -> Iterator[Path]:
-    """For the length of the block nobody else starts a control plane that stays; the folder for it."""
+    """For the length of the block no other process starts a control plane that stays; the folder for it."""
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:

@@ -28,7 +28,7 @@ NAMESPACE = "hvpa-system"
 SERVICE_ACCOUNT = "hvpa"
 WITH_FAULTS = "localcluster.operator.with_faults"
 ROUNDING = 0.05
-"""Seconds by which clocks of two processes may differ in telling that a page is old."""
+"""Seconds by which clocks of two processes may differ in finding a page old."""
 FAULTS = frozenset({fault_points.VARIABLE, shifted_clock.VARIABLE})
 """What of the environment only WITH_FAULTS knows."""
 
@@ -142,11 +142,11 @@ class Operator:
             raise RuntimeError(f"{error}\n{self.process.tail()}") from error
 
     def probe(self, path: str = "healthz") -> int:
-        """The HTTP status of one of its health paths; 0 where nobody answers."""
+        """The HTTP status of one of its health paths; 0 where no process answers."""
         return self.health(path)[0]
 
     def health(self, path: str) -> tuple[int, str]:
-        """HTTP status and text of one of its health paths; 0 and empty where nobody answers."""
+        """HTTP status and text of one of its health paths; 0 and empty where no process answers."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/{path}", timeout=5) as response:
                 return int(response.status), response.read().decode()

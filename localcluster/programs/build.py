@@ -125,7 +125,7 @@ class Programs:
 
 
 def to_stderr(line: str) -> None:
-    """The default way to tell progress."""
+    """The default way to report progress."""
     print(line, file=sys.stderr, flush=True)
 
 

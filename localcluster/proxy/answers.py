@@ -1,4 +1,4 @@
-"""How the proxy responds: by itself, by passing on what the API server said, or by a damaged copy of that."""
+"""How the proxy responds: with an answer of its own, the API server's answer, or a damaged copy of that."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def like(upstream: aiohttp.ClientResponse) -> web.StreamResponse:
 
 
 async def damaged(request: web.Request, upstream: aiohttp.ClientResponse, fault: Fault) -> web.StreamResponse:
-    """Send a damaged copy of what the API server said. A watch is cut off from it."""
+    """Send a damaged copy of the API server's answer. A watch is cut off from it."""
     response = like(upstream)
     is_watch = request.query.get("watch") in ("true", "1")
     body = b"" if is_watch and fault.damage is not Damage.SLOW else await upstream.read()

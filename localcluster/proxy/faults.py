@@ -131,7 +131,7 @@ class Fault:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, method: str, path: str, query: Mapping[str, str]) -> bool:
-        """Whether this request is to be struck; counts it."""
+        """Whether the fault hits this request; counts it."""
         with self._lock:
             if self.times is not None and self.hits >= self.times:
                 return False
@@ -141,7 +141,7 @@ class Fault:
             return True
 
     def remove(self) -> None:
-        """Strike no further request."""
+        """Hit no further request."""
         with self._lock:
             self.times = 0
 

@@ -1,5 +1,5 @@
 """A proxy in front of the API server whose faults a test controls: requests refused, redirected, delayed, held at a
-chosen point, answers damaged, watches cut, ended, slow, or told that they are too old. It ends TLS itself and passes
+chosen point, answers damaged, watches cut, ended, slow, or expired. It ends TLS itself and passes
 the caller's bearer token on, so its clients log in by token (client certificates end here). Faults of the connection
 itself are `wire.py`'s."""
 

@@ -24,7 +24,7 @@ class _Watch:
     def __init__(self, request: web.Request) -> None:
         self.request = request
         self.ended = asyncio.Event()
-        """To be ended at once, with `last` as what is said last."""
+        """To be ended at once, with `last` as the last event."""
         self.last = b""
         self.cut: Cut | None = None
         """How it ends in the middle of its next event."""

@@ -74,13 +74,13 @@ class Scenario(View):
         """Merge into the Hvpa's spec."""
         self.api.patch("Hvpa", self.name, self.namespace, {"spec": spec})
 
-    def change_workload(self, spec: Json, manager: str = "somebody") -> Json:
-        """Merge into the workload's spec, as somebody else (containers by name)."""
+    def change_workload(self, spec: Json, manager: str = "another-client") -> Json:
+        """Merge into the workload's spec, as another client (containers by name)."""
         body = {"spec": spec}
         return self.api.patch(self.kind, self.name, self.namespace, body, type="strategic", manager=manager)
 
-    def set_requests(self, manager: str = "somebody", **requests: str) -> Json:
-        """Set requests of the container `app`, as somebody else."""
+    def set_requests(self, manager: str = "another-client", **requests: str) -> Json:
+        """Set requests of the container `app`, as another client."""
         container = {"name": "app", "resources": {"requests": requests}}
         return self.change_workload({"template": {"spec": {"containers": [container]}}}, manager)
 
@@ -225,7 +225,7 @@ class Scenario(View):
         self.api.patch_status("Pod", made, self.namespace, reported)
         return made
 
-    def tell_of_container(self, pod: str, status: Json) -> None:
+    def set_container_status(self, pod: str, status: Json) -> None:
         """The kubelet: this status of a pod's container `app`."""
         self.api.patch_status("Pod", pod, self.namespace, {"containerStatuses": [_container_status(status)]})
 

@@ -151,7 +151,7 @@ class View:
     def soon(self, predicate: Callable[[], Value], what: str, timeout: float = TIMEOUT) -> Value:
         """Wait until something is so; says how the Hvpa stands where it does not come."""
         return wait_for(
-            predicate, timeout, lambda: f"{what} for {self.name}; {self._told()}", LOOK, FIRST_LOOK
+            predicate, timeout, lambda: f"{what} for {self.name}; {self._described()}", LOOK, FIRST_LOOK
         )
 
     def await_replicas(self, count: int, timeout: float = TIMEOUT) -> None:
@@ -244,7 +244,7 @@ class View:
         assert "lastBlockedScaling" not in self.status
 
     def settled(self) -> None:
-        """Wait until the operator has seen the present spec and told so."""
+        """Wait until the operator has seen the present spec and reported so."""
 
         def reported() -> bool:
             now = self.hvpa
@@ -253,7 +253,7 @@ class View:
 
         self.soon(reported, "a settled status")
 
-    def _told(self) -> str:
+    def _described(self) -> str:
         try:
             return f"status: {json.dumps(self.hvpa.get('status'))}"
         except (ApiError, OSError) as error:

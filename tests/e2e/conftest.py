@@ -86,7 +86,7 @@ def _namespace(cluster: Cluster) -> Iterator[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker that keeps a test off clusters that somebody else started; judge the operator's rights at the
+    """Register the marker that keeps a test off clusters not started by the tests; judge the operator's rights at the
     end where the clusters are our own."""
     config.addinivalue_line(
         "markers", f"{_OWNED}: needs a control plane that the tests start themselves (its load, faults, log)"
@@ -108,7 +108,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     needed = used & {"cluster", "bare_cluster"}
     if needed and not session.config.option.collectonly:
-        with contextlib.suppress(BuildError):  # the fixtures tell it
+        with contextlib.suppress(BuildError):  # the fixtures report it
             full = "plane" in used or ("cluster" in needed and not os.environ.get(_EXTERNAL))
             _build(session.config, full=full)
 

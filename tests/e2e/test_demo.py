@@ -50,7 +50,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
         take_down(folder)
 
 
-def said(process: Process) -> str:
+def output(process: Process) -> str:
     """All that the demo has printed."""
     return process.log.read_text()
 
@@ -59,11 +59,13 @@ def await_text(process: Process, text: str, seconds: float) -> None:
     """Wait until the demo has printed a text; fails at once when it ends before."""
 
     def printed() -> bool:
-        if text not in said(process) and not process.alive:
-            pytest.fail(f"the demo ended with {process.returncode}:\n{said(process)}")
-        return text in said(process)
+        if text not in output(process) and not process.alive:
+            pytest.fail(f"the demo ended with {process.returncode}:\n{output(process)}")
+        return text in output(process)
 
-    wait_for(printed, seconds, lambda: f"the demo says {text!r}; it said:\n{said(process)}", interval=0.5)
+    wait_for(
+        printed, seconds, lambda: f"the demo prints {text!r}; it printed:\n{output(process)}", interval=0.5
+    )
 
 
 def descendants(pid: int) -> set[int]:
@@ -120,7 +122,7 @@ def test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began(de
     children = descendants(process.pid)
     assert len(children) == 8  # seven programs of the control plane, and the operator
     code = process.wait(WHOLE_SECONDS)
-    text = said(process)
+    text = output(process)
     assert code == 0, text
     assert "Good: scaled out, up, in and down, and back where it began" in text
     assert "FAILED" not in text
@@ -150,9 +152,9 @@ def test_with_every_mode_off_it_fails_and_is_left_running_on_request_until_it_is
     children = descendants(process.pid)
     assert len(children) == 9  # seven programs of the control plane, the operator, and what owns them all
     began = time.monotonic()
-    assert process.wait(READY_SECONDS) == 1, said(process)
+    assert process.wait(READY_SECONDS) == 1, output(process)
     assert time.monotonic() - began < 150  # without DEMO_SECONDS the load alone takes 300 s
-    text = said(process)
+    text = output(process)
     for direction in ("out", "up", "in", "down"):
         assert f"FAILED: not scaled {direction}: " in text
     held = r"not scaled out: the HPA asked for 2 to \d+ replicas; held back by UpdatePolicy"
@@ -177,18 +179,18 @@ def test_with_every_mode_off_it_fails_and_is_left_running_on_request_until_it_is
     )
 
     again = demo(KEEP="1")
-    assert again.wait(120) == 3, said(again)
-    assert f"a control plane runs already, its kubeconfig is {kubeconfig}; " in said(again)
+    assert again.wait(120) == 3, output(again)
+    assert f"a control plane runs already, its kubeconfig is {kubeconfig}; " in output(again)
     assert all(map(_exists, children))
 
     down = take_down(kubeconfig.parents[1])
     assert (down.returncode, down.stderr) == (0, "ended\n")
     await_end_of(children)
-    assert said(process) == text  # nothing more after the prompt is back
+    assert output(process) == text  # nothing more after the prompt is back
 
 
 def load_of(api: KubeApi) -> set[str]:
-    """The CPU that the demo's pods are said to use."""
+    """The CPU that the demo's pods are reported to use."""
     return {pod["metadata"]["annotations"][CPU_ANNOTATION] for pod in api.list("Pod", "hvpa-demo")}
 
 
@@ -206,7 +208,7 @@ def test_an_interrupt_ends_everything(demo: Demo) -> None:
     await_text(process, "operator: process", READY_SECONDS)
     children = descendants(process.pid)
     process.signal(signal.SIGINT)
-    assert process.wait(60) == 130, said(process)
+    assert process.wait(60) == 130, output(process)
     await_end_of(children)
 
 
@@ -220,4 +222,4 @@ def test_an_option_that_can_not_be_used_ends_with_2_and_starts_nothing(
 ) -> None:
     process = demo(**{name: value})
     assert process.wait(50) == 2
-    assert said(process).startswith(f"demo: {name}={value}: ")
+    assert output(process).startswith(f"demo: {name}={value}: ")

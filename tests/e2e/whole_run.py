@@ -25,7 +25,7 @@ class WholeRun:
         self._folder = Path(tempfile.mkdtemp(prefix="hvpa-rights-"))
         self._passed: set[Path] = set()
         self._complaints: list[str] = []
-        self._told = ""
+        self._summary = ""
         os.environ[rights.VARIABLE] = str(self._folder)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -46,21 +46,21 @@ class WholeRun:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if found.used:
             count = len(allowed & set(found.used))
-            self._told = (
+            self._summary = (
                 f"rights: {found.used.total()} requests of the operator used {count} of {len(allowed)} rights"
             )
-            self._told += (
+            self._summary += (
                 "" if whole else " (not all end-to-end tests passed, so those not used are not judged)"
             )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Tell."""
+        """Print complaints and summary."""
         if self._complaints:
             terminalreporter.section("rights of the operator", red=True, bold=True)
             for line in self._complaints:
                 terminalreporter.line(line)
-        if self._told:
-            terminalreporter.line(self._told)
+        if self._summary:
+            terminalreporter.line(self._summary)
 
     def pytest_unconfigure(self) -> None:
         """Remove the folder."""

@@ -36,7 +36,7 @@ def test_the_first_example_scales_out_at_weight_0_and_up_at_weight_60(
         wait_for(
             lambda: objects.replicas(api, NAME, namespace) == 4,
             120,
-            "at weight 0 the HPA's wish is set whole",
+            "at weight 0 the HPA's desired replicas are set whole",
         )
         # The VPA's target is minAllowed, 400Mi; 256Mi + 0.6 x (400Mi - 256Mi) is below that, and raised to it.
         wait_for(

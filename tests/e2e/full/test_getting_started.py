@@ -30,7 +30,7 @@ PAGE = (
 )
 START, LOAD, LOOK, *_ = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 (RESULT,) = re.findall(r"Within (\w+) minutes there are (\d+) pods of (\d+)m", " ".join(PAGE.split()))
-SAID = (int(RESULT[1]), int(RESULT[2]))
+SHOWN = (int(RESULT[1]), int(RESULT[2]))
 """Replicas and millicores."""
 SECONDS = 60 * {"two": 2, "three": 3}[RESULT[0]]
 (ENVIRONMENT,) = re.findall(r"^eval .*\n", START, re.MULTILINE)
@@ -66,7 +66,7 @@ class Shell:
         return process
 
     def run(self, block: str) -> str:
-        """What a block prints that ends by itself."""
+        """What a block prints that ends without a signal."""
         argv = ["/bin/bash", "-ec", script(block)]
         done = subprocess.run(argv, env=self.env, cwd=ROOT, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
@@ -98,7 +98,7 @@ def test_the_page_keeps_its_word(shell: Shell) -> None:
 
     load = shell.start("load", LOAD)
     try:
-        wait_for(lambda: pods() == SAID, SECONDS, lambda: f"{SAID}; there are {pods()}", interval=0.5)
+        wait_for(lambda: pods() == SHOWN, SECONDS, lambda: f"{SHOWN}; there are {pods()}", interval=0.5)
         seen = shell.run(ENVIRONMENT + LOOK)
     finally:
         load.kill()

@@ -1,5 +1,5 @@
 """Resizes in place with real controllers: the API server, the HPA controller, metrics-server, the VPA recommender, the
-Deployment controller and the scheduler; KWOK plays the kubelet."""
+Deployment controller and the scheduler; KWOK acts as the kubelet."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
             time.sleep(seconds)
             asked = cluster.audit.requests(mark, writes=True, namespace=namespace, name=name)
             specs = [one for one in asked if one.resource == "deployments" and not one.subresource]
-            wishes = [one for one in asked if one.user == HPA_CONTROLLER and one.resource == "hvpas"]
-            return [str(one) for one in specs + wishes]
+            desired = [one for one in asked if one.user == HPA_CONTROLLER and one.resource == "hvpas"]
+            return [str(one) for one in specs + desired]
 
         def allocated() -> int:
             """What all pods request together."""
@@ -161,9 +161,9 @@ def run_out_of_memory(api: KubeApi, pod: Json) -> None:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     ended = {"exitCode": 137, "reason": "OOMKilled", "startedAt": now, "finishedAt": now}
     (status,) = pod["status"]["containerStatuses"]
-    told = {**status, "restartCount": 1, "lastState": {"terminated": ended}}
+    status_of_app = {**status, "restartCount": 1, "lastState": {"terminated": ended}}
     api.patch_status(
-        "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"], {"containerStatuses": [told]}
+        "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"], {"containerStatuses": [status_of_app]}
     )
 
 

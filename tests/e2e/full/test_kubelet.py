@@ -1,4 +1,4 @@
-"""The kubelet's part in resizes, as KWOK plays it (`localcluster/controlplane/kubelet.yaml`)."""
+"""The kubelet's part in resizes, as KWOK simulates it (`localcluster/controlplane/kubelet.yaml`)."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def test_a_resize_that_waits_is_reported_until_it_is_done(
 ) -> None:
     pod = OnNode(cluster, namespace, {BEHAVIOUR: reason})
     pod.resize(LARGE)
-    pod.soon(lambda: pod.pending() == (reason, pod.get()["metadata"]["generation"]), "is told")
+    pod.soon(lambda: pod.pending() == (reason, pod.get()["metadata"]["generation"]), "is reported")
     pod.resize({"cpu": "600m"})
-    pod.soon(lambda: pod.pending() == (reason, pod.get()["metadata"]["generation"]), "is told again")
+    pod.soon(lambda: pod.pending() == (reason, pod.get()["metadata"]["generation"]), "is reported again")
     assert pod.has() == SMALL
     pod.annotate(behaviour=None)
     pod.soon(lambda: pod.has()["cpu"] == "600m", "is resized")

@@ -1,4 +1,4 @@
-"""The simulated kubelet against the one that KWOK plays on a real API server: a resize of a pod comes to the same end,
+"""The simulated kubelet against KWOK's on a real API server: a resize of a pod comes to the same end,
 or waits for the same reason. (Which pods a full node lets wait, KWOK does not compute: that part of the simulator
 follows the kubelet's sources alone.)"""
 

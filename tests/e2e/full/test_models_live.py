@@ -1,7 +1,7 @@
 """Our models beside the recommenders at work: what kube-controller-manager's HPA controller and the VPA recommender
 say of running pods, our models say too. How they get there is compared by `tests/recorded`, in virtual time.
 
-Timing: the HPA controller reads the pods and their metrics at moments that nobody is told of, so the load is constant
+Timing: the HPA controller reads the pods and their metrics at times that are not reported, so the load is constant
 and the comparison waits for a status that stays while everything is read; nothing is tolerated but the last millicore
 of a measured mean. Of the VPA recommender, the checkpoint and the recommendation must come from the same samples
 (`_settled_pair`); 1 percent is tolerated there, since checkpoints round weights.
@@ -134,7 +134,7 @@ class Judged:
         return found == (able, "ValidMetricFound", limited)
 
     def compare(self, name: str) -> bool:
-        """Assert that our model says the same; False where what it was given is not of one moment: again."""
+        """Assert that our model says the same; False where its input is not of one time: again."""
         before, selector = self._read(name), f"app={name}"
         pods = [_decoded(pod, Pod) for pod in self._api.list("Pod", self._namespace, selector)]
         measured = Measured(self._api, self._namespace, selector)

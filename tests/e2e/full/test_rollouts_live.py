@@ -1,6 +1,6 @@
 """Rollouts that the operator begins, with the real Deployment and StatefulSet controllers: held at the end of their
 maintenance window, tried on the first pods, taken back where those fail. The test writes the VPA's recommendation in
-place of the recommender; KWOK plays the kubelet."""
+place of the recommender; KWOK acts as the kubelet."""
 
 from __future__ import annotations
 

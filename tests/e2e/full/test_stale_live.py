@@ -76,12 +76,12 @@ def test_a_stopped_recommender_is_reported_after_three_intervals_until_it_runs_a
             wait_for(
                 lambda: active(("False", "RecommendationStale")), TIMEOUT, lambda: f"it is stale: {vpa()}"
             )
-            [told] = [
+            [condition] = [
                 one
                 for one in api.get("Hvpa", NAME, namespace)["status"]["conditions"]
                 if one["type"] == "VpaActive"
             ]
-            assert parse_timestamp(told["lastTransitionTime"]) - last >= dt.timedelta(
+            assert parse_timestamp(condition["lastTransitionTime"]) - last >= dt.timedelta(
                 seconds=PERIODS * INTERVAL
             )
             assert objects.conditions(api, NAME, namespace)["Ready"] == ("False", "VpaInactive")

@@ -22,7 +22,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Build before the first test begins: a test's time limit is no limit for a compiler."""
     needed = any("replays" in getattr(item, "fixturenames", ()) for item in session.items)
     if needed and not session.config.option.collectonly:
-        with contextlib.suppress(BuildError):  # the fixture tells it
+        with contextlib.suppress(BuildError):  # the fixture reports it
             _build(session.config)
 
 

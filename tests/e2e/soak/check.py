@@ -1,12 +1,12 @@
-"""What must be so at every moment of a soak, judged write by write.
+"""What must be so at all times of a soak, judged write by write.
 
 - One writer: what an Hvpa asks for is written by the process that holds the Lease that the Hvpa falls under (that of
   its shard, or the one Lease of a leader), or that held it when the write came. There are two exceptions. Events say
   what was done and change nothing. And a process that is stopped between looking at its Lease and sending sends when it
-  goes on: such a write is conditional on the very version that it was decided on, so nobody has written since.
+  goes on: such a write is conditional on the very version that it was decided on, so no other client has written since.
 - No step without a recommendation: what a step was blended from, by the record that it leaves on the workload, was
   recommended before.
-- No step twice: of one recommendation there is one step on an axis, unless somebody else changed the workload since.
+- No step twice: of one recommendation there is one step on an axis, unless another client changed the workload since.
   (Desired replicas that are left standing for a minute on a settled workload count as measured anew.)
 - Replicas are within their bounds, and a step leads where the recommendation says."""
 
@@ -43,7 +43,7 @@ class _Step:
     """What an axis was last set to, from which recommendation, when that was decided, and when it was answered (both in
     seconds of the epoch)."""
 
-    told: str
+    recommended: str
     result: str
     decided: float
     at: float
@@ -176,12 +176,10 @@ class Checker:
     def _once(self, place: Place, axis: str, write: Write, step: _Step, within: float) -> None:
         before = self._steps.get((place, axis))
         self._steps[place, axis] = step
-        if before is None or before.told != step.told or before.result == step.result:
+        if before is None or before.recommended != step.recommended or before.result == step.result:
             return
         if step.decided - before.decided < within:
-            text = (
-                f"{axis} step to {step.result} from {step.told}, after one to {before.result} from the same"
-            )
+            text = f"{axis} step to {step.result} from {step.recommended}, after one to {before.result} from the same"
             self._suspects.append(_Suspect(place, before.at, step.at, f"{write}: {text}"))
 
 

@@ -1,4 +1,4 @@
-"""The controllers and users of a soak, level-triggered: each round looks at what there is and brings it on."""
+"""The controllers and users of a soak, level-triggered: each round looks at the objects and brings them on."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ class Controllers:
     def _edit(self, role: Role, spec: Json) -> None:
         def patch() -> None:
             body = {"spec": spec}
-            self._api.patch(role.kind, role.name, role.namespace, body, type="strategic", manager="somebody")
+            self._api.patch(
+                role.kind, role.name, role.namespace, body, type="strategic", manager="another-client"
+            )
 
         self._persist(patch)
 
@@ -113,7 +115,7 @@ class Controllers:
         return not self._later
 
     def round(self) -> None:
-        """Look at everything, and do what there is to do. Where the API server is away, or somebody was quicker, the
+        """Look at everything, and do what is due. Where the API server is away, or another client was quicker, the
         next round does it."""
         ready = [work for at, work in self._later if at <= time.monotonic()]
         self._later = [(at, work) for at, work in self._later if at > time.monotonic()]
@@ -157,9 +159,9 @@ class Controllers:
                     continue
                 if place not in recommended:
                     continue
-                told = status(recommended[place])
-                if not _says(one, told):
-                    yield _status_writer(self._api, kind, meta["name"], meta["namespace"], told)
+                due = status(recommended[place])
+                if not _has(one, due):
+                    yield _status_writer(self._api, kind, meta["name"], meta["namespace"], due)
                 if kind == HPA and hvpas[uid]["spec"].get("replicas") != recommended[place]:
                     yield _scaler(self._api, place, recommended[place])
 
@@ -173,12 +175,12 @@ def _container(fields: Json) -> Json:
     return {"spec": {"containers": [{"name": "app", **fields}]}}
 
 
-def _says(recommender: Json, told: Json) -> bool:
+def _has(recommender: Json, due: Json) -> bool:
     status, key = (
         recommender.get("status", {}),
-        "recommendation" if "recommendation" in told else "desiredReplicas",
+        "recommendation" if "recommendation" in due else "desiredReplicas",
     )
-    return bool(status.get(key) == told[key])
+    return bool(status.get(key) == due[key])
 
 
 def _status_writer(api: KubeApi, kind: str, name: str, space: str, status: Json) -> Callable[[], object]:

@@ -42,13 +42,14 @@ def _loud(local: LocalCluster, role: Role) -> str:
     if objects is None:
         return "no such Hvpa"
     decision = decide(observe(objects, dt.datetime.now(dt.UTC), Settings()))
-    told = StatusPatch(objects.hvpa, decision.status).fields
+    status = StatusPatch(objects.hvpa, decision.status).fields
     ready = next((one for one in objects.hvpa.status.conditions if one.type == "Ready"), None)
     if ready is None or ready.reason not in SETTLED:
         return f"Ready is {ready.reason if ready else 'missing'}: {ready.message if ready else ''}"
-    if is_quiet(decision) and not told:
+    if is_quiet(decision) and not status:
         return ""
-    return f"still to be written: {decision.workload_patch}, {decision.scale_replicas}, {decision.owned}, status {told}"
+    writes = f"{decision.workload_patch}, {decision.scale_replicas}, {decision.owned}"
+    return f"still to be written: {writes}, status {status}"
 
 
 def _elsewhere(workloads: dict[Place, Json], controllers: Controllers, role: Role) -> str:

@@ -21,14 +21,14 @@ class _Lease:
 
     holder: str = ""
     last: str = ""
-    """Who holds it or, where nobody does, has given it back."""
+    """Its holder or, where it has none, its last one."""
     ended: dict[str, float] = field(default_factory=dict)
     """Until when others held it: when the write was answered that ended it (seconds of the epoch)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A write by a process that does not hold `lease`. `holder` is the credential of who does (empty: nobody); `late`
+    """A write by a process that does not hold `lease`. `holder` is the credential of its holder (empty: none); `late`
     the seconds since it held that itself, None where it never did."""
 
     lease: str
@@ -40,7 +40,7 @@ class Leases:
     """The Leases that say who writes: one for all Hvpas, or one for each of several shards."""
 
     def __init__(self, shards: int = 1) -> None:
-        """`shards`: as the operators were told; 1: one of them leads."""
+        """`shards`: as the operators' flag has it; 1: one of them leads."""
         names = Names(LEASE_NAME, shards)
         self.names = [names.shard(one) for one in range(shards)] if shards > 1 else [LEASE_NAME]
         """By number of shard."""
@@ -76,7 +76,7 @@ class Leases:
         return Problem(lease, held.holder, write.received - ended) if write.received > ended else None
 
     def holder(self, lease: str) -> str:
-        """The credential of who holds a Lease; empty for nobody."""
+        """The credential of a Lease's holder; empty for none."""
         return self._leases[lease].holder
 
     def unheld(self, living: Collection[str]) -> list[str]:

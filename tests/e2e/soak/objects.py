@@ -102,8 +102,8 @@ def hpa_status(desired: int) -> Json:
 def vpa_status(target: int) -> Json:
     """What a VPA says that recommends so many millicores."""
     provided = condition("RecommendationProvided", "True", "", ago(hours=2))
-    told = [entry("app", {"cpu": f"{target}m"})]
-    return {"conditions": [provided], "recommendation": {"containerRecommendations": told}}
+    containers = [entry("app", {"cpu": f"{target}m"})]
+    return {"conditions": [provided], "recommendation": {"containerRecommendations": containers}}
 
 
 def workload_status(workload: Json) -> Json:

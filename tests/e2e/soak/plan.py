@@ -173,7 +173,7 @@ def _dead_lines(rng: random.Random, size: _Size) -> Iterator[Act]:
 
 
 def _processes(rng: random.Random, size: _Size) -> Iterator[Act]:
-    """Signals to the operator that leads, or to any (`text`: the signal): it is killed, stopped for a time, told to
+    """Signals to the operator that leads, or to any (`text`: the signal): it is killed, stopped for a time, asked to
     end."""
     at = QUIET_START + rng.expovariate(1 / PROCESS_EVERY)
     while at < size.seconds:

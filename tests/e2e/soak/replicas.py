@@ -1,7 +1,7 @@
 """The operators of a soak, each behind a line and a proxy of its own, and started again whenever one ends, as by a
 kubelet.
 
-Each process has a token of its own, by which the audit log tells its requests from those of every other."""
+Each process has a token of its own, by which the audit log distinguishes its requests from those of every other."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.e2e.soak.growth import Size
 LEASE = 5
 """Seconds of the Lease: its holder writes for two thirds of it after a renewal."""
 CLEAN_ENDS = frozenset({0, 1, 3})
-"""Exit codes of an operator that ends by itself: told to stop, lease lost, API server not there at the start."""
+"""Exit codes of an operator that was not killed: asked to stop, lease lost, API server not there at the start."""
 GIVING_UP = "lost the lease: giving up"
-"""What the log says of a process that ends by itself; while it does, it listens to no signal any more."""
+"""What the log says of a process that gives up; while it does, it listens to no signal any more."""
 STARTED = "caches are filled"
-"""What the log says of a process that is at work; before, one that is told to stop may not yet know how to do it in
+"""What the log says of a process that is at work; before, one that is asked to stop may not yet know how to do it in
 order."""
 
 
@@ -48,7 +48,7 @@ class Replica:
     bad_ends: list[str] = field(default_factory=list)
     frozen: bool = False
     _killed: bool = False
-    _told: bool = False
+    _asked: bool = False
 
     def start(self) -> None:
         """Start a process. Raises ApiError or OSError where the API server gives no token."""
@@ -63,7 +63,7 @@ class Replica:
         kubeconfig = self.wire.kubeconfig(self.proxy.kubeconfig_for(token))
         self.operator = Operator(self.plane, kubeconfig, *flags, name=name)
         self.logs.append(self.operator.log)
-        self._killed = self._told = False
+        self._killed = self._asked = False
         self.operator.start(wait=False)
 
     def look_after(self) -> None:
@@ -84,7 +84,7 @@ class Replica:
             return  # the next round tries again
 
     def _was_giving_up(self, code: int) -> bool:
-        """Whether it was told to end while it did so by itself."""
+        """Whether it was asked to end while it was giving up."""
         return code == -signal.SIGTERM and GIVING_UP in self.logs[-1].read_text(errors="replace")
 
     @property
@@ -104,10 +104,10 @@ class Replica:
         number = signal.Signals[name]
         self.frozen = self.frozen or number == signal.SIGSTOP
         is_starting = STARTED not in self.logs[-1].read_text(errors="replace")
-        is_told = number == signal.SIGTERM
-        # One that is told to end twice, or before it can listen, ends at once.
-        self._killed = self._killed or number == signal.SIGKILL or (is_told and (is_starting or self._told))
-        self._told = self._told or is_told
+        is_asked = number == signal.SIGTERM
+        # One that is asked to end twice, or before it can listen, ends at once.
+        self._killed = self._killed or number == signal.SIGKILL or (is_asked and (is_starting or self._asked))
+        self._asked = self._asked or is_asked
         self.operator.process.signal(number)
 
     def thaw(self) -> None:

@@ -1,4 +1,4 @@
-"""A soak from its beginning to its end, and what is told of it."""
+"""A soak from its beginning to its end, and its report."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SHARE_WITHOUT_FAULTS = 0.2
 """How long the rounds of the same work without faults last together, measured by the time with faults."""
 SHARDED = REPOSITORY / "config" / "sharded"
 LAST_FAULTS = 40
-"""How many faults are told where something is wrong."""
+"""How many faults are listed where something is wrong."""
 
 
 @dataclass
@@ -179,10 +179,10 @@ class Soak:
         try:
             wait_for(peaceful, seconds, interval=ROUND)
         except TimeoutError as error:
-            told = [f"no process that is alive holds the Lease {lease}" for lease in self._unheld()]
-            told += [f"{role.namespace}/{role.name} ({role.axes}): {why}" for role, why in left.items()]
+            problems = [f"no process that is alive holds the Lease {lease}" for lease in self._unheld()]
+            problems += [f"{role.namespace}/{role.name} ({role.axes}): {why}" for role, why in left.items()]
             self.report.problems += [
-                f"{when}, after {seconds:g} s: {one}" for one in told[:20] or [str(error)]
+                f"{when}, after {seconds:g} s: {one}" for one in problems[:20] or [str(error)]
             ]
 
     def _unheld(self) -> list[str]:

@@ -1,5 +1,5 @@
 """Building the scenarios of the HPA: specs, pods and readings in a line each. The form is what
-`controlplane/core/hpa-replay/scenario.go` reads and `model.py` plays to our model."""
+`controlplane/core/hpa-replay/scenario.go` reads and `model.py` replays to our model."""
 
 from __future__ import annotations
 

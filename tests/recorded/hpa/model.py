@@ -80,7 +80,7 @@ def _selector(metric: MetricName) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-class Player:
+class Replay:
     """Our model in a scenario, sync by sync."""
 
     def __init__(self, scenario: Json) -> None:
@@ -185,9 +185,9 @@ def first_difference(scenario: Json, real: Sequence[Json], specs: Sequence[Json 
     """The first sync in which our model and the real controller (`theirs` of each sync) differ, with both sides; None
     where they agree. `specs` are those that the API server completed, by sync; without them the model fills in."""
     assert len(real) == scenario["syncs"]
-    player = Player(scenario)
+    replay = Replay(scenario)
     for number, their in enumerate(real, 1):
-        our = ours(player.sync(number, specs[number - 1] if specs else None))
+        our = ours(replay.sync(number, specs[number - 1] if specs else None))
         if difference := differences(f"{scenario['name']}: sync {number}", our, their):
             return difference
     return None

@@ -1,5 +1,5 @@
 """Random scenarios of the HPA, each made from a seed: pods that come, go, fail and flap, changing readings, any
-behaviour. They mean nothing; they go where nobody thought of."""
+behaviour. They mean nothing; they go where no written case goes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Building the scenarios of the VPA recommender: what it measures, when it is asked. The form is what
-`controlplane/addons/vpa-replay/scenario.go` reads and `model.py` plays to our model."""
+`controlplane/addons/vpa-replay/scenario.go` reads and `model.py` replays to our model."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def usage() -> list[Json]:
         b.sample(780, 4.0, None),
         b.sample(779, 5.0, 9e8),
     ]
-    # Requests, which our model is not told of, change nothing.
+    # Requests, which our model does not get, change nothing.
     little = b.requesting(_day(), cpu=0.01, memory=1e7)
     much = b.requesting(
         b.samples((0, b.DAY, b.MINUTE), b.wave(0.2, 2), _USUAL, pods=("p1",)), cpu=8, memory=8 * b.GIBI

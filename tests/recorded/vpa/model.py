@@ -1,4 +1,4 @@
-"""Playing a scenario of the VPA recommender to our model, and comparing what it says with what the real one said."""
+"""Replaying a scenario of the VPA recommender to our model, and comparing its answers with the real one's."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def load_checkpoint(model: VerticalRecommender, container: str, status: Json) ->
     model._aggregates[container] = aggregate
 
 
-class Player:
+class Replay:
     """Our model in a scenario. Where the real recommender was restarted, ours begins anew with the real one's
     checkpoints."""
 
@@ -147,9 +147,9 @@ def first_difference(scenario: Json, real: Sequence[Json]) -> str | None:
     None where they agree."""
     steps = [step for step in scenario["steps"] if step.get("recommend") or step.get("restart")]
     assert [answer["at"] for answer in real] == [step["at"] for step in steps]
-    player = Player(scenario)
+    replay = Replay(scenario)
     for number, answer in enumerate(real, 1):
-        given = player.answer(answer["checkpoints"])
+        given = replay.answer(answer["checkpoints"])
         if given is None:
             continue
         our, their = amounts_and_conditions(msgspec.to_builtins(given)), answer["recommended"]

@@ -161,7 +161,7 @@ def test_the_product_has_no_hooks_for_tests() -> None:
     assert [file.name for file in files if re.search("[\"']HVPA_", file.read_text())] == []
 
 
-def test_a_point_is_passed_by_the_first_time_or_as_often_as_is_said() -> None:
+def test_a_point_is_passed_by_the_first_time_or_as_often_as_is_asked() -> None:
     assert parse_point("before-create-leases") == ("before-create-leases", 1)
     assert parse_point("after-patch-hvpas:12") == ("after-patch-hvpas", 12)
 

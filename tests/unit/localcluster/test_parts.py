@@ -1,4 +1,4 @@
-"""The parts of the local cluster that need no control plane: which requests a fault strikes, what an audit log
+"""The parts of the local cluster that need no control plane: which requests a fault hits, what an audit log
 says, how a load is shared out, which Go will do."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_a_request_has_the_verb_that_kubernetes_gives_it(
     assert verb_of(method, path, query) == verb
 
 
-def test_a_fault_strikes_as_often_as_told_and_only_what_matches() -> None:
+def test_a_fault_hits_as_often_as_asked_and_only_what_matches() -> None:
     fault = Fault(Matcher("patch", "/deployments/"), 2, code=409)
     assert not fault.take("GET", "/apis/apps/v1/namespaces/a/deployments/b", {})
     assert not fault.take("PATCH", "/apis/apps/v1/namespaces/a/statefulsets/b", {})
@@ -87,7 +87,7 @@ def test_the_audit_log_is_read_line_by_line_and_a_half_line_waits() -> None:
     )
 
 
-def test_a_create_is_told_with_the_name_of_its_body() -> None:
+def test_a_create_is_reported_with_the_name_of_its_body() -> None:
     reference = {"apiGroup": "apps", "resource": "deployments", "namespace": "a"}
     body = {"metadata": {"name": "new"}}
     [request] = parse([event(verb="create", objectRef=reference, requestObject=body)])
@@ -101,18 +101,18 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.tell(event(auditID="w", stage="RequestReceived"))
+        self.write(event(auditID="w", stage="RequestReceived"))
 
-    def tell(self, line: bytes) -> None:
+    def write(self, line: bytes) -> None:
         with self.path.open("ab") as log:
             log.write(line + b"\n")
 
     def raw(self, method: str, path: str) -> Json:
         def end_of_write() -> None:
             time.sleep(0.1)
-            self.tell(event(auditID="w"))
+            self.write(event(auditID="w"))
 
-        self.tell(event(verb=method.lower(), auditID="r", requestURI=path))
+        self.write(event(verb=method.lower(), auditID="r", requestURI=path))
         threading.Thread(target=end_of_write).start()
         return {}
 
@@ -126,7 +126,7 @@ def test_a_write_that_has_begun_is_waited_for(tmp_path: Path) -> None:
 def test_the_audit_log_is_searched_by_namespace(tmp_path: Path) -> None:
     log = Log(tmp_path / "audit.log")
     elsewhere = {"apiGroup": "apps", "resource": "deployments", "namespace": "ab", "name": "a"}
-    log.tell(event(auditID="e", objectRef=elsewhere))
+    log.write(event(auditID="e", objectRef=elsewhere))
     audit = Audit(log.path, lambda: cast(KubeApi, log))
     assert [one.name for one in audit.requests(namespace="ab")] == ["a"]
     assert {one.name for one in audit.requests(namespace="a", writes=True)} == {"b"}
@@ -201,12 +201,12 @@ def test_without_a_go_on_the_path_the_pinned_one_is_used(
     assert toolchain.find_go() == toolchain.Go(toolchain.pinned_version(), None)
 
 
-@pytest.mark.parametrize(("said", "used"), [("go1.26.3", False), ("go1.99.1", True), ("gibberish", False)])
+@pytest.mark.parametrize(("version", "used"), [("go1.26.3", False), ("go1.99.1", True), ("gibberish", False)])
 def test_a_go_on_the_path_is_used_when_it_is_new_enough(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, used: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, used: bool
 ) -> None:
     program = tmp_path / "go"
-    program.write_text(f"#!/bin/sh\necho {said}\n")
+    program.write_text(f"#!/bin/sh\necho {version}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert (toolchain.find_go().program == program) is used
@@ -238,6 +238,6 @@ def test_no_port_is_handed_out_twice_by_this_process_or_another() -> None:
     assert ours.isdisjoint(map(int, theirs.stdout.split()))
 
 
-def test_waiting_tells_what_was_last_seen() -> None:
+def test_waiting_reports_what_was_last_seen() -> None:
     with pytest.raises(TimeoutError, match=r"not within 0.02 s: three things; last value: \[\]"):
         wait_for(list, 0.02, "three things", interval=0.01)

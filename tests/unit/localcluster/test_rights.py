@@ -61,7 +61,7 @@ def test_what_the_operator_used_is_counted_and_what_others_did_is_not(tmp_path: 
         event("delete", "pods", user="system:admin"),
         event("patch", "autoscaling.horizontalpodautoscalers", 201),
         event("patch", "autoscaling.k8s.io.hvpas/status", 404),
-        event("get", "secrets", user="somebody who quotes " + USER),
+        event("get", "secrets", user="a user who quotes " + USER),
         event("list", "coordination.k8s.io.leases", user="replica"),
     )
     found = rights.summary(log, Circumstances(operators={USER, "replica"}))

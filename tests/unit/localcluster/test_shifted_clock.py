@@ -10,7 +10,7 @@ import pytest
 from hvpa.kube.clock import SystemClock
 from localcluster.operator.shifted_clock import VARIABLE, ShiftedClock, clock_of
 
-MOMENT = dt.timedelta(seconds=30)
+TOLERANCE = dt.timedelta(seconds=30)
 
 
 def shown(file: Path) -> dt.timedelta:
@@ -22,7 +22,7 @@ def shown(file: Path) -> dt.timedelta:
 def test_without_the_variable_it_is_the_systems_clock(environment: dict[str, str]) -> None:
     clock = clock_of(environment)
     assert isinstance(clock, SystemClock)
-    assert abs(clock.now() - dt.datetime.now(dt.UTC)) < MOMENT
+    assert abs(clock.now() - dt.datetime.now(dt.UTC)) < TOLERANCE
     assert clock.now().tzinfo is dt.UTC
 
 
@@ -32,7 +32,7 @@ def test_a_shifted_clock_jumps_whenever_its_file_changes(tmp_path: Path) -> None
     assert isinstance(clock, ShiftedClock)
     for seconds in (3600, -3600.5, 0):
         file.write_text(f"{seconds}\n")
-        assert abs(shown(file) - dt.timedelta(seconds=seconds)) < MOMENT
+        assert abs(shown(file) - dt.timedelta(seconds=seconds)) < TOLERANCE
     assert clock.now().tzinfo is dt.UTC
 
 
@@ -41,4 +41,4 @@ def test_what_is_no_number_of_seconds_shifts_nothing(tmp_path: Path, content: st
     file = tmp_path / "offset"
     if content is not None:
         file.write_text(content)
-    assert abs(shown(file)) < MOMENT
+    assert abs(shown(file)) < TOLERANCE

@@ -21,7 +21,7 @@ def line(verb: str, code: int, name: str) -> bytes:
     return json.dumps(event).encode() + b"\n"
 
 
-def test_writes_that_were_carried_out_are_told_once_and_torn_lines_are_waited_for(tmp_path: Path) -> None:
+def test_writes_that_were_carried_out_are_reported_once_and_torn_lines_are_waited_for(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     last = line("update", 201, "c")
     log.write_bytes(line("patch", 200, "a") + line("patch", 409, "b") + line("list", 200, "") + last[:50])

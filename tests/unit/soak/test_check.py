@@ -25,7 +25,7 @@ SHARD_OF = {HORIZONTAL: 2, VERTICAL: 1, BOTH: 7}
 
 
 class NoApi(KubeApi):
-    """The judge asks nobody."""
+    """The checker asks no server."""
 
     def __init__(self) -> None:
         pass
@@ -134,7 +134,7 @@ def test_a_step_that_is_taken_twice_is_found(checker: Checker) -> None:
 
 
 @pytest.mark.parametrize("at", [10, 30.5])
-def test_after_somebody_elses_change_a_step_may_be_taken_again(checker: Checker, at: float) -> None:
+def test_after_another_clients_change_a_step_may_be_taken_again(checker: Checker, at: float) -> None:
     by_others = write(BOTH, {"spec": {"replicas": 3}}, at, by="")
     for one in sorted(
         [horizontal(BOTH, 6, 10, 2), horizontal(BOTH, 8, 10, 30), by_others], key=lambda w: w.answered
@@ -160,7 +160,7 @@ def test_a_step_out_of_nothing_or_to_elsewhere_is_found(checker: Checker, step: 
     assert [text in one for one in checker.violations()] == [True]
 
 
-def test_a_writer_without_the_lease_is_found_unless_it_was_in_time_or_tells_an_event(
+def test_a_writer_without_the_lease_is_found_unless_it_was_in_time_or_writes_an_event(
     checker: Checker,
 ) -> None:
     checker.feed(lease("b", 10))

@@ -33,7 +33,7 @@ def edit(path: Path, change: Edit) -> None:
     assert path.read_text() != before
 
 
-def test_every_pin_has_hashes_and_somebody_who_wants_it() -> None:
+def test_every_pin_has_hashes_and_is_required() -> None:
     for name in (LOCK, DEV_LOCK, BUILD_LOCK):
         pins = read_lock(ROOT / name)
         assert pins
@@ -47,7 +47,7 @@ def test_our_dependencies_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "said"),
+    ("name", "change", "printed"),
     [
         (LOCK, lambda text: text.replace("yarl==", "yarl>="), "yarl>=1"),
         (LOCK, lambda text: text + "-e ./somewhere\n", "-e is not pinned"),
@@ -55,8 +55,16 @@ def test_our_dependencies_pass() -> None:
         (LOCK, lambda text: text + "--index-url https://example.test\n", "--index-url is not pinned"),
         (LOCK, lambda text: text + "extra==1 \\\n    --hash=md5:12\n", "extra==1 is not pinned"),
         (LOCK, lambda text: text + "extra==1\n    # via yarl\n", f"{LOCK}: extra has no hash"),
-        (LOCK, lambda text: text + f"extra==1 \\\n    --hash=sha256:{HASH}\n", "extra is wanted by nobody"),
-        (LOCK, lambda text: text + f"extra==1 --hash=sha256:{HASH}\n    # via gone\n", "wanted by nobody"),
+        (
+            LOCK,
+            lambda text: text + f"extra==1 \\\n    --hash=sha256:{HASH}\n",
+            "extra is required by no package",
+        ),
+        (
+            LOCK,
+            lambda text: text + f"extra==1 --hash=sha256:{HASH}\n    # via gone\n",
+            "required by no package",
+        ),
         (LOCK, lambda text: text + f"extra==1rc1 --hash=sha256:{HASH}\n    # via yarl\n", "no final release"),
         (LOCK, lambda text: text + f"extra==1 --hash=sha256:{HASH}\n    # via yarl\n", "licence not known"),
         (LOCK, lambda text: text + f"extra==1 --hash=sha256:{HASH}\n    # via yarl\n", "not what is tested"),
@@ -64,12 +72,12 @@ def test_our_dependencies_pass() -> None:
         ("pyproject.toml", lambda text: text.replace('"yarl>=', '"newcomer>='), "newcomer is missing"),
     ],
 )
-def test_what_is_wrong_is_told(copy: Path, name: str, change: Edit, said: str) -> None:
+def test_what_is_wrong_is_reported(copy: Path, name: str, change: Edit, printed: str) -> None:
     edit(copy / name, change)
-    assert said in "\n".join(audit.check(copy))
+    assert printed in "\n".join(audit.check(copy))
 
 
-def test_a_licence_that_is_not_accepted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_licence_that_is_not_accepted_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(licences, "ACCEPTED", licences.ACCEPTED - {"PSF-2.0"})
     assert any("licence PSF-2.0 is not in" in line for line in audit.check(ROOT))
 
@@ -147,19 +155,19 @@ def test_a_vulnerability_is_found_even_where_not_all_could_be_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("printed", "reason"),
     [
         (done(0, json.dumps({"dependencies": [entry("a", skipped=True)]})), "knows nothing of 1 of 1"),
         (done(0, json.dumps({"dependencies": []})), "knows nothing of 0 of 0"),
         (done(1, "", "Traceback\nConnectionError: no route (Caused by that)\n"), "ConnectionError: no route"),
-        (done(1, "[]", ""), "it said nothing"),
+        (done(1, "[]", ""), "it printed nothing"),
         ("no answer within 60 s", "no answer within 60 s"),
     ],
 )
 def test_what_could_not_be_asked_is_no_good_news(
-    said: subprocess.CompletedProcess[str] | str, reason: str
+    printed: subprocess.CompletedProcess[str] | str, reason: str
 ) -> None:
-    response = audit_services.read_audit("osv", said)
+    response = audit_services.read_audit("osv", printed)
     assert response.found == ()
     assert reason in response.reason
 
@@ -176,10 +184,10 @@ def test_without_a_service_the_audit_says_so_and_does_not_fail(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["audit", "--quick"])
-    response = audit_services.Answer(reason="nobody there")
+    response = audit_services.Answer(reason="no answer")
     monkeypatch.setattr(audit_services, "vulnerabilities", lambda lock, ignored: response)
     assert audit.main() == 0
-    assert "known vulnerabilities: could not be done: nobody there" in capsys.readouterr().out
+    assert "known vulnerabilities: could not be done: no answer" in capsys.readouterr().out
     found = audit_services.Answer(("a 1: CVE-1, mended in 2",), "osv")
     monkeypatch.setattr(audit_services, "vulnerabilities", lambda lock, ignored: found)
     assert audit.main() == 1

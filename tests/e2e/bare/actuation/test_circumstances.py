@@ -31,7 +31,7 @@ def remote(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]:
         yield running
 
 
-class Scene:
+class Case:
     """A workload whose Hvpa resizes its pods in place, by a VPA alone."""
 
     def __init__(self, one: Scenario, count: int = 2, **changes: Json) -> None:
@@ -48,49 +48,49 @@ class Scene:
             what = partial(self.pods.requests, name, **requests)
             self.one.soon(what, f"{requests} of {name}")
 
-    def is_told(self, message: str, count: str) -> None:
-        """Wait until `Ready` says what is in the way, and the status counts the pods."""
+    def reports(self, message: str, count: str) -> None:
+        """Wait until `Ready` reports what is in the way, and check that the status counts the pods."""
         found = self.one.await_condition("Ready", "False", "PodsNotResized")
         assert message in found["message"]
         assert self.one.status["actuation"]["resized"] == count
 
 
 @pytest.fixture
-def scene(new_scenario: NewScenario) -> Scene:
-    return Scene(new_scenario(changes=in_place()))
+def case(new_scenario: NewScenario) -> Case:
+    return Case(new_scenario(changes=in_place()))
 
 
 @pytest.fixture
-def falling(new_scenario: NewScenario) -> Scene:
+def falling(new_scenario: NewScenario) -> Case:
     """Whose template may be patched as well."""
-    return Scene(new_scenario(changes=in_place("InPlaceOrRollout")))
+    return Case(new_scenario(changes=in_place("InPlaceOrRollout")))
 
 
-def test_an_api_server_without_the_subresource_is_reported(line: Proxy, scene: Scene) -> None:
+def test_an_api_server_without_the_subresource_is_reported(line: Proxy, case: Case) -> None:
     line.fail(404, times=None, verb="patch", path=RESIZE)
-    scene.recommend()
-    scene.is_told("no subresource pods/resize", "0/2")
-    assert scene.one.resources()["requests"] == OLD
+    case.recommend()
+    case.reports("no subresource pods/resize", "0/2")
+    assert case.one.resources()["requests"] == OLD
 
 
-def test_without_the_subresource_the_template_is_patched(line: Proxy, falling: Scene) -> None:
+def test_without_the_subresource_the_template_is_patched(line: Proxy, falling: Case) -> None:
     line.fail(404, times=None, verb="patch", path=RESIZE)
     falling.recommend()
     falling.one.await_requests(**DECIDED)
 
 
 @pytest.mark.parametrize(("code", "wait"), [(409, None), (429, 1), (500, None), (503, 1)])
-def test_what_passes_is_tried_again(line: Proxy, scene: Scene, code: int, wait: int | None) -> None:
+def test_what_passes_is_tried_again(line: Proxy, case: Case, code: int, wait: int | None) -> None:
     line.fail(code, times=3, verb="patch", path=RESIZE, retry_after=wait)
-    scene.recommend()
-    scene.have(*scene.names, **DECIDED)
-    for name in scene.names:
-        scene.pods.resize(name)
-    scene.one.soon(lambda: scene.one.status["actuation"]["resized"] == "2/2", "both pods resized")
-    scene.one.await_ready()
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+    for name in case.names:
+        case.pods.resize(name)
+    case.one.soon(lambda: case.one.status["actuation"]["resized"] == "2/2", "both pods resized")
+    case.one.await_ready()
 
 
-def test_pods_of_somebody_else_are_left_alone(scene: Scene) -> None:
+def test_pods_of_another_owner_are_left_alone(case: Case) -> None:
     owner = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -98,15 +98,15 @@ def test_pods_of_somebody_else_are_left_alone(scene: Scene) -> None:
         "uid": "other",
         "controller": True,
     }
-    foreign = scene.pods.start("foreign")
-    scene.one.api.patch("Pod", foreign, scene.one.namespace, {"metadata": {"ownerReferences": [owner]}})
-    scene.recommend()
-    scene.have(*scene.names, **DECIDED)
-    assert scene.pods.requests(foreign, **OLD)
-    assert scene.one.status["actuation"]["pods"] == 2
+    foreign = case.pods.start("foreign")
+    case.one.api.patch("Pod", foreign, case.one.namespace, {"metadata": {"ownerReferences": [owner]}})
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+    assert case.pods.requests(foreign, **OLD)
+    assert case.one.status["actuation"]["pods"] == 2
 
 
-def test_the_pods_of_a_paused_deployment_are_resized(falling: Scene) -> None:
+def test_the_pods_of_a_paused_deployment_are_resized(falling: Case) -> None:
     """Paused are its rollouts. A size that pods can't have waits for it to be resumed."""
     falling.one.change_workload({"paused": True})
     falling.recommend()
@@ -119,18 +119,18 @@ def test_the_pods_of_a_paused_deployment_are_resized(falling: Scene) -> None:
     falling.one.await_requests(**DECIDED)
 
 
-def test_the_pods_of_a_workload_that_is_gone_are_left_alone(scene: Scene) -> None:
-    one = scene.one
+def test_the_pods_of_a_workload_that_is_gone_are_left_alone(case: Case) -> None:
+    one = case.one
     one.api.delete(one.kind, one.name, one.namespace)
     one.await_condition("Ready", "False", "TargetNotFound")
-    scene.recommend()
+    case.recommend()
     one.settled()
-    for name in scene.names:
-        assert scene.pods.requests(name, **OLD)
+    for name in case.names:
+        assert case.pods.requests(name, **OLD)
 
 
 @pytest.mark.parametrize("message", [STATIC, "Node didn't have enough capacity: cpu, requested: 800"])
-def test_where_a_kubelet_will_never_resize_the_template_is_patched(falling: Scene, message: str) -> None:
+def test_where_a_kubelet_will_never_resize_the_template_is_patched(falling: Case, message: str) -> None:
     falling.recommend()
     falling.have(*falling.names, **DECIDED)
     assert falling.one.resources()["requests"] == OLD
@@ -139,20 +139,20 @@ def test_where_a_kubelet_will_never_resize_the_template_is_patched(falling: Scen
 
 
 def test_a_kubelet_that_does_not_answer_is_reported(new_scenario: NewScenario) -> None:
-    scene = Scene(new_scenario(changes=in_place(updateStrategy={"timeout": "2s"})))
-    scene.recommend()
-    scene.have(*scene.names, **DECIDED)
-    scene.pods.resize(scene.names[0])
-    scene.is_told(scene.names[1], "1/2")
-    scene.pods.resize(scene.names[1])
-    scene.one.await_ready()
+    case = Case(new_scenario(changes=in_place(updateStrategy={"timeout": "2s"})))
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+    case.pods.resize(case.names[0])
+    case.reports(case.names[1], "1/2")
+    case.pods.resize(case.names[1])
+    case.one.await_ready()
 
 
 def test_where_a_kubelet_does_not_answer_the_template_is_patched(new_scenario: NewScenario) -> None:
-    scene = Scene(new_scenario(changes=in_place("InPlaceOrRollout", updateStrategy={"timeout": "2s"})))
-    scene.recommend()
-    scene.have(*scene.names, **DECIDED)
-    scene.one.await_requests(**DECIDED)
+    case = Case(new_scenario(changes=in_place("InPlaceOrRollout", updateStrategy={"timeout": "2s"})))
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+    case.one.await_requests(**DECIDED)
 
 
 def test_a_node_that_vanishes_in_the_middle(new_scenario: NewScenario) -> None:
@@ -160,40 +160,40 @@ def test_a_node_that_vanishes_in_the_middle(new_scenario: NewScenario) -> None:
     one = new_scenario(changes=in_place("InPlaceOrRollout"))
     one.api.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": one.name}})
     one.api.patch_status("Node", one.name, None, {"capacity": ROOM, "allocatable": ROOM})
-    scene = Scene(one, count=1)
-    lost = scene.pods.start("lost", nodeName=one.name)  # type: ignore[arg-type]
+    case = Case(one, count=1)
+    lost = case.pods.start("lost", nodeName=one.name)  # type: ignore[arg-type]
     one.api.delete("Node", one.name)
-    scene.recommend()
-    scene.have(*scene.names, **DECIDED)
-    assert scene.pods.requests(lost, **OLD)
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+    assert case.pods.requests(lost, **OLD)
     one.await_requests(**DECIDED)
 
 
-def test_a_budget_that_allows_no_disruption_holds_no_resize(scene: Scene) -> None:
-    one = scene.one
+def test_a_budget_that_allows_no_disruption_holds_no_resize(case: Case) -> None:
+    one = case.one
     spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": one.name}}}
     metadata = {"name": one.name, "namespace": one.namespace}
     one.api.create(
         {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
     )
-    scene.recommend()
-    scene.have(*scene.names, **DECIDED)
+    case.recommend()
+    case.have(*case.names, **DECIDED)
 
 
 def test_a_quota_with_room_for_one_of_two_pods(new_scenario: NewScenario) -> None:
     """One pod gets its size; the other keeps what it has, and the pod template is not patched for it."""
-    scene = Scene(new_scenario(changes=in_place()))
-    one, hard = scene.one, {"requests.cpu": "1400m"}
+    case = Case(new_scenario(changes=in_place()))
+    one, hard = case.one, {"requests.cpu": "1400m"}
     metadata = {"name": "quota", "namespace": one.namespace}
     one.api.create(
         {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
     )
     used = {"hard": hard, "used": {"requests.cpu": "1"}}
     one.api.patch_status("ResourceQuota", "quota", one.namespace, used)
-    scene.recommend()
-    scene.one.soon(
-        lambda: [scene.pods.requests(name, **DECIDED) for name in scene.names].count(True) == 1, "one resize"
+    case.recommend()
+    case.one.soon(
+        lambda: [case.pods.requests(name, **DECIDED) for name in case.names].count(True) == 1, "one resize"
     )
-    scene.is_told("exceeded quota", "0/2")
-    assert [scene.pods.requests(name, **OLD) for name in scene.names].count(True) == 1
+    case.reports("exceeded quota", "0/2")
+    assert [case.pods.requests(name, **OLD) for name in case.names].count(True) == 1
     assert one.resources()["requests"] == OLD

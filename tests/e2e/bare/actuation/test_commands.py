@@ -39,19 +39,19 @@ def run(plane: ControlPlane, space: str, capsys: pytest.CaptureFixture[str]) -> 
 
 def states(run: Run, scenario: Scenario) -> dict[str, Any]:
     """The state of each pod by `hvpa status`."""
-    told = json.loads(run("status", scenario.name, "-o", "json")[0])
-    return {one["name"]: one["state"] for one in told["pods"]}
+    shown = json.loads(run("status", scenario.name, "-o", "json")[0])
+    return {one["name"]: one["state"] for one in shown["pods"]}
 
 
 def counted(run: Run, scenario: Scenario) -> bool:
     """Whether the operator counts as many pods in each state as `hvpa status` shows."""
-    told = json.loads(run("status", scenario.name, "-o", "json")[0])
-    found = [one["state"] for one in told["pods"]]
+    shown = json.loads(run("status", scenario.name, "-o", "json")[0])
+    found = [one["state"] for one in shown["pods"]]
     names = {"in_progress": "inProgress", "deferred": "deferred", "infeasible": "infeasible"}
     counts = {field: found.count(state) for state, field in names.items() if state in found}
-    told_counts = {field: told["actuation"].get(field) for field in counts}
+    reported = {field: shown["actuation"].get(field) for field in counts}
     resized = f"{found.count('resized')}/{len(found)}"
-    return bool(told_counts == counts and told["actuation"]["resized"] == resized)
+    return bool(reported == counts and shown["actuation"]["resized"] == resized)
 
 
 def test_each_pods_rung_is_shown_as_the_operator_counts_it(new_scenario: NewScenario, run: Run) -> None:
@@ -100,12 +100,12 @@ def test_a_paused_hvpa_resizes_nothing_until_it_is_resumed(new_scenario: NewScen
 
     assert run("pause", one.name)[0] == f"Hvpa {one.namespace}/{one.name}: paused (its mode was Apply)\n"
     one.await_condition("Paused", "True", "Paused")
-    # Without an entry, which nobody writes while it is paused, a new pod has its template's size.
+    # Without an entry, which is not written while it is paused, a new pod has its template's size.
     one.api.patch("HvpaSizes", "hvpa", one.namespace, {"sizes": {f"Deployment.apps/{one.name}": None}})
     newer = pods.start("1")
     one.soon(lambda: one.status["actuation"].get("waiting") == 1, "a pod that waits")
-    told = json.loads(run("status", one.name, "-o", "json")[0])
-    assert {pod["name"]: pod["why"] for pod in told["pods"]}[newer] == "mode Paused: no pod is resized"
+    shown = json.loads(run("status", one.name, "-o", "json")[0])
+    assert {pod["name"]: pod["why"] for pod in shown["pods"]}[newer] == "mode Paused: no pod is resized"
     assert pods.requests(newer, cpu="500m", memory="500M")
     explained = json.loads(run("explain", one.name, "-o", "json")[0])
     assert [each["pod"] for each in explained["inModeApply"]["resizes"]] == [newer]
@@ -120,13 +120,13 @@ def test_the_mode_that_was_there_comes_back_and_its_owner_is_named(
     one = new_scenario(create=False, changes=merged(in_place(), {"mode": "Recommend"}))
     one.api.create(one.workload)
     one.api.apply(one.manifest, manager="argocd-controller")
-    said, warned = run("pause", one.name)
-    assert said.endswith("paused (its mode was Recommend)\n")
+    printed, warned = run("pause", one.name)
+    assert printed.endswith("paused (its mode was Recommend)\n")
     assert "spec.mode is also set by argocd-controller (Apply), which may set it back" in warned
     one.await_condition("Paused", "True", "Paused")
     assert run("pause", one.name)[0].endswith("is paused already\n")
-    said, warned = run("resume", one.name)
-    assert said.endswith("resumed, in mode Recommend\n")
+    printed, warned = run("resume", one.name)
+    assert printed.endswith("resumed, in mode Recommend\n")
     assert warned == ""
     hvpa = one.api.get("Hvpa", one.name, one.namespace)
     assert hvpa["spec"]["mode"] == "Recommend"

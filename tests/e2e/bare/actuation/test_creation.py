@@ -93,7 +93,7 @@ def test_a_new_pod_has_the_size_that_was_decided(new_scenario: NewScenario, kind
     one.vpa_recommends(**DECIDED)
     one.soon(partial(pods.requests, first, **DECIDED), "a resize")
     one.soon(partial(has_entry, one), "an entry")
-    assert one.soon(lambda: one.status["actuation"]["sizeAtCreation"], "told in the status")
+    assert one.soon(lambda: one.status["actuation"]["sizeAtCreation"], "the size at creation in the status")
 
     def created() -> bool:  # the API server's policies look at a copy of the object, too
         name = pods.start("1")

@@ -104,8 +104,8 @@ def test_with_rights_on_the_scale_alone_both_axes_are_scaled(
         one.soon(lambda: pods.requests(next(fresh), cpu="1", memory="1G"), "a new pod of this size")
     asked = plane.audit.requests(user=user, resource="rollouts")
     assert {(one.verb, one.subresource) for one in asked} == {("get", "scale"), ("patch", "scale")}
-    told = {entry["involvedObject"]["kind"] for entry in one.events() if entry["reason"] == "ScaledUp"}
-    assert told <= {KIND, "Hvpa"}
+    kinds = {entry["involvedObject"]["kind"] for entry in one.events() if entry["reason"] == "ScaledUp"}
+    assert kinds <= {KIND, "Hvpa"}
 
 
 def test_explain_reads_the_scale(plane: ControlPlane, rollout: Scenario) -> None:

@@ -73,7 +73,7 @@ def test_a_size_that_a_node_can_not_take_is_taken_back_and_another_one_is_tried(
     one.await_ready()
 
 
-def test_what_the_api_server_refuses_is_told_in_its_words(new_scenario: NewScenario) -> None:
+def test_what_the_api_server_refuses_is_reported_in_its_words(new_scenario: NewScenario) -> None:
     """Since 1.36 a size that no room of the node can ever be is refused at once."""
     one = new_scenario(changes=in_place())
     pods = Pods(one)

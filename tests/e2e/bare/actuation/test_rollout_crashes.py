@@ -57,7 +57,7 @@ class Case:
 
 
 @pytest.fixture(scope="module")
-def played(plane: ControlPlane, account: Path) -> Iterator[dict[str, Case]]:
+def ended(plane: ControlPlane, account: Path) -> Iterator[dict[str, Case]]:
     """All cases once their rollout has been taken back."""
     cases = {case: Case(plane, account, case) for case in CASES}
     with Operator(plane, account, name="first survivor"):
@@ -75,14 +75,14 @@ def played(plane: ControlPlane, account: Path) -> Iterator[dict[str, Case]]:
             case.operator.start(wait=False)
             case.one.change({"mode": "Apply"})
         for case in cases.values():
-            _play(case)
+            _roll_out(case)
         yield cases
     finally:
         for case in cases.values():
             case.operator.kill()
 
 
-def _play(case: Case) -> None:
+def _roll_out(case: Case) -> None:
     one, pods = case.one, case.pods
     case.soon(lambda: one.requests["memory"] == "400M", "a smaller size in the template")
     first = pods.start("new")
@@ -110,9 +110,9 @@ def _replaced(one: Scenario, updated: int) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_after_a_sigkill_the_rollout_is_tried_held_and_taken_back_once(
-    plane: ControlPlane, played: dict[str, Case], case: str
+    plane: ControlPlane, ended: dict[str, Case], case: str
 ) -> None:
-    one, spec = played[case].one, played[case].spec()
+    one, spec = ended[case].one, ended[case].spec()
     assert not spec.get("paused")
     record = one.status["rolledBack"]
     assert (record["count"], record["changes"][0]["previous"]) == (1, 500_000_000)

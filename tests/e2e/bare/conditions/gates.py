@@ -1,4 +1,4 @@
-"""Gates: what is wanted and waits, because the user says so, because of what has just happened, or because somebody
+"""Gates: what is wanted and waits, because the user says so, after what has just happened, or because another client
 else is against it."""
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def mode(name: str) -> Json:
     return {"updatePolicy": {"updateMode": name}}
 
 
-def stepped(wish: int, count: int) -> Act:
+def stepped(desired: int, count: int) -> Act:
     """The HPA wants so many replicas, and the step to `count` is made and complete."""
 
     def act(scenario: Scenario) -> None:
-        scenario.hpa_wants(wish)
+        scenario.hpa_wants(desired)
         scenario.await_replicas(count)
         scenario.rollout_completes()
 
@@ -40,7 +40,7 @@ def stepped(wish: int, count: int) -> Act:
 
 
 def contested(scenario: Scenario) -> None:
-    """Somebody reverts the count twice. On the way down the operator waits for five minutes, which is long enough to
+    """Another client reverts the count twice. On the way down the operator waits for five minutes, long enough to
     look at it."""
     scenario.hpa_wants(1)
     for _ in range(2):
@@ -173,7 +173,7 @@ ROWS = (
         changes=merged(weight(0), scale_up("hpa", maxStep={"factor": 2, "minimum": 4})),
     ),
     Row(
-        "somebody reverts replicas",
+        "another client reverts replicas",
         contested,
         ("False", "Contested"),
         both(lambda scenario: scenario.change_workload({"replicas": 1}, "gitops"), content),

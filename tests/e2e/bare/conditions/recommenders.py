@@ -49,12 +49,12 @@ def recommender_stops(scenario: Scenario) -> None:
 
 
 def theirs(scenario: Scenario) -> str:
-    """The name of somebody else's HPA or VPA."""
+    """The name of another user's HPA or VPA."""
     return f"{scenario.name}-theirs"
 
 
 def without(kind: str) -> Act:
-    """Somebody deletes their HPA or VPA; the operator makes its own again."""
+    """A user deletes the HPA or VPA; the operator makes its own again."""
 
     def act(scenario: Scenario) -> None:
         scenario.api.delete(kind, theirs(scenario), scenario.namespace)
@@ -64,7 +64,7 @@ def without(kind: str) -> Act:
 
 
 def names(part: str) -> Act:
-    """The user names somebody else's HPA or VPA instead of having one deployed."""
+    """The user names another user's HPA or VPA instead of having one deployed."""
     return lambda scenario: scenario.change({part: {"deploy": False, "name": theirs(scenario)}})
 
 
@@ -138,7 +138,7 @@ ROWS = (
         to_act=("StaleDesiredReplicas",),
     ),
     Row(
-        "somebody else's HPA scales the workload",
+        "another user's HPA scales the workload",
         lambda scenario: foreign_hpa(scenario, theirs(scenario)),
         NO_HPA,
         without(HPA),
@@ -156,7 +156,7 @@ ROWS = (
         to_act=("HpaNotFound",),
     ),
     Row(
-        "somebody else's VPA acts on the workload",
+        "another user's VPA acts on the workload",
         lambda scenario: foreign_vpa(scenario, theirs(scenario), mode="Recreate"),
         NO_VPA,
         without(VPA),

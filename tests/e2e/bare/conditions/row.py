@@ -19,7 +19,7 @@ class Row(NamedTuple):
     `ready` is the status and the reason of `Ready`, `others` are conditions (type, status, reason) that come with it,
     `gate` is the reason of `ScalingBlocked`: a gate, or why nothing is scaled. `text` stands in the message of one of
     them, `columns` are what `kubectl get` shows beside READY, REASON and BLOCKED. `to_act` has the reasons for which
-    somebody must act: each is one warning of the log and one of the Events, with its remedy, and one line of the log
+    a user must act: each is one warning of the log and one of the Events, with its remedy, and one line of the log
     when it is over. `start` and `changes` are of the Hvpa and its workload before the cause.
     """
 
@@ -60,7 +60,7 @@ GATED = ("True", "HeldBack")
 
 
 def content(scenario: Scenario) -> None:
-    """Both recommenders ask for what there is, and then the rollout is complete: in the other order, a step that waited
+    """Both recommenders ask for what is set, and then the rollout is complete: in the other order, a step that waited
     for the rollout is made in between."""
     scenario.hpa_wants(scenario.replicas)
     scenario.vpa_recommends(**scenario.requests)

@@ -63,7 +63,7 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     ),
     "PodsNotResized": Elsewhere(
         "takes pods and what their kubelet says",
-        "tests/e2e/bare/actuation/test_in_place.py::test_what_the_api_server_refuses_is_told_in_its_words",
+        "tests/e2e/bare/actuation/test_in_place.py::test_what_the_api_server_refuses_is_reported_in_its_words",
     ),
     "VpaNotServed": Elsewhere(
         "takes a cluster without the VPA's CRDs, which all other rows need",

@@ -124,8 +124,8 @@ def reports(walk: Walk, scenario: Scenario, row: Row) -> None:
 def shows(shown: Seen, row: Row, expected: list[tuple[str, str, str]]) -> bool:
     """Columns, conditions and `hvpa explain` say what the row expects, and `expected` is among the Events. Between one
     request and the next the operator may have written another time or count: then all are sent again."""
-    told = {"READY": row.ready[0], "REASON": row.ready[1], "BLOCKED": row.gate, **row.columns}
-    assert told.items() <= shown.columns.items(), shown.columns
+    columns = {"READY": row.ready[0], "REASON": row.ready[1], "BLOCKED": row.gate, **row.columns}
+    assert columns.items() <= shown.columns.items(), shown.columns
     for kind, status, reason in row.conditions:
         assert shown.conditions[kind][:2] == (status, reason)
     assert any(row.text in message for _, _, message in shown.conditions.values()), shown.conditions
@@ -142,13 +142,13 @@ def explains(shown: Seen, row: Row) -> None:
         assert (answer.code, row.text in answer.errors) == (1, True), answer.errors
         return
     assert answer.code == 0, answer.errors
-    told = json.loads(answer.output)
-    assert by_type(told["reported"]["conditions"]) == shown.conditions
+    explained = json.loads(answer.output)
+    assert by_type(explained["reported"]["conditions"]) == shown.conditions
     if "WriteFailed" in row.reasons:  # a write of the operator, which `explain` does not try
-        assert row.text in told["reported"]["lastError"]["description"]
-        assert [one["reported"] for one in told["differences"]] == ["False WriteFailed"]
+        assert row.text in explained["reported"]["lastError"]["description"]
+        assert [one["reported"] for one in explained["differences"]] == ["False WriteFailed"]
     else:
-        assert by_type(told["conditions"]) == shown.conditions
+        assert by_type(explained["conditions"]) == shown.conditions
 
 
 def by_type(found: list[Json]) -> dict[str, tuple[str, str, str]]:
@@ -170,7 +170,7 @@ def is_healthy(walk: Walk, scenario: Scenario, row: Row) -> None:
 def shows_health(shown: Seen) -> bool:
     """All programs say that all is well. (As in `shows`, the operator may write between one program and the next.)"""
     assert (shown.columns["READY"], shown.columns["BLOCKED"]) == ("True", "NotBlocked")
-    assert {(kind, *told[:2]) for kind, told in shown.conditions.items()} == set(HEALTHY)
+    assert {(kind, *found[:2]) for kind, found in shown.conditions.items()} == set(HEALTHY)
     assert by_type(json.loads(shown.explained.output)["conditions"]) == shown.conditions
     return True
 

@@ -50,7 +50,7 @@ def all_die(*operators: Operator) -> None:
 
 
 def dies_giving_back(operator: Operator) -> None:
-    """It leads, is told to stop, and dies as it gives the Lease back."""
+    """It leads, gets SIGTERM, and dies as it gives the Lease back."""
     try:
         operator.start()
         wait_for(lambda: operator.metric("hvpa_leader") == 1, 60, "that it leads", 0.02)

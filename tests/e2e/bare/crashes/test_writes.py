@@ -1,9 +1,9 @@
 """SIGKILL at each named fault point (`localcluster/operator/fault_points.py`): afterwards all stands as after an
 undisturbed run.
 
-Each write has its points in the scenes in which it comes: setting up (status, scale_replicas, HPA and VPA, Events),
+Each write has its points in the phases in which it comes: setting up (status, scale replicas, HPA and VPA, Events),
 tidying up (what is found is adopted, or deleted where there is one too many), letting go (of what lost its labels),
-telling again (an Event that is counted), and one step on both axes at once (workload, status, Events). So that a step
+reporting again (an Event that is counted), and one step on both axes at once (workload, status, Events). So that a step
 is one decision, the Hvpas are paused while recommendations are written. The points of the Lease are in `test_lease.py`,
 those of resizes in place in `actuation/test_crashes.py`.
 """
@@ -31,7 +31,7 @@ from tests.e2e.bare.outcome import HPA, VPA, applied_from, dying, outcome
 
 RECOMMENDERS = ("horizontalpodautoscalers", "verticalpodautoscalers")
 UNDISTURBED = "undisturbed"
-SCENES: dict[str, tuple[str, ...]] = {
+PHASES: dict[str, tuple[str, ...]] = {
     "setting up": (
         "patch-hvpas-status",
         "patch-hvpas",
@@ -39,23 +39,23 @@ SCENES: dict[str, tuple[str, ...]] = {
         "create-events",
     ),
     "tidying up": tuple(f"{verb}-{one}" for verb in ("apply", "delete") for one in RECOMMENDERS),
-    "telling again": ("patch-events",),
+    "reporting again": ("patch-events",),
     "letting go": tuple(f"patch-{one}" for one in RECOMMENDERS),
     "stepping": ("patch-deployments", "patch-hvpas-status", "create-events"),
     **{f"stepping a {kind}": (f"patch-{kind.lower()}s",) for kind in KINDS if kind != "Deployment"},
 }
 """What happens, and the writes at which a process dies then."""
-BEGINNING = ("setting up", "tidying up", "telling again")
+BEGINNING = ("setting up", "tidying up", "reporting again")
 """Happens at the first start; the rest later, to what an operator has set up."""
-STEPPING = ("setting up", "telling again", *(one for one in SCENES if one.startswith("stepping")))
+STEPPING = ("setting up", "reporting again", *(one for one in PHASES if one.startswith("stepping")))
 """Where all Hvpas take a step in the end, by one operator or the next."""
 LATE = 20
 """Seconds that the last write may be late."""
 Case = tuple[str, str]
-"""A point (or UNDISTURBED), and the scene."""
+"""A point (or UNDISTURBED), and the phase."""
 CASES: list[Case] = [
-    (point, scene)
-    for scene, writes in SCENES.items()
+    (point, phase)
+    for phase, writes in PHASES.items()
     for point in (UNDISTURBED, *(one for one in POINTS if one.partition("-")[2] in writes))
 ]
 
@@ -65,7 +65,7 @@ def test_every_write_is_died_at_before_and_after() -> None:
     assert {point for point, _ in CASES} - {UNDISTURBED} == set(POINTS) - elsewhere
 
 
-class Cast:
+class Cases:
     """One scenario per case, each in a namespace of its own, and operators for some of them."""
 
     def __init__(self, plane: ControlPlane, account: Path) -> None:
@@ -73,24 +73,24 @@ class Cast:
         self.account = account
         self.scenarios = {case: self._scenario(case[1]) for case in CASES}
 
-    def _scenario(self, scene: str) -> Scenario:
-        mode = "Paused" if scene in STEPPING else "Apply"
-        kind = next((kind for kind in KINDS if scene == f"stepping a {kind}"), "Deployment")
+    def _scenario(self, phase: str) -> Scenario:
+        mode = "Paused" if phase in STEPPING else "Apply"
+        kind = next((kind for kind in KINDS if phase == f"stepping a {kind}"), "Deployment")
         space = new_namespace(self.plane.api, "crash")
         changes = {**weight(50), "mode": mode, **({} if KINDS[kind].has_replicas else VERTICAL_ONLY)}
         return Scenario(self.plane.api, space, "app", changes=changes, kind=kind)
 
-    def of(self, *scenes: str) -> list[Scenario]:
-        """The scenarios of these scenes."""
-        return [scenario for (_, scene), scenario in self.scenarios.items() if scene in scenes]
+    def of(self, *phases: str) -> list[Scenario]:
+        """The scenarios of these phases."""
+        return [scenario for (_, phase), scenario in self.scenarios.items() if phase in phases]
 
-    def all_die(self, *scenes: str) -> None:
-        """An operator for each case of these scenes: each dies at its point."""
-        cases = [case for case in CASES if case[1] in scenes and case[0] != UNDISTURBED]
-        operators = [self._operator(case) for case in cases]
+    def all_die(self, *phases: str) -> None:
+        """An operator for each case of these phases: each dies at its point."""
+        mortal = [case for case in CASES if case[1] in phases and case[0] != UNDISTURBED]
+        operators = [self._operator(case) for case in mortal]
         with dying(operators):
-            for case, one in zip(cases, operators, strict=True):
-                if case[1] == "telling again":
+            for case, one in zip(mortal, operators, strict=True):
+                if case[1] == "reporting again":
                     pause_until_death(self.scenarios[case], one)
 
     def _operator(self, case: Case) -> Operator:
@@ -99,16 +99,16 @@ class Cast:
 
 
 def pause_until_death(scenario: Scenario, operator: Operator) -> None:
-    """Let a paused Hvpa go on and pause it again, which is told again, until the operator dies of it."""
+    """Let a paused Hvpa go on and pause it again, which is reported again, until the operator dies of it."""
 
-    def told(status: str) -> bool:
+    def shown(status: str) -> bool:
         return not operator.process.alive or scenario.condition("Paused").get("status") == status
 
-    scenario.soon(partial(told, "True"), "that it is paused")
+    scenario.soon(partial(shown, "True"), "that it is paused")
     while operator.process.alive:
         for mode, status in (("Apply", "False"), ("Paused", "True")):
             scenario.change({"mode": mode})
-            scenario.soon(partial(told, status), mode)
+            scenario.soon(partial(shown, status), mode)
 
 
 def find_some(scenario: Scenario) -> None:
@@ -125,7 +125,7 @@ def find_some(scenario: Scenario) -> None:
 
 
 def take_away(scenario: Scenario) -> None:
-    """Somebody takes the HPA and the VPA by their labels."""
+    """A user takes the HPA and the VPA by their labels."""
     for kind in (HPA, VPA):
         scenario.api.patch(
             kind, scenario.name, scenario.namespace, {"metadata": {"labels": {"hvpa": "elsewhere"}}}
@@ -133,30 +133,30 @@ def take_away(scenario: Scenario) -> None:
 
 
 @pytest.fixture(scope="module")
-def cast(plane: ControlPlane, account: Path) -> Iterator[Cast]:
-    """All cases, played to their ends."""
-    cast = Cast(plane, account)
-    for scenario in cast.of("tidying up"):
+def cases(plane: ControlPlane, account: Path) -> Iterator[Cases]:
+    """All cases, run to their ends."""
+    cases = Cases(plane, account)
+    for scenario in cases.of("tidying up"):
         find_some(scenario)
-    for scenario in cast.scenarios.values():
+    for scenario in cases.scenarios.values():
         scenario.create(wait=False)
-    cast.all_die(*BEGINNING)
+    cases.all_die(*BEGINNING)
     with Operator(plane, account, name="first survivor"):
-        recommend(cast.of(*STEPPING))
-        for scenario in cast.of("letting go"):
+        recommend(cases.of(*STEPPING))
+        for scenario in cases.of("letting go"):
             scenario.await_owned()
-    for scenario in cast.of(*STEPPING):
+    for scenario in cases.of(*STEPPING):
         scenario.change({"mode": "Apply"})
-    for scenario in cast.of("letting go"):
+    for scenario in cases.of("letting go"):
         take_away(scenario)
-    cast.all_die(*(scene for scene in SCENES if scene not in BEGINNING))
+    cases.all_die(*(phase for phase in PHASES if phase not in BEGINNING))
     with Operator(plane, account, name="last survivor") as survivor:
-        for scenario in cast.scenarios.values():
+        for scenario in cases.scenarios.values():
             with contextlib.suppress(TimeoutError):  # the case's own test says what is amiss
                 scenario.soon(partial(has_ended, scenario), "the end")
         wait_for(lambda: survivor.metric("hvpa_queue_depth") == 0, 60, "an empty queue")
-        yield cast
-    for scenario in cast.scenarios.values():
+        yield cases
+    for scenario in cases.scenarios.values():
         scenario.delete()
 
 
@@ -179,7 +179,7 @@ def is_counted(scenario: Scenario) -> bool:
 
 
 def has_ended(scenario: Scenario) -> bool:
-    """All that is done to a scenario is done: the step is told, what was found is tidy, what was taken is let go."""
+    """A scenario is at its end: the step is reported, what was found is tidy, what was taken is let go."""
     if scenario.manifest["spec"]["mode"] == "Paused":
         is_ready = scenario.condition("Ready").get("status") == "True"
         return is_ready and applied_from(scenario.status["axes"]) == applied_from(scenario.record) != [
@@ -195,31 +195,34 @@ def has_ended(scenario: Scenario) -> bool:
 
 @pytest.mark.parametrize("case", CASES, ids=", ".join)
 def test_after_a_sigkill_all_is_as_in_an_undisturbed_run_and_at_most_one_step_was_taken(
-    cast: Cast, case: Case
+    cases: Cases, case: Case
 ) -> None:
-    scenario, scene = cast.scenarios[case], case[1]
-    steps = scene in STEPPING
-    undisturbed = cast.scenarios[UNDISTURBED, scene]
+    scenario, phase = cases.scenarios[case], case[1]
+    steps = phase in STEPPING
+    undisturbed = cases.scenarios[UNDISTURBED, phase]
     with contextlib.suppress(TimeoutError):  # a last status may be on its way
         scenario.soon(lambda: outcome(scenario) == outcome(undisturbed), "the same", LATE)
     assert outcome(scenario) == outcome(undisturbed)
     assert scenario.requests["cpu"] == ("1" if steps else "500m")
     assert not is_counted(scenario) or scenario.replicas == (4 if steps else 2)
-    assert len(scenario.patches(cast.plane.audit, USER)) == steps
-    told = Counter((one["reason"], one["message"], one["count"]) for one in scenario.events())
-    times = {key: count for key, count in told.items() if key[0].startswith("Scaled")}
+    assert len(scenario.patches(cases.plane.audit, USER)) == steps
+    events = Counter((one["reason"], one["message"], one["count"]) for one in scenario.events())
+    times = {key: count for key, count in events.items() if key[0].startswith("Scaled")}
     assert set(times.values()) <= {1}
     assert {key[2] for key in times} <= {1}
 
 
-def test_what_an_undisturbed_run_leaves_is_what_is_meant(cast: Cast) -> None:
-    tidy, gone = (outcome(cast.scenarios[UNDISTURBED, scene]) for scene in ("tidying up", "letting go"))
+def test_what_an_undisturbed_run_leaves_is_what_is_meant(cases: Cases) -> None:
+    tidy, gone = (outcome(cases.scenarios[UNDISTURBED, phase]) for phase in ("tidying up", "letting go"))
     assert [len(tidy[kind]) for kind in (HPA, VPA)] == [1, 1]
     assert [one["owners"] for kind in (HPA, VPA) for one in tidy[kind]] == [["Hvpa"], ["Hvpa"]]
     assert [one["owners"] for one in gone[HPA]] == [[]]
     assert sorted(one["owners"] for one in gone[VPA]) == [[], ["Hvpa"]]
     counts = [
-        sum(one["count"] for one in cast.scenarios[f"{when}-patch-events", "telling again"].events("Paused"))
+        sum(
+            one["count"]
+            for one in cases.scenarios[f"{when}-patch-events", "reporting again"].events("Paused")
+        )
         for when in ("before", "after")
     ]
     assert counts == [1, 2]

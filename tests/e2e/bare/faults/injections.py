@@ -19,7 +19,7 @@ WATCHED = (
 )
 WATCHES = len(WATCHED)
 Injection = Callable[[Proxy, str], list[Fault]]
-"""Brings a fault about, and gives what must have struck before it is over. The text is an address to redirect to."""
+"""Brings a fault about, and gives the faults that must hit before it is over. The text is an address to redirect to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _begin_anew(line: Proxy, verb: str) -> None:
     (line.expire_watches if verb == "list" else line.end_watches)()
 
 
-STRIKES: dict[str, Injection] = {
+OUTAGES: dict[str, Injection] = {
     "watches that are reset in the middle of an event": _reset,
     "watches that end in the middle of an event": _ended,
     "watches that are refused": _answered("watch", REFUSALS),

@@ -158,7 +158,7 @@ def test_a_container_that_starves_is_helped_though_a_wrong_clock_recorded_the_la
     scenario.await_requests(memory="960M")
 
 
-def test_what_happens_again_is_told_again_by_any_clock(
+def test_what_happens_again_is_reported_again_by_any_clock(
     new_scenario: NewScenario, leader: Operator, clock: Clock
 ) -> None:
     scenario = new_scenario()
@@ -168,10 +168,10 @@ def test_what_happens_again_is_told_again_by_any_clock(
             scenario.change({"mode": mode})
             scenario.await_condition("Paused", status, reason)
 
-    def told() -> int:
+    def counted() -> int:
         return sum(int(one["count"]) for one in scenario.events("Paused"))
 
-    scenario.soon(lambda: told() == len(JUMPS), "all of them")
+    scenario.soon(lambda: counted() == len(JUMPS), "all of them")
 
 
 def test_a_lease_is_kept_and_not_taken_by_any_clock(

@@ -53,7 +53,7 @@ def has_field(scenario: Scenario) -> bool:
     return FIELD in scenario.hvpa["spec"]
 
 
-def test_a_field_that_only_a_newer_crd_knows_is_told_and_only_its_hvpa_waits(
+def test_a_field_that_only_a_newer_crd_knows_is_reported_and_only_its_hvpa_waits(
     plane: ControlPlane, line: Proxy, new_scenario: NewScenario, operator: Operator, crd_as_it_was: None
 ) -> None:
     scenario, other = new_scenario(), new_scenario()
@@ -63,8 +63,8 @@ def test_a_field_that_only_a_newer_crd_knows_is_told_and_only_its_hvpa_waits(
     scenario.soon(partial(has_field, scenario), "the new field")
     line.cut_watches()  # the API server lets them go on, for minutes, without the new field
     scenario.change({FIELD: "and then"})
-    told = scenario.await_condition("Ready", "False", "InvalidSpec")
-    assert FIELD in told["message"]
+    condition = scenario.await_condition("Ready", "False", "InvalidSpec")
+    assert FIELD in condition["message"]
     scenario.hpa_wants(8)
     other.scales()
     assert scenario.replicas == 4

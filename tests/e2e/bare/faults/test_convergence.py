@@ -49,14 +49,14 @@ def test_a_change_between_read_and_write_is_kept_and_decided_upon_afresh(
     hold.wait()
     scenario.change_workload({**IMAGE, "replicas": 3}, "rollout-tool")
     hold.release()
-    scenario.await_replicas(5)  # 3 + (6 - 3) / 2 rounded up; the first decision said 4
+    scenario.await_replicas(5)  # 3 + (6 - 3) / 2 rounded up; the first decision was 4
     scenario.soon(
         lambda: patches(line, scenario) == [409, 200], "one write that was refused and one that was not"
     )
     assert scenario.target["spec"]["template"]["spec"]["containers"][0]["image"] == "app:2"
 
 
-def test_a_step_that_somebody_else_took_meanwhile_is_not_taken_again(
+def test_a_step_that_another_client_took_meanwhile_is_not_taken_again(
     line: Proxy, new_scenario: NewScenario
 ) -> None:
     scenario = new_scenario(changes=VERTICAL_ONLY)
@@ -177,15 +177,15 @@ def test_a_429_is_obeyed_for_as_long_as_it_asks(
 
 
 @pytest.mark.parametrize("code", [500, 503])
-def test_a_write_that_fails_is_told_in_the_status_tried_again_and_then_forgotten(
+def test_a_write_that_fails_is_reported_in_the_status_tried_again_and_then_forgotten(
     line: Proxy, new_scenario: NewScenario, code: int
 ) -> None:
     scenario, other = new_scenario(), new_scenario()
     fault = line.fail(code, times=None, verb="patch", path=f"/deployments/{scenario.name}$")
     scenario.hpa_wants(6)
-    told = scenario.soon(lambda: scenario.status.get("lastError"), "lastError") or {}
-    assert told["lastOperation"] == "PatchWorkload"
-    assert f"fault {code}" in told["description"]
+    error = scenario.soon(lambda: scenario.status.get("lastError"), "lastError") or {}
+    assert error["lastOperation"] == "PatchWorkload"
+    assert f"fault {code}" in error["description"]
     scenario.soon(lambda: fault.hits >= 3, "further tries")
     other.scales()
     assert scenario.replicas == 2
@@ -210,7 +210,7 @@ def test_a_failure_of_any_other_write_is_made_good(line: Proxy, new_scenario: Ne
     scenario.vpa_recommends(cpu="1")
     scenario.await_blocked("Weight", "vertical")
     scenario.soon(lambda: "lastError" not in scenario.status, "no error any more")
-    scenario.soon(lambda: all(fault.hits == fault.times for fault in faults), "that every fault has struck")
+    scenario.soon(lambda: all(fault.hits == fault.times for fault in faults), "that every fault has hit")
     assert 1 <= scenario.hvpa["spec"]["replicas"] <= 10
 
 
@@ -239,7 +239,7 @@ def test_the_api_server_is_restarted_in_the_middle_of_a_step(
         scenario.vpa_is_content()
     done.hpa_wants(6)
     done.await_replicas(4)
-    # The step is over when the status tells it: what comes after the mark would be a second one.
+    # The step is over when the status has it: what comes after the mark would be a second one.
     done.soon(lambda: done.status["axes"]["horizontal"].get("appliedFrom"), "the step in the status")
     mark = plane.audit.mark()
     hold = line.hold(verb="patch", path=f"/deployments/{midway.name}$", answered=not graceful)

@@ -1,5 +1,6 @@
 """A line that swallows packets: what was connected is dead without a word, and new connections get through, as when a
-load balancer fails or a machine on the way forgets its connections. Leases are kept, nobody exits, scaling goes on."""
+load balancer fails or a machine on the way forgets its connections. Leases are kept, no operator ends,
+scaling goes on."""
 
 from __future__ import annotations
 
@@ -51,11 +52,11 @@ def test_a_leader_keeps_its_lease_when_all_its_connections_die(
     with Operator(plane, kubeconfig, "--log-level", "debug", *flags) as leader:
         wait_for(lambda: leader.metric("hvpa_leader") == 1, 60, "that it leads")
         workloads = Workloads(plane, WORKLOADS)
-        workloads.stands(workloads.is_told())
+        workloads.stands(workloads.recommend_next())
         before = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]
         wire.lose_connections()
         wait_for(partial(is_renewed, plane, before, "hvpa", NAMESPACE), 60, "a renewal", 0.05)
-        workloads.stands(workloads.is_told())  # long after the lease would have been lost
+        workloads.stands(workloads.recommend_next())  # long after the lease would have been lost
         after = plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]
         for field in ("holderIdentity", "leaseTransitions", "acquireTime"):
             assert after[field] == before[field]

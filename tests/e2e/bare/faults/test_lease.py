@@ -46,12 +46,12 @@ def leader(plane: ControlPlane, line: Proxy, token: str, space: str) -> Iterator
     kubeconfig = line.kubeconfig_for(token)
     with Operator(plane, kubeconfig, "--namespace", space, "--log-level", "debug", *flags) as running:
         wait_for(lambda: running.metric("hvpa_leader") == 1, 60, "that it leads")
-        struck(faults)
+        await_hits(faults)
         yield running
 
 
-def struck(faults: list[Fault]) -> None:
-    wait_for(lambda: all(one.hits for one in faults), 60, lambda: f"strikes: {faults}", 0.05)
+def await_hits(faults: list[Fault]) -> None:
+    wait_for(lambda: all(one.hits for one in faults), 60, lambda: f"faults: {faults}", 0.05)
 
 
 def lease(plane: ControlPlane) -> Json:
@@ -90,7 +90,7 @@ def test_a_lease_is_kept_whatever_becomes_of_two_renewals(
     scenario = new_scenario()
     before = lease(plane)
     for go_wrong in ROUNDS:
-        struck(go_wrong(line))
+        await_hits(go_wrong(line))
         wait_for(partial(is_renewed, plane, lease(plane)["renewTime"]), 60, "a renewal", 0.05)
     after = lease(plane)
     assert after["holderIdentity"] == before["holderIdentity"]

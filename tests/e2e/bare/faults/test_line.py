@@ -19,7 +19,7 @@ from localcluster.proxy.faults import Fault
 from localcluster.proxy.proxy import Proxy
 from localcluster.proxy.wire import Wire
 from localcluster.workloads.scenario import Scenario
-from tests.e2e.bare.faults.injections import STRIKES, WATCHES
+from tests.e2e.bare.faults.injections import OUTAGES, WATCHES
 from tests.e2e.bare.faults.workloads import Workloads
 
 pytestmark = pytest.mark.usefixtures("remote")
@@ -58,7 +58,7 @@ def workloads(plane: ControlPlane, remote: Operator, at_first: int) -> Iterator[
 
 @pytest.fixture(scope="module")
 def elsewhere(line: Proxy) -> Iterator[Wire]:
-    """An address that nobody has been told to send anything to."""
+    """An address that no client has been given."""
     with Wire(line.address) as wire:
         yield wire
 
@@ -77,8 +77,8 @@ def watching(line: Proxy) -> None:
     wait_for(lambda: len(line.open_watches) == WATCHES, 90, lambda: f"watches, not {line.open_watches}", 0.03)
 
 
-def struck(line: Proxy, faults: list[Fault]) -> None:
-    """Wait until all have struck. A watch that the operator gives up at the moment when it expires goes on as a watch,
+def await_hits(line: Proxy, faults: list[Fault]) -> None:
+    """Wait until all faults have hit. A watch that the operator gives up just as it expires goes on as a watch,
     and there is no list: it expires again."""
 
     def all_have() -> bool:
@@ -89,21 +89,21 @@ def struck(line: Proxy, faults: list[Fault]) -> None:
             wait_for(all_have, 3 * SILENCE, interval=0.03)
             return
         line.expire_watches()
-    raise TimeoutError(f"strikes: {faults}")
+    raise TimeoutError(f"faults: {faults}")
 
 
 def has_no_error(scenario: Scenario) -> bool:
     return "lastError" not in scenario.status
 
 
-@pytest.mark.parametrize("name", STRIKES)
+@pytest.mark.parametrize("name", OUTAGES)
 def test_all_are_scaled_once_each_in_spite_of(
     line: Proxy, workloads: Workloads, elsewhere: Wire, remote: Operator, name: str
 ) -> None:
     watching(line)
-    faults = STRIKES[name](line, elsewhere.address)
-    mark = workloads.is_told()
-    struck(line, faults)
+    faults = OUTAGES[name](line, elsewhere.address)
+    mark = workloads.recommend_next()
+    await_hits(line, faults)
     workloads.stands(mark)
     assert elsewhere.accepted == 0, "a token was carried to another address"
     assert remote.probe("healthz") == 200
@@ -120,12 +120,12 @@ def test_after_many_faults_it_holds_no_more_than_before(
 ) -> None:
     watching(line)
     before = memory(remote)
-    for bring_about in STRIKES.values():
+    for bring_about in OUTAGES.values():
         faults = bring_about(line, elsewhere.address)
         touch(workloads.scenarios[0])  # an event, for watches that are cut in one
-        struck(line, faults)
+        await_hits(line, faults)
         watching(line)
-    workloads.stands(workloads.is_told())
+    workloads.stands(workloads.recommend_next())
     wait_for(
         lambda: open_files(remote) <= at_first, 120, lambda: f"{at_first} files, not {open_files(remote)}"
     )
@@ -140,7 +140,7 @@ def test_on_a_line_that_is_dead_but_open_watches_and_writes_are_given_up_and_mad
     """Writes that were under way are carried out, and their answers never arrive."""
     watching(line)
     hold = line.hold(verb="patch", path="/deployments/", times=None)
-    mark = workloads.is_told()
+    mark = workloads.recommend_next()
     hold.wait()
     with wire.dead():
         hold.release()

@@ -20,7 +20,7 @@ SMALLEST_PIPE = 4096
 
 @contextlib.contextmanager
 def unread(fifo: Path) -> Iterator[None]:
-    """A named pipe that somebody has open for reading, and does not read."""
+    """A named pipe that is open for reading, and is not read."""
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDWR)
     fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, SMALLEST_PIPE)

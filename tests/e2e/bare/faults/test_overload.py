@@ -65,15 +65,15 @@ def noise_of_hpa(scenario: Scenario, pause: float, *counts: int) -> Noise:
     """The HPA controller recommends one of these counts after the other."""
     statuses = [scenario.hpa_status(count) for count in counts]
 
-    def tell(number: int) -> None:
+    def recommend(number: int) -> None:
         status = statuses[number % len(statuses)]
         scenario.api.patch_status("HorizontalPodAutoscaler", scenario.name, scenario.namespace, status)
 
-    return Noise(tell, pause)
+    return Noise(recommend, pause)
 
 
-def noise_of_somebody(scenario: Scenario, pause: float) -> Noise:
-    """Somebody else patches the workload all the time."""
+def noise_of_client(scenario: Scenario, pause: float) -> Noise:
+    """Another client patches the workload all the time."""
 
     def patch(number: int) -> None:
         body = {"metadata": {"annotations": {"noise": str(number)}}}
@@ -108,7 +108,7 @@ def test_noisy_hvpas_are_spaced_and_the_others_have_their_steps(
         with (
             chatter.running(),
             noise_of_hpa(failing, 0.05, 5, 6).running(),
-            noise_of_somebody(contested, 0.02).running(),
+            noise_of_client(contested, 0.02).running(),
         ):
             contested.hpa_wants(6)
             for scenario in quiet:
@@ -188,8 +188,8 @@ def test_an_api_server_that_asks_to_wait_is_obeyed_and_all_converge(
 
 
 def _follows(scenario: Scenario, wanted: int) -> bool:
-    """Whether the workload has so many replicas; if not, its HPA looks again, as it does every 15 seconds: what it said
-    may be of another count than there is by now."""
+    """Whether the workload has so many replicas; if not, its HPA looks again, as it does every 15 seconds: its last
+    recommendation may be of another count than the present one."""
     if scenario.replicas != wanted:
         scenario.hpa_wants(wanted)
     return scenario.replicas == wanted

@@ -1,7 +1,7 @@
 """Faults of each kind of write: refused, sent elsewhere, lost on the way there or back, or answered with rubbish after
 it was carried out. Afterwards all stands as after an undisturbed run, and each step was taken once.
 
-All cases are played at the same time, by one operator, each in a namespace of its own: setting up, a step on both axes,
+All cases run at the same time, by one operator, each in a namespace of its own: setting up, a step on both axes,
 letting the VPA go. The Hvpas are paused while recommendations are written, so that the step is one decision."""
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ CASES: dict[str, Arm | None] = {
 REFUSED = {"403", "422"}
 """Answers to the step itself that make two steps of it, one for each axis: `test_refused.py`."""
 UNTOLD = {"lost on its way back", Damage.SHORT.value, Damage.CHUNKED.value}
-"""Where the answer to the step itself is lost: it was taken, and nobody knows by whom, so that no Event tells it."""
+"""Where the answer to the step itself is lost: the operator does not know who took it, and writes no Event."""
 
 
 class Case:
-    """A scenario whose every kind of write is struck once."""
+    """A scenario whose every kind of write fails once."""
 
     def __init__(
         self, plane: ControlPlane, line: Proxy, arm: Arm | None, writes: Sequence[tuple[str, str]]
@@ -110,7 +110,7 @@ class Case:
 
 @pytest.fixture(scope="module")
 def cases(plane: ControlPlane, token: str) -> Iterator[dict[str, Case]]:
-    """All cases, played to their ends."""
+    """All cases, run to their ends."""
     with plane.proxy() as line, Operator(plane, line.kubeconfig_for(token), "--log-level", "debug") as remote:
         found = {
             name: Case(plane, line, arm, WRITES[1:] if name in REFUSED else WRITES)
@@ -140,7 +140,7 @@ def new_scenario(cases: list[Case]) -> None:
     for one in cases:
         one.scenario.change({"vpa": {"deploy": False}})
     all_come_to(Case.has_let_go)
-    for mode in ("Paused", "Apply", "Paused"):  # what is told again is counted
+    for mode in ("Paused", "Apply", "Paused"):  # what is reported again is counted
         for one in cases:
             one.scenario.change({"mode": mode})
         all_come_to(lambda one, paused=mode == "Paused": one.is_paused(paused))  # type: ignore[misc]

@@ -16,14 +16,14 @@ class Workloads:
 
     def __init__(self, plane: ControlPlane, count: int) -> None:
         self._plane = plane
-        self.namespace = new_namespace(plane.api, "herd")
+        self.namespace = new_namespace(plane.api, "workloads")
         self.replicas = 6
-        """How many replicas each of them is to have, from the first `is_told` on. Always two are said to be ready, so
+        """How many replicas each of them is to have, from the first `recommend_next` on. Two are always ready, so
         that a count above that can be called for in both directions."""
         self.scenarios = [Scenario(plane.api, self.namespace, changes=HORIZONTAL_ONLY) for _ in range(count)]
         parallel(self.scenarios)
 
-    def is_told(self) -> Mark:
+    def recommend_next(self) -> Mark:
         """Let all HPAs call for another count than now; the place in the audit log before that."""
         mark = self._plane.audit.mark()
         self.replicas = 10 - self.replicas

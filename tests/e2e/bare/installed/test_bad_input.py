@@ -21,8 +21,8 @@ def test_a_target_of_two_hvpas_is_scaled_by_neither_and_both_say_so(
     second.manifest["spec"]["targetRef"]["name"] = first.name
     plane.api.create(second.manifest)
     for one, other in ((first, second), (second, first)):
-        told = one.await_condition("Ready", "False", "TargetShared")
-        assert other.name in told["message"]
+        condition = one.await_condition("Ready", "False", "TargetShared")
+        assert other.name in condition["message"]
         one.await_event("TargetShared", other.name)
     first.hpa_wants(6)
     bystander = new_scenario()
@@ -33,14 +33,14 @@ def test_a_target_of_two_hvpas_is_scaled_by_neither_and_both_say_so(
     first.await_replicas(6)
 
 
-def test_a_target_at_0_is_left_alone_and_its_mailbox_stays_usable(
+def test_a_target_at_0_is_left_alone_and_its_scale_replicas_stay_usable(
     plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
     scenario = new_scenario(replicas=0)
     scenario.await_condition("Ready", "True", "ScaledToZero")
     scenario.hpa_wants(4)
     scenario.vpa_recommends(cpu="1")
-    scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 4, "the wish")
+    scenario.soon(lambda: scenario.hvpa["spec"]["replicas"] == 4, "the desired replicas")
     new_scenario().scales()
     assert scenario.replicas == 0
     assert scenario.requests["cpu"] == "500m"

@@ -37,8 +37,8 @@ def crowded_pod(new_scenario: NewScenario) -> Scenario:
     containers = [{"name": f"c-{number}", "image": "app"} for number in range(1500)]
     scenario.workload["spec"]["template"]["spec"]["containers"] = containers
     scenario.create(wait=False)
-    told = scenario.await_condition("Ready", "False", "UnsupportedTarget")
-    assert f"more than {MOST_CONTAINERS} containers" in told["message"]
+    reported = scenario.await_condition("Ready", "False", "UnsupportedTarget")
+    assert f"more than {MOST_CONTAINERS} containers" in reported["message"]
     return scenario
 
 
@@ -56,10 +56,10 @@ def long_texts(new_scenario: NewScenario) -> Scenario:
     scenario = new_scenario()
     inactive = condition("ScalingActive", "False", LONG) | {"message": LONG}
     scenario.hpa_wants(9, conditions=[inactive])
-    told = scenario.await_condition("HpaActive", "False", "ScalingInactive")
-    assert "\\x1b[2J\\n2026" in told["message"]
-    assert "\\u202e\\x85\\u2028" in told["message"]
-    assert len(told["message"]) < 5000
+    reported = scenario.await_condition("HpaActive", "False", "ScalingInactive")
+    assert "\\x1b[2J\\n2026" in reported["message"]
+    assert "\\u202e\\x85\\u2028" in reported["message"]
+    assert len(reported["message"]) < 5000
     scenario.await_event("ScalingInactive", "forged")
     return scenario
 
@@ -77,7 +77,7 @@ def wrong_times(new_scenario: NewScenario) -> Scenario:
 
 
 def forged_record(new_scenario: NewScenario) -> Scenario:
-    """A status and an annotation that somebody else has written."""
+    """A status and an annotation that another client has written."""
     scenario = new_scenario(changes=trajectory())
     scenario.under(1000)
     scenario.soon(lambda: scenario.status["axes"]["vertical"]["usualReplicas"], "what is remembered")
@@ -110,8 +110,8 @@ def strange_target(new_scenario: NewScenario) -> Scenario:
     """A target of a kind with line breaks and escape sequences."""
     scenario = new_scenario(create=False, changes={"targetRef": {"kind": FORGED, "name": FORGED}})
     scenario.api.create(scenario.manifest)
-    told = scenario.await_condition("Ready", "False", "UnsupportedTarget")
-    assert told["message"].isprintable()
+    reported = scenario.await_condition("Ready", "False", "UnsupportedTarget")
+    assert reported["message"].isprintable()
     return scenario
 
 
@@ -132,8 +132,8 @@ def owners_in_a_circle(new_scenario: NewScenario) -> Scenario:
         body = {"apiVersion": "autoscaling/v2", "kind": kind, "metadata": metadata, "spec": spec}
         made.append(scenario.api.create(body))
     for one, other in ((0, 1), (1, 0)):
-        told = {"name": made[other]["metadata"]["name"], "uid": made[other]["metadata"]["uid"]}
-        references = [owner | told] + [
+        named = {"name": made[other]["metadata"]["name"], "uid": made[other]["metadata"]["uid"]}
+        references = [owner | named] + [
             {
                 "apiVersion": "autoscaling.k8s.io/v1alpha1",
                 "kind": "Hvpa",
@@ -144,7 +144,7 @@ def owners_in_a_circle(new_scenario: NewScenario) -> Scenario:
         ]
         change = {"metadata": {"ownerReferences": references}}
         scenario.api.patch(kind, made[one]["metadata"]["name"], scenario.namespace, change)
-    scenario.await_condition("Ready", "False", "HpaInactive")  # nobody plays the HPA controller
+    scenario.await_condition("Ready", "False", "HpaInactive")  # no HPA controller runs
     return scenario
 
 
@@ -170,12 +170,12 @@ def one_target(scenario: Scenario) -> None:
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(create, range(CROWD)))
-    told = scenario.await_condition("Ready", "False", "TargetShared")
+    reported = scenario.await_condition("Ready", "False", "TargetShared")
     scenario.soon(
         lambda: f"more than {MOST_RIVALS} other Hvpas" in scenario.condition("Ready")["message"],
         "many rivals",
     )
-    assert told["message"].isprintable()
+    assert reported["message"].isprintable()
 
 
 def refused_for_ever(new_scenario: NewScenario) -> Scenario:
@@ -217,7 +217,7 @@ def ordinary(new_scenario: NewScenario) -> Scenario:
     return new_scenario()
 
 
-def test_hostile_objects_harm_nobody(
+def test_hostile_objects_harm_no_other_hvpa(
     plane: ControlPlane, new_scenario: NewScenario, ordinary: Scenario, operator: Operator
 ) -> None:
     shared = new_scenario()

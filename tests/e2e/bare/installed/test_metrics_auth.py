@@ -168,7 +168,7 @@ def test_the_reviews_are_all_that_it_needs_and_few(
     assert [one for one in plane.audit.requests(mark) if one.resource in resources] == []
 
 
-def test_without_the_api_server_nobody_is_let_in(
+def test_without_the_api_server_no_client_is_let_in(
     plane: ControlPlane, secured: Secured, tokens: dict[str, str], token: str, start: Start, space: str
 ) -> None:
     with plane.proxy() as line:
@@ -181,7 +181,7 @@ def test_without_the_api_server_nobody_is_let_in(
         assert secured.scrape(tokens["reader"])[0] == 200
 
 
-def test_without_the_roles_nobody_is_let_in(
+def test_without_the_roles_no_client_is_let_in(
     plane: ControlPlane, secured: Secured, tokens: dict[str, str], start: Start, space: str
 ) -> None:
     plane.circumstances.meant.add(new_account(plane, space, "operator-without-reviews"))

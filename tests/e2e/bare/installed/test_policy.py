@@ -77,10 +77,10 @@ def users(policies: ControlPlane) -> Users:
 def refusal(api: KubeApi, manifest: Json) -> str:
     """What creating the manifest is refused with; empty where it would be taken. Nothing is stored."""
     path = api.path("Hvpa", manifest["metadata"]["namespace"])
-    return _said(lambda: api.raw("POST", f"{path}?dryRun=All", manifest))
+    return _refusal_of(lambda: api.raw("POST", f"{path}?dryRun=All", manifest))
 
 
-def _said(ask: Callable[[], object]) -> str:
+def _refusal_of(ask: Callable[[], object]) -> str:
     try:
         ask()
     except ApiError as error:
@@ -92,14 +92,14 @@ def _said(ask: Callable[[], object]) -> str:
 
 def changed(api: KubeApi, name: str, namespace: str, spec: Json) -> str:
     """What a change of an Hvpa's spec is refused with; empty where it is taken."""
-    return _said(lambda: api.patch("Hvpa", name, namespace, {"spec": spec}))
+    return _refusal_of(lambda: api.patch("Hvpa", name, namespace, {"spec": spec}))
 
 
 def test_who_may_write_hvpas_only_can_have_nothing_scaled(users: Users) -> None:
-    said = refusal(users.stranger, hvpa("a", users.namespace) | _named("mine", users.namespace))
+    text = refusal(users.stranger, hvpa("a", users.namespace) | _named("mine", users.namespace))
     user = f"system:serviceaccount:{users.namespace}:stranger"
-    assert f"{user} may not patch deployments mine in namespace {users.namespace}" in said
-    assert "so may not have it scaled by an Hvpa" in said
+    assert f"{user} may not patch deployments mine in namespace {users.namespace}" in text
+    assert "so may not have it scaled by an Hvpa" in text
 
 
 def _named(target: str, namespace: str, kind: str = "Deployment", changes: Json | None = None) -> Json:
@@ -112,7 +112,7 @@ def _named(target: str, namespace: str, kind: str = "Deployment", changes: Json 
 
 
 @pytest.mark.parametrize(
-    ("kind", "target", "said"),
+    ("kind", "target", "refused"),
     [
         ("Deployment", "mine", ""),
         ("StatefulSet", "set", ""),
@@ -127,10 +127,10 @@ def _named(target: str, namespace: str, kind: str = "Deployment", changes: Json 
     ],
 )
 def test_who_may_patch_the_workload_may_have_it_scaled(
-    users: Users, kind: str, target: str, said: str
+    users: Users, kind: str, target: str, refused: str
 ) -> None:
-    told = refusal(users.owner, _named(target, users.namespace, kind))
-    assert (said in told) if said else told == ""
+    text = refusal(users.owner, _named(target, users.namespace, kind))
+    assert (refused in text) if refused else text == ""
 
 
 CHANGES: dict[str, Json] = {
@@ -208,7 +208,7 @@ INTERVALS = [{"maxReplicas": count, "maxResources": {"cpu": "1", "memory": "1G"}
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "refused"),
     [
         (merged(hpa(20), vpa(policy("*", maxAllowed=FITS))), ""),
         (merged(hpa(21), vpa(policy("*", maxAllowed=FITS))), f"spec.hpa.template.spec.{COUNT}"),
@@ -236,10 +236,10 @@ INTERVALS = [{"maxReplicas": count, "maxResources": {"cpu": "1", "memory": "1G"}
     ],
 )
 def test_an_hvpa_stays_within_the_bounds_of_its_namespace(
-    bounded: str, users: Users, policies: ControlPlane, changes: Json, said: str
+    bounded: str, users: Users, policies: ControlPlane, changes: Json, refused: str
 ) -> None:
-    told = refusal(policies.api, hvpa("a", bounded, changes))
-    assert (said in told) if said else told == ""
+    text = refusal(policies.api, hvpa("a", bounded, changes))
+    assert (refused in text) if refused else text == ""
     assert refusal(policies.api, hvpa("a", users.namespace, changes)) == ""  # which has no bounds
 
 
@@ -264,7 +264,7 @@ def test_a_bound_that_can_not_be_read_lets_nothing_pass(policies: ControlPlane) 
 def test_the_operator_scales_on(
     policies: ControlPlane, operator: Operator, new_scenario: NewScenario, space: str
 ) -> None:
-    """It owns HPA and VPA, hears the HPA's wish, and corrects `spec.replicas`, as without policies."""
+    """It owns HPA and VPA, reads the HPA's desired replicas, and corrects `spec.replicas`, as without policies."""
     scenario: Scenario = new_scenario()
     scenario.hpa_wants(4)
     scenario.await_replicas(4)

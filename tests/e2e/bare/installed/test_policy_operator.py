@@ -43,7 +43,7 @@ def policed(plane: ControlPlane, thief: KubeApi) -> str:
 
 
 def await_refusals(api: KubeApi, namespace: str) -> None:
-    """Wait until the policy holds for somebody."""
+    """Wait until the policy holds for an account."""
     tries = itertools.count(1)
 
     def refused() -> str:
@@ -208,7 +208,7 @@ def test_it_confines_the_account_by_whatever_name_a_kustomization_on_top_gives_i
             plane.api.delete(f"{one['apiVersion']}/{one['kind']}", one["metadata"]["name"])
 
 
-def test_where_the_account_is_gone_nobody_is_held_up(
+def test_where_the_account_is_gone_no_user_is_held_up(
     policed: str, plane: ControlPlane, tmp_path: Path
 ) -> None:
     found = rendered(plane, on_top_of_default(tmp_path, namespace="nowhere", namePrefix="gone-"))

@@ -39,10 +39,10 @@ class Replica:
     @property
     def identity(self) -> str | None:
         """What it calls itself as a member, since its last start."""
-        told = [
+        names = [
             line["identity"] for line in self.operator.log_lines() if "-member-" in str(line.get("lease"))
         ]
-        return told[-1] if told else None
+        return names[-1] if names else None
 
     @property
     def held(self) -> int:
@@ -119,31 +119,31 @@ class Operators:
 
     def foreign_writes(self, shards: int) -> list[str]:
         """Writes by others than the one whose Lease of the Hvpa's shard it was when they came: none, one hopes."""
-        turns = self._turns(shards)
+        holders = self._holders(shards)
         wrong = []
         for one in self.writes():
-            owner = _at(turns.get(shard_of(Key(self.namespace, one.name), shards), []), one.received)
+            owner = _at(holders.get(shard_of(Key(self.namespace, one.name), shards), []), one.received)
             if owner != one.user:
                 wrong.append(f"{one}, the shard being {owner}'s")
         return wrong
 
-    def _turns(self, shards: int) -> dict[int, list[tuple[dt.datetime, str | None]]]:
+    def _holders(self, shards: int) -> dict[int, list[tuple[dt.datetime, str | None]]]:
         """From when on each shard was whose: the time at which the write of its Lease came that was accepted."""
         names = Names("hvpa", shards)
         by_name = {names.shard(one): one for one in range(shards)}
-        turns: dict[int, list[tuple[dt.datetime, str | None]]] = {}
+        holders: dict[int, list[tuple[dt.datetime, str | None]]] = {}
         found = self.plane.audit.requests(
             self._start, resource="leases", writes=True, namespace=self.namespace
         )
         for one in sorted(found, key=lambda request: request.received):
             if one.code < 300 and one.name in by_name:
                 holder = one.body["spec"].get("holderIdentity")
-                turns.setdefault(by_name[one.name], []).append((one.received, one.user if holder else None))
-        return turns
+                holders.setdefault(by_name[one.name], []).append((one.received, one.user if holder else None))
+        return holders
 
 
-def _at(turns: list[tuple[dt.datetime, str | None]], when: dt.datetime) -> str | None:
-    past = [user for since, user in turns if since <= when]
+def _at(holders: list[tuple[dt.datetime, str | None]], when: dt.datetime) -> str | None:
+    past = [user for since, user in holders if since <= when]
     return past[-1] if past else None
 
 

@@ -71,7 +71,7 @@ class Steps:
                 for scenario in [one for one in self._scenarios if one.name in self._since]:
                     self._look(scenario)
                 time.sleep(LOOK)
-        except Exception as error:  # told by `go_on` and at the end
+        except Exception as error:  # reported by `go_on` and at the end
             self._failure = error
 
     def _look(self, scenario: Scenario) -> None:

@@ -1,4 +1,4 @@
-"""Several operators, one lease: one works, and another takes over when that one is killed, told to stop, or hangs, or
+"""Several operators, one lease: one works, and another takes over when that one is killed, gets SIGTERM, or hangs, or
 when all are replaced one by one."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.e2e.bare.leases.steps import Steps, applied
 LOOK = 1.0
 """Seconds within which a candidate sees that a lease was given back, and to which it knows when one was renewed."""
 LONG = 60
-"""Seconds of a lease that nobody waits for."""
+"""Seconds of a lease that no test waits for."""
 SLACK = 20.0
 """Seconds that a loaded machine may add."""
 
@@ -123,7 +123,7 @@ def test_a_leader_that_is_killed_is_followed_once_its_lease_has_run_out(
 
 
 @pytest.mark.parametrize("pair", [60], indirect=True)
-def test_a_leader_that_is_told_to_stop_ends_its_patch_gives_the_lease_back_and_exits_0(
+def test_a_leader_that_gets_sigterm_ends_its_patch_gives_the_lease_back_and_exits_0(
     pair: Pair, new_scenario: NewScenario
 ) -> None:
     leader, other = pair.roles()
@@ -197,4 +197,4 @@ def test_a_rolling_update_misses_no_step_and_makes_none_twice(
             assert steps.go_on(3)
     assert plane.api.get("Lease", "hvpa", NAMESPACE)["spec"]["leaseTransitions"] > before
     assert applied(plane.audit, space, mark) == steps.wanted
-    assert steps.longest < LONG / 2  # nobody waited for a lease to run out
+    assert steps.longest < LONG / 2  # no operator waited for a lease to run out

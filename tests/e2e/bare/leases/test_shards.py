@@ -18,7 +18,7 @@ from tests.e2e.bare.leases.operators import Operators, Replica, needed, rights
 from tests.e2e.bare.leases.steps import Steps, applied
 
 SHARDS = 8
-STAGES = 4
+SCENARIOS = 4
 SHORT, LONG = 10, 60
 """Seconds of Leases that run out in a test, and of Leases that don't."""
 DIVIDED = ("--shards", str(SHARDS))
@@ -32,7 +32,7 @@ def operators(plane: ControlPlane, space: str) -> Iterator[Operators]:
 
 
 def scenarios(new_scenario: NewScenario) -> list[Scenario]:
-    made = [new_scenario(create=False, changes=HORIZONTAL_ONLY) for _ in range(STAGES)]
+    made = [new_scenario(create=False, changes=HORIZONTAL_ONLY) for _ in range(SCENARIOS)]
     for one in made:
         one.create(wait=False)
     for one in made:
@@ -162,5 +162,5 @@ def test_a_rolling_update_to_shards_to_another_number_and_back_never_has_two_at_
     assert applied(plane.audit, operators.namespace, mark) == steps.wanted
     users = [one.user for one in operators.writes(mark)]
     order = [one.user for one in operators.replicas]
-    assert users == sorted(users, key=order.index)  # nobody wrote after the one that came next
+    assert users == sorted(users, key=order.index)  # none wrote after its successor
     assert set(users) == set(order)

@@ -1,5 +1,5 @@
 """What an on-call engineer reads of a step: events with the why on the Hvpa and its workload. (Of a state in which
-somebody must act: `test_conditions.py`.)"""
+a user must act: `test_conditions.py`.)"""
 
 from __future__ import annotations
 

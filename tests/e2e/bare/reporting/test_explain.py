@@ -23,23 +23,25 @@ def run(kubeconfig: Path, *args: str) -> subprocess.CompletedProcess[str]:
 def explained(plane: ControlPlane, scenario: Scenario) -> Json:
     answer = run(plane.kubeconfig, scenario.name, "-n", scenario.namespace, "-o", "json")
     assert answer.returncode == 0, answer.stderr
-    told: Json = json.loads(answer.stdout)
-    return told
+    answered: Json = json.loads(answer.stdout)
+    return answered
 
 
-def agrees_with_status(told: Json, scenario: Scenario) -> None:
-    """What is told of a settled Hvpa is what its status says."""
+def agrees_with_status(answer: Json, scenario: Scenario) -> None:
+    """`hvpa explain` shows of a settled Hvpa what its status has."""
     status = scenario.status
     keys: tuple[str, ...] = ("type", "status", "reason", "message")
-    for one, other in zip(told["conditions"], status["conditions"], strict=True):
+    for one, other in zip(answer["conditions"], status["conditions"], strict=True):
         assert {key: one[key] for key in keys} == {key: other[key] for key in keys}
     keys = ("axis", "direction", "reason", "container", "resource", "current", "wanted", "until")
     blocked = [{key: one.get(key) for key in keys} for one in status.get("lastBlockedScaling", [])]
     # The status has replicas as text, as it has quantities.
-    found = [{**one, "current": str(one["current"]), "wanted": str(one["wanted"])} for one in told["blocked"]]
+    found = [
+        {**one, "current": str(one["current"]), "wanted": str(one["wanted"])} for one in answer["blocked"]
+    ]
     assert [{key: one.get(key) for key in keys} for one in found] == blocked
-    assert told["recommended"]["replicas"] == status["recommended"]["replicas"]
-    assert told["weights"] == {"hpa": status["hpaWeight"], "vpa": status["vpaWeight"]}
+    assert answer["recommended"]["replicas"] == status["recommended"]["replicas"]
+    assert answer["weights"] == {"hpa": status["hpaWeight"], "vpa": status["vpaWeight"]}
 
 
 def test_it_says_what_the_operator_then_does_and_writes_nothing(
@@ -52,28 +54,28 @@ def test_it_says_what_the_operator_then_does_and_writes_nothing(
     scenario.hpa_wants(6)
     scenario.vpa_recommends(cpu="1500m", memory="1500M")
     mark = plane.audit.mark()
-    told = explained(plane, scenario)
+    answer = explained(plane, scenario)
     requests = [one for one in plane.audit.requests(mark) if one.user_agent == "hvpa-explain"]
     assert requests
     assert not [one for one in requests if one.is_write]
 
-    assert told["changes"] is True
-    assert told["replicas"] == {"current": 2, "hpa": 6, "target": 4}
+    assert answer["changes"] is True
+    assert answer["replicas"] == {"current": 2, "hpa": 6, "target": 4}
     operator.start()
-    scenario.await_replicas(told["replicas"]["target"])
-    scenario.await_requests(cpu=told["containers"]["app"]["requests"]["cpu"])
-    assert scenario.resources() == told["containers"]["app"]
+    scenario.await_replicas(answer["replicas"]["target"])
+    scenario.await_requests(cpu=answer["containers"]["app"]["requests"]["cpu"])
+    assert scenario.resources() == answer["containers"]["app"]
     scenario.rollout_completes()
     scenario.await_blocked("MinChange", "vertical")
 
     def settled() -> Json:
-        """What is told once the operator has told all, too."""
+        """The explanation once the operator has reported all, too."""
         after = explained(plane, scenario)
         assert after["changes"] is False
         agrees_with_status(after, scenario)
         return after
 
-    assert scenario.soon(settled, "what is told is what the status says")["replicas"]["target"] == 4
+    assert scenario.soon(settled, "the explanation is what the status has")["replicas"]["target"] == 4
     text = run(plane.kubeconfig, scenario.name, "-n", scenario.namespace)
     assert text.returncode == 0
     assert "MinChange" in text.stdout
@@ -82,13 +84,13 @@ def test_it_says_what_the_operator_then_does_and_writes_nothing(
 def test_what_is_not_there_exits_1_and_a_cluster_that_is_away_exits_3(
     plane: ControlPlane, space: str, token: str
 ) -> None:
-    missing = run(plane.kubeconfig, "nobody", "-n", space)
+    missing = run(plane.kubeconfig, "missing", "-n", space)
     assert missing.returncode == 1
-    assert f"{space}/nobody" in missing.stderr
+    assert f"{space}/missing" in missing.stderr
     with plane.proxy() as proxy:
         kubeconfig = proxy.kubeconfig_for(token)
         with proxy.refused():
-            away = run(kubeconfig, "nobody", "-n", space)
+            away = run(kubeconfig, "missing", "-n", space)
     assert away.returncode == 3
     assert proxy.address in away.stderr
     assert len(away.stderr.strip().splitlines()) == 1

@@ -29,10 +29,10 @@ def test_a_target_that_is_gone_is_one_warning_and_its_return_one_line(
     scenario.hpa_wants(6)
     scenario.await_blocked("UpdatePolicy", "horizontal")
     scenario.api.delete(scenario.kind, scenario.name, scenario.namespace)
-    told = scenario.await_condition("Ready", "False", "TargetNotFound")
+    condition = scenario.await_condition("Ready", "False", "TargetNotFound")
     remedy = REMEDIES["TargetNotFound"]
-    scenario.await_event("TargetNotFound", f"{told['message']}. {remedy}.")
-    warning = ("warning", f"TargetNotFound: {told['message']}. {remedy}.")
+    scenario.await_event("TargetNotFound", f"{condition['message']}. {remedy}.")
+    warning = ("warning", f"TargetNotFound: {condition['message']}. {remedy}.")
     assert lines(operator, scenario, "Ready") == [warning]
     assert not scenario.events("ScalingUnblocked"), "nothing was unblocked: scaling has stopped"
 

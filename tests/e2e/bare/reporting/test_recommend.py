@@ -34,7 +34,7 @@ def looks_at(new_scenario: NewScenario, scenario: Scenario, name: str, changes: 
 
 
 def scaled_by_itself(new_scenario: NewScenario) -> Scenario:
-    """A workload of 2 pods that KEDA's HPA scales, and a VPA in mode Recreate; nobody has an Hvpa for it."""
+    """A workload of 2 pods that KEDA's HPA scales, and a VPA in mode Recreate; no Hvpa targets it."""
     scenario = new_scenario(create=False)
     scenario.api.create(scenario.workload)
     scenario.rollout_completes()
@@ -56,10 +56,10 @@ def recommended(scenario: Scenario, replicas: int, cpu: str) -> None:
     """Wait until an Hvpa recommends this."""
 
     def found() -> tuple[int, str]:
-        told = scenario.status.get("recommended", {})
-        return told.get("replicas", 0), told["containers"][0]["requests"][
+        shown = scenario.status.get("recommended", {})
+        return shown.get("replicas", 0), shown["containers"][0]["requests"][
             "cpu"
-        ] if "containers" in told else ""
+        ] if "containers" in shown else ""
 
     scenario.soon(lambda: found() == (replicas, cpu), f"{replicas} x {cpu}")
 
@@ -91,12 +91,13 @@ def test_two_blends_look_at_a_workload_that_keda_and_a_vpa_scale_and_nothing_is_
     additive = looks_at(new_scenario, scenario, "additive", ADDITIVE)
     trajectory = looks_at(new_scenario, scenario, "trajectory", TRAJECTORY)
     for one in (additive, trajectory):
-        told = one.await_condition("HpaActive", "True", "ReadAsIs")
+        condition = one.await_condition("HpaActive", "True", "ReadAsIs")
         assert (
-            told["message"] == f"reading {HPA} keda-hpa-web, which scales Deployment {scenario.name} itself"
+            condition["message"]
+            == f"reading {HPA} keda-hpa-web, which scales Deployment {scenario.name} itself"
         )
-        told = one.await_condition("VpaActive", "True", "ReadAsIs")
-        assert "theirs (updateMode Recreate)" in told["message"]
+        condition = one.await_condition("VpaActive", "True", "ReadAsIs")
+        assert "theirs (updateMode Recreate)" in condition["message"]
         assert "nothing is changed" in one.await_condition("Ready", "True", "Recommend")["message"]
     recommended(additive, 4, "700m")
     trajectory.soon(lambda: trajectory.status.get("recommended", {}).get("containers"), "its sizes")
@@ -110,11 +111,11 @@ def test_two_blends_look_at_a_workload_that_keda_and_a_vpa_scale_and_nothing_is_
     measures(scenario, 3)
     recommended(additive, 4, "700m")
     assert writes(plane, scenario, mark) <= {"hvpas/status", "events"}
-    assert "replicas" not in additive.hvpa["spec"], "nobody writes a count to it"
+    assert "replicas" not in additive.hvpa["spec"], "no client writes a count to it"
 
     additive.change({"mode": "Apply"})
-    told = additive.await_condition("HpaActive", "False", "ForeignHpa")
-    assert "delete it, or have spec.hpa.selector match" in told["message"]
+    condition = additive.await_condition("HpaActive", "False", "ForeignHpa")
+    assert "delete it, or have spec.hpa.selector match" in condition["message"]
     additive.await_condition("VpaActive", "False", "ForeignVpa")
     additive.change({"mode": "Recommend"})
     additive.await_condition("HpaActive", "True", "ReadAsIs")
@@ -136,8 +137,8 @@ def test_one_that_applies_goes_on_scaling_while_others_look_and_another_one_take
     scenario.hpa_wants(6)
     scenario.await_replicas(4)
     for one in lookers:
-        told = one.await_condition("HpaActive", "True", "ReadAsIs")
-        assert told["message"] == f"reading {HPA} {scenario.name} of Hvpa {scenario.name}"
+        condition = one.await_condition("HpaActive", "True", "ReadAsIs")
+        assert condition["message"] == f"reading {HPA} {scenario.name} of Hvpa {scenario.name}"
         one.await_condition("VpaActive", "True", "ReadAsIs")
         has_a_count(one)
         assert "replicas" not in one.hvpa["spec"]
@@ -164,7 +165,7 @@ def test_one_that_applies_goes_on_scaling_while_others_look_and_another_one_take
         reads_hpa_of(one, "a")
 
 
-def test_its_own_hpa_goes_where_somebody_has_the_workload_scaled(
+def test_its_own_hpa_goes_where_another_hpa_scales_the_workload(
     plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
     scenario = new_scenario(changes=ADDITIVE)

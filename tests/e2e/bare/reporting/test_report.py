@@ -38,7 +38,7 @@ def reported(kubeconfig: Path, namespace: str) -> Json:
 
 
 def only_lists(plane: ControlPlane, namespace: str, *rules: Json) -> Path:
-    """A kubeconfig of somebody with these rights in a namespace, and no others."""
+    """A kubeconfig of a user with these rights in a namespace, and no others."""
     new_account(plane, namespace, "reader", *rules)
     return plane.service_account_kubeconfig(namespace, "reader")
 

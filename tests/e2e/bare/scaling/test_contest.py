@@ -1,4 +1,4 @@
-"""What somebody else writes: never lost, and not fought over for ever (DESIGN 8)."""
+"""What other clients write: never lost, and not fought over for ever (DESIGN 8)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.e2e.bare.conftest import USER, NewScenario
 
 
 def set_back(scenario: Scenario, axis: str) -> None:
-    """Somebody else undoes a step."""
+    """Another client undoes a step."""
     if axis == "horizontal":
         scenario.change_workload({"replicas": 2}, "gitops")
     else:
@@ -46,8 +46,8 @@ def test_what_is_set_back_twice_is_contested_and_the_other_axis_goes_on(
     redone(scenario, axis)
     with scenario.held(operator, "Contested", axis, idle=False):
         set_back(scenario, axis)
-    told = scenario.await_condition("Contested", "True", "SetBack")
-    assert "gitops keeps reverting" in told["message"]
+    contested = scenario.await_condition("Contested", "True", "SetBack")
+    assert "gitops keeps reverting" in contested["message"]
     scenario.await_event("SetBack", "gitops")
     held = scenario.blocked("Contested")
     assert held
@@ -129,7 +129,7 @@ def test_deleting_the_hvpa_leaves_the_workload_as_it_is(
     assert plane.audit.requests(mark, user=USER, namespace=scenario.namespace, name=scenario.name) == []
 
 
-def test_recommend_mode_patches_nothing_and_tells_what_would_be_set(
+def test_recommend_mode_patches_nothing_and_reports_what_would_be_set(
     plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
     scenario = new_scenario(changes={**weight(50), "mode": "Recommend"})

@@ -1,4 +1,4 @@
-"""Gates that time opens by itself, and what goes past a gate. (What each gate reports: `conditions/gates.py`.)"""
+"""Gates that open as time passes, and what goes past a gate. (What each gate reports: `conditions/gates.py`.)"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """`blend: Trajectory` on a real API server: both axes are solved together, by weights and by `trajectory.intervals`
-(DESIGN 5.4, 5.5). The recommenders and the workload's controller are played."""
+(DESIGN 5.4, 5.5). The test acts as the recommenders and the workload's controller."""
 
 from __future__ import annotations
 

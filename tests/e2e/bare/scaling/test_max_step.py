@@ -15,7 +15,7 @@ PERIOD = dt.timedelta(seconds=15)
 """The least time between two steps."""
 WINDOW = dt.timedelta(seconds=25)
 """A stabilization duration that holds longer than that."""
-WISH, FIRST = 7, 4
+DESIRED, FIRST = 7, 4
 """From 2 replicas to 7, by 4."""
 
 
@@ -27,36 +27,36 @@ def changes(**scale_up: object) -> Json:
 
 
 def first_step(scenario: Scenario) -> tuple[dt.datetime, str]:
-    """The HPA wants 7 and says so once, the first step is made: when, and the version of the HPA."""
-    scenario.hpa_wants(WISH)
-    said = scenario.hpa["metadata"]["resourceVersion"]
+    """The HPA recommends 7 once, the first step is made: when, and the version of the HPA."""
+    scenario.hpa_wants(DESIRED)
+    version = scenario.hpa["metadata"]["resourceVersion"]
     scenario.await_replicas(FIRST)
     assert scenario.record["horizontal"]["appliedFrom"] == {
         "replicas": FIRST,
-        "desired": WISH,
+        "desired": DESIRED,
         "weight": 0,
-        "goal": WISH,
+        "goal": DESIRED,
     }
-    assert scenario.hvpa["spec"]["replicas"] == WISH, "the scale_replicas is the HPA's"
-    return scenario.last_scale_time("horizontal"), said
+    assert scenario.hvpa["spec"]["replicas"] == DESIRED, "the scale replicas are the HPA's"
+    return scenario.last_scale_time("horizontal"), version
 
 
-def the_rest(scenario: Scenario, plane: ControlPlane, said: str) -> dt.datetime:
+def the_rest(scenario: Scenario, plane: ControlPlane, version: str) -> dt.datetime:
     """Wait for the second step, which is the last, and say when it was made."""
-    scenario.await_replicas(WISH)
+    scenario.await_replicas(DESIRED)
     scenario.soon(
         lambda: (
             scenario.status["axes"]["horizontal"]["appliedFrom"]
             == scenario.record["horizontal"]["appliedFrom"]
-            == {"replicas": WISH, "desired": WISH, "weight": 0}
+            == {"replicas": DESIRED, "desired": DESIRED, "weight": 0}
         ),
         "the last step in the status",
     )
-    scenario.soon(lambda: len(told := scenario.events("ScaledOut")) == 2 and told, "an event for each step")
+    scenario.soon(lambda: len(found := scenario.events("ScaledOut")) == 2 and found, "an event for each step")
     scenario.await_unblocked()
-    assert scenario.status["recommended"]["replicas"] == WISH
-    assert scenario.hvpa["spec"]["replicas"] == WISH
-    assert scenario.hpa["metadata"]["resourceVersion"] == said, "the HPA has said nothing new"
+    assert scenario.status["recommended"]["replicas"] == DESIRED
+    assert scenario.hvpa["spec"]["replicas"] == DESIRED
+    assert scenario.hpa["metadata"]["resourceVersion"] == version, "the HPA has recommended nothing new"
     assert len(scenario.patches(plane.audit, USER)) == 2, "one for each step"
     return scenario.last_scale_time("horizontal")
 
@@ -72,16 +72,16 @@ def test_the_rest_of_a_step_follows_a_period_later_though_the_hpa_says_nothing_n
     scenario = new_scenario(create=False, changes=changes())
     own(start, scenario)
     scenario.create()
-    begun, said = first_step(scenario)
+    begun, version = first_step(scenario)
     scenario.rollout_completes()
     scenario.soon(lambda: scenario.status["replicas"] == FIRST, "the step in the status")
     status = scenario.status
     assert status["axes"]["horizontal"] == scenario.record["horizontal"]
-    assert status["axes"]["horizontal"]["appliedFrom"]["goal"] == WISH
-    assert scenario.await_blocked("MaxStep", "horizontal")["wanted"] == str(WISH)
+    assert status["axes"]["horizontal"]["appliedFrom"]["goal"] == DESIRED
+    assert scenario.await_blocked("MaxStep", "horizontal")["wanted"] == str(DESIRED)
     scenario.await_condition("Ready", "True", "HeldBack")
-    assert (scenario.replicas, scenario.hvpa["spec"]["replicas"]) == (FIRST, WISH)
-    assert the_rest(scenario, plane, said) - begun >= PERIOD
+    assert (scenario.replicas, scenario.hvpa["spec"]["replicas"]) == (FIRST, DESIRED)
+    assert the_rest(scenario, plane, version) - begun >= PERIOD
 
 
 def test_a_longer_stabilization_duration_holds_the_rest(
@@ -90,14 +90,14 @@ def test_a_longer_stabilization_duration_holds_the_rest(
     scenario = new_scenario(create=False, changes=changes(stabilizationDuration=f"{WINDOW.seconds}s"))
     operator = own(start, scenario)
     scenario.create()
-    begun, said = first_step(scenario)
+    begun, version = first_step(scenario)
     with scenario.held(operator, "StabilizationWindow", "horizontal"):
         scenario.rollout_completes()
     held = scenario.blocked("StabilizationWindow")
     assert held, "it was held when looked at a moment ago"
-    assert (held["current"], held["wanted"]) == (str(FIRST), str(WISH))
+    assert (held["current"], held["wanted"]) == (str(FIRST), str(DESIRED))
     assert dt.datetime.fromisoformat(held["until"]) == begun + WINDOW
-    assert the_rest(scenario, plane, said) - begun >= WINDOW
+    assert the_rest(scenario, plane, version) - begun >= WINDOW
 
 
 def test_after_a_sigkill_between_two_steps_the_rest_follows_once(
@@ -106,7 +106,7 @@ def test_after_a_sigkill_between_two_steps_the_rest_follows_once(
     scenario = new_scenario(create=False, changes=changes())
     victim = own(start, scenario, "victim")
     scenario.create()
-    begun, said = first_step(scenario)
+    begun, version = first_step(scenario)
     scenario.soon(lambda: scenario.events("ScaledOut"), "the first step's event")
     victim.kill()
     assert len(scenario.patches(plane.audit, USER)) == 1
@@ -115,4 +115,4 @@ def test_after_a_sigkill_between_two_steps_the_rest_follows_once(
     scenario.soon(lambda: scenario.status["replicas"] == FIRST, "the survivor has seen the first step")
     found, seen_at = scenario.replicas, dt.datetime.now(dt.UTC)
     assert found == FIRST or seen_at - begun >= PERIOD, "it waits for the period's end"
-    assert the_rest(scenario, plane, said) - begun >= PERIOD
+    assert the_rest(scenario, plane, version) - begun >= PERIOD

@@ -14,7 +14,7 @@ HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 
 
 def foreign_hpa(scenario: Scenario, name: str, *, labels: Json | None = None, of_hvpa: bool = False) -> Json:
-    """Somebody's HPA for a scenario's workload, or for its Hvpa."""
+    """Another user's HPA for a scenario's workload, or for its Hvpa."""
     target = samples.target_of(scenario.manifest if of_hvpa else scenario.workload)
     made = samples.hpa(name, scenario.namespace, target)
     made["metadata"]["labels"] = labels or {}
@@ -22,7 +22,7 @@ def foreign_hpa(scenario: Scenario, name: str, *, labels: Json | None = None, of
 
 
 def foreign_vpa(scenario: Scenario, name: str, *, mode: str, labels: Json | None = None) -> Json:
-    """Somebody's VPA for a scenario's workload."""
+    """Another user's VPA for a scenario's workload."""
     made = samples.vpa(name, scenario.namespace, samples.target_of(scenario.workload), mode=mode)
     made["metadata"]["labels"] = labels or {}
     return scenario.api.create(made)
@@ -86,8 +86,8 @@ def test_a_foreign_hpa_is_given_way_to_until_it_is_gone(
     scenario = new_scenario(create=False)
     foreign_hpa(scenario, "keda-hpa-x")
     scenario.create(wait=False)
-    told = scenario.await_condition("HpaActive", "False", "ForeignHpa")
-    assert "keda-hpa-x" in told["message"]
+    condition = scenario.await_condition("HpaActive", "False", "ForeignHpa")
+    assert "keda-hpa-x" in condition["message"]
     scenario.await_event("ForeignHpa", "keda-hpa-x")
     scenario.soon(lambda: scenario.api.find(VPA, scenario.name, scenario.namespace), "the VPA")
     assert scenario.api.find(HPA, scenario.name, scenario.namespace) is None
@@ -190,7 +190,7 @@ def test_what_loses_its_labels_is_released_and_replaced(
     scenario.await_requests(cpu="1")
 
 
-def test_a_name_that_somebody_else_holds_is_left_to_them(
+def test_a_name_that_another_owner_holds_is_left_to_them(
     new_scenario: NewScenario, operator: Operator
 ) -> None:
     scenario, other = new_scenario(create=False, changes=HORIZONTAL_ONLY), new_scenario(create=False)

@@ -61,10 +61,10 @@ def test_a_policy_that_refuses_requests_does_not_hold_up_replicas(
         mark = plane.audit.mark()
         wants_both(scenario)
         scenario.await_replicas(4)
-        told = scenario.await_condition("Ready", "False", "Refused")["message"]
-        assert "the API server refused to change requests" in told
-        assert name in told
-        assert "at most 800m of CPU" in told
+        message = scenario.await_condition("Ready", "False", "Refused")["message"]
+        assert "the API server refused to change requests" in message
+        assert name in message
+        assert "at most 800m of CPU" in message
         scenario.await_event("Refused", name)
         assert name in scenario.status["lastError"]["description"]
         assert scenario.record["vertical"] == {}, "nothing was written on this axis"
@@ -100,9 +100,9 @@ def test_a_policy_that_refuses_replicas_does_not_hold_up_requests(
         mark = plane.audit.mark()
         wants_both(scenario)
         scenario.await_requests(cpu="1")
-        told = scenario.await_condition("Ready", "False", "Refused")["message"]
-        assert "the API server refused to change replicas" in told
-        assert name in told
+        message = scenario.await_condition("Ready", "False", "Refused")["message"]
+        assert "the API server refused to change replicas" in message
+        assert name in message
         assert scenario.replicas == 2
         assert scenario.record["horizontal"] == {}
         assert patches(plane, scenario, mark) == [(BOTH, 422), (REPLICAS, 422), (REQUESTS, 200)]

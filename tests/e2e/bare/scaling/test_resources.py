@@ -79,7 +79,7 @@ CASES = {
         after=pair({"cpu": "4", "memory": "400M"}),
         policy={"minAllowed": {"memory": "400M"}, "maxAllowed": {"cpu": "4"}},
     ),
-    "resources that are nobody's business": Case(
+    "resources that neither recommender scales": Case(
         before=pair(
             {"cpu": "1", "ephemeral-storage": "1Gi", "example.com/gpu": "1"},
             {"ephemeral-storage": "2Gi", "example.com/gpu": "1", "memory": "1G"},
@@ -142,14 +142,14 @@ def test_exactly_what_is_governed_is_set(new_scenario: NewScenario, operator: Op
     assert not wrong
 
 
-def test_a_recommendation_for_an_unknown_container_is_told_and_the_others_count(
+def test_a_recommendation_for_an_unknown_container_is_reported_and_the_others_count(
     new_scenario: NewScenario, operator: Operator
 ) -> None:
     scenario = new_scenario(changes=VERTICAL_ONLY)
     scenario.vpa_recommends(cpu="1", others={"ghost": {"cpu": "9"}})
     scenario.await_requests(cpu="1")
-    told = scenario.await_condition("VpaActive", "True", "UnknownContainer")
-    assert "ghost" in told["message"]
+    condition = scenario.await_condition("VpaActive", "True", "UnknownContainer")
+    assert "ghost" in condition["message"]
     scenario.await_event("UnknownContainer", "ghost")
     assert [one["name"] for one in scenario.target["spec"]["template"]["spec"]["containers"]] == ["app"]
 
@@ -185,8 +185,8 @@ def test_containers_get_no_more_than_the_pods_own_resources_leave(
     scenario.await_requests(cpu="800m", memory="1G")
     assert scenario.resources()["limits"] == {"cpu": "1500m", "memory": "1G"}
     assert scenario.resources("side") == pair({"cpu": "200m"})
-    told = scenario.await_condition("VpaActive", "True", "PodLevelResources")["message"]
-    assert "app cpu: 3 recommended, 800m at most" in told
+    message = scenario.await_condition("VpaActive", "True", "PodLevelResources")["message"]
+    assert "app cpu: 3 recommended, 800m at most" in message
     scenario.await_event("PodLevelResources", "app memory: 2G recommended, 1G at most")
     assert "lastError" not in scenario.status
     for more in ({"cpu": "801m"}, {"memory": "1001M"}):

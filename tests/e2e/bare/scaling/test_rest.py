@@ -73,7 +73,7 @@ def test_at_rest_there_is_no_request_but_the_lease(
         time.sleep(1.5)
         return all(one.resource == "leases" for one in plane.audit.requests(mark, user=USER))
 
-    wait_for(quiet, 120, "all is told")
+    wait_for(quiet, 120, "all is reported")
     mark, began = plane.audit.mark(), time.monotonic()
     time.sleep(SECONDS)
     requests, lasted = plane.audit.requests(mark, user=USER), time.monotonic() - began

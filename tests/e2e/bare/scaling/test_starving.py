@@ -19,7 +19,7 @@ MESSAGE = (
 
 
 def out_of_memory(seconds: float = 0) -> Json:
-    """The status of a container that was OOMKilled so many seconds from now (kubelets tell whole seconds) and runs
+    """The status of a container that was OOMKilled so many seconds from now (kubelets report whole seconds) and runs
     again."""
     ended = {
         "exitCode": 137,
@@ -80,7 +80,7 @@ def test_out_of_memory_with_other_resources_than_the_templates_is_history(
     scenario = new_scenario(changes=weight(0))
     old = scenario.pod("old")
     scenario.set_requests(memory="600M")
-    scenario.tell_of_container(old, out_of_memory())
+    scenario.set_container_status(old, out_of_memory())
     scenario.vpa_recommends(memory="800M")
     scenario.await_blocked("Weight", "vertical")
     scenario.soon(lambda: scenario.status["overrideScaleUpStabilization"] is False, "no override")

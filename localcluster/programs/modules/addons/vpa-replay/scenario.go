@@ -6,7 +6,7 @@ import (
 	vpatypes "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
 )
 
-// scenario is what one VPA's recommender is told, and when it is asked. Times are in seconds from the start, which
+// scenario is what one VPA's recommender gets, and when it is asked. Times are in seconds from the start, which
 // is 2000-01-01T00:00:00Z.
 type scenario struct {
 	Name string                         `json:"name"`
@@ -47,7 +47,7 @@ type oom struct {
 	Memory    float64 `json:"memory"`
 }
 
-// result is what the recommender said in a scenario.
+// result is what the recommender answered in a scenario.
 type result struct {
 	Name    string   `json:"name"`
 	Answers []answer `json:"answers"`

@@ -196,7 +196,7 @@ func (c scaleClient) Update(
 	return given, nil
 }
 
-// eventClient takes events and forgets them: those that are told come from the log (see logger).
+// eventClient takes events and forgets them: those that are reported come from the log (see logger).
 type eventClient struct{ coreclient.EventInterface }
 
 func (c eventClient) Events(string) coreclient.EventInterface { return c }
