@@ -114,7 +114,7 @@ def _run(minor: str) -> tuple[int, dict[str, str]]:
     version = subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     to_stderr(f"compat: {version}")
     if version != f"Kubernetes {other_versions()[minor]}":
-        raise RuntimeError(f"{server} says that it is {version}")
+        raise RuntimeError(f"{server} reports version {version}")
     files = dict.fromkeys(file for files, _ in COLUMNS.values() for file in files)
     with tempfile.TemporaryDirectory(prefix="hvpa-compat-") as name:
         assets, report = Path(name) / "assets", Path(name) / "report.xml"

@@ -1,4 +1,4 @@
-"""A VPA that a test speaks for, in place of the recommender."""
+"""A VPA whose recommendation a test writes, in place of the recommender."""
 
 from __future__ import annotations
 

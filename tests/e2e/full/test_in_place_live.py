@@ -122,7 +122,7 @@ def watching(api: KubeApi, namespace: str, name: str) -> Iterator[list[Seen]]:
         thread.join(10)
 
 
-def both_speak(api: KubeApi, name: str, namespace: str) -> bool:
+def both_recommend(api: KubeApi, name: str, namespace: str) -> bool:
     """Whether both recommenders' recommendations count."""
     found = objects.conditions(api, name, namespace)
     return {found[kind][0] for kind in ("HpaActive", "VpaActive")} == {"True"}
@@ -144,7 +144,7 @@ def test_three_times_the_load_is_served_from_the_resize_on(
     api.create(hvpa(name, namespace))
     await_pods(api, namespace, name)
     with Load(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load:
-        wait_for(lambda: both_speak(api, name, namespace), TIMEOUT, "both recommenders have spoken")
+        wait_for(lambda: both_recommend(api, name, namespace), TIMEOUT, "both recommend")
         wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, TIMEOUT, "two pods of 250m")
         with watching(api, namespace, name) as seen:
             load.cpu = FACTOR * LOW
@@ -215,7 +215,7 @@ def test_pods_that_no_node_takes_are_served_by_size(
     api.create(hvpa(name, namespace))
     await_pods(api, namespace, name)
     with Load(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load:
-        wait_for(lambda: both_speak(api, name, namespace), TIMEOUT, "both recommenders have spoken")
+        wait_for(lambda: both_recommend(api, name, namespace), TIMEOUT, "both recommend")
         load.cpu = FACTOR * LOW
         with watching(api, namespace, name) as seen:
             wait_for(

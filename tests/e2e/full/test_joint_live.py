@@ -78,7 +78,7 @@ def writes(cluster: ControlPlane, namespace: str, name: str) -> list[Request]:
 def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
     cluster: ControlPlane, operator: Operator, namespace: str
 ) -> None:
-    """DESIGN 7, case 5. Two pods of 200m use 750m each. Both recommenders speak, then the Hvpa may act: from one pod of
+    """DESIGN 7, case 5. Two pods of 200m use 750m each. Both recommend, then the Hvpa may act: from one pod of
     200m on, weight 50 leads to about four pods of 550m, which use 70 percent of that. One rollout (or two while the VPA
     is young: its target is of two pods, and is counted for four), a few steps of replicas, and then nothing but what
     the status learns."""
@@ -95,7 +95,7 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
     await_pods(api, namespace, name)
     with Load(api, namespace, f"app={name}", cpu=LOAD, base_memory=100 * MEBI):
         wait_for(lambda: used(api, name, namespace) >= 350, TIMEOUT, "the HPA has measured the load")
-        wait_for(lambda: active(api, name, namespace, "HpaActive", "VpaActive"), TIMEOUT, "both have spoken")
+        wait_for(lambda: active(api, name, namespace, "HpaActive", "VpaActive"), TIMEOUT, "both recommend")
         api.patch("Hvpa", name, namespace, {"spec": {"mode": "Apply"}})
         wait_for(lambda: objects.replicas(api, name, namespace) > 2, TIMEOUT, "the first step")
 
@@ -135,7 +135,7 @@ def test_one_oom_does_not_restart_every_replica_at_once(
     # What the VPA learns before the OOM may not lower memory, and what it learns from it may not raise it once more.
     bounds = vertical("memory", minAllowed={"memory": "128Mi"}, maxAllowed={"memory": "228Mi"})
     api.create(objects.hvpa(name, namespace, blend="Trajectory", vpa=bounds))
-    wait_for(lambda: active(api, name, namespace, "VpaActive"), TIMEOUT, "the VPA has spoken")
+    wait_for(lambda: active(api, name, namespace, "VpaActive"), TIMEOUT, "the VPA recommends")
     wait_for(lambda: api.get("Deployment", name, namespace)["status"]["availableReplicas"] == 4, 20)
     before = writes(cluster, namespace, name)
     run_out_of_memory(api, api.list("Pod", namespace, f"app={name}")[0])

@@ -49,7 +49,7 @@ class OnNode:
         return dict(self.status().get("resources", {}).get("requests", {}))
 
     def pending(self) -> tuple[str, int]:
-        """The reason of the condition PodResizePending, and the generation that it speaks of."""
+        """The reason of the condition PodResizePending, and the generation that it is about."""
         found = [one for one in self.get()["status"]["conditions"] if one["type"] == "PodResizePending"]
         return (found[0]["reason"], found[0]["observedGeneration"]) if found else ("", 0)
 

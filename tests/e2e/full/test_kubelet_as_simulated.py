@@ -84,7 +84,7 @@ class Real(OnNode):
         return bool(self.status()["resources"] == {"requests": plain(requests), "limits": plain(limits)})
 
     def _failed(self) -> bool:
-        """Whether the kubelet says that it tries in vain."""
+        """Whether the kubelet reports that it tries in vain."""
         conditions = self.get()["status"]["conditions"]
         return any(
             one["type"] == "PodResizeInProgress" and one.get("reason") == "Error" for one in conditions

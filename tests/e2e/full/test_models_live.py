@@ -58,7 +58,7 @@ def _hpa(name: str, namespace: str, target: Json) -> Json:
 
 
 class Measured:
-    """What the metrics API says of some pods now, as the HPA controller's metrics client takes it."""
+    """The metrics API's readings of some pods now, as the HPA controller's metrics client takes it."""
 
     def __init__(self, api: KubeApi, namespace: str, selector: str) -> None:
         self._found = api.list("PodMetrics", namespace, selector)
@@ -134,7 +134,7 @@ class Judged:
         return found == (able, "ValidMetricFound", limited)
 
     def compare(self, name: str) -> bool:
-        """Assert that our model says the same; False where its input is not of one time: again."""
+        """Assert that our model gives the same; False where its input is not of one time: again."""
         before, selector = self._read(name), f"app={name}"
         pods = [_decoded(pod, Pod) for pod in self._api.list("Pod", self._namespace, selector)]
         measured = Measured(self._api, self._namespace, selector)
@@ -159,7 +159,7 @@ def test_our_hpa_says_what_kube_controller_manager_says(workloads: KubeApi, name
     for name in WORKLOADS:
         wait_for(partial(hpas.settled, name), TIMEOUT, f"the HPA {name} has settled")
     for name in WORKLOADS:
-        wait_for(partial(hpas.compare, name), 60, f"our model says of {name} what its HPA says")
+        wait_for(partial(hpas.compare, name), 60, f"our model gives {name} the status that its HPA has")
 
 
 class Pair(NamedTuple):

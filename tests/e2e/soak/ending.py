@@ -1,4 +1,4 @@
-"""What stands at the end of a soak: every decision is quiet, and says what an undisturbed run would have come to."""
+"""What stands at the end of a soak: every decision is quiet, and is what an undisturbed run would have come to."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Problem:
 
 
 class Leases:
-    """The Leases that say who writes: one for all Hvpas, or one for each of several shards."""
+    """The Leases that decide who writes: one for all Hvpas, or one for each of several shards."""
 
     def __init__(self, shards: int = 1) -> None:
         """`shards`: as the operators' flag has it; 1: one of them leads."""

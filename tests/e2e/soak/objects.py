@@ -1,4 +1,4 @@
-"""The objects of a soak: Hvpas of three classes with their workloads, and what recommenders say of them."""
+"""The objects of a soak: Hvpas of three classes with their workloads, and their recommenders' statuses."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def place_of(namespace: str, name: str) -> Place:
 
 
 def hpa_status(desired: int) -> Json:
-    """What an HPA says that wants so many replicas: it has measured what calls for that count, whatever there is."""
+    """The status of an HPA that wants so many replicas: its measurement calls for that count at any present one."""
     current = {"averageValue": str(PER_POD * desired)}
     return {
         "currentReplicas": 1,
@@ -100,14 +100,14 @@ def hpa_status(desired: int) -> Json:
 
 
 def vpa_status(target: int) -> Json:
-    """What a VPA says that recommends so many millicores."""
+    """The status of a VPA that recommends so many millicores."""
     provided = condition("RecommendationProvided", "True", "", ago(hours=2))
     containers = [entry("app", {"cpu": f"{target}m"})]
     return {"conditions": [provided], "recommendation": {"containerRecommendations": containers}}
 
 
 def workload_status(workload: Json) -> Json:
-    """What a workload's controller says when all its pods are updated and available."""
+    """The status that a workload's controller writes when all its pods are updated and available."""
     count = workload["spec"]["replicas"]
     return {
         "observedGeneration": workload["metadata"]["generation"],

@@ -23,9 +23,9 @@ LEASE = 5
 CLEAN_ENDS = frozenset({0, 1, 3})
 """Exit codes of an operator that was not killed: asked to stop, lease lost, API server not there at the start."""
 GIVING_UP = "lost the lease: giving up"
-"""What the log says of a process that gives up; while it does, it listens to no signal any more."""
+"""The log line of a process that gives up; while it does, it listens to no signal any more."""
 STARTED = "caches are filled"
-"""What the log says of a process that is at work; before, one that is asked to stop may not yet know how to do it in
+"""The log line of a process that is at work; before, one that is asked to stop may not yet know how to do it in
 order."""
 
 

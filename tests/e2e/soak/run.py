@@ -235,7 +235,7 @@ def _due(acts: deque[Act], began: float) -> Iterator[Act]:
 
 
 def _crashes(log: Path) -> Iterator[str]:
-    """The lines of an operator's log that speak of an error in the program, shortened."""
+    """The lines of an operator's log that report an error in the program, shortened."""
     for line in log.read_text(errors="replace").splitlines():
         if "crashed" in line or "Traceback" in line or "Unclosed" in line or "never retrieved" in line:
             yield f"{log.name}: {line[:2000]}"

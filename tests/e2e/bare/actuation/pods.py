@@ -21,7 +21,7 @@ class Pods:
             self.api.patch_status("Node", "node", None, {"capacity": room, "allocatable": room})
 
     def start(self, name: str, **changes: Json) -> str:
-        """A pod of the workload that runs and is ready, with what its template says and `changes` to its spec."""
+        """A pod of the workload that runs and is ready, with its template and `changes` to its spec."""
         scenario = self.scenario
         workload = scenario.target
         template = workload["spec"]["template"]
@@ -59,13 +59,13 @@ class Pods:
         return bool(self.spec(pod)["requests"] == requests)
 
     def has(self, pod: str) -> bool:
-        """Whether the pod's containers have what its spec says."""
+        """Whether the pod's containers have what its spec has."""
         found = self.get(pod)
         had = [one.get("resources") for one in found["status"].get("containerStatuses", [])]
         return had == [one["resources"] for one in found["spec"]["containers"]]
 
     def ran_out_of_memory(self, pod: str) -> None:
-        """The kubelet: the first container has what its pod's spec says, and ends for want of memory."""
+        """The kubelet: the first container has what its pod's spec has, and ends for want of memory."""
         self.resize(pod)
         statuses = self.get(pod)["status"]["containerStatuses"]
         ended = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": ago(), "startedAt": ago(minutes=1)}
@@ -73,7 +73,7 @@ class Pods:
         self.api.patch_status("Pod", pod, self.scenario.namespace, {"containerStatuses": statuses})
 
     def resize(self, pod: str) -> None:
-        """The kubelet: give the containers what their pod's spec says."""
+        """The kubelet: give the containers what their pod's spec has."""
         statuses = [
             {
                 "name": one["name"],

@@ -1,4 +1,4 @@
-"""Reasons that the HPA and the VPA give: what they say of themselves, and who else has one."""
+"""Reasons that the HPA and the VPA give: their own conditions, and those of another user's objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_HPA, NO_VPA = ("False", "HpaInactive"), ("False", "VpaInactive")
 
 
 def hpa_says(scenario: Scenario, *conditions: Json) -> None:
-    """The HPA controller has measured nothing, and says why."""
+    """The HPA controller has measured nothing, and reports why."""
     status = {"conditions": list(conditions), "currentMetrics": None}
     scenario.api.patch_status(HPA, scenario.name, scenario.namespace, status)
 

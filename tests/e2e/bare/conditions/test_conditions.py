@@ -75,7 +75,7 @@ def seen(walk: Walk, scenario: Scenario) -> Seen:
 
 
 def explain(*args: str) -> Explained:
-    """What `hvpa explain` says."""
+    """What `hvpa explain` prints."""
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         code = main(["explain", *args])
@@ -102,7 +102,7 @@ def warnings(walk: Walk, scenario: Scenario) -> list[str]:
 
 
 def is_over(walk: Walk, scenario: Scenario) -> list[str]:
-    """The reasons of which the log says that they are over."""
+    """The reasons that are over by the log."""
     found = [text for level, text in logged(walk, scenario) if level == "info"]
     return sorted(text.partition(" is over: ")[0] for text in found)
 

@@ -84,7 +84,7 @@ def test_a_crd_that_is_deleted_and_made_anew_leaves_the_workloads_as_they_are_an
     mark = plane.audit.mark()
     plane.api.delete("CustomResourceDefinition", CRD)
     wait_for(lambda: plane.api.find("CustomResourceDefinition", CRD) is None, 90, "the CRD is gone")
-    wait_for(partial(says, operator, "not served"), 90, "it says so")
+    wait_for(partial(has_logged, operator, "not served"), 90, "it says so")
     for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):  # as the garbage collector does
         plane.api.delete(kind, scenario.name, scenario.namespace)
     assert operator.probe("healthz") == 200
@@ -96,7 +96,7 @@ def test_a_crd_that_is_deleted_and_made_anew_leaves_the_workloads_as_they_are_an
     assert scenario.replicas == 6
 
 
-def says(operator: Operator, text: str) -> bool:
+def has_logged(operator: Operator, text: str) -> bool:
     return any(text in str(line.get("event")) for line in operator.log_lines())
 
 

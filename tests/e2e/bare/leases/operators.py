@@ -110,7 +110,7 @@ class Operators:
             found[shard] = (lease or {}).get("spec", {}).get("holderIdentity") or None
         return found
 
-    # --- what the audit log says --------------------------------------------------------------------------------------
+    # --- by the audit log ---------------------------------------------------------------------------------------------
     def writes(self, since: Mark | None = None) -> list[Request]:
         """What replicas wrote, Leases and Events aside, and was accepted."""
         found = self.plane.audit.requests(since or self._start, writes=True, namespace=self.namespace)

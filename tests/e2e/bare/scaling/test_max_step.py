@@ -1,4 +1,4 @@
-"""`hpa.scaleUp.maxStep`: a count far out is reached step by step, 15 seconds apart, though the HPA says nothing new."""
+"""`hpa.scaleUp.maxStep`: a far count is reached in steps, 15 seconds apart, from one recommendation of the HPA."""
 
 from __future__ import annotations
 
