@@ -177,9 +177,9 @@ def measure(rounds: int) -> dict[str, Any]:
             Path(folder) / "kubeconfig", url, authority.certificate, token_user("secret")
         )
         context = multiprocessing.get_context("fork")
-        ready, said = context.Pipe(duplex=False)
+        ready, sender = context.Pipe(duplex=False)
         server = context.Process(
-            target=_serve, args=(listener, authority.server("server"), said), daemon=True
+            target=_serve, args=(listener, authority.server("server"), sender), daemon=True
         )
         server.start()
         ready.recv()

@@ -44,8 +44,8 @@ ORDINARY = ("at rest", "HPA measured, nothing to do", "VPA held back, HPA says s
 ROUND = 30
 """Reconciles that are timed together. Of all rounds the quickest counts: what else the machine does only adds to it."""
 
-Turns = Sequence[Objects]
-"""What is seen, turn by turn and over again."""
+ObjectSets = Sequence[Objects]
+"""The objects of each reconcile, over and over again."""
 
 
 @dataclass
@@ -131,7 +131,7 @@ def rested(seen: Objects) -> Objects:
 
 
 def later(rest: Objects, other: Objects) -> Objects:
-    """The scene at rest, in which the recommenders say what they say in another one."""
+    """The objects at rest, with the recommendations of other objects."""
     return replace(
         rest,
         hpas=tuple(_with_status(one, new) for one, new in zip(rest.hpas, other.hpas, strict=True)),
@@ -143,13 +143,13 @@ def _with_status(one: Any, other: Any) -> Any:
     return type(one)(metadata=one.metadata, raw_spec=one.raw_spec, status=other.status)
 
 
-def reported(rest: Objects) -> Turns:
+def reported(rest: Objects) -> ObjectSets:
     """A rise that MinChange holds back and the status shows; every status of the HPA is a new one, in new words."""
     raised = rested(later(rest, view(3, 50, {"app": {"cpu": "1010m", "memory": "1Gi"}})))
-    turns = []
+    object_sets = []
     for number in range(REMEMBERED + 1):
         other = later(raised, view(3, 46 + number % 9, {"app": {"cpu": "1010m", "memory": "1Gi"}}))
-        turns.append(replace(other, hpas=tuple(_again(one, Hpa) for one in other.hpas)))
+        object_sets.append(replace(other, hpas=tuple(_again(one, Hpa) for one in other.hpas)))
     return [
         replace(
             one,
@@ -158,18 +158,18 @@ def reported(rest: Objects) -> Turns:
                 for had, new in zip(raised.hpas, one.hpas, strict=True)
             ),
         )
-        for one in turns
+        for one in object_sets
     ]
 
 
-def with_pods(count: int) -> Turns:
-    """A scene at rest with so many pods, listed anew at every turn: too many turns to remember them all."""
+def with_pods(count: int) -> ObjectSets:
+    """Objects at rest with so many pods, listed anew for every reconcile: too many to remember them all."""
     rest = rested(view(count, 50, TARGET, count))
     return [replace(rest, pods=tuple(list(rest.pods))) for _ in range(REMEMBERED + 1)]
 
 
-def decoded_anew(rest: Objects) -> Turns:
-    """A scene at rest in which every object is decoded anew at every turn, as from a watch: nothing is remembered."""
+def decoded_anew(rest: Objects) -> ObjectSets:
+    """Objects at rest, all decoded anew for every reconcile, as from a watch: nothing is remembered."""
     found = []
     for _ in range(REMEMBERED + 1):
         one = rest.hvpa
@@ -194,7 +194,7 @@ def _again(one: object, model: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(one), type=model)
 
 
-def cases() -> dict[str, Turns]:
+def cases() -> dict[str, ObjectSets]:
     """All cases by name."""
     rest = rested(view(3, 50, TARGET))
     return {
@@ -223,18 +223,18 @@ def once(reconciler: Reconciler) -> None:
             raise AssertionError(end.value) from None
 
 
-def cost(turns: Turns, seconds: float) -> tuple[float, float]:
+def cost(object_sets: ObjectSets, seconds: float) -> tuple[float, float]:
     """Microseconds of one reconcile, and how many writes it makes."""
-    memory = Memory(turns[0])
+    memory = Memory(object_sets[0])
     reconciler = Reconciler(memory, memory, Settings(), Silent())
-    for memory.seen in turns:
+    for memory.seen in object_sets:
         once(reconciler)
     calls, least, end = 0, float("inf"), time.perf_counter() + seconds
     memory.writes = 0
     while time.perf_counter() < end:
         spent = 0.0
         for _ in range(ROUND):
-            memory.seen = turns[calls % len(turns)]
+            memory.seen = object_sets[calls % len(object_sets)]
             memory.time += PERIOD
             began = time.thread_time()
             once(reconciler)
@@ -266,8 +266,8 @@ def main(argv: Sequence[str]) -> int:
     gc.collect()
     gc.freeze()
     results = {}
-    for name, turns in found.items():
-        microseconds, writes = cost(turns, args.seconds)
+    for name, object_sets in found.items():
+        microseconds, writes = cost(object_sets, args.seconds)
         results[name] = {
             "us": round(microseconds, 1),
             "ratio": round(microseconds / unit, 2),

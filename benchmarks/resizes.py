@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import msgspec
 
 from benchmarks.scale import audit, objects
+from benchmarks.scale.environment import Environment, environment
 from benchmarks.scale.http import MERGE, STRATEGIC, Client, each, paced
 from benchmarks.scale.objects import HPAS, VPAS, Item, Writer, encode, make_items
-from benchmarks.scale.world import World, world
 from localcluster.client.api import Json
 
 ENTRIES = 1000
@@ -55,7 +55,7 @@ CREATED: Mapping[str, tuple[str, str]] = {
 UNSIZED, SIZED, EMPTY = list(CREATED)[1:]
 
 
-def creation(found: World, pods: int) -> dict[str, float]:
+def creation(found: Environment, pods: int) -> dict[str, float]:
     """The median time to create a pod, as a multiple of that without the policy."""
     api = found.plane.api
     sizes = {f"Deployment.apps/web-{number}": _entry(number) for number in range(ENTRIES)}
@@ -77,7 +77,7 @@ def creation(found: World, pods: int) -> dict[str, float]:
     return asyncio.run(_create_in_turn(Client(found.plane.kubeconfig, "driver"), pods))
 
 
-def _bind(found: World, policy: str, namespace: str) -> None:
+def _bind(found: Environment, policy: str, namespace: str) -> None:
     """Have a policy apply in this namespace alone."""
     selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     bound = {"spec": {"matchResources": {"namespaceSelector": selector}}}
@@ -128,7 +128,7 @@ class Resize:
     ended: float
 
 
-def resizes(found: World, since: int) -> list[Resize]:
+def resizes(found: Environment, since: int) -> list[Resize]:
     """Those in the audit log from this place on. Raises RuntimeError where one failed."""
     made = []
     for one in audit.entries(found.log, since, found.plane.audit.mark().offset):
@@ -207,7 +207,7 @@ def _running() -> bytes:
     return encode(status)
 
 
-async def latencies(found: World, hvpas: int, pods: int, rate: float) -> list[float]:
+async def latencies(found: Environment, hvpas: int, pods: int, rate: float) -> list[float]:
     """Seconds from the HPA's status to each pod's resize request, of so many Hvpas per second."""
     client = Client(found.plane.kubeconfig, "driver")
     workloads = Workloads(client, make_items(hvpas), pods)
@@ -229,7 +229,7 @@ async def latencies(found: World, hvpas: int, pods: int, rate: float) -> list[fl
     return [began - sent[pod.rpartition("-")[0]] for pod, began in first.items()]
 
 
-async def many(found: World, hvpas: int, pods: int) -> tuple[float, float, int]:
+async def many(found: Environment, hvpas: int, pods: int) -> tuple[float, float, int]:
     """Seconds in which the operator resizes all pods, from its first resize to the last one's response; those that the
     floor takes; and what else the operator writes meanwhile. All statuses are there when it starts."""
     client = Client(found.plane.kubeconfig, "driver")
@@ -282,7 +282,7 @@ def main(options: list[str] | None = None) -> int:
     )
     args = parser.parse_args(options)
     met = []
-    with world("none", ()) as found:
+    with environment("none", ()) as found:
         ratios = creation(found, args.creations)
         met.append(ratios[UNSIZED] <= CREATION_GOAL)
         print(
@@ -290,7 +290,7 @@ def main(options: list[str] | None = None) -> int:
         )
         for name, ratio in ratios.items():
             print(f"  {name}: {ratio:.2f}" + (f" (goal: at most {CREATION_GOAL})" if name == UNSIZED else ""))
-    with world("none", ()) as found:
+    with environment("none", ()) as found:
         times = sorted(asyncio.run(latencies(found, args.hvpas, args.pods, args.rate)))
         median, late = statistics.median(times), times[int(0.99 * len(times))]
         met.append(median < LATENCY_GOAL)
@@ -299,7 +299,7 @@ def main(options: list[str] | None = None) -> int:
             f" s, 99th percentile {late:.3f} s (goal: median below {LATENCY_GOAL} s)"
         )
     if args.many:
-        with world("none", ()) as found:
+        with environment("none", ()) as found:
             took, floor, writes = asyncio.run(many(found, args.many, args.pods))
         met.append(took <= FLOOR_GOAL * floor)
         print(

@@ -96,7 +96,7 @@ class DemoCluster:
 
     @property
     def rival(self) -> float | None:
-        """Millicores that an HPA beside a VPA would request in total at this moment; None before the load begins."""
+        """Millicores that an HPA beside a VPA would request in total at this time; None before the load begins."""
         passed = [state for begin, state in self._rival if begin <= self.elapsed]
         return passed[-1].replicas * (passed[-1].requests.cpu or 0) if passed else None
 

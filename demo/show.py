@@ -11,7 +11,7 @@ from typing import NoReturn, TextIO
 
 from demo.demo_cluster import NAME, NAMESPACE, DemoCluster
 from demo.scenario import Phase, State
-from demo.snapshot import IN_PLACE, ROLLOUT, Moment, Snapshot, clock, cpu, header, line
+from demo.snapshot import IN_PLACE, ROLLOUT, LoadState, Snapshot, clock, cpu, header, line
 from demo.verdict import Step, Verdict, changes, judge, missing, state_of
 from localcluster.client.api import ApiError
 
@@ -31,7 +31,7 @@ _IN_PLACE = (
 
 
 class Screen:
-    """Lines on a terminal or in a file. On a terminal the present moment stands in the last line and is
+    """Lines on a terminal or in a file. On a terminal the present state stands in the last line and is
     redrawn each second; in a file there is a line every few seconds and at each change."""
 
     def __init__(self, out: TextIO) -> None:
@@ -66,7 +66,7 @@ class Show:
     """One run of the load, watched until its outcome is certain."""
 
     def __init__(self, demo_cluster: DemoCluster, screen: Screen) -> None:
-        self._stage = demo_cluster
+        self._cluster = demo_cluster
         self._screen = screen
         self._scenario = demo_cluster.scenario
         self._phase: Phase | None = None
@@ -79,13 +79,13 @@ class Show:
     def run(self) -> Verdict:
         """Watch until all four directions were seen and the workload is back where it began, or it is certain that
         this won't be."""
-        self._stage.begin()
+        self._cluster.begin()
         last: Snapshot | None = None
         while not self._is_over():
-            elapsed = self._stage.elapsed
+            elapsed = self._cluster.elapsed
             self._report_phase(elapsed)
             try:
-                seen = self._stage.look()
+                seen = self._cluster.look()
             except (ApiError, OSError) as error:
                 self._screen.report(f"   {clock(elapsed)} the API server did not answer: {error}")
                 time.sleep(_PERIOD_SECONDS)
@@ -94,10 +94,10 @@ class Show:
             self._seen.append(seen)
             last = seen
             time.sleep(_PERIOD_SECONDS)
-        return judge(self._stage.evidence(self._seen, self._course))
+        return judge(self._cluster.evidence(self._seen, self._course))
 
     def _is_over(self) -> bool:
-        elapsed, scenario = self._stage.elapsed, self._scenario
+        elapsed, scenario = self._cluster.elapsed, self._scenario
         rise, fall, after = (scenario.phase(name) for name in ("rise", "fall", "after"))
         lacks = missing(self._steps, rise.start, fall.start)
         if elapsed >= fall.start and ("out" in lacks or "up" in lacks):
@@ -121,9 +121,11 @@ class Show:
         self._steps += steps
         if steps or not self._course:
             self._course.append((elapsed, state_of(seen)))
-        usage = self._stage.load.usage
-        moment = Moment(elapsed, dt.datetime.now(dt.UTC), usage.total_cpu, usage.cpu, self._stage.rival)
-        self._screen.row(line(self._screen.columns, moment, seen), elapsed, changed=bool(steps))
+        usage = self._cluster.load.usage
+        load_state = LoadState(
+            elapsed, dt.datetime.now(dt.UTC), usage.total_cpu, usage.cpu, self._cluster.rival
+        )
+        self._screen.row(line(self._screen.columns, load_state, seen), elapsed, changed=bool(steps))
 
 
 def introduce(demo_cluster: DemoCluster, screen: Screen) -> None:

@@ -35,7 +35,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One moment of the workload and its recommenders."""
+    """One state of the workload and its recommenders."""
 
     replicas: int
     ready: int
@@ -151,8 +151,8 @@ _SHORT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """Where in time a line stands: seconds since the load began to count, the wall clock, the total of the
+class LoadState:
+    """Time and load of a line: seconds since the load began to count, the wall clock, the total of the
     load, what one pod uses of it, and what an HPA beside a VPA would request in total (millicores)."""
 
     elapsed: float
@@ -167,12 +167,12 @@ def header(columns: Columns) -> str:
     return _join([*(name.rjust(width) for name, width in columns), "held back"])
 
 
-def line(columns: Columns, moment: Moment, seen: Snapshot) -> str:
+def line(columns: Columns, load_state: LoadState, seen: Snapshot) -> str:
     """One line of the table."""
     cells = {
-        "time": clock(moment.elapsed),
-        "load": cpu(moment.load),
-        "each": cpu(moment.per_pod),
+        "time": clock(load_state.elapsed),
+        "load": cpu(load_state.load),
+        "each": cpu(load_state.per_pod),
         "pods": f"{seen.ready}/{seen.replicas}",
         "cpu req/lim": f"{cpu(seen.requests.cpu)}/{cpu(seen.limits.cpu)}",
         "mem req/lim": f"{memory(seen.requests.memory)}/{memory(seen.limits.memory)}",
@@ -183,10 +183,10 @@ def line(columns: Columns, moment: Moment, seen: Snapshot) -> str:
         "resized": seen.resized or "-",
         "restarts": str(seen.restarts),
         "asked": cpu(seen.asked),
-        "HPA+VPA": cpu(moment.rival),
+        "HPA+VPA": cpu(load_state.rival),
     }
     padded = [cells[name].rjust(width) for name, width in columns]
-    return _join([*padded, held(seen.held, moment.now)])
+    return _join([*padded, held(seen.held, load_state.now)])
 
 
 def clock(seconds: float) -> str:

@@ -164,10 +164,10 @@ def _jobs(wanted: Sequence[Wanted], args: argparse.Namespace) -> list[Job]:
 
 
 class _Progress:
-    """Tells on standard error what is done."""
+    """Reports on standard error what is done."""
 
     def __init__(self, total: int) -> None:
-        self._tell = partial(print, file=sys.stderr, flush=True)
+        self._print = partial(print, file=sys.stderr, flush=True)
         self._total = total
         self._done = 0
 
@@ -175,7 +175,7 @@ class _Progress:
         self._done += 1
         how = "kept" if run.kept else "not run" if run.outcome is None else f"{run.outcome.seconds:.1f} s"
         name = f"{run.load}, {run.workload}, {run.policy}/{run.resize}, {run.target}m"
-        self._tell(f"[{self._done}/{self._total}] {name}: {how}")
+        self._print(f"[{self._done}/{self._total}] {name}: {how}")
 
 
 def _write(out: Path, runs: Sequence[Run], args: argparse.Namespace) -> None:

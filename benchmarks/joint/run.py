@@ -129,9 +129,9 @@ def write_scenario(path: Path, scenario: Mapping[str, Any], file: str, text: str
 
 
 # --- running --------------------------------------------------------------------------------------------------------
-def run_all(jobs: Sequence[Job], kept: Path, processes: int, tell: Callable[[Run], None]) -> list[Run]:
-    """Run all that is not kept in this folder, `processes` at once; in the order of the jobs. `tell` hears of each when
-    it is done. What is done stays when it is interrupted."""
+def run_all(jobs: Sequence[Job], kept: Path, processes: int, report: Callable[[Run], None]) -> list[Run]:
+    """Run all that is not kept in this folder, `processes` at once; in the order of the jobs. `report` gets each run
+    when it is done. What is done stays when it is interrupted."""
     kept.mkdir(parents=True, exist_ok=True)
     found: dict[int, Run] = {}
     context = multiprocessing.get_context("spawn")
@@ -140,7 +140,7 @@ def run_all(jobs: Sequence[Job], kept: Path, processes: int, tell: Callable[[Run
         try:
             for future in as_completed(futures):
                 found[futures[future]] = run = future.result()
-                tell(run)
+                report(run)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

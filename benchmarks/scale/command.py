@@ -29,10 +29,10 @@ from typing import Any
 from benchmarks.scale import phases
 from benchmarks.scale import report as scale_report
 from benchmarks.scale.driver import Driver
+from benchmarks.scale.environment import environment
 from benchmarks.scale.objects import PER_NAMESPACE, PREFIX
 from benchmarks.scale.phases import PHASES, Bench, Plan
 from benchmarks.scale.remote import Remote
-from benchmarks.scale.world import world
 from hvpa.cli.run import add_arguments, run_settings
 
 SIZES = "100,2000,10000"
@@ -41,17 +41,17 @@ SIZES = "100,2000,10000"
 def run(plan: Plan, flags: list[str], figures: dict[str, Any], save: Callable[[], None]) -> None:
     """All figures for one number of Hvpas, put into `figures`; they are saved after each phase."""
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         print(f"{plan.hvpas} Hvpas: {text}", file=sys.stderr, flush=True)
 
-    tell("starting a control plane")
+    report("starting a control plane")
     sample = f"{PREFIX}{plan.hvpas // PER_NAMESPACE // 2}"
     with (
-        world(sample, flags) as found,
+        environment(sample, flags) as found,
         Remote(Driver, found.plane.kubeconfig, plan.hvpas, plan.pods, plan.concurrency) as driver,
     ):
         found.others["driver"] = driver.pid
-        bench = Bench(found, driver, plan, tell, figures)
+        bench = Bench(found, driver, plan, report, figures)
         for name in PHASES:
             if name in plan.phases:
                 getattr(phases, name)(bench)

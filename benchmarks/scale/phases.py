@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.scale.environment import Environment, Spent, await_decisions
 from benchmarks.scale.floor import Floor, shares
 from benchmarks.scale.remote import Remote
-from benchmarks.scale.world import Spent, World, await_decisions
 
 Figures = dict[str, Any]
 PHASES = ("creation", "step", "trickle", "idle", "startup", "floor")
@@ -41,12 +41,12 @@ class Plan:
 
 @dataclass(slots=True)
 class Bench:
-    """One run: the world, what acts in it, and the figures so far."""
+    """One run: the environment, what acts in it, and the figures so far."""
 
-    world: World
+    environment: Environment
     driver: Remote
     plan: Plan
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     figures: Figures = field(default_factory=dict)
     last_step: float = 0.0
     sampled: list[Spent] = field(default_factory=list)
@@ -76,23 +76,23 @@ def spent(of: Spent) -> Figures:
 
 def creation(bench: Bench) -> None:
     """All Hvpas are created at once, while their workloads are there and the operator runs."""
-    world = bench.world
-    bench.tell("creating workloads and pods")
+    environment = bench.environment
+    bench.report("creating workloads and pods")
     prepared = bench.driver.call("prepare")
-    world.start()
-    world.until_quiet()
-    before = world.memory()
-    bench.tell(f"workloads and pods: {prepared['seconds']:.1f} s; creating Hvpas")
-    with world.measured() as found:
+    environment.start()
+    environment.until_quiet()
+    before = environment.memory()
+    bench.report(f"workloads and pods: {prepared['seconds']:.1f} s; creating Hvpas")
+    with environment.measured() as found:
         response = bench.driver.call("create")
-        world.until_quiet()
+        environment.until_quiet()
     bench.figures["creation"] = {
         "all_exist_seconds": round(response["seconds"], 2),
         "driver_seconds": round(response["driver_seconds"], 2),
         "cpu_ms_per_hvpa": round(1000 * found[0].cpu["operator"] / bench.plan.hvpas, 2),
         **spent(found[0]),
     }
-    bench.figures["memory"] = {"before_creation": before, "after_creation": world.memory()}
+    bench.figures["memory"] = {"before_creation": before, "after_creation": environment.memory()}
     bench.driver.call("recommend_present")
     settle(bench)
 
@@ -100,18 +100,18 @@ def creation(bench: Bench) -> None:
 def settle(bench: Bench) -> None:
     """Rollouts complete and HPAs are content; not measured."""
     bench.driver.call("settle")
-    if bench.world.operator is not None:
-        bench.world.until_quiet()
+    if bench.environment.operator is not None:
+        bench.environment.until_quiet()
 
 
 def step(bench: Bench) -> None:
     """All statuses change, several times."""
     for number in range(bench.plan.steps):
-        bench.tell(f"step {number + 1} of {bench.plan.steps}")
+        bench.report(f"step {number + 1} of {bench.plan.steps}")
         profile = bench.plan.profile if number == 0 else None
-        with bench.world.measured() as found, bench.world.profiled(profile):
+        with bench.environment.measured() as found, bench.environment.profiled(profile):
             response = bench.driver.call("step")
-            is_quiet = bench.world.until_quiet()
+            is_quiet = bench.environment.until_quiet()
         bench.last_step = time.monotonic()
         bench.sampled.append(found[0])
         bench.figures.setdefault("step", []).append(
@@ -126,13 +126,13 @@ def step(bench: Bench) -> None:
             }
         )
         settle(bench)
-    bench.figures["memory"]["after_steps"] = bench.world.memory()
+    bench.figures["memory"]["after_steps"] = bench.environment.memory()
 
 
 def trickle(bench: Bench) -> None:
     """A hundredth of the objects changes per second."""
-    bench.tell(f"trickle for {bench.plan.trickle_seconds:g} s")
-    with bench.world.measured() as found:
+    bench.report(f"trickle for {bench.plan.trickle_seconds:g} s")
+    with bench.environment.measured() as found:
         response = bench.driver.call("trickle", TRICKLE, bench.plan.trickle_seconds)
     bench.last_step = time.monotonic()
     bench.figures["trickle"] = {
@@ -147,11 +147,11 @@ def trickle(bench: Bench) -> None:
 
 def idle(bench: Bench) -> None:
     """Nothing changes."""
-    bench.tell("waiting until the last timers have run out")
+    bench.report("waiting until the last timers have run out")
     time.sleep(max(0.0, bench.last_step + TIMERS - time.monotonic()))
-    is_quiet = bench.world.until_quiet(60)
-    bench.tell(f"idle for {bench.plan.idle_seconds:g} s")
-    with bench.world.measured() as found:
+    is_quiet = bench.environment.until_quiet(60)
+    bench.report(f"idle for {bench.plan.idle_seconds:g} s")
+    with bench.environment.measured() as found:
         time.sleep(bench.plan.idle_seconds)
     bench.figures["idle"] = {
         "seconds": round(found[0].seconds, 2),
@@ -159,25 +159,25 @@ def idle(bench: Bench) -> None:
         "cpu_share": round(found[0].cpu["operator"] / found[0].seconds, 4),
         **spent(found[0]),
     }
-    bench.figures["memory"]["at_the_end"] = bench.world.memory()
+    bench.figures["memory"]["at_the_end"] = bench.environment.memory()
 
 
 def startup(bench: Bench) -> None:
     """The operator starts anew where everything exists, and something has changed meanwhile."""
-    world = bench.world
-    bench.tell("starting an operator anew")
-    world.end()
+    environment = bench.environment
+    bench.report("starting an operator anew")
+    environment.end()
     count = bench.driver.call("change", CHANGED_WHILE_DOWN)
-    with world.measured() as found:
+    with environment.measured() as found:
         began = time.perf_counter()
         bench.driver.begin("changed")
-        operator = world.start()
+        operator = environment.start()
         filled = time.perf_counter() - began
-        at_start = world.memory()
+        at_start = environment.memory()
         await_decisions(operator, bench.plan.hvpas)
         through = time.perf_counter() - began
         response = bench.driver.result()
-        world.until_quiet()
+        environment.until_quiet()
     bench.last_step = time.monotonic()
     bench.figures["startup"] = {
         "changed": count,
@@ -188,25 +188,25 @@ def startup(bench: Bench) -> None:
         **spent(found[0]),
     }
     bench.figures["memory"]["at_start"] = at_start
-    bench.figures["memory"]["after_start"] = world.memory()
+    bench.figures["memory"]["after_start"] = environment.memory()
     settle(bench)
 
 
 def floor(bench: Bench) -> None:
     """The operator is ended, and a bare client writes what it wrote in the last step."""
-    world, plan = bench.world, bench.plan
+    environment, plan = bench.environment, bench.plan
     last = bench.sampled[-1]
-    world.end()
-    bench.tell("the floor of a step")
+    environment.end()
+    bench.report("the floor of a step")
     what = shares(last.requested, [one.requested for one in bench.sampled])
-    with Remote(Floor, world.account, plan.hvpas, plan.floor_concurrency, what) as client:
-        world.others["client"] = client.pid
-        with world.measured() as found:
+    with Remote(Floor, environment.account, plan.hvpas, plan.floor_concurrency, what) as client:
+        environment.others["client"] = client.pid
+        with environment.measured() as found:
             bench.driver.begin("step")
             client.begin("run")
             wrote = client.result()
             response = bench.driver.result()
-        del world.others["client"]
+        del environment.others["client"]
     seconds = response["seconds_until_all_done"]
     steps = bench.figures["step"]
     bench.figures["floor"] = {

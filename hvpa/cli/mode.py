@@ -26,7 +26,7 @@ BEFORE: Final = "hvpa.autoscaling.k8s.io/mode-before-pause"
 MANAGER: Final = "kubectl-hvpa"
 """Field manager of these writes."""
 TRIES: Final = 5
-"""How often a write is tried that somebody else's comes before."""
+"""How often a write is tried that another client's comes before."""
 _BY_HAND: Final = frozenset(
     {MANAGER, "hvpa", "kubectl-create", "kubectl-edit", "kubectl-patch", "kubectl-replace"}
 )
@@ -154,7 +154,7 @@ async def _listed(reader: Reader, namespace: str | None) -> list[PausableHvpa]:
 
 
 async def _change(reader: Reader, one: PausableHvpa, decide: Decide, *, known: bool) -> None:
-    """Change one Hvpa, as it is in the cluster (`known`: as it was listed). What somebody else writes meanwhile is read
+    """Change one Hvpa, as it is in the cluster (`known`: as it was listed). What another writes meanwhile is read
     and decided upon anew."""
     path = HVPAS.path(one.metadata.namespace, one.metadata.name)
     for left in reversed(range(TRIES)):

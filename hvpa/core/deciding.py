@@ -150,7 +150,7 @@ def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts)
 
 def _without_sizes(seen: ObservedState, decided: DecisionParts, failed: RolledBack) -> DecisionParts:
     """What was decided, but for the sizes: those that failed are taken back. That is a step as well, up where they were
-    smaller. What they were blended from is forgotten, so that nobody else is taken to have set others."""
+    smaller. What they were blended from is forgotten, so that no other client seems to have set others."""
     keys = {(one.container, one.resource) for one in failed.changes}
     kept = tuple(one for one in seen.vertical.applied_from if (one.container, one.resource) not in keys)
     update: dict[str, object] = {"applied_from": kept, "last_scale_time": failed.time}

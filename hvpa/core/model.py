@@ -67,7 +67,7 @@ class OtherHvpa(msgspec.Struct, frozen=True, gc=False):
 
 
 class RefusedResize(msgspec.Struct, frozen=True, gc=False):
-    """A resize of a pod that the API server refused: what was asked for, what the API server said, when it did so last,
+    """A resize of a pod that the API server refused: what was asked for, the API server's message, when it did so last,
     how often in a row, and whether it would have refused any size. It is not kept across a restart of the operator:
     then it is tried once more."""
 

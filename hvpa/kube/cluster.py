@@ -193,7 +193,7 @@ class KubeCluster:
             path = HVPAS.path(hvpa.namespace, hvpa.name, "status")
             written = self._take(HVPAS, await self._patch(hvpa, path, body, MERGE_PATCH), quiet=True)
             if (stored := self._local.hvpas.get(key)) is not None:
-                stored.read()  # so that neither its bytes nor the version before are kept until somebody asks
+                stored.read()  # so that neither its bytes nor the version before are kept until the next read
         finally:
             self._local.end_status_write(key, written)
 
@@ -254,7 +254,7 @@ class KubeCluster:
         return await self._send(hvpa, "PATCH", path, query, Body(msgspec.json.encode(body), content_type))
 
     async def _apply(self, hvpa: Meta, path: str, manifest: Mapping[str, object], force: bool) -> bytes:
-        """Server-side apply. Without `force` (an object that we have not seen), what somebody else has made under this
+        """Server-side apply. Without `force` (an object that we have not seen), what another client has made under this
         name meanwhile is left as it is: the API server refuses to change fields of another manager."""
         query = {"fieldManager": FIELD_MANAGER} | ({"force": "true"} if force else {})
         body = Body(msgspec.json.encode(manifest), APPLY_PATCH)

@@ -2,7 +2,7 @@
 million objects, and to walk over them takes about a second, in which nothing else happens.
 
 What survives a whole search is what is held for long, and has no cycles; it is set aside (`gc.freeze`) and not walked
-over again. It is freed all the same when nobody refers to it any more. Only what has become garbage in a cycle *after*
+over again. It is freed all the same when nothing refers to it any more. Only what has become garbage in a cycle *after*
 it was set aside has to wait for the rare search that looks at everything.
 """
 

@@ -147,7 +147,7 @@ class Operator:
         for task in (work, part):
             task.cancel()
         await asyncio.gather(work, part, return_exceptions=True)
-        await self._role.leave()  # before what nobody waits for
+        await self._role.leave()  # before what no task waits for
         await self._recorder.flush()
         return 0
 

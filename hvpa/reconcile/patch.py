@@ -26,7 +26,7 @@ def merge_patch(old: Mapping[str, object], new: Mapping[str, object]) -> dict[st
 
 
 class StatusPatch(Mapping[str, object]):
-    """The merge patch that turns the stored status of `hvpa` into `status`. It is made when somebody first looks into
+    """The merge patch that turns the stored status of `hvpa` into `status`. It is made at the first look into
     it: a cluster in memory takes the status as it is. `fields` are the top-level fields that it touches, none where
     there is nothing to write."""
 

@@ -389,7 +389,7 @@ def is_quiet(decision: Decision) -> bool:
 
 def log_transitions(before: HvpaStatus, after: HvpaStatus) -> None:
     """Log what changes with the status `after`, once it is written in place of `before`: a line when a condition begins
-    to need somebody to act, and one when that ends. Nothing is repeated, also not after a restart."""
+    to need action, and one when that ends. Nothing is repeated, also not after a restart."""
     if after.conditions is before.conditions:
         return
     for was, now in left(before, after):

@@ -103,7 +103,7 @@ def test_every_gate_is_explained(page: str) -> None:
 
 def test_the_operations_that_last_error_names_are_listed() -> None:
     expected = OPERATIONS.partition("`lastOperation` (")[2].partition(")")[0]
-    # When the status itself can't be written, it can't tell.
+    # When the status itself can't be written, it can't report that.
     assert set(re.findall(r"`(\w+)`", expected)) == set(get_args(Operation)) - {"PatchStatus"}
 
 

@@ -75,7 +75,7 @@ def test_console_scripts_exist() -> None:
         assert callable(getattr(importlib.import_module(module), function))
 
 
-def test_the_changelog_tells_of_this_version() -> None:
+def test_the_changelog_describes_this_version() -> None:
     version = _project()["project"]["version"]
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
 

@@ -42,7 +42,7 @@ class CronField:
 
     @property
     def message(self) -> str:
-        """What is said of an expression of which this field is wrong."""
+        """The error of an expression of which this field is wrong."""
         return f"the {self.name} must be {self.allowed}, or a list, a range or steps of these, such as {_SUCH_AS}"
 
 

@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, made fit for a report (a condition, an Event, a log, an explanation): one line of
+"""Text that another client wrote, made fit for a report (a condition, an Event, a log, an explanation): one line of
 bounded length. Names and messages of Kubernetes objects may hold line breaks, escape sequences, marks that turn the
 direction of writing, and megabytes."""
 

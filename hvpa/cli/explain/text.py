@@ -100,7 +100,7 @@ def _reported(seen: Observation) -> Iterable[str]:
 
 
 def _conditions(decision: Decision) -> Iterable[str]:
-    """The conditions after this decision, each with its remedy where somebody has to act."""
+    """The conditions after this decision, each with its remedy where action is needed."""
     for one in decision.status.conditions:
         yield f"{one.type} {one.status} {one.reason}: {one.message}"
         if needs_action(one) and remedy(one.reason) not in one.message:

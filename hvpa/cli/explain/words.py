@@ -29,7 +29,7 @@ def at(instant: dt.datetime | None, before: str) -> str:
 
 
 def kind(resource: str | None) -> Resource:
-    """The resource of this name in a status, which somebody else may have written."""
+    """The resource of this name in a status, which another client may have written."""
     return "cpu" if resource == "cpu" else "memory"
 
 

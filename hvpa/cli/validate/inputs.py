@@ -99,7 +99,7 @@ def _remedy(document: Document, problem: FieldError) -> str:
 # --- files -----------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Inputs:
-    """The files to read, each once, and what is to be said of folders and kustomizations. A file is named by the user
+    """The files to read, each once, and the findings on folders and kustomizations. A file is named by the user
     (True), or found in a folder, where other YAML may lie around."""
 
     files: dict[str, bool] = field(default_factory=dict)

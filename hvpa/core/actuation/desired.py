@@ -94,7 +94,7 @@ def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
     """The workload with the replicas and resources that were decided.
 
     Replicas that were decided and not written yet count as written: they are as long as the workload has the generation
-    that it was decided on. Later they are the workload's own, which somebody else may have set.
+    that it was decided on. Later they are the workload's own, which another client may have set.
     Example: decided at generation 4 were 6 replicas instead of 3. At generation 4 there are 6, which are still to be
     written; at generation 5 there are as many as the workload has.
     """

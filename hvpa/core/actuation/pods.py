@@ -64,7 +64,7 @@ def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSi
     since, run = desired.since, desired.canary
     larger = sizes_of(desired.ready_pods)
     if larger and (run is not None or held_by(context, up=True, down=True)):
-        larger = {}  # what is raised for a moment could not be raised now, or not be lowered then
+        larger = {}  # what is raised briefly could not be raised now, or not be lowered then
     look = Look.of(context, observed, sizes_of(desired.containers), since, larger)
     before = look if run is None else look._replace(sizes=sizes_of(run.previous))
     states = [

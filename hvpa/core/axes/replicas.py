@@ -74,7 +74,7 @@ def as_recommended_last(
     starving: bool,
 ) -> ReplicasResult:
     """Decide on the replica count while the demand is not known: what was recommended last still is, and a change to
-    it waits for the measurement, up as well as down. But what we set and somebody took away is no guess: it is set
+    it waits for the measurement, up as well as down. But what we set and a client took away is no guess: it is set
     again at once, as at other times (docs/decisions/0005)."""
     assert seen.workload is not None
     current, last = seen.workload.spec.replicas, bounds.clamp(last_recommended(seen))
@@ -135,7 +135,7 @@ def _applied_from_inside(before: AppliedReplicas | None, inside: int, way: Way) 
 
 
 def restored(seen: ObservedState, last: int) -> int:
-    """The replicas that we set and somebody took away since, as far as they were still recommended `last`; else 0."""
+    """The replicas that we set and a client took away since, as far as they were still recommended `last`; else 0."""
     assert seen.workload is not None
     applied_from = seen.horizontal.applied_from
     found = 0 if applied_from is None else min(applied_from.replicas, last)
@@ -239,7 +239,7 @@ class Way(Struct, frozen=True):
 
 
 def _cut(seen: ObservedState, context: GateContext, way: Way, bounds: Bounds) -> Way:
-    """The way within `maxStep`, then within the bounds (DESIGN 6.5). A count that somebody else set is a new start; on
+    """The way within `maxStep`, then within the bounds (DESIGN 6.5). A count that another client set is a new start; on
     one of our own, the next step waits for its turn."""
     assert seen.spec is not None and seen.workload is not None
     current, axis = seen.workload.spec.replicas, seen.horizontal

@@ -110,7 +110,7 @@ class Record:
 
     def blended_from(self, item: ContainerResource) -> tuple[int, float] | None:
         """The target that the request was blended from, and the weight (percent) that it was blended with; None where
-        somebody has set another request since, or nothing is known."""
+        another client has set another request since, or nothing is known."""
         before = self.applied_from.get(item.key)
         if before is None or amounts({item.resource: before.request}) != {item.resource: item.current}:
             return None
@@ -150,7 +150,7 @@ class Record:
         return self.axis.model_copy(update=update) if update else self.axis
 
     def _applied_from_after(self, applied: Sequence[Step]) -> tuple[AppliedTarget, ...]:
-        """What requests were blended from; forgotten where the container is gone or somebody set another request. Small
+        """What requests were blended from; forgotten where the container is gone or a client set another request. Small
         steps: one more where `minChangeTimeout` let the step through, none where `minChange` allows it."""
         known = {
             key: one

@@ -1,4 +1,4 @@
-"""What did not last is tried again later, each time after a longer wait: what somebody else undid (DESIGN 8), what the
+"""What did not last is tried again later, each time after a longer wait: what another client undid (DESIGN 8), what the
 API server refused (DESIGN 8), and sizes that failed on the pods that they were tried on (DESIGN 11.5)."""
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _ALIKE: Final = Fraction(9, 10)
 time."""
 
 
-# --- what somebody else undid: made again at once the first time -----------------------------------------------------
+# --- what another client undid: made again at once the first time ---------------------------------------------------
 class Contest(msgspec.Struct, frozen=True, gc=False):
-    """How one axis stands with somebody else who sets its fields.
+    """How one axis stands with another client who sets its fields.
 
     `since` is when the wait began (None: there is none), `record` what is to be remembered while it lasts,
     `count` how often the change has been undone, this time included.

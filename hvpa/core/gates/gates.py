@@ -16,7 +16,7 @@ from hvpa.core.gates.windows import WindowState, window_state
 from hvpa.core.values.clock import LAST_INSTANT, Clock
 
 PAUSED = "Paused"  # `spec.mode` is Paused
-CONTESTED = "Contested"  # somebody else keeps setting the field back
+CONTESTED = "Contested"  # another client keeps setting the field back
 WEIGHT = "Weight"  # the interval gives this axis no weight
 UPDATE_POLICY = "UpdatePolicy"  # the direction's update mode is Off
 REFUSED = "Refused"  # the API server refused this change; it is tried again later

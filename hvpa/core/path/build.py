@@ -175,8 +175,8 @@ def _curve(
     if counts.upper is not None:
         pieces.append(Level(counts.upper, size_bounds.upper))
         vertical_stretches.append(counts.upper)
-    walls = tuple(sorted(set(vertical_stretches)))
-    return ResourceCurve(counts, size_bounds, tuple(pieces), walls, tuple(fixed_sizes))
+    counts_of_stretches = tuple(sorted(set(vertical_stretches)))
+    return ResourceCurve(counts, size_bounds, tuple(pieces), counts_of_stretches, tuple(fixed_sizes))
 
 
 def _usable(counts: Bounds) -> Bounds:

@@ -37,7 +37,7 @@ HPA_SILENT = dt.timedelta(minutes=5)
 (`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
 _NO_METRICS = Finding("NoMetrics", "the HPA has measured none of its metrics yet")
 METRICS_AWAITED = dt.timedelta(minutes=1)
-"""How long an HPA's metrics are waited for before somebody has to act: new pods have none until they are scraped, and
+"""How long an HPA's metrics are waited for before action is needed: new pods have none until they are scraped, and
 so most creations and rollouts leave the HPA without metrics for 4 to 15 seconds."""
 MOST_METRICS = 100
 """Metrics of an HPA that is read, as of one that is deployed."""
@@ -189,10 +189,10 @@ def last_recommended(seen: ObservedState) -> int:
 
 
 def was_lowered(seen: ObservedState, clock: Clock) -> dt.datetime | None:
-    """Until when a metric may be a mean over pods that somebody else took away since: where there are fewer replicas
+    """Until when a metric may be a mean over pods that another client took away since: where there are fewer replicas
     than recommended last, and another client set them so lately. None where that is not so.
 
-    Example: 10 pods use half of their target each, somebody sets 2. Until the HPA has measured these, 2 pods of a half
+    Example: 10 pods use half of their target each, a client sets 2. Until the HPA has measured these, 2 pods of a half
     each seem to be enough."""
     assert seen.workload is not None
     if seen.workload.spec.replicas >= last_recommended(seen):

@@ -169,7 +169,7 @@ def _give_way(rules: OwnerRules[O], foreign: list[O], changes: Changes) -> Recom
 
 
 def _without(found: list[O], others: list[O]) -> list[O]:
-    """Those that are not among the others. Objects are told apart by identity: there may be thousands."""
+    """Those that are not among the others. Objects are compared by identity: there may be thousands."""
     left_out = {id(one) for one in others}
     return [one for one in found if id(one) not in left_out]
 
@@ -180,7 +180,7 @@ def _adoptable(rules: OwnerRules[O], one: O) -> bool:
 
 
 def _taken_away(rules: OwnerRules[O], one: O) -> bool:
-    """Whether somebody took this object away from us by its labels. One that is merely behind a changed template, or
+    """Whether a client took this object away from us by its labels. One that is merely behind a changed template, or
     whose template never matched the selector, is ours still."""
     selector, meta = rules.axis.selector, one.metadata
     if selector.is_empty or selector.matches(meta.labels):

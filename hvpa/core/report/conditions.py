@@ -1,4 +1,4 @@
-"""The conditions of an Hvpa: is it ready, which recommender counts, what is held back, does somebody else interfere.
+"""The conditions of an Hvpa: is it ready, which recommender counts, what is held back, does another client interfere.
 
 `Ready` is True only where the workload is what the recommendations and the user's own limits ask for
 (docs/decisions/0024). Everything that keeps it from that is in the message, and the first of it is the reason.
@@ -225,7 +225,7 @@ def _only_recommended(mode: Mode, held: str) -> str:
 def _obstacles(
     seen: ObservedState, clock: Clock, decided: DecisionParts, contested: Verdict
 ) -> Iterator[Finding]:
-    """What somebody else, the API server or the workload itself does against it."""
+    """What another client, the API server or the workload itself does against it."""
     if contested[0]:
         yield Finding(CONTESTED, contested[1].message)
     if refused := refusals(seen, decided):

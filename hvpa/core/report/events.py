@@ -1,5 +1,5 @@
 """The events of a decision: what a step changed and why (on the Hvpa and on its workload), a change of what blocks, a
-condition that needs somebody to act."""
+condition that needs action."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Changed = tuple[str, Resource, int | None, int]
 
 
 def events_of(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> tuple[Event, ...]:
-    """An event for each change of what blocks, and for each condition that begins to need somebody to act."""
+    """An event for each change of what blocks, and for each condition that begins to need action."""
     if status is seen.status:
         return ()
     events = list(_block_events(seen, decided, status))

@@ -1,4 +1,4 @@
-"""Which conditions need somebody to act, and what to do about each reason: the one table that events, the log, `hvpa
+"""Which conditions need action, and what to do about each reason: the one table that events, the log, `hvpa
 explain` and docs/remedies.md share.
 
 What belongs here: reasons of conditions and their remedies. Causes belong in a condition's message.
@@ -25,7 +25,7 @@ NOTEWORTHY: Final = frozenset(
         *("PodLevelResources", "ScaledToZero", "Saturated"),
     }
 )
-"""Reasons that need somebody to act although the condition is as it should be."""
+"""Reasons that need action although the condition is as it should be."""
 REMEDIES: Final[Mapping[str, str]] = {
     # Ready
     "InvalidSpec": "Correct the field that the message names; `hvpa validate -f FILE` checks it offline",
@@ -108,7 +108,7 @@ def advised(reason: str, message: str) -> str:
 
 
 def needs_action(one: StatusCondition) -> bool:
-    """Whether somebody has to act before a condition is as it should be again."""
+    """Whether action is needed before a condition is as it should be again."""
     if one.type == "ScalingBlocked":
         return False
     is_bad = one.status == ("True" if one.type in ("Contested", "Paused") else "False")
@@ -116,7 +116,7 @@ def needs_action(one: StatusCondition) -> bool:
 
 
 def entered(before: HvpaStatus, after: HvpaStatus) -> Iterator[StatusCondition]:
-    """The conditions that need somebody to act, and did not for this reason before."""
+    """The conditions that need action, and did not for this reason before."""
     known = {one.type: (one.status, one.reason) for one in before.conditions}
     for one in after.conditions:
         if needs_action(one) and known.get(one.type) != (one.status, one.reason):
@@ -124,7 +124,7 @@ def entered(before: HvpaStatus, after: HvpaStatus) -> Iterator[StatusCondition]:
 
 
 def left(before: HvpaStatus, after: HvpaStatus) -> Iterator[tuple[StatusCondition, StatusCondition]]:
-    """The conditions that needed somebody to act and no longer do: as they were, and as they are."""
+    """The conditions that needed action and no longer do: as they were, and as they are."""
     now = {one.type: one for one in after.conditions}
     for one in before.conditions:
         if needs_action(one) and (then := now.get(one.type)) is not None and not needs_action(then):

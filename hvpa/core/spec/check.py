@@ -1,4 +1,4 @@
-"""What a spec can get wrong and no schema can tell: cron expressions and names of time zones that are well formed.
+"""What a spec can get wrong and no schema can check: cron expressions and names of time zones that are well formed.
 
 Their form is checked by the models (`hvpa.api.schema.cron`), as by the API server.
 """

@@ -20,7 +20,7 @@ NEVER_REPLACING: Final = frozenset({"ReplicaSet", "ReplicationController"})
 
 def own_rollout(workload: Workload | None) -> RolloutRecord | None:
     """The record of the rollout that the operator began. It counts while the operator holds the workload, or as long as
-    nobody else has changed the workload's spec since. None where there is none, or none that can be read."""
+    no other client has changed the workload's spec since. None where there is none, or none that can be read."""
     if workload is None or not workload.metadata.annotations.get(ROLLOUT):
         return None
     try:
@@ -32,7 +32,7 @@ def own_rollout(workload: Workload | None) -> RolloutRecord | None:
 
 
 def _is_held(workload: Workload, record: RolloutRecord) -> bool:
-    """Whether the workload, which somebody else has changed since, is still held."""
+    """Whether the workload, which another client has changed since, is still held."""
     if workload.kind == "Deployment":
         return workload.spec.paused
     if workload.kind == "DaemonSet":

@@ -128,7 +128,7 @@ class LocalCluster:
         """What was read of a target of a custom kind: None for one that does not exist, or that can't be read."""
         known = self._custom_targets.get(target)
         if known is None:
-            return  # nobody names it any more
+            return  # no Hvpa names it any more
         store = self.workloads[target.kind]
         if found is not None:
             store.put(found)

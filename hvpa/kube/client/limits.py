@@ -7,7 +7,7 @@ server has asked to wait meanwhile is not kept back but refused (`Overloaded`), 
 Writes of one reconcile come one after another, so permits that are out bound requests under way.
 
 Permits are given in the order of requests, and an Event needs one, too. Lists and watches have back-off of their own
-(`reflector`), and leases are not limited at all: losing one helps nobody.
+(`reflector`), and leases are not limited at all: losing one helps no client.
 """
 
 from __future__ import annotations

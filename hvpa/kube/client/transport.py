@@ -289,7 +289,7 @@ def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """aiohttp's, which would take bytes that nobody requested, sent over a kept connection (as by a load balancer that
+    """aiohttp's, which would take unrequested bytes, sent over a kept connection (as by a load balancer that
     is about to close it), for the response to the next request."""
 
     async def connect(

@@ -108,7 +108,7 @@ class Members:
     """Which members are alive, as this process has seen their Leases change. Nothing here waits or reads the clock.
 
     A member is alive for as long as its Lease changes at least once in its duration. Where a shard's holder has no
-    Lease at all, somebody has deleted that, and the holder may not know yet: it counts as alive for one duration, too.
+    Lease at all, a client has deleted that, and the holder may not know yet: it counts as alive for one duration, too.
     """
 
     def __init__(self, names: Names, duration: float) -> None:

@@ -107,7 +107,7 @@ class LeaderElector:
             self._log.info("lease given back")
 
     async def remove(self) -> None:
-        """Delete the Lease, which is of nobody's interest but ours; never raises."""
+        """Delete the Lease, which only we use; never raises."""
         self._renewed_at = None
         await self._api.settled()
         try:
@@ -119,7 +119,7 @@ class LeaderElector:
 
     # --- tries --------------------------------------------------------------------------------------------------------
     async def _try(self) -> bool:
-        """One try to get or renew the lease; False when that failed or somebody else holds it."""
+        """One try to get or renew the lease; False when that failed or another client holds it."""
         try:
             done = await self._acquire_or_renew()
         except (ApiError, Unreachable) as error:
@@ -137,7 +137,7 @@ class LeaderElector:
             return True  # without a look: a conflict shows if it isn't ours any more
         # One who waits looks again soon: a connection that hangs must not make it miss the end of the lease.
         limit = self._times.limit if self._renewed_at is not None else max(1.0, self._times.retry)
-        for _ in range(2):  # the second time when somebody wrote to it between our look and our write
+        for _ in range(2):  # the second time when another client wrote to it between our look and our write
             lease = await self._api.get(self._me.name, limit)
             if self._renewed_by_another(lease):
                 self._renewed_at = max(self._renewed_at or 0.0, self._requested_at)
@@ -153,13 +153,13 @@ class LeaderElector:
         return False
 
     def _renewed_by_another(self, lease: Lease | None) -> bool:
-        """Whether somebody of our group has renewed the lease since our last look: after that was sent, that is."""
+        """Whether a member of our group has renewed the lease since our last look: after that was sent, that is."""
         is_held = self._me.shared and self._renewed_at is not None and self._lease is not None
         is_ours = lease is not None and lease.holder == self._me.identity
         return is_held and is_ours and self._has_changed(lease)
 
     def _is_free(self, lease: Lease | None, sent: float) -> bool:
-        """Whether nobody else holds the lease, as far as is known. One that was there and is gone counts as if it
+        """Whether no other member holds the lease, as far as is known. One that was there and is gone counts as if it
         still stood there: its holder may not have noticed."""
         if lease is not None and not self._is_of_another(lease):
             return True

@@ -93,7 +93,7 @@ class Lease(msgspec.Struct, rename="camel"):
 
     @property
     def holder(self) -> str | None:
-        """Who holds it by its word, None for nobody."""
+        """Who holds it by its word, None without a holder."""
         return self.spec.holder_identity or None
 
 

@@ -121,7 +121,7 @@ class ShardKeeper:
         await self._group.release(unless=self._others)
 
     async def _named(self) -> dict[int, Lease]:
-        """The Leases of shards that name us: those that we hold, and what we got when nobody waited for it any more."""
+        """The Leases of shards that name us: those that we hold, and what we got too late for its task."""
         try:
             leases = {lease.metadata.name: lease for lease in await self._api.list(self._names.selector)}
         except _Trouble as error:
@@ -175,7 +175,7 @@ class ShardKeeper:
         return None if holder is None or (holder != self._me and self._members.is_dead(holder)) else holder
 
     async def _take(self, shard: int, lease: Lease | None) -> int | None:
-        """Get the Lease of a shard; None when somebody was faster or it did not work."""
+        """Get the Lease of a shard; None when another member was faster or it did not work."""
         if self._closing or not (self._own.holds() and self._group.holds()):
             return None
         spec = self._api.taken(lease, self._me, None)
@@ -234,7 +234,7 @@ class ShardKeeper:
         return bool(self._members.live() - {self._me})
 
     def _pause(self) -> float:
-        """Seconds to the next look: soon, or when somebody whom we count as alive would be dead."""
+        """Seconds to the next look: soon, or when a member counted as alive would be dead."""
         pause = self._times.poll * random.uniform(SHORTEST, 1.0)
         end = self._members.next_end()
         return pause if end is None else min(pause, max(0.0, end - self._monotonic()) + EPSILON)

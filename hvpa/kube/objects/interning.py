@@ -93,7 +93,7 @@ class ModelSharer:
     def __init__(self) -> None:
         self._known: Table[tuple[object, ...], Any] = Table()
         self._given: dict[frozenset[str], set[str]] = {}
-        """Sets of names of fields that were given; there are few different ones. Nobody changes them: a copy of a model
+        """Sets of names of fields that were given; there are few different ones. None is changed: a copy of a model
         gets a set of its own."""
 
     def share(self, model: BaseModel, raw: bytes | msgspec.Raw) -> None:
@@ -113,7 +113,7 @@ class ModelSharer:
         _set(model, "__pydantic_fields_set__", self._given.setdefault(frozenset(given), given))
 
     def _part(self, value: Any, place: tuple[object, ...], raw: msgspec.Raw | None) -> Any:
-        """The part that equals `value`; `raw` is None where nobody gave it, so that it is the default."""
+        """The part that equals `value`; `raw` is None where it was not given, so that it is the default."""
         if raw is not None and len(raw) > LARGEST:
             return self._inside(value, place, raw)
         if raw is not None and isinstance(value, BaseModel):

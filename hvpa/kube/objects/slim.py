@@ -1,4 +1,4 @@
-"""Objects as the local copy holds them: without what nobody reads, and with equal parts held once. Each is still ours
+"""Objects as the local copy holds them: without unused fields, and with equal parts held once. Each is still ours
 alone here, so it is changed in place although it is frozen for everybody else."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DROPPED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _set = msgspec.structs.force_setattr
 _NOTHING: Final[dict[str, str]] = {}
 _NO_AMOUNTS: Final[ResourceList] = {}
-_NOBODY: Final[list[OwnerReference]] = []
+_NO_OWNERS: Final[list[OwnerReference]] = []
 _KEPT: Final = frozenset({"Ready", RESIZE_PENDING, RESIZE_IN_PROGRESS})
 """Conditions of a pod that are kept whatever they say."""
 
@@ -72,7 +72,7 @@ class StoredVpa(Vpa, frozen=True):
 
 
 def slim_meta(meta: Meta, keep_annotations: Callable[[str], bool]) -> None:
-    """Share names and labels, and drop the annotations that nobody reads."""
+    """Share names and labels, and drop the unused annotations."""
     _share_texts(meta, "name", "namespace")
     _set(meta, "labels", _shared_labels(meta.labels) if meta.labels else _NOTHING)
     kept = {text(key): value for key, value in meta.annotations.items() if keep_annotations(key)}
@@ -80,7 +80,7 @@ def slim_meta(meta: Meta, keep_annotations: Callable[[str], bool]) -> None:
     for owner in meta.owner_references:
         _share_texts(owner, "kind", "name", "uid", "api_version")
     if not meta.owner_references:
-        _set(meta, "owner_references", _NOBODY)
+        _set(meta, "owner_references", _NO_OWNERS)
 
 
 def slim_workload(workload: Workload) -> Workload:
@@ -108,7 +108,7 @@ def slim_pod(pod: Pod) -> Pod:
     scheduled, and how a resize goes. Of a failed one all times count: they say when it ended."""
     owner, status = pod.metadata.controller(), pod.status
     slim_meta(pod.metadata, lambda key: False)
-    _set(pod.metadata, "owner_references", _NOBODY if owner is None else share([owner], "owners"))
+    _set(pod.metadata, "owner_references", _NO_OWNERS if owner is None else share([owner], "owners"))
     _share_parts(pod, "spec")
     _slim_conditions(
         status,

@@ -1,4 +1,4 @@
-"""Hvpas as the local copy holds them: parsed when somebody first asks, of the next version only what has changed, and
+"""Hvpas as the local copy holds them: parsed when first read, of the next version only what has changed, and
 without the bytes afterwards."""
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Parsed(NamedTuple):
 
 class StoredHvpa(RawHvpa, frozen=True):
     """An Hvpa of which `spec` and `status` are dropped once they were parsed. What they were is known by their hashes,
-    which nobody can make collide: Python keys them anew in each process."""
+    which no client can make collide: Python keys them anew in each process."""
 
     links: Links = NO_LINKS
     spec_hash: int = 0

@@ -1,7 +1,7 @@
-"""Who may read the metrics: a bearer token that the API server's TokenReview accepts, for somebody whom its
+"""Who may read the metrics: a bearer token that the API server's TokenReview accepts, for a user whom its
 SubjectAccessReview allows the request's verb on its path (as controller-runtime and kube-rbac-proxy do it).
 
-When the API server gives no response, nobody may. Tokens are never kept and never logged: what was found out is
+When the API server gives no response, no client may. Tokens are never kept and never logged: what was found out is
 remembered for a short while under a keyed hash.
 """
 
@@ -67,7 +67,7 @@ _decode_review = msgspec.json.Decoder(_Review).decode
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """`status` 200, 401 or 403; `user` where the token is somebody's."""
+    """`status` 200, 401 or 403; `user` where the token has one."""
 
     status: int
     user: str = ""

@@ -18,7 +18,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 """Names of the files, PEM (those of a Secret of type kubernetes.io/tls)."""
 LOOK = 1.0
-"""Seconds between two looks at the files; they are looked at when somebody connects."""
+"""Seconds between two looks at the files; they are looked at when a client connects."""
 
 
 class CertificateError(AddressError):

@@ -86,7 +86,7 @@ class VerticalRecommender:
         self._pods.pop(pod, None)
 
     def recommend(self, vpa: Vpa, now: dt.datetime) -> VpaStatusRead:
-        """The status that one loop writes for the VPA, whose present conditions tell since when they hold. The same
+        """The status that one loop writes for the VPA, whose present conditions show since when they hold. The same
         object as last time where nothing differs. Raises `QuantityError` for a policy's quantity that is none."""
         self._read_spec(vpa.spec)
         found = [self._recommendation(name) for name in sorted(self._caps)]

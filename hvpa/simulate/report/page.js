@@ -39,7 +39,7 @@
     const costs = ticks(Math.max(...scenario.policies.map((one) => one.cost)), 5);
     const unmet = ticks(Math.max(...scenario.policies.map((one) => one.unmet)), 4);
     const x = (value) => LEFT + (right - LEFT - 12) * value / costs.at(-1);
-    const y = (value) => low - (low - top) * Math.sqrt(value / unmet.at(-1)); // small ones are told apart, too
+    const y = (value) => low - (low - top) * Math.sqrt(value / unmet.at(-1)); // small ones are distinguished, too
     for (const value of costs) {
       grid(svg, x(value), top, x(value), low);
       make("text", { x: x(value), y: low + 17, "text-anchor": "middle" }, svg, number(value));

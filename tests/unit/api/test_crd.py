@@ -44,7 +44,7 @@ def test_every_field_is_described() -> None:
 
 
 def is_bounded(schema: dict[str, Any]) -> bool:
-    """Whether the API server can tell how large a value may become (it prices CEL rules by that)."""
+    """Whether the API server can determine how large a value may become (it prices CEL rules by that)."""
     match schema.get("type"):
         case "string":
             return bool(schema.keys() & {"maxLength", "enum", "format"})

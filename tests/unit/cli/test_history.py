@@ -25,8 +25,8 @@ SILENT: Doc = {"conditions": [], "desired": None}
 def event(reason: str, message: str, uid: str = "h", kind: str = "Normal", **fields: Any) -> Doc:
     meta = {"name": f"web.{reason}", "creationTimestamp": "2026-11-21T09:00:00Z"}
     about = {"kind": "Hvpa", "name": "web", "uid": uid}
-    said = {"type": kind, "reason": reason, "message": message, **fields}
-    return {"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": about, **said}
+    report = {"type": kind, "reason": reason, "message": message, **fields}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": about, **report}
 
 
 def entries(live: Live, *flags: str) -> list[Any]:

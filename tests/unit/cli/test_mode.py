@@ -69,7 +69,7 @@ def test_all_of_a_namespace_or_of_all(live: Live, api: Api) -> None:
     assert live("resume", "--all", "-n", "empty").out == "There are no Hvpas.\n"
 
 
-def test_what_somebody_else_writes_meanwhile_is_read_anew(live: Live, api: Api) -> None:
+def test_what_another_client_writes_meanwhile_is_read_anew(live: Live, api: Api) -> None:
     api.put([hvpa()])
     api.refuse["web"] = 409
     assert live("pause", "--all").code == 0
@@ -153,7 +153,7 @@ def test_a_wrong_selection_changes_nothing(live: Live, api: Api, argv: list[str]
 
 
 @pytest.mark.parametrize("argv", [["web"], ["--all"]])
-def test_without_the_crd_that_is_said(live: Live, api: Api, argv: list[str]) -> None:
+def test_without_the_crd_that_is_reported(live: Live, api: Api, argv: list[str]) -> None:
     api.fail["hvpas"] = 404
     ran = live("pause", *argv)
     assert ran.code == 1

@@ -20,7 +20,7 @@ WAIT = 60.0
 """Seconds that more replicas wait when they were taken away for the second time."""
 
 
-def said(one: Decided, kind: str) -> tuple[str, str]:
+def status_and_reason(one: Decided, kind: str) -> tuple[str, str]:
     """A condition's status and reason."""
     found = next(entry for entry in one.decision.status.conditions if entry.type == kind)
     return found.status, found.reason
@@ -47,8 +47,8 @@ def test_a_contest_lasts_until_its_retry_time(blend: str, target: str, *, replac
     decided = taken_away(loop, replaces=replaces)
     assert len(decided) >= 2
     for one in decided:
-        assert said(one, "Contested") == ("True", "SetBack"), one.at
-        assert said(one, "Ready") == ("False", "Contested"), one.at
+        assert status_and_reason(one, "Contested") == ("True", "SetBack"), one.at
+        assert status_and_reason(one, "Ready") == ("False", "Contested"), one.at
         assert one.decision.replicas is not None
         assert one.decision.replicas.recommended == count
     loop.run(loop.now + 1.0)

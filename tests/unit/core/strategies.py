@@ -198,7 +198,7 @@ def times() -> st.SearchStrategy[str | None]:
 
 @st.composite
 def statuses(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
-    """What earlier decisions may have left behind; what they set may stand, or somebody has set it back."""
+    """What earlier decisions may have left behind; what they set may stand, or another client has set it back."""
     kind = draw(st.integers(0, 4))
     if kind == 0:
         return {}
@@ -240,7 +240,7 @@ _SET_BACK = mostly(
 
 
 def _spent_target(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
-    """What a request was blended from; the request stands, or somebody has set another."""
+    """What a request was blended from; the request stands, or another client has set another."""
     container, resource = draw(st.sampled_from(CONTAINERS)), draw(st.sampled_from(["cpu", "memory"]))
     unit = "m" if resource == "cpu" else "Mi"
     request: Any = f"{draw(_AMOUNT)}{unit}"

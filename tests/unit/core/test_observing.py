@@ -157,7 +157,7 @@ def test_conditions_that_are_false_do_not_matter() -> None:
     assert condition(build.decided(usual(vertical=vertical)), "VpaActive") == ("True", "Recommending")
 
 
-def test_a_cluster_without_vpas_is_told() -> None:
+def test_a_cluster_without_vpas_is_reported() -> None:
     decision = build.decided(replace(usual(vertical=None), vpa_served=False))
     assert condition(decision, "VpaActive") == ("False", "VpaNotServed")
     assert [change.kind for change in decision.owned] == ["HorizontalPodAutoscaler"]

@@ -74,16 +74,18 @@ def test_what_is_remembered_changes_no_decision(
     """Whatever was decided before: at each instant the decision is the one of an operator that has just started."""
     if applied:
         seen = build.settled(seen)
-    turns = [seen, replace(seen, hpas=other.hpas), replace(seen, vpas=other.vpas), seen]
+    seen_objects = [seen, replace(seen, hpas=other.hpas), replace(seen, vpas=other.vpas), seen]
     instants = [NOW, *(NOW + dt.timedelta(seconds=one) for one in seconds)]
     forget_all()
-    found = [build.decided(turn, instant) for instant in instants for turn in turns]
+    found = [build.decided(one, instant) for instant in instants for one in seen_objects]
     for index, decision in enumerate(found):
         forget_all()
-        assert decision == build.decided(turns[index % len(turns)], instants[index // len(turns)])
+        assert decision == build.decided(
+            seen_objects[index % len(seen_objects)], instants[index // len(seen_objects)]
+        )
 
 
-def _of_the_moment(decision: Decision) -> tuple[object, ...]:
+def _without_times(decision: Decision) -> tuple[object, ...]:
     """A decision without the times that it writes down."""
     return (
         decision.replicas,
@@ -102,7 +104,7 @@ def test_until_it_looks_again_time_alone_changes_nothing(seen: Objects, part: fl
     first = build.decided(seen)
     later = NOW + (first.recheck_after or dt.timedelta(days=400)) * part * 0.999_999
     forget_all()
-    assert _of_the_moment(build.decided(seen, later)) == _of_the_moment(first)
+    assert _without_times(build.decided(seen, later)) == _without_times(first)
 
 
 @given(objects(APPLY))

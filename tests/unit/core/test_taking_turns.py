@@ -102,7 +102,7 @@ def test_they_come_to_rest_with_one_hpa(changes: list[tuple[str, str]], order: r
 
 @pytest.mark.parametrize("metadata", [FREE, THEIRS])
 @pytest.mark.parametrize("seed", range(4))
-def test_beside_an_hpa_of_somebody_else_there_is_no_other(metadata: dict[str, Any], seed: int) -> None:
+def test_beside_an_hpa_of_another_client_there_is_no_other(metadata: dict[str, Any], seed: int) -> None:
     space, order = Namespace(), random.Random(seed)
     space.settle(order)
     space.hpas["keda"] = hpa("keda", labels={"of": None}, **metadata)

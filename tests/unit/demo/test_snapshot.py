@@ -13,7 +13,7 @@ from demo.snapshot import (
     WIDTH,
     Columns,
     Held,
-    Moment,
+    LoadState,
     Resources,
     Snapshot,
     clock,
@@ -137,25 +137,25 @@ SEEN = Snapshot(
     ],
 )
 def test_a_line_shows(columns: Columns, text: str) -> None:
-    shown = line(columns, Moment(68.2, NOW, 2089.4, 308, 4810.0), SEEN)
+    shown = line(columns, LoadState(68.2, NOW, 2089.4, 308, 4810.0), SEEN)
     assert " ".join(shown.split()) == text
     assert header(columns).index("pods") + len("pods") == shown.index(" 5/7") + len(" 5/7")
 
 
 def test_before_the_load_nothing_is_known_of_another_scaler() -> None:
     seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
-    assert line(IN_PLACE, Moment(0, NOW, 300, 0), seen).split()[-6:] == ["200m", "-", "-", "0", "0m", "-"]
+    assert line(IN_PLACE, LoadState(0, NOW, 300, 0), seen).split()[-6:] == ["200m", "-", "-", "0", "0m", "-"]
 
 
 def test_what_is_not_known_yet_is_a_dash() -> None:
     seen = Snapshot(replicas=2, ready=0, requests=Resources(200, None), limits=Resources())
-    shown = " ".join(line(ROLLOUT, Moment(0, NOW, 300, 0), seen).split())
+    shown = " ".join(line(ROLLOUT, LoadState(0, NOW, 300, 0), seen).split())
     assert shown == "0:00 300m 0m 0/2 200m/- -/- - -"
 
 
 def test_columns_stand_under_their_names() -> None:
     seen = Snapshot(2, 2, Resources(200, 192 * MIB), Resources(800, 768 * MIB), 3, Resources(250, 200 * MIB))
-    text = line(ROLLOUT, Moment(5, NOW, 300, 160), seen)
+    text = line(ROLLOUT, LoadState(5, NOW, 300, 160), seen)
     for name, value in (("load", "300m"), ("cpu req/lim", "200m/800m"), ("VPA target", "250m 200Mi")):
         assert header(ROLLOUT).index(name) + len(name) == text.index(f" {value}") + len(f" {value}")
 
@@ -167,9 +167,9 @@ def test_no_line_is_wider_than_a_terminal() -> None:
     widest = Snapshot(
         10, 10, Resources(2000, 1024 * MIB), Resources(8000, 4096 * MIB), 10, Resources(2000, 2**30)
     )
-    assert len(line(ROLLOUT, Moment(600, NOW, 12000, 8000), widest)) <= WIDTH
+    assert len(line(ROLLOUT, LoadState(600, NOW, 12000, 8000), widest)) <= WIDTH
     cut = line(
-        ROLLOUT, Moment(600, NOW, 12000, 8000), Snapshot(10, 10, Resources(), Resources(), held=held_back)
+        ROLLOUT, LoadState(600, NOW, 12000, 8000), Snapshot(10, 10, Resources(), Resources(), held=held_back)
     )
     assert len(cut) == WIDTH
     assert cut.endswith("…")
@@ -179,7 +179,7 @@ def test_the_longest_usual_line_is_not_cut() -> None:
     held_back = tuple(Held("down", what, "StabilizationWindow", later(29)) for what in ("cpu", "memory"))
     requests, limits = Resources(1618, 372 * MIB), Resources(6472, 1489 * MIB)
     seen = Snapshot(10, 15, requests, limits, 10, Resources(1442, 283 * MIB), held_back)
-    assert line(ROLLOUT, Moment(168, NOW, 2400, 1308), seen).endswith("cpu+mem down 29s (stabilization)")
+    assert line(ROLLOUT, LoadState(168, NOW, 2400, 1308), seen).endswith("cpu+mem down 29s (stabilization)")
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_the_summary_reports_ranges_counts_and_writers() -> None:
         assert text in summary
 
 
-def test_nothing_scaled_is_four_faults_that_report_wish_and_reason() -> None:
+def test_nothing_scaled_is_four_faults_that_report_desired_sizes_and_reason() -> None:
     off = Held("out", "pods", "UpdatePolicy")
     seen = [
         Snapshot(2, 2, Resources(200), Resources(), 2, Resources(180)),

@@ -1,4 +1,4 @@
-"""Values that somebody may put where another one belongs: of the wrong type, too large, too small, too long, too deep,
+"""Values that a client may put where another one belongs: of the wrong type, too large, too small, too long, too deep,
 and text that a terminal would obey."""
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ async def background(work: Coroutine[Any, Any, Any]) -> AsyncIterator[asyncio.Ta
 def kubeconfig(
     folder: Path, url: str, user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None
 ) -> Path:
-    """A kubeconfig file in `folder` for a server at `url`; `cluster` has what else is said about it."""
+    """A kubeconfig file in `folder` for a server at `url`; `cluster` has its further fields."""
     path = folder / "kubeconfig"
     document = {
         "apiVersion": "v1",

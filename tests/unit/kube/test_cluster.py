@@ -35,7 +35,7 @@ VPA: OwnedKind = "VerticalPodAutoscaler"
 Write = Callable[[KubeCluster], Awaitable[object]]
 
 
-class World:
+class Harness:
     """A cluster port whose server answers each write with `answer`."""
 
     def __init__(self, answer: Any = None) -> None:
@@ -146,17 +146,17 @@ replicas."""
 async def test_a_patch_is_conditional_and_its_response_is_seen_by_the_next_read(
     tmp_path: Path, write: Write, found: Any, where: tuple[str, str], body: Any, stored: Any
 ) -> None:
-    world = World(found)
-    world.put(HVPAS, answer("r", 1, spec={"targetRef": target("argoproj.io/v1alpha1", "Rollout")}))
-    world.put(HVPAS, hvpa(6))
-    world.local.custom[ROLLOUTS.kind] = ROLLOUTS
+    harness = Harness(found)
+    harness.put(HVPAS, answer("r", 1, spec={"targetRef": target("argoproj.io/v1alpha1", "Rollout")}))
+    harness.put(HVPAS, hvpa(6))
+    harness.local.custom[ROLLOUTS.kind] = ROLLOUTS
     for resource in (DEPLOYMENTS, ROLLOUTS):
-        world.put(resource, answer("web", 7, metadata={"generation": 4}, spec={"replicas": 1}))
-    world.woken.clear()
-    await world.write(tmp_path, write)
-    assert world.sent() == ("PATCH", where[0], {"fieldManager": "hvpa"}, where[1], body)
+        harness.put(resource, answer("web", 7, metadata={"generation": 4}, spec={"replicas": 1}))
+    harness.woken.clear()
+    await harness.write(tmp_path, write)
+    assert harness.sent() == ("PATCH", where[0], {"fieldManager": "hvpa"}, where[1], body)
     resource, generation, replicas = stored
-    known = world.get(resource, "h" if resource is HVPAS else "web")
+    known = harness.get(resource, "h" if resource is HVPAS else "web")
     assert known.metadata.resource_version == "8"
     if generation is not None:
         assert (known.metadata.generation, known.spec.replicas) == (generation, replicas)
@@ -166,13 +166,13 @@ def target(api_version: str, kind: str) -> dict[str, str]:
     return {"apiVersion": api_version, "kind": kind, "name": "web"}
 
 
-async def test_our_own_status_is_read_and_wakes_nobody(tmp_path: Path) -> None:
-    world = World(hvpa(6, 2))
-    world.put(HVPAS, hvpa(5))
-    world.woken.clear()
-    await world.write(tmp_path, patch_status)
-    assert world.woken == []
-    seen = world.local.objects(Key("ns", "h"))
+async def test_our_own_status_is_read_and_wakes_no_hvpa(tmp_path: Path) -> None:
+    harness = Harness(hvpa(6, 2))
+    harness.put(HVPAS, hvpa(5))
+    harness.woken.clear()
+    await harness.write(tmp_path, patch_status)
+    assert harness.woken == []
+    seen = harness.local.objects(Key("ns", "h"))
     assert seen is not None
     assert seen.hvpa.status.replicas == 2
 
@@ -182,66 +182,68 @@ async def test_our_own_status_is_read_and_wakes_nobody(tmp_path: Path) -> None:
     [
         pytest.param([hvpa(6, 2)], hvpa(6, 2), 0, id="the watch is faster than the response"),
         pytest.param([hvpa(6, 2), hvpa(7, 2)], hvpa(6, 2), 0, id="and brings the same status again"),
-        pytest.param([hvpa(6, 2), hvpa(7, 7)], hvpa(6, 2), 1, id="and brings the status of somebody else"),
+        pytest.param([hvpa(6, 2), hvpa(7, 7)], hvpa(6, 2), 1, id="and brings the status of another client"),
         pytest.param([hvpa(6, 9)], status(409, "Conflict"), 1, id="ours fails"),
     ],
 )
 async def test_another_status_that_comes_while_ours_is_written_wakes_the_hvpa(
     tmp_path: Path, meanwhile: list[Any], found: Any, woken: int
 ) -> None:
-    world = World(found)
-    world.put(HVPAS, hvpa(5))
-    world.woken.clear()
-    world.meanwhile = list(meanwhile)
-    async with world.running(tmp_path) as cluster:
+    harness = Harness(found)
+    harness.put(HVPAS, hvpa(5))
+    harness.woken.clear()
+    harness.meanwhile = list(meanwhile)
+    async with harness.running(tmp_path) as cluster:
         if isinstance(found, web.Response):
             with pytest.raises(Conflict):
                 await patch_status(cluster)
         else:
             await patch_status(cluster)
-    assert world.woken == [Key("ns", "h")] * woken
+    assert harness.woken == [Key("ns", "h")] * woken
 
 
 async def test_owned_objects_are_applied_released_and_deleted(tmp_path: Path) -> None:
-    world = World(answer("h", 3))
+    harness = Harness(answer("h", 3))
     path = "/apis/autoscaling/v2/namespaces/ns/horizontalpodautoscalers/h"
-    async with world.running(tmp_path) as cluster:
+    async with harness.running(tmp_path) as cluster:
         await cluster.change_owned(OWNER, OwnedChange("apply", HPA, "h", manifest={"kind": HPA}))
         query = {"fieldManager": "hvpa"}
-        assert world.sent() == ("PATCH", path, query, APPLY_PATCH, {"kind": HPA})
-        assert world.get(HPAS, "h") is not None
+        assert harness.sent() == ("PATCH", path, query, APPLY_PATCH, {"kind": HPA})
+        assert harness.get(HPAS, "h") is not None
         await cluster.change_owned(OWNER, OwnedChange("apply", HPA, "h", manifest={"kind": HPA}))
-        assert world.sent()[2] == {**query, "force": "true"}  # it is known now
-        world.answer = answer("h", 4)
+        assert harness.sent()[2] == {**query, "force": "true"}  # it is known now
+        harness.answer = answer("h", 4)
         await cluster.change_owned(OWNER, OwnedChange("release", HPA, "h", resource_version="3"))
-        assert world.sent()[4] == {"metadata": {"ownerReferences": None, "resourceVersion": "3"}}
-        world.answer = {"kind": "Status"}
+        assert harness.sent()[4] == {"metadata": {"ownerReferences": None, "resourceVersion": "3"}}
+        harness.answer = {"kind": "Status"}
         await cluster.change_owned(OWNER, OwnedChange("delete", HPA, "h", uid="u"))
-        method, where, _, _, body = world.sent()
+        method, where, _, _, body = harness.sent()
         assert (method, where, body["preconditions"]) == ("DELETE", path, {"uid": "u"})
-        assert world.get(HPAS, "h") is None
+        assert harness.get(HPAS, "h") is None
 
 
 async def test_what_stays_for_its_finalizers_is_known_until_it_is_gone(tmp_path: Path) -> None:
-    world = World(answer("v", 4, kind=VPA, metadata={"deletionTimestamp": "2026-11-21T10:00:00Z"}))
-    world.put(VPAS, answer("v", 3))
-    await world.write(tmp_path, lambda one: one.change_owned(OWNER, OwnedChange("delete", VPA, "v", uid="u")))
-    assert world.get(VPAS, "v").metadata.deletion_timestamp is not None
+    harness = Harness(answer("v", 4, kind=VPA, metadata={"deletionTimestamp": "2026-11-21T10:00:00Z"}))
+    harness.put(VPAS, answer("v", 3))
+    await harness.write(
+        tmp_path, lambda one: one.change_owned(OWNER, OwnedChange("delete", VPA, "v", uid="u"))
+    )
+    assert harness.get(VPAS, "v").metadata.deletion_timestamp is not None
 
 
 @pytest.mark.parametrize("code", [500, 502, 503, 504])
 async def test_a_write_that_the_server_fails_at_is_sent_once_more_at_once(tmp_path: Path, code: int) -> None:
-    world = World(answer("web", 8, spec={"replicas": 3}))
-    world.first = [status(code, "", "failed")]
-    async with world.running(tmp_path) as cluster:
+    harness = Harness(answer("web", 8, spec={"replicas": 3}))
+    harness.first = [status(code, "", "failed")]
+    async with harness.running(tmp_path) as cluster:
         await patch_replicas()(cluster)
-        first, second = world.server.requests
+        first, second = harness.server.requests
         assert first == second
-        world.first = [status(code, "", message) for message in ("failed", "failed again", "and again")]
+        harness.first = [status(code, "", message) for message in ("failed", "failed again", "and again")]
         with pytest.raises(Unavailable, match="failed again"):
             await patch_replicas(8)(cluster)
-    assert len(world.server.requests) == 4
-    assert world.asked_about == [Key("ns", "h")] * 4, "who may write is asked before each"
+    assert len(harness.server.requests) == 4
+    assert harness.asked_about == [Key("ns", "h")] * 4, "who may write is asked before each"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,7 @@ async def test_a_write_that_the_server_fails_at_is_sent_once_more_at_once(tmp_pa
           for code in (400, 403, 413, 422)],
         pytest.param("patch", [504, 409], Conflict, 2, id="a write whose response was lost, sent again"),
         pytest.param("apply", [404], WriteError, 1, id="an API that is not there"),
-        pytest.param("apply", [409], WriteError, 1, id="an object that somebody else has made meanwhile"),
+        pytest.param("apply", [409], WriteError, 1, id="an object that another client has made meanwhile"),
         pytest.param("apply to known", [409], Conflict, 1, id="an object that is known, and changed"),
         pytest.param("delete", [404], None, 1, id="what is gone already need not be deleted"),
     ],
@@ -260,72 +262,72 @@ async def test_a_write_that_the_server_fails_at_is_sent_once_more_at_once(tmp_pa
 async def test_what_a_failed_write_is(
     tmp_path: Path, write: str, codes: list[int], error: type[WriteError] | None, requests: int
 ) -> None:
-    world = World()
-    world.first = [status(code, "", "because") for code in codes]
+    harness = Harness()
+    harness.first = [status(code, "", "because") for code in codes]
     if write == "apply to known":
-        world.put(VPAS, answer("v", 3))
+        harness.put(VPAS, answer("v", 3))
     found: WriteError | None = None
     try:
         if write == "patch":
-            await world.write(tmp_path, patch_replicas())
+            await harness.write(tmp_path, patch_replicas())
         else:
             delete, apply = (
                 OwnedChange("delete", VPA, "v", uid="u"),
                 OwnedChange("apply", VPA, "v", manifest={}),
             )
             change = delete if write == "delete" else apply
-            await world.write(tmp_path, lambda cluster: cluster.change_owned(OWNER, change))
+            await harness.write(tmp_path, lambda cluster: cluster.change_owned(OWNER, change))
     except WriteError as caught:
         found = caught
     assert error is None or str(found) == "because"
     assert (found and type(found)) is error
-    assert len(world.server.requests) == requests
+    assert len(harness.server.requests) == requests
 
 
 async def test_without_the_lease_nothing_is_sent(tmp_path: Path) -> None:
-    world = World()
-    world.may_write = False
+    harness = Harness()
+    harness.may_write = False
     with pytest.raises(WriteError, match="leader"):
-        await world.write(tmp_path, patch_status)
-    assert world.server.requests == []
-    assert world.asked_about == [Key("ns", "h")]
+        await harness.write(tmp_path, patch_status)
+    assert harness.server.requests == []
+    assert harness.asked_about == [Key("ns", "h")]
 
 
 async def test_a_server_that_asked_to_wait_is_sent_nothing_until_then(tmp_path: Path) -> None:
-    world = World(web.Response(status=429, text="Too many requests", headers={"Retry-After": "30"}))
-    async with world.running(tmp_path) as cluster:
+    harness = Harness(web.Response(status=429, text="Too many requests", headers={"Retry-After": "30"}))
+    async with harness.running(tmp_path) as cluster:
         with pytest.raises(Overloaded) as first:
             await cluster.write_scale_replicas(OWNER, 1)
         with pytest.raises(Overloaded) as second:
             await patch_status(cluster)
     assert first.value.retry_after.total_seconds() == 30.0
     assert second.value.retry_after.total_seconds() > 29.0
-    assert len(world.server.requests) == 1
+    assert len(harness.server.requests) == 1
 
 
 async def test_a_webhook_that_asks_to_wait_does_so_for_its_object_alone(tmp_path: Path) -> None:
-    world = World(answer("h", 6))
-    world.first = [status(429, "TooManyRequests", "denied", headers={"Retry-After": "30"})]
-    async with world.running(tmp_path) as cluster:
+    harness = Harness(answer("h", 6))
+    harness.first = [status(429, "TooManyRequests", "denied", headers={"Retry-After": "30"})]
+    async with harness.running(tmp_path) as cluster:
         with pytest.raises(Overloaded):
             await cluster.write_scale_replicas(OWNER, 1)
         await cluster.write_scale_replicas(OWNER, 1)
-    assert len(world.server.requests) == 2
+    assert len(harness.server.requests) == 2
 
 
 async def test_a_response_that_can_t_be_read_is_left_to_the_watch(tmp_path: Path) -> None:
-    world = World({"metadata": 5})
-    await world.write(tmp_path, lambda cluster: cluster.write_scale_replicas(OWNER, 1))
-    assert len(world.local.hvpas) == 0
+    harness = Harness({"metadata": 5})
+    await harness.write(tmp_path, lambda cluster: cluster.write_scale_replicas(OWNER, 1))
+    assert len(harness.local.hvpas) == 0
 
 
 @pytest.mark.parametrize("found", ["newer", "none", "no Scale"])
 async def test_a_scale_does_not_take_the_place_of_what_is_newer(tmp_path: Path, found: str) -> None:
-    world = World(b"[]" if found == "no Scale" else answer("web", 8, spec={"replicas": 3}))
+    harness = Harness(b"[]" if found == "no Scale" else answer("web", 8, spec={"replicas": 3}))
     if found != "none":
-        world.put(DEPLOYMENTS, answer("web", 9, spec={"replicas": 5}))
-    await world.write(tmp_path, patch_replicas(is_scale=True))
-    stored = world.get(DEPLOYMENTS, "web")
+        harness.put(DEPLOYMENTS, answer("web", 9, spec={"replicas": 5}))
+    await harness.write(tmp_path, patch_replicas(is_scale=True))
+    stored = harness.get(DEPLOYMENTS, "web")
     assert (stored and stored.spec.replicas) == (None if found == "none" else 5)
 
 
@@ -334,13 +336,13 @@ RESIZES = [PodResize(f"web-{one}", f"u{one}", {"metadata": {"uid": f"u{one}"}}) 
 
 
 async def test_pods_are_resized_by_their_subresource(tmp_path: Path) -> None:
-    world = World(answer("web-1", 8))
-    async with world.running(tmp_path) as cluster:
+    harness = Harness(answer("web-1", 8))
+    async with harness.running(tmp_path) as cluster:
         assert await cluster.resize_pods(OWNER, RESIZES) == []
     paths = [f"/api/v1/namespaces/ns/pods/web-{number}/resize" for number in range(40)]
-    assert sorted(world.server.paths) == sorted(paths)
-    assert world.sent()[3] == STRATEGIC_MERGE_PATCH
-    assert world.get(PODS, "web-1") is not None
+    assert sorted(harness.server.paths) == sorted(paths)
+    assert harness.sent()[3] == STRATEGIC_MERGE_PATCH
+    assert harness.get(PODS, "web-1") is not None
 
 
 @pytest.mark.parametrize(
@@ -357,8 +359,8 @@ async def test_what_becomes_of_a_resize_that_fails(
     tmp_path: Path, code: int, details: dict[str, str] | None, expected: type[WriteError] | None
 ) -> None:
     body = {"kind": "Status", "code": code, "reason": "R", "message": "m", "details": details}
-    world = World(web.json_response(body, status=code))
-    async with world.running(tmp_path) as cluster:
+    harness = Harness(web.json_response(body, status=code))
+    async with harness.running(tmp_path) as cluster:
         failures = await cluster.resize_pods(OWNER, RESIZES[:1])
     assert [(one.pod, type(error)) for one, error in failures] == ([("web-0", expected)] if expected else [])
     if expected is NotServed:
@@ -392,24 +394,24 @@ USED = [
     ],
 )
 async def test_memory_in_use_is_read_of_all_pods_at_once(tmp_path: Path, found: Any, expected: Any) -> None:
-    world = World(found)
-    async with world.running(tmp_path) as cluster:
+    harness = Harness(found)
+    async with harness.running(tmp_path) as cluster:
         assert await cluster.memory_in_use(OWNER, "app=web") == expected
     path = "/apis/metrics.k8s.io/v1beta1/namespaces/ns/pods"
-    assert world.server.requests == [("GET", path, {"labelSelector": "app=web"})]
+    assert harness.server.requests == [("GET", path, {"labelSelector": "app=web"})]
 
 
 async def test_sizes_of_new_pods_are_written_and_those_of_an_hvpa_that_is_gone_are_removed(
     tmp_path: Path,
 ) -> None:
-    world = World(answer("hvpa", 8, sizes={"Deployment.apps/web": {"hvpa": "h", "containers": []}}))
-    async with world.running(tmp_path) as cluster:
+    harness = Harness(answer("hvpa", 8, sizes={"Deployment.apps/web": {"hvpa": "h", "containers": []}}))
+    async with harness.running(tmp_path) as cluster:
         await cluster.write_creation_sizes(OWNER, None)
-        assert world.server.requests == []
+        assert harness.server.requests == []
         await cluster.write_creation_sizes(OWNER, {"Deployment.apps/web": CreationSize("h")})
-        world.answer = answer("hvpa", 9, sizes={})
+        harness.answer = answer("hvpa", 9, sizes={})
         await cluster.write_creation_sizes(OWNER, None)
-        assert world.sent()[4] == {"sizes": {"Deployment.apps/web": None}}
+        assert harness.sent()[4] == {"sizes": {"Deployment.apps/web": None}}
         await cluster.write_creation_sizes(OWNER, None)
-    assert len(world.server.requests) == 2
-    assert world.woken == []
+    assert len(harness.server.requests) == 2
+    assert harness.woken == []

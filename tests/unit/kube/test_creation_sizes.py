@@ -96,7 +96,7 @@ async def test_a_failure_reaches_all_whose_entries_it_had() -> None:
     server = Server()
     server.gate.clear()
     tasks = await under_way(server, "web", "a", "b")
-    server.errors = [Conflict("somebody else"), Unavailable("no response")]
+    server.errors = [Conflict("another client"), Unavailable("no response")]
     server.gate.set()
     found = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(one) for one in found] == [Conflict, Unavailable, Unavailable]

@@ -35,7 +35,7 @@ class FakeClock:
         return self.time
 
 
-class World:
+class Harness:
     def __init__(self) -> None:
         self.server = FakeServer(self._handle)
         self.clock = FakeClock()
@@ -61,14 +61,14 @@ class World:
 
 
 async def test_an_event_names_the_hvpa_and_a_repeated_one_is_counted(tmp_path: Path) -> None:
-    world = World()
-    async with world.running(tmp_path) as recorder:
+    harness = Harness()
+    async with harness.running(tmp_path) as recorder:
         recorder.record(HVPA, SCALED)
         recorder.record(HVPA, SCALED)
         recorder.record(HVPA, Event("Warning", "Other", "x"))
         await recorder.flush()
-        assert world.server.methods == ["POST", "PATCH", "POST"]
-        first = world.server.bodies[0]
+        assert harness.server.methods == ["POST", "PATCH", "POST"]
+        first = harness.server.bodies[0]
         assert first["involvedObject"]["kind"] == "Hvpa"
         assert first["involvedObject"]["uid"] == "u"
         assert (first["type"], first["reason"], first["message"], first["count"]) == (
@@ -77,25 +77,25 @@ async def test_an_event_names_the_hvpa_and_a_repeated_one_is_counted(tmp_path: P
             "replicas 2 to 3",
             1,
         )
-        assert world.server.bodies[1] == {"count": 2, "lastTimestamp": "2026-11-21T00:00:00Z"}
-        world.clock.time += dt.timedelta(minutes=11)
+        assert harness.server.bodies[1] == {"count": 2, "lastTimestamp": "2026-11-21T00:00:00Z"}
+        harness.clock.time += dt.timedelta(minutes=11)
         recorder.record(HVPA, SCALED)
         await recorder.flush()
-        assert world.server.methods[3:] == ["POST"]
+        assert harness.server.methods[3:] == ["POST"]
 
 
 async def test_an_event_on_the_workload_names_it_and_has_a_limit_of_its_own(tmp_path: Path) -> None:
-    world = World()
+    harness = Harness()
     workload = Involved("apps/v1", "StatefulSet", "w", "of-w", "7")
     on_workload = Event("Normal", "ScaledOut", "Hvpa h: replicas 2 -> 3", workload)
-    async with world.running(tmp_path) as recorder:
+    async with harness.running(tmp_path) as recorder:
         for number in range(BURST + 1):
             recorder.record(HVPA, Event("Normal", "Other", str(number)))
         recorder.record(HVPA, on_workload)
         recorder.record(HVPA, on_workload)
         await recorder.flush()
-    assert world.server.methods == ["POST"] * (BURST + 1) + ["PATCH"]
-    body = world.server.bodies[BURST]
+    assert harness.server.methods == ["POST"] * (BURST + 1) + ["PATCH"]
+    body = harness.server.bodies[BURST]
     assert body["involvedObject"] == {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -109,30 +109,30 @@ async def test_an_event_on_the_workload_names_it_and_has_a_limit_of_its_own(tmp_
 
 
 async def test_a_noisy_hvpa_is_cut_short_and_others_are_not(tmp_path: Path) -> None:
-    world = World()
-    async with world.running(tmp_path) as recorder:
+    harness = Harness()
+    async with harness.running(tmp_path) as recorder:
         for number in range(100):
             recorder.record(HVPA, Event("Normal", "Scaled", str(number)))
         recorder.record(Meta(name="other", namespace="ns", uid="v"), SCALED)
         await recorder.flush()
-        assert len(world.server.requests) == BURST + 1
-        world.clock.time += dt.timedelta(minutes=1)
+        assert len(harness.server.requests) == BURST + 1
+        harness.clock.time += dt.timedelta(minutes=1)
         for number in range(100):
             recorder.record(HVPA, Event("Normal", "Scaled", str(number)))
         await recorder.flush()
-        assert len(world.server.requests) == BURST + 3
+        assert len(harness.server.requests) == BURST + 3
 
 
-async def test_events_wait_for_whoever_writes_and_tell_when_they_happened(tmp_path: Path) -> None:
-    world = World()
-    async with world.running(tmp_path) as recorder:
-        async with world.limiter.permit():
+async def test_events_wait_for_whoever_writes_and_report_when_they_happened(tmp_path: Path) -> None:
+    harness = Harness()
+    async with harness.running(tmp_path) as recorder:
+        async with harness.limiter.permit():
             recorder.record(HVPA, SCALED)
-            world.clock.time += dt.timedelta(minutes=1)
+            harness.clock.time += dt.timedelta(minutes=1)
             await asyncio.sleep(0.05)
-            assert world.server.methods == []
+            assert harness.server.methods == []
         await recorder.flush()
-        assert world.server.bodies[0]["firstTimestamp"] == "2026-11-21T00:00:00Z"
+        assert harness.server.bodies[0]["firstTimestamp"] == "2026-11-21T00:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -152,13 +152,13 @@ async def test_the_same_event_twice_before_a_server_that_answers_so(
 ) -> None:
     """`codes` of the first responses, 0 for none; the first so many requests are of the `same` name."""
     monkeypatch.setattr("hvpa.kube.events.PAUSES", (0.01, 0.01))
-    world = World()
-    world.codes = codes
-    async with world.running(tmp_path) as recorder:
+    harness = Harness()
+    harness.codes = codes
+    async with harness.running(tmp_path) as recorder:
         for _ in range(2):
             recorder.record(HVPA, SCALED)
             await recorder.flush()
-    assert world.server.methods == methods.split()
-    posted = [body["metadata"]["name"] for body in world.server.bodies if "metadata" in body]
+    assert harness.server.methods == methods.split()
+    posted = [body["metadata"]["name"] for body in harness.server.bodies if "metadata" in body]
     assert len(set(posted)) == len(posted) - same + 1
     assert len(set(posted[:same])) == 1

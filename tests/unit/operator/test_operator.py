@@ -14,7 +14,7 @@ from hvpa.operator.operator import Operator, Parts
 from tests.unit.kube.fake_server import FakeServer, Stream, background, kubeconfig, listing, until
 
 
-class World:
+class Harness:
     """One Hvpa, and a Lease that somebody else holds until `free`."""
 
     def __init__(self) -> None:
@@ -55,14 +55,14 @@ def operator(path: Path, credentials: Credentials) -> Operator:
 
 
 async def test_nothing_waits_for_a_worker_before_the_lease_is_ours(tmp_path: Path) -> None:
-    world = World()
-    async with world.server.running():
-        path = kubeconfig(tmp_path, world.server.url)
+    harness = Harness()
+    async with harness.server.running():
+        path = kubeconfig(tmp_path, harness.server.url)
         standing_by = operator(path, await Credentials.load(str(path)))
         async with background(standing_by.run()):
-            await until(lambda: any("/leases" in path for path in world.server.paths))
+            await until(lambda: any("/leases" in path for path in harness.server.paths))
             assert standing_by.metrics.registry.get_sample_value("hvpa_queue_depth") == 0
-            assert world.patched() == []
-            world.free = True
-            await until(lambda: bool(world.patched()))
-    assert world.patched() == ["/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h/status"]
+            assert harness.patched() == []
+            harness.free = True
+            await until(lambda: bool(harness.patched()))
+    assert harness.patched() == ["/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h/status"]

@@ -44,7 +44,7 @@ def hvpa(key: Key) -> StoredHvpa:
     return HVPAS.decode(json.dumps({"metadata": metadata}).encode())
 
 
-class World:
+class Harness:
     def __init__(self) -> None:
         self.role = Leader(None)
         self.telemetry = FakeTelemetry()
@@ -61,7 +61,7 @@ class World:
         await self.going_on.wait()
         return Result("done")
 
-    def opened(self) -> World:
+    def opened(self) -> Harness:
         """The caches are filled."""
         self.share.open(self.work, self.local)
         return self
@@ -86,18 +86,18 @@ class World:
 
 
 async def test_what_changed_while_it_stood_by_comes_first() -> None:
-    world = World()
-    world.share.changed(KEYS[0])  # the list that fills the caches is no news
-    world.share.open(world.work, world.local)
+    harness = Harness()
+    harness.share.changed(KEYS[0])  # the list that fills the caches is no news
+    harness.share.open(harness.work, harness.local)
     late = [MINE[3], MINE[1], OTHERS[0]]
     for key in late:
-        world.share.changed(key)
+        harness.share.changed(key)
     gone = Key("ns", "gone")
-    world.share.changed(gone)
-    assert world.work.depth() == 0
-    world.gain(0)
-    assert world.work.depth() == len(MINE)
-    worked = await world.works()
+    harness.share.changed(gone)
+    assert harness.work.depth() == 0
+    harness.gain(0)
+    assert harness.work.depth() == len(MINE)
+    worked = await harness.works()
     assert worked[:2] == late[:2]
     assert sorted(worked) == MINE
 
@@ -109,80 +109,80 @@ async def test_of_what_changed_while_it_stood_by_only_the_latest_comes_first(
     now = 0.0
     monkeypatch.setattr(roles, "awake_or_not", lambda: now)
     monkeypatch.setattr(roles, "MOST_REMEMBERED", most)
-    world = World().opened()
+    harness = Harness().opened()
     for key in (MINE[2], MINE[3], MINE[1]):
-        world.share.changed(key)
+        harness.share.changed(key)
         now += 11.0
-    world.gain(0)  # two lease durations are 30 s
-    assert await world.works() == first + [key for key in MINE if key not in first]
+    harness.gain(0)  # two lease durations are 30 s
+    assert await harness.works() == first + [key for key in MINE if key not in first]
 
 
 async def test_what_changed_before_it_started_comes_first_too() -> None:
-    world = World().opened()
-    world.local.hvpas.put(structs.replace(hvpa(MINE[4]), metadata=Meta(MINE[4].name, "ns", "uid", "9")))
-    world.gain(0, 1)
-    assert (await world.works())[0] == MINE[4]
+    harness = Harness().opened()
+    harness.local.hvpas.put(structs.replace(hvpa(MINE[4]), metadata=Meta(MINE[4].name, "ns", "uid", "9")))
+    harness.gain(0, 1)
+    assert (await harness.works())[0] == MINE[4]
 
 
 async def test_only_what_is_ours_is_worked_on() -> None:
-    world = World().opened()
-    world.gain(0)
-    assert all(map(world.share.serves, MINE))
-    assert all(map(world.share.may_write, MINE))
-    assert not any(map(world.share.serves, OTHERS))
-    assert not any(map(world.share.may_write, OTHERS))
-    world.share.changed(OTHERS[0])
-    assert sorted(await world.works()) == MINE
+    harness = Harness().opened()
+    harness.gain(0)
+    assert all(map(harness.share.serves, MINE))
+    assert all(map(harness.share.may_write, MINE))
+    assert not any(map(harness.share.serves, OTHERS))
+    assert not any(map(harness.share.may_write, OTHERS))
+    harness.share.changed(OTHERS[0])
+    assert sorted(await harness.works()) == MINE
 
 
 async def test_what_we_changed_ourselves_is_looked_at_in_a_while_and_by_a_successor_first() -> None:
-    world = World().opened()
-    world.share.changed_by_us(MINE[3])  # not ours (any more): remembered, as anything else that changes
-    world.gain(0)
-    assert (await world.works())[0] == MINE[3]
-    world.worked.clear()
-    world.share.changed_by_us(MINE[1])
-    assert world.work.depth() == 0
+    harness = Harness().opened()
+    harness.share.changed_by_us(MINE[3])  # not ours (any more): remembered, as anything else that changes
+    harness.gain(0)
+    assert (await harness.works())[0] == MINE[3]
+    harness.worked.clear()
+    harness.share.changed_by_us(MINE[1])
+    assert harness.work.depth() == 0
 
 
 async def test_what_changes_together_is_looked_at_once_and_not_before_it_has_settled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(roles, "SETTLE", 0.05)
-    world = World().opened()
-    world.role.shards = frozenset({0})
+    harness = Harness().opened()
+    harness.role.shards = frozenset({0})
     now = asyncio.get_running_loop().time
-    world.going_on.set()
-    async with background(world.work.run()):
+    harness.going_on.set()
+    async with background(harness.work.run()):
         began = now()
-        while not world.worked:
-            world.share.changed(MINE[0])  # again and again does not put it off
+        while not harness.worked:
+            harness.share.changed(MINE[0])  # again and again does not put it off
             assert now() < began + 10
             await asyncio.sleep(0.01)
         assert now() >= began + 0.05
-    assert world.worked == [MINE[0]]
+    assert harness.worked == [MINE[0]]
 
 
 async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
-    world = World().opened()
-    world.gain(0, 1)
+    harness = Harness().opened()
+    harness.gain(0, 1)
     for key in MINE[:2]:
-        world.share.changed(key)
-    running = asyncio.create_task(world.work.run())
-    while not world.worked:
+        harness.share.changed(key)
+    running = asyncio.create_task(harness.work.run())
+    while not harness.worked:
         await asyncio.sleep(0)
-    assert world.share.is_busy(0)
-    assert not world.share.is_busy(1)
-    world.give_up(0)
-    world.going_on.set()
-    while world.work.depth():
+    assert harness.share.is_busy(0)
+    assert not harness.share.is_busy(1)
+    harness.give_up(0)
+    harness.going_on.set()
+    while harness.work.depth():
         await asyncio.sleep(0.001)
-    assert not world.share.is_busy(0)
-    world.work.stop()
+    assert not harness.share.is_busy(0)
+    harness.work.stop()
     await running
-    assert [key for key in world.worked if key in MINE] == MINE[:1]
-    assert sorted(key for key in world.worked if key in OTHERS) == OTHERS
-    assert {("forgotten", key) for key in MINE} <= set(world.telemetry.reports)
+    assert [key for key in harness.worked if key in MINE] == MINE[:1]
+    assert sorted(key for key in harness.worked if key in OTHERS) == OTHERS
+    assert {("forgotten", key) for key in MINE} <= set(harness.telemetry.reports)
 
 
 async def test_roles() -> None:
@@ -193,7 +193,7 @@ async def test_roles() -> None:
     assert (leader.shards, leader.serves(0), leader.may_write(0)) == (frozenset(), False, False)
     assert isinstance(role_of(transport, clock, candidate, 2), ShardKeeper)
     alone = role_of(transport, clock, None, 1)
-    async with background(alone.run(World().opened().share)) as task:
+    async with background(alone.run(Harness().opened().share)) as task:
         await asyncio.sleep(0)
         assert alone.shards == ALL
         assert alone.may_write(0)

@@ -23,16 +23,16 @@ def settings(*flags: str) -> RunSettings:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "error"),
     [
         (["--metrics-secure"], "--metrics-secure needs --metrics-cert-dir"),
         (["--metrics-cert-dir", "somewhere"], "--metrics-cert-dir is of no use without --metrics-secure"),
         (["--metrics-secure", "--metrics-cert-dir", "nowhere"], "nowhere: tls.crt: No such file"),
     ],
 )
-async def test_what_would_not_protect_is_refused(flags: list[str], said: str, tmp_path: Path) -> None:
+async def test_what_would_not_protect_is_refused(flags: list[str], error: str, tmp_path: Path) -> None:
     async with FakeServer().transport(tmp_path) as transport:
-        with pytest.raises(AddressError, match=said):
+        with pytest.raises(AddressError, match=error):
             await serve_metrics(settings(*flags), Page(lambda: iter(())), transport)
 
 

@@ -136,7 +136,7 @@ def test_printed_thousandths(milli: int, decimal: str, binary: str) -> None:
         ("1000.0001Ki", "1024000102400u"),
     ],
 )
-def test_what_somebody_wrote_as_go_prints_it(quantity: Quantity, text: str) -> None:
+def test_what_another_client_wrote_as_go_prints_it(quantity: Quantity, text: str) -> None:
     assert canonical(quantity) == text
 
 

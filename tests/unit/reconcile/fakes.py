@@ -127,7 +127,7 @@ class FakeTelemetry(Telemetry):
         self.reports.append(("forgotten", key))
 
 
-class World:
+class Harness:
     """A reconciler around fakes."""
 
     def __init__(self, one: Objects | None, *, cluster: Any = FakeCluster, **failures: Exception) -> None:

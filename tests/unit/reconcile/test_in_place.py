@@ -12,12 +12,12 @@ from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.objects.read_models import CreationSize
 from hvpa.reconcile.ports import Conflict, NotServed, Overloaded, Refused, Unavailable, WriteError
 from hvpa.reconcile.reconciler import REPORTED_AFTER, Result
-from tests.unit.reconcile.fakes import World
+from tests.unit.reconcile.fakes import Harness
 
 OWNER = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
 
 
-class InPlace(World):
+class InPlace(Harness):
     """The VPA wants larger pods, and the HPA twice as many."""
 
     def __init__(self, **failures: Exception) -> None:
@@ -36,153 +36,153 @@ class InPlace(World):
 
 
 def test_what_was_decided_is_written_before_anything_is_acted_upon() -> None:
-    world = InPlace()
-    assert world.reconcile().outcome == "done"
-    names = world.names("event", "owned")
+    harness = InPlace()
+    assert harness.reconcile().outcome == "done"
+    names = harness.names("event", "owned")
     assert names == ["status", "workload", "resizes"]
-    (status,), (patch,), (resizes,) = (world.written(name) for name in names)
+    (status,), (patch,), (resizes,) = (harness.written(name) for name in names)
     assert status["desired"]["replicas"] == patch.body["spec"]["replicas"]
     assert patch.is_scale
     assert [one.pod for one in resizes] == ["web-0", "web-1", "web-2"]
 
 
 def test_before_a_memory_limit_falls_it_is_asked_what_is_used_once_a_minute() -> None:
-    world = InPlace()
+    harness = InPlace()
     limits = {"cpu": "2", "memory": "2G"}
     spec = [build.container(requests={"cpu": "1", "memory": "1G"}, limits=limits)]
     pods = tuple(
         build.pod(f"web-{number}", containers=spec, change={"metadata": OWNER}) for number in range(3)
     )
     less = build.vpa({"app": {"cpu": "1", "memory": "400M"}})
-    world.change(workload=build.workload(3, spec), pods=pods, vpas=(less,))
-    world.cluster.memory = {("web-1", "app"): 1_900_000_000}
-    world.reconcile()
-    (resizes,) = world.written("resizes")
+    harness.change(workload=build.workload(3, spec), pods=pods, vpas=(less,))
+    harness.cluster.memory = {("web-1", "app"): 1_900_000_000}
+    harness.reconcile()
+    (resizes,) = harness.written("resizes")
     assert {one.pod: one.lowers_limit for one in resizes} == {"web-0": True, "web-1": False, "web-2": True}
-    assert world.cluster.asked == ["app=web"]
-    world.reconcile(seconds=59)
-    assert world.cluster.asked == ["app=web"]
-    world.reconcile(seconds=1)
-    assert world.cluster.asked == ["app=web"] * 2
-    world.cluster.one = None
-    world.reconcile()
+    assert harness.cluster.asked == ["app=web"]
+    harness.reconcile(seconds=59)
+    assert harness.cluster.asked == ["app=web"]
+    harness.reconcile(seconds=1)
+    assert harness.cluster.asked == ["app=web"] * 2
+    harness.cluster.one = None
+    harness.reconcile()
 
 
 def test_while_memory_is_only_raised_its_use_is_not_asked_for() -> None:
-    world = InPlace()
-    world.reconcile()
-    assert world.cluster.asked == []
+    harness = InPlace()
+    harness.reconcile()
+    assert harness.cluster.asked == []
 
 
 def test_the_size_of_new_pods_is_written_before_there_are_more_of_them() -> None:
-    world = InPlace()
-    world.change(creation_sizes=())
-    world.reconcile()
-    names = world.names("event", "owned")
+    harness = InPlace()
+    harness.change(creation_sizes=())
+    harness.reconcile()
+    names = harness.names("event", "owned")
     assert names == ["status", "creation_sizes", "workload", "resizes"]
-    assert list(world.written("creation_sizes")[0]) == ["Deployment.apps/web"]
+    assert list(harness.written("creation_sizes")[0]) == ["Deployment.apps/web"]
 
 
 def test_nothing_waits_for_the_size_of_new_pods() -> None:
-    world = InPlace(creation_sizes=WriteError("no such thing"))
-    world.change(creation_sizes=())
-    assert world.reconcile().outcome == "failed"
-    assert len(world.written("workload")) == len(world.written("resizes")) == 1
-    assert world.ready() == ("WriteFailed", "WriteCreationSizes: no such thing")
-    world.cluster.failures.clear()
-    assert world.reconcile().outcome == "done"
-    assert len(world.written("creation_sizes")) == 1
+    harness = InPlace(creation_sizes=WriteError("no such thing"))
+    harness.change(creation_sizes=())
+    assert harness.reconcile().outcome == "failed"
+    assert len(harness.written("workload")) == len(harness.written("resizes")) == 1
+    assert harness.ready() == ("WriteFailed", "WriteCreationSizes: no such thing")
+    harness.cluster.failures.clear()
+    assert harness.reconcile().outcome == "done"
+    assert len(harness.written("creation_sizes")) == 1
 
 
 def test_without_its_strategy_or_itself_an_hvpa_leaves_no_size_behind() -> None:
-    world = InPlace()
-    one = world.one
+    harness = InPlace()
+    one = harness.one
     assert one.hvpa.spec is not None
     sizes = (("Deployment.apps/web", CreationSize("web")),)
     spec = one.hvpa.spec.model_copy(update={"update_strategy": UpdateStrategy(type="Rollout")})
-    world.change(hvpa=replace(one.hvpa, spec=spec), creation_sizes=sizes)
-    world.reconcile()
-    assert world.written("creation_sizes") == [{"Deployment.apps/web": None}]
-    world.cluster.one = None
-    world.cluster.failures["creation_sizes"] = WriteError("no such thing")
-    assert world.reconcile().outcome == "failed"
-    world.cluster.failures.clear()
-    assert world.reconcile().outcome == "gone"
+    harness.change(hvpa=replace(one.hvpa, spec=spec), creation_sizes=sizes)
+    harness.reconcile()
+    assert harness.written("creation_sizes") == [{"Deployment.apps/web": None}]
+    harness.cluster.one = None
+    harness.cluster.failures["creation_sizes"] = WriteError("no such thing")
+    assert harness.reconcile().outcome == "failed"
+    harness.cluster.failures.clear()
+    assert harness.reconcile().outcome == "gone"
 
 
 @pytest.mark.parametrize("killed_at", ["status", "workload", "resizes"])
 def test_killed_at_any_write_it_goes_on_from_there(killed_at: str) -> None:
     whole = InPlace()
     whole.reconcile()
-    world = InPlace()
-    world.cluster.failures[killed_at] = Unavailable("no response")
-    world.reconcile()
-    done = set(world.names())
-    world.cluster.failures.clear()
-    world.start()
-    world.reconcile()
-    assert done | set(world.names()) >= {"status", "workload", "resizes"}
+    harness = InPlace()
+    harness.cluster.failures[killed_at] = Unavailable("no response")
+    harness.reconcile()
+    done = set(harness.names())
+    harness.cluster.failures.clear()
+    harness.start()
+    harness.reconcile()
+    assert done | set(harness.names()) >= {"status", "workload", "resizes"}
     for name in ("workload", "resizes"):
         if killed_at != "resizes" or name == "resizes":
-            assert world.written(name) == whole.written(name)
+            assert harness.written(name) == whole.written(name)
 
 
 def test_what_the_api_server_refuses_is_decided_anew_at_once_and_not_asked_for_again() -> None:
-    world = InPlace(resizes=Refused("exceeded quota"))  # of the first pod
-    assert world.reconcile() == Result("done", dt.timedelta(0))
-    world.cluster.failures.clear()
-    world.reconcile()
-    assert world.resized() == ["web-1", "web-2"]
-    assert world.ready() == ("PodsNotResized", "pod web-0: exceeded quota")
-    world.reconcile(seconds=59)
-    assert world.resized() == ["web-1", "web-2"]  # the fake resizes nothing
-    world.reconcile(seconds=2)
-    assert world.resized() == ["web-0", "web-1", "web-2"]
+    harness = InPlace(resizes=Refused("exceeded quota"))  # of the first pod
+    assert harness.reconcile() == Result("done", dt.timedelta(0))
+    harness.cluster.failures.clear()
+    harness.reconcile()
+    assert harness.resized() == ["web-1", "web-2"]
+    assert harness.ready() == ("PodsNotResized", "pod web-0: exceeded quota")
+    harness.reconcile(seconds=59)
+    assert harness.resized() == ["web-1", "web-2"]  # the fake resizes nothing
+    harness.reconcile(seconds=2)
+    assert harness.resized() == ["web-0", "web-1", "web-2"]
 
 
 def test_a_refusal_is_forgotten_with_its_pod_and_with_the_hvpa() -> None:
-    world = InPlace(resizes=Refused("exceeded quota"))
-    world.reconcile()
-    one = world.one
-    world.cluster.failures.clear()
-    world.change(pods=one.pods[1:])
-    world.reconcile()
-    assert world.ready()[0] != "PodsNotResized"
-    world.cluster.one = one
-    world.reconcile()
-    assert len(world.resized()) == 3
-    world.cluster.failures["resizes"] = Refused("exceeded quota")
-    world.reconcile()
-    world.cluster.one = None
-    assert world.reconcile() == Result("gone")
-    world.cluster.one = one
-    world.reconcile()
-    assert len(world.resized()) == 3
+    harness = InPlace(resizes=Refused("exceeded quota"))
+    harness.reconcile()
+    one = harness.one
+    harness.cluster.failures.clear()
+    harness.change(pods=one.pods[1:])
+    harness.reconcile()
+    assert harness.ready()[0] != "PodsNotResized"
+    harness.cluster.one = one
+    harness.reconcile()
+    assert len(harness.resized()) == 3
+    harness.cluster.failures["resizes"] = Refused("exceeded quota")
+    harness.reconcile()
+    harness.cluster.one = None
+    assert harness.reconcile() == Result("gone")
+    harness.cluster.one = one
+    harness.reconcile()
+    assert len(harness.resized()) == 3
 
 
 def test_each_refusal_of_the_same_doubles_the_wait() -> None:
-    world = InPlace(resizes=Refused("exceeded quota"))
+    harness = InPlace(resizes=Refused("exceeded quota"))
     for minutes in (1, 2):  # the third takes the size back
-        world.cluster.failures["resizes"] = Refused("exceeded quota")
-        world.reconcile()
-        world.cluster.failures.clear()
-        world.reconcile(minutes=minutes, seconds=-1)
-        assert "web-0" not in world.resized()
-        world.clock.time += dt.timedelta(seconds=2)
+        harness.cluster.failures["resizes"] = Refused("exceeded quota")
+        harness.reconcile()
+        harness.cluster.failures.clear()
+        harness.reconcile(minutes=minutes, seconds=-1)
+        assert "web-0" not in harness.resized()
+        harness.clock.time += dt.timedelta(seconds=2)
 
 
 @pytest.mark.parametrize(
     ("error", "is_taken_back"), [(Refused("a quota"), True), (NotServed("no resizes"), False)]
 )
 def test_a_size_is_taken_back_where_another_one_may_do(error: Refused, is_taken_back: bool) -> None:
-    world = InPlace(resizes=error)
+    harness = InPlace(resizes=error)
     for minutes in (1, 2, 4, 8):
-        world.cluster.failures["resizes"] = error
-        world.reconcile()
-        world.reconcile()
-        world.clock.time += dt.timedelta(minutes=minutes, seconds=1)
-    assert (world.status.rolled_back is not None) == is_taken_back
-    assert is_taken_back or world.ready() == ("PodsNotResized", "pod web-0: no resizes")
+        harness.cluster.failures["resizes"] = error
+        harness.reconcile()
+        harness.reconcile()
+        harness.clock.time += dt.timedelta(minutes=minutes, seconds=1)
+    assert (harness.status.rolled_back is not None) == is_taken_back
+    assert is_taken_back or harness.ready() == ("PodsNotResized", "pod web-0: no resizes")
 
 
 @pytest.mark.parametrize(
@@ -194,29 +194,29 @@ def test_a_size_is_taken_back_where_another_one_may_do(error: Refused, is_taken_
     ],
 )
 def test_other_failures_are_tried_again(error: Exception, outcome: str) -> None:
-    world = InPlace(resizes=error)
-    assert world.reconcile().outcome == outcome
-    world.cluster.failures.clear()
-    assert world.reconcile().outcome == "done"
-    assert len(world.resized()) == 3
+    harness = InPlace(resizes=error)
+    assert harness.reconcile().outcome == outcome
+    harness.cluster.failures.clear()
+    assert harness.reconcile().outcome == "done"
+    assert len(harness.resized()) == 3
 
 
 def test_an_error_is_taken_back_only_when_the_writes_have_got_through() -> None:
-    world = InPlace(resizes=WriteError("no such thing"))
-    world.reconcile()
-    assert world.ready() == ("WriteFailed", "ResizePods: no such thing")
+    harness = InPlace(resizes=WriteError("no such thing"))
+    harness.reconcile()
+    assert harness.ready() == ("WriteFailed", "ResizePods: no such thing")
     for _ in range(2):
-        world.reconcile()
-        assert world.ready()[0] == "WriteFailed"
-    assert not world.written("status")  # nothing flaps
-    world.cluster.failures.clear()
-    world.reconcile()
-    assert world.ready()[0] != "WriteFailed"
+        harness.reconcile()
+        assert harness.ready()[0] == "WriteFailed"
+    assert not harness.written("status")  # nothing flaps
+    harness.cluster.failures.clear()
+    harness.reconcile()
+    assert harness.ready()[0] != "WriteFailed"
 
 
 def test_a_workload_that_can_not_be_scaled_is_reported() -> None:
-    world = InPlace(workload=Unavailable("no response"))
+    harness = InPlace(workload=Unavailable("no response"))
     for _ in range(REPORTED_AFTER):
-        assert world.reconcile().outcome == "failed"
-        assert not world.written("resizes")
-    assert world.ready() == ("WriteFailed", "PatchWorkload: no response")
+        assert harness.reconcile().outcome == "failed"
+        assert not harness.written("resizes")
+    assert harness.ready() == ("WriteFailed", "PatchWorkload: no response")

@@ -20,7 +20,7 @@ from hvpa.core.model import LAST_APPLIED, WorkloadPatch
 from hvpa.reconcile.ports import Conflict, Refused, WriteError
 from hvpa.reconcile.reconciler import Result
 from tests.unit.core.trajectory import jointly
-from tests.unit.reconcile.fakes import FakeCluster, World
+from tests.unit.reconcile.fakes import FakeCluster, Harness
 
 Rule = Callable[[Mapping[str, Any]], str]
 """Why a spec in a patch is refused; empty where it is taken."""
@@ -65,7 +65,7 @@ class RuledCluster(FakeCluster):
         self.one = build.apply(self.one, Decision(status=status, workload_patch=patch))
 
 
-class RuledWorld(World):
+class RuledHarness(Harness):
     """A reconciler before a cluster with a rule; the HPA wants 7 of 3 replicas, the VPA 2 cores for each, weight 50."""
 
     def __init__(self, rule: Rule, one: Objects | None = None) -> None:
@@ -116,140 +116,140 @@ BOTH, REPLICAS, REQUESTS = {"replicas", "template"}, {"replicas"}, {"template"}
 
 
 def test_where_requests_are_refused_the_replicas_are_written_alone() -> None:
-    world = RuledWorld(large_requests)
-    result = world.reconcile()
-    assert world.attempts == [BOTH, REPLICAS]
-    assert (world.replicas, world.cpu) == (5, "1")
+    harness = RuledHarness(large_requests)
+    result = harness.reconcile()
+    assert harness.attempts == [BOTH, REPLICAS]
+    assert (harness.replicas, harness.cpu) == (5, "1")
     assert result.outcome == "done"
     assert result.wait is not None
     assert result.wait <= dt.timedelta(minutes=1)
-    assert world.ready == ("False", "Refused")
-    assert world.status.last_error is not None
-    assert world.status.last_error.description == "policy 'small': at most a core"
-    assert {"ScaledOut", "Refused", "ScalingBlocked"} <= set(world.events())
-    assert ("applied", "horizontal", "up") in world.telemetry.reports
-    assert ("applied", "vertical", "up") not in world.telemetry.reports
-    assert ("write failed", "PatchWorkload", "failed") in world.telemetry.reports
-    [patch] = world.written("workload")
+    assert harness.ready == ("False", "Refused")
+    assert harness.status.last_error is not None
+    assert harness.status.last_error.description == "policy 'small': at most a core"
+    assert {"ScaledOut", "Refused", "ScalingBlocked"} <= set(harness.events())
+    assert ("applied", "horizontal", "up") in harness.telemetry.reports
+    assert ("applied", "vertical", "up") not in harness.telemetry.reports
+    assert ("write failed", "PatchWorkload", "failed") in harness.telemetry.reports
+    [patch] = harness.written("workload")
     record = json.loads(patch.body["metadata"]["annotations"][LAST_APPLIED])
     assert record["vertical"] == {}
 
 
 def test_while_requests_wait_replicas_go_on_without_sending_them_again() -> None:
-    world = RuledWorld(large_requests)
-    world.reconcile()
+    harness = RuledHarness(large_requests)
+    harness.reconcile()
     for replicas in (9, 6, 8):
-        world.want(replicas, "2")
-        world.reconcile(seconds=10)
-        assert world.attempts in ([REPLICAS], []), "the requests are not sent"
-    world.want(world.replicas, "2")
+        harness.want(replicas, "2")
+        harness.reconcile(seconds=10)
+        assert harness.attempts in ([REPLICAS], []), "the requests are not sent"
+    harness.want(harness.replicas, "2")
     for _ in range(3):
-        world.reconcile(seconds=1)
-        assert world.attempts == []
-        assert world.names("owned") == [], "at rest nothing is written"
+        harness.reconcile(seconds=1)
+        assert harness.attempts == []
+        assert harness.names("owned") == [], "at rest nothing is written"
 
 
 def test_refused_requests_are_sent_again_at_growing_distances_and_follow_once_they_are_taken() -> None:
-    world = RuledWorld(large_requests)
-    world.reconcile()
-    world.want(world.replicas, "2")
+    harness = RuledHarness(large_requests)
+    harness.reconcile()
+    harness.want(harness.replicas, "2")
     for minutes in (1, 2, 4):
-        assert world.reconcile(minutes=minutes, seconds=-1).outcome == "done"
-        assert world.attempts == []
-        world.reconcile(seconds=1)
-        assert world.attempts == [REQUESTS]
-        assert world.ready == ("False", "Refused")
-        assert "Refused" not in world.events(), "said once"
-    world.cluster.rule = taken
-    world.reconcile(minutes=8)
-    assert world.cpu == "1500m"
-    assert world.ready[0] == "True"
-    assert world.status.last_error is None
-    assert "ScaledUp" in world.events()
+        assert harness.reconcile(minutes=minutes, seconds=-1).outcome == "done"
+        assert harness.attempts == []
+        harness.reconcile(seconds=1)
+        assert harness.attempts == [REQUESTS]
+        assert harness.ready == ("False", "Refused")
+        assert "Refused" not in harness.events(), "reported once"
+    harness.cluster.rule = taken
+    harness.reconcile(minutes=8)
+    assert harness.cpu == "1500m"
+    assert harness.ready[0] == "True"
+    assert harness.status.last_error is None
+    assert "ScaledUp" in harness.events()
 
 
 def test_a_recommendation_that_the_policy_allows_is_followed_at_once() -> None:
-    world = RuledWorld(large_requests)
-    world.reconcile()
-    world.want(world.replicas, "800m")
-    world.reconcile(seconds=1)
-    assert world.attempts == []  # 900m is nearer than minChange
-    world.want(world.replicas, "500m")
-    world.reconcile(seconds=1)
-    assert world.attempts == [REQUESTS]
-    assert world.cpu == "750m"
+    harness = RuledHarness(large_requests)
+    harness.reconcile()
+    harness.want(harness.replicas, "800m")
+    harness.reconcile(seconds=1)
+    assert harness.attempts == []  # 900m is nearer than minChange
+    harness.want(harness.replicas, "500m")
+    harness.reconcile(seconds=1)
+    assert harness.attempts == [REQUESTS]
+    assert harness.cpu == "750m"
 
 
 def test_where_replicas_are_refused_the_requests_are_written_alone() -> None:
-    world = RuledWorld(many_replicas)
-    world.reconcile()
-    assert world.attempts == [BOTH, REPLICAS, REQUESTS]
-    assert (world.replicas, world.cpu) == (3, "1500m")
-    [held] = world.status.last_blocked_scaling
+    harness = RuledHarness(many_replicas)
+    harness.reconcile()
+    assert harness.attempts == [BOTH, REPLICAS, REQUESTS]
+    assert (harness.replicas, harness.cpu) == (3, "1500m")
+    [held] = harness.status.last_blocked_scaling
     assert (held.axis, held.reason, held.wanted) == ("horizontal", "Refused", "5")
-    assert world.status.last_error is not None
-    assert world.status.last_error.description == "policy 'few': at most 4"
-    assert world.axes.horizontal is not None
-    assert world.axes.horizontal.applied_from is None
-    assert world.axes.horizontal.last_scale_time is None
-    world.reconcile(seconds=10)
-    assert world.attempts == []
-    world.want(5, "2")  # so that 4 are set
-    world.reconcile(seconds=10)
-    assert world.attempts == [REPLICAS]
-    assert world.replicas == 4
+    assert harness.status.last_error is not None
+    assert harness.status.last_error.description == "policy 'few': at most 4"
+    assert harness.axes.horizontal is not None
+    assert harness.axes.horizontal.applied_from is None
+    assert harness.axes.horizontal.last_scale_time is None
+    harness.reconcile(seconds=10)
+    assert harness.attempts == []
+    harness.want(5, "2")  # so that 4 are set
+    harness.reconcile(seconds=10)
+    assert harness.attempts == [REPLICAS]
+    assert harness.replicas == 4
 
 
 def test_where_all_is_refused_each_axis_is_tried_once_and_all_waits() -> None:
-    world = RuledWorld(all_refused)
-    assert world.reconcile().outcome == "done"
-    assert world.attempts == [BOTH, REPLICAS, REQUESTS]
-    assert {one.axis for one in world.status.last_blocked_scaling} == {"horizontal", "vertical"}
-    world.reconcile(seconds=59)
-    assert world.attempts == []
-    world.cluster.rule = taken
-    world.reconcile(seconds=1)
-    assert world.attempts == [BOTH]
-    assert (world.replicas, world.cpu, world.ready[0]) == (5, "1500m", "True")
+    harness = RuledHarness(all_refused)
+    assert harness.reconcile().outcome == "done"
+    assert harness.attempts == [BOTH, REPLICAS, REQUESTS]
+    assert {one.axis for one in harness.status.last_blocked_scaling} == {"horizontal", "vertical"}
+    harness.reconcile(seconds=59)
+    assert harness.attempts == []
+    harness.cluster.rule = taken
+    harness.reconcile(seconds=1)
+    assert harness.attempts == [BOTH]
+    assert (harness.replicas, harness.cpu, harness.ready[0]) == (5, "1500m", "True")
 
 
 def test_after_a_restart_what_waits_still_waits() -> None:
-    world = RuledWorld(large_requests)
-    world.reconcile()
-    world.start()
-    world.reconcile(seconds=10)
-    assert world.attempts == []
+    harness = RuledHarness(large_requests)
+    harness.reconcile()
+    harness.start()
+    harness.reconcile(seconds=10)
+    assert harness.attempts == []
 
 
 def test_where_the_operator_ends_before_the_status_is_written_one_refused_write_is_repeated() -> None:
-    world = RuledWorld(large_requests)
-    world.cluster.failures["status"] = WriteError("the operator ends here")
-    world.reconcile()
-    assert (world.replicas, world.cpu) == (5, "1")
-    del world.cluster.failures["status"]
-    world.start()
-    world.want(world.replicas, "2")
-    world.reconcile(seconds=1)
-    assert world.attempts == [REQUESTS]
-    assert world.axes.horizontal is not None
-    assert world.axes.horizontal.last_scale_time == build.NOW, "by the annotation"
-    world.reconcile(seconds=1)
-    assert world.attempts == []
+    harness = RuledHarness(large_requests)
+    harness.cluster.failures["status"] = WriteError("the operator ends here")
+    harness.reconcile()
+    assert (harness.replicas, harness.cpu) == (5, "1")
+    del harness.cluster.failures["status"]
+    harness.start()
+    harness.want(harness.replicas, "2")
+    harness.reconcile(seconds=1)
+    assert harness.attempts == [REQUESTS]
+    assert harness.axes.horizontal is not None
+    assert harness.axes.horizontal.last_scale_time == build.NOW, "by the annotation"
+    harness.reconcile(seconds=1)
+    assert harness.attempts == []
 
 
 @pytest.mark.parametrize("other", [Conflict("changed"), WriteError("no answer in time")])
 def test_a_failure_of_the_second_patch_is_one_like_any_other(other: WriteError) -> None:
-    world = RuledWorld(large_requests)
+    harness = RuledHarness(large_requests)
 
     def rule(spec: Mapping[str, Any]) -> str:
         if why := large_requests(spec):
             return why
         raise other
 
-    world.cluster.rule = rule
+    harness.cluster.rule = rule
     expected = "conflict" if isinstance(other, Conflict) else "failed"
-    assert world.reconcile().outcome == expected
-    assert world.attempts == [BOTH, REPLICAS]
+    assert harness.reconcile().outcome == expected
+    assert harness.attempts == [BOTH, REPLICAS]
 
 
 def test_however_often_a_refused_axis_is_solved_anew_the_patches_of_one_reconcile_have_an_end() -> None:
@@ -261,8 +261,8 @@ def test_however_often_a_refused_axis_is_solved_anew_the_patches_of_one_reconcil
         jointly.hpa(3, jointly.utilization("cpu", 50, 150, "1500m")),
         build.vpa({"app": {"cpu": "2", "memory": "2Gi"}}),
     )
-    world = RuledWorld(all_refused, one)
-    assert world.reconcile().outcome == "done"
-    assert 3 <= len(world.attempts) <= 6
-    world.reconcile(seconds=1)
-    assert world.attempts == []
+    harness = RuledHarness(all_refused, one)
+    assert harness.reconcile().outcome == "done"
+    assert 3 <= len(harness.attempts) <= 6
+    harness.reconcile(seconds=1)
+    assert harness.attempts == []

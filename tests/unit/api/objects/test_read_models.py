@@ -46,7 +46,7 @@ MANAGED: dict[str, tuple[dict[str, Any], bool, bool]] = {
 
 
 @pytest.mark.parametrize(("fields", "replicas", "resources"), MANAGED.values(), ids=MANAGED.keys())
-def test_managed_fields_tell_who_set_what(fields: dict[str, Any], replicas: bool, resources: bool) -> None:
+def test_managed_fields_show_who_set_what(fields: dict[str, Any], replicas: bool, resources: bool) -> None:
     entry = msgspec.convert({"manager": "kubectl", "fieldsV1": fields}, type=ManagedFields)
     assert entry.owns_replicas() is replicas
     assert entry.owns_resources() is resources

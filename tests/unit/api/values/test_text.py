@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, made fit to be reported."""
+"""Text that another client wrote, made fit to be reported."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ANYTHING = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
         pytest.param("\U000e0041", "\\U000e0041", id="a tag"),
     ],
 )
-def test_what_is_not_to_be_seen_is_told_by_its_number(text: str, shown: str) -> None:
+def test_what_is_not_to_be_seen_is_shown_by_its_number(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
@@ -64,7 +64,7 @@ def test_a_reason_that_is_a_word_stays(given: str) -> None:
     assert reason(given, "Other") == given
 
 
-def test_of_many_names_the_first_are_told() -> None:
+def test_of_many_names_the_first_are_shown() -> None:
     assert names([]) == ""
     assert names(["b", "a"]) == "b, a"
     found = [str(number) for number in range(MOST_NAMES)]

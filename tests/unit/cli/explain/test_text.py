@@ -159,7 +159,7 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
         "nothing yet: is the operator running, and does it watch this namespace?"]),
     "an error without a time": (
         {"Hvpa__status": {"lastError": {"description": "?"}}}, REPORTED, ["last error: a write: ?"]),
-    "a condition that needs somebody to act": (
+    "a condition that needs action": (
         {"Hvpa__spec__targetRef__name": "gone"}, "Conditions",
         ["Ready False TargetNotFound: Deployment gone does not exist", f"  to do: {REMEDIES['TargetNotFound']}."]),
     # --- modes ---
@@ -443,7 +443,7 @@ def test_replicas_are_set_through_the_scale(shell: Shell) -> None:
     assert first == "# merge patch of the scale of Deployment web"
 
 
-def test_where_no_size_is_decided_that_is_said(shell: Shell) -> None:
+def test_where_no_size_is_decided_that_is_reported(shell: Shell) -> None:
     one = hvpa(status={"desired": None}, targetRef={"kind": "Deployment", "name": "gone"})
     none = [STRATEGY, "no size has been decided yet", "0 of 0 pods have it"]
     assert shell.section([one], "Resizes") == none

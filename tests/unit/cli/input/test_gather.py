@@ -113,7 +113,7 @@ KEDA = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "x", "
 
 
 @pytest.mark.parametrize("metadata", [{"labels": {"key1": "other"}}, {"ownerReferences": [KEDA]}])
-def test_a_recommender_with_other_labels_or_of_somebody_else_is_foreign(
+def test_a_recommender_with_other_labels_or_of_another_client_is_foreign(
     shell: Shell, gardener: list[Doc], metadata: Doc
 ) -> None:
     ((field, value),) = metadata.items()

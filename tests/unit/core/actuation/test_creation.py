@@ -125,7 +125,7 @@ def test_each_kind_has_its_key(key: str) -> None:
     assert set(owner_keys(workload(kind=kind), [])) == {key}
 
 
-def test_whose_the_pods_of_a_custom_kind_are_only_they_tell() -> None:
+def test_only_pods_of_a_custom_kind_name_their_owner() -> None:
     rollout = structs.replace(workload(kind="Rollout"), api_version="argoproj.io/v1alpha1")
     owners = [
         {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": name, "controller": True}

@@ -74,13 +74,13 @@ def test_what_was_decided_counts_as_the_present_size() -> None:
         vertical(target=workload(containers=[container(), container("log", {"cpu": "100m"})])),
         vertical({"desired": size_status(3, {"old": {"requests": {"cpu": "2"}}})["desired"]}),
     ],
-    ids=["one that nobody scales", "one that is gone from the template"],
+    ids=["one without a recommender", "one that is gone from the template"],
 )
 def test_a_container_is_not_named(found: Decision) -> None:
     assert [one.name for one in desired(found).containers] == ["app"]
 
 
-def test_a_resource_that_nobody_scales_is_left_to_the_template() -> None:
+def test_a_resource_without_a_recommender_is_left_to_the_template() -> None:
     """Its user may change it later."""
     assert desired(vertical(targets={"app": {"cpu": "2"}})).containers[0].requests == {"cpu": "2"}
 
@@ -114,7 +114,7 @@ def test_replicas_that_were_decided_and_not_written_are_written() -> None:
     assert found.workload_patch.body["spec"] == {"replicas": 6}
 
 
-def test_replicas_that_somebody_else_has_set_since_count() -> None:
+def test_replicas_that_another_client_has_set_since_count() -> None:
     later = workload(4, change={"metadata": {"generation": 2}, "status": {"observedGeneration": 2}})
     found = horizontal({"desired": size_status(6, {})["desired"]}, later)
     assert found.replicas is not None

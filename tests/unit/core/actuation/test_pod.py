@@ -81,7 +81,7 @@ def test_where_a_pod_stands_that_was_asked(
         ("deferred", [], None),
     ],
 )
-def test_since_when_a_pod_is_in_its_state_is_said_by_the_kubelet_of_its_present_spec(
+def test_since_when_a_pod_is_in_its_state_is_reported_by_the_kubelet_of_its_present_spec(
     state: str, conditions: Sequence[Mapping[str, Any]], since: dt.datetime | None
 ) -> None:
     assert reported_since(running(conditions=conditions), state) == since

@@ -93,7 +93,7 @@ class Rollout:
         return found
 
     def patch(self, body: Mapping[str, Any]) -> None:
-        """A write to the workload, the operator's or somebody else's."""
+        """A write to the workload, the operator's or another client's."""
         document = msgspec.to_builtins(self.target)
         spec = dict(body.get("spec", {}))
         for entry in spec.pop("template", {"spec": {"containers": []}})["spec"]["containers"]:
@@ -202,8 +202,8 @@ def test_a_rollout_that_runs_past_its_window_is_held_and_goes_on_in_the_next() -
     assert rollout.decide(CLOSED + dt.timedelta(days=1)).workload_patch is None
 
 
-def somebody_changes(rollout: Rollout, **spec: Any) -> Rollout:
-    """Somebody else changes the workload, a new image, say; its controller has seen it."""
+def another_client_changes(rollout: Rollout, **spec: Any) -> Rollout:
+    """Another client changes the workload, a new image, say; its controller has seen it."""
     rollout.patch({"spec": spec})
     rollout.replaced(1)
     return rollout
@@ -223,17 +223,17 @@ ON_DELETE: Final = {"spec": {"updateStrategy": {"type": "OnDelete"}}}
     [
         begun(updated=PODS),
         unseen(),
-        somebody_changes(begun(), progressDeadlineSeconds=60),
-        somebody_changes(held(), paused=False),
-        somebody_changes(begun(), paused=True),
+        another_client_changes(begun(), progressDeadlineSeconds=60),
+        another_client_changes(held(), paused=False),
+        another_client_changes(begun(), paused=True),
         begun(kind="StatefulSet", change=ON_DELETE),
         begun(kind="DaemonSet", change=ON_DELETE),
     ],
     ids=[
         "it is through",
         "its controller has not seen it yet",
-        "it is somebody else's",
-        "somebody else let it go on",
+        "it is another client's",
+        "another client let it go on",
         "its user paused the workload",
         "pods of a StatefulSet are replaced by hand",
         "pods of a DaemonSet are replaced by hand",
@@ -271,8 +271,8 @@ def test_how_each_kind_is_held_and_goes_on(
     assert written(rollout.decide(NEXT)) == goes_on
     rollout.replaced(3 if kind == "StatefulSet" else PODS)
     assert rollout.decide(CLOSED + dt.timedelta(days=1)).workload_patch is None, "it is through"
-    changed = somebody_changes(held(kind=kind, change={"spec": own}), minReadySeconds=1)
-    assert written(changed.decide(NEXT)) == goes_on, "though somebody else changed the workload"
+    changed = another_client_changes(held(kind=kind, change={"spec": own}), minReadySeconds=1)
+    assert written(changed.decide(NEXT)) == goes_on, "though another client changed the workload"
 
 
 def test_in_another_mode_nothing_is_done_and_the_status_still_says_what_holds() -> None:

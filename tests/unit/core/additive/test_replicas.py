@@ -255,11 +255,18 @@ def test_what_holds_a_step_back_is_reported(objects: Objects, expected: tuple[An
     assert hold(decision) == expected
     assert decision.workload_patch is None
     assert target(decision) == expected[2]
-    (told,) = decision.status.last_blocked_scaling
-    assert (told.reason, told.axis, told.direction) == (expected[0], "horizontal", expected[1])
-    assert (told.current, told.wanted, told.until) == (str(expected[2]), str(expected[3]), expected[4])
-    assert told.hpa_status is not None
-    assert (told.hpa_status.current_replicas, told.hpa_status.desired_replicas) == (expected[2], expected[3])
+    (held_step,) = decision.status.last_blocked_scaling
+    assert (held_step.reason, held_step.axis, held_step.direction) == (expected[0], "horizontal", expected[1])
+    assert (held_step.current, held_step.wanted, held_step.until) == (
+        str(expected[2]),
+        str(expected[3]),
+        expected[4],
+    )
+    assert held_step.hpa_status is not None
+    assert (held_step.hpa_status.current_replicas, held_step.hpa_status.desired_replicas) == (
+        expected[2],
+        expected[3],
+    )
     blocked = next(one for one in decision.status.conditions if one.type == "ScalingBlocked")
     assert (blocked.status, blocked.reason) == ("True", expected[0])
     until = expected[4]

@@ -289,7 +289,7 @@ def test_a_target_that_has_moved_a_little_further_waits_for_the_timeout() -> Non
     ) in decision.steps[-1]
 
 
-def test_a_target_counts_anew_where_somebody_changed_the_request() -> None:
+def test_a_target_counts_anew_where_another_client_changed_the_request() -> None:
     after = applied(seen({"cpu": "2"}))
     other = build.workload(3, [app("1200m")])
     decision = build.decided(build.objects(after.hvpa, other, after.hpas[0], after.vpas[0]), at(minutes=1))

@@ -79,8 +79,8 @@ def test_base_usage_is_not_capacity() -> None:
     assert " (the largest size allowed) serve 5 cores" in ready(build.decided(busy(trajectory=base)))[2]
 
 
-def test_what_there_is_is_no_need() -> None:
-    # Nobody tells what is needed now, and a day's mean fits: that pods are larger than they may be says nothing.
+def test_present_sizes_are_no_need() -> None:
+    # No recommender reports what is needed now, and a day's mean fits: too large pods prove no need.
     small = {"cpu": "1", "memory": "1Gi"}
     seen = busy(None)
     pods = build.workload(10, [build.container(requests={"cpu": "3", "memory": "1Gi"})])

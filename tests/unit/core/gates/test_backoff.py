@@ -56,7 +56,7 @@ def test_waits_double_up_to_a_longest_one(waits: Any, counts: Any, expected: Any
     assert tuple(waits(count).total_seconds() / 60 for count in counts) == expected
 
 
-# --- what somebody else undid ----------------------------------------------------------------------------------------
+# --- what another client undid ----------------------------------------------------------------------------------------
 def test_what_stands_is_not_contested() -> None:
     contest = judge_contest(False, None, at(minutes=-1), Clock(NOW))
     assert contest.until(up=True) is None
@@ -103,7 +103,7 @@ def test_the_wait_goes_on_to_its_end_and_then_the_change_is_made_again() -> None
     assert over.after_step(at(minutes=1)) == SetBack(count=2, time=at(minutes=1))
 
 
-def test_found_at_the_instant_of_the_step_it_is_still_told_apart() -> None:
+def test_found_at_the_instant_of_the_step_it_is_still_distinguished() -> None:
     first = judge_contest(True, SetBack(count=1, time=NOW), NOW, Clock(NOW))
     assert first.record is not None
     assert first.record.count == 2
@@ -154,7 +154,7 @@ def refusal(
         pytest.param(1000, 2900, True, id="a little less, as recommendations move"),
         pytest.param(1000, 2800, False, id="nearer by a tenth of the change"),
         pytest.param(1000, 900, False, id="the other direction"),
-        pytest.param(1100, 3000, False, id="somebody changed the workload"),
+        pytest.param(1100, 3000, False, id="another client changed the workload"),
     ],
 )
 def test_a_change_waits_where_it_is_the_refused_one(current: int, wanted: int, holds: bool) -> None:

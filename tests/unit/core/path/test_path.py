@@ -148,7 +148,7 @@ def test_the_size_at_a_count(path: Path, replicas: int, demand: int, size: int) 
     assert path.sizes(replicas, {CPU: demand}) == {CPU: size}
 
 
-def test_horizontal_only_is_flat_and_linear_is_not() -> None:
+def test_horizontal_only_has_a_fixed_size_and_linear_is_not() -> None:
     assert [STEPPED.sizes(count, {CPU: 1})[CPU] for count in range(1, 6)] == [1, 300, 300, 1, 1]
 
 

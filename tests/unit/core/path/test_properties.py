@@ -28,7 +28,7 @@ WEIGHTS = st.one_of(
 WEIGHT_INTERVALS = st.lists(
     st.builds(WeightInterval, WEIGHTS, st.none() | COUNTS, st.none() | COUNTS), max_size=4
 ).map(tuple)
-EXTENTS = st.builds(
+SIZE_BOUNDS = st.builds(
     SizeBounds,
     base=st.one_of(st.integers(0, 5000), st.integers(1, 2**34)),
     lower=st.integers(0, 3000),
@@ -60,7 +60,7 @@ def resource_intervals(draw: Any, more: int = 4) -> tuple[ResourceInterval, ...]
 
 @st.composite
 def paths(draw: Any, keys: tuple[ResourceKey, ...] = KEYS) -> Path:
-    counts, size_bounds_of = draw(REPLICA_BOUNDS), [draw(EXTENTS) for _ in keys]
+    counts, size_bounds_of = draw(REPLICA_BOUNDS), [draw(SIZE_BOUNDS) for _ in keys]
     if draw(st.booleans()):
         return path_of_weights(draw(WEIGHT_INTERVALS), counts, tuple(zip(keys, size_bounds_of, strict=True)))
     written = [draw(resource_intervals()) for _ in keys]
@@ -76,7 +76,7 @@ def curves(draw: Any) -> ResourceCurve:
 DEMANDS = st.fixed_dictionaries(dict.fromkeys(KEYS, AMOUNTS))
 
 
-def flat_size(curve: ResourceCurve, replicas: int) -> int:
+def least_size(curve: ResourceCurve, replicas: int) -> int:
     """The size that pods keep at this count whatever the demand, inside the bounds; the least one elsewhere."""
     return curve.size_bounds.clamp(curve.fixed_size(replicas))
 
@@ -101,7 +101,7 @@ def test_replicas_and_capacity_never_fall_as_demand_grows(path: Path, demand: De
 
 
 @given(paths(), DEMANDS)
-def test_capacity_is_the_demand_up_to_rounding_inside_bounds_but_for_flat_stretches(
+def test_capacity_is_the_demand_up_to_rounding_inside_bounds_but_for_fixed_size_stretches(
     path: Path, demand: Demand
 ) -> None:
     point = path.point(demand)
@@ -112,7 +112,7 @@ def test_capacity_is_the_demand_up_to_rounding_inside_bounds_but_for_flat_stretc
             assert capacity(path, key, point.replicas, size) < amount
         else:
             assert capacity(path, key, point.replicas, size) >= amount
-        least = flat_size(path.curves[key], point.replicas)
+        least = least_size(path.curves[key], point.replicas)
         assert size >= least
         if size > least:
             assert capacity(path, key, point.replicas, max(0, size - size_bounds.unit)) < amount
@@ -168,12 +168,12 @@ def test_a_power_is_exact(percent: int, base: int, origin: int, added: int) -> N
 
 
 @given(paths(), st.integers(0, 40), AMOUNTS, AMOUNTS)
-def test_on_a_flat_stretch_the_size_is_the_stretchs_while_it_serves(
+def test_on_a_fixed_size_stretch_the_size_is_the_stretchs_while_it_serves(
     path: Path, step: int, demand: int, added: int
 ) -> None:
     for curve in path.curves.values():
         count = curve.counts.lower + step
-        least = flat_size(curve, count)
+        least = least_size(curve, count)
         if (
             curve.counts.contains(count)
             and curve.fixed_size(count)
@@ -183,7 +183,7 @@ def test_on_a_flat_stretch_the_size_is_the_stretchs_while_it_serves(
             assert curve.size(count, demand + added) >= least
 
 
-@given(WEIGHT_INTERVALS, st.integers(1, 5), st.integers(0, 10), EXTENTS, AMOUNTS)
+@given(WEIGHT_INTERVALS, st.integers(1, 5), st.integers(0, 10), SIZE_BOUNDS, AMOUNTS)
 def test_weights_written_out_are_the_same_path(
     weights: tuple[WeightInterval, ...], lower: int, more: int, size_bounds: SizeBounds, demand: int
 ) -> None:
@@ -201,7 +201,7 @@ def test_weights_written_out_are_the_same_path(
     assert written.count({CPU: demand}) == point.replicas
     if (
         point.replicas not in curve.vertical_stretches
-    ):  # where flat and vertical stretches meet, which can't be written
+    ):  # where fixed-size and vertical stretches meet, which can't be written
         assert written.point({CPU: demand}) == point
 
 

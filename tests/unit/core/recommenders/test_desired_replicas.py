@@ -142,7 +142,7 @@ def test_the_estimate_by_metric(metrics: Sequence[Any], expected: int | None) ->
     assert view(decide(hpa, pods=ONE_UNREADY)) == expected
 
 
-def test_measurements_in_another_order_are_told_apart_by_what_they_are_of() -> None:
+def test_measurements_in_another_order_are_distinguished_by_what_they_are_of() -> None:
     # A status from before the spec's metrics were put in another order.
     hits = metric("External", QUEUE, {"averageValue": "10"}, {"averageValue": "20"})  # calls for 2 x 3
     turned = with_metrics(6, [cpu(50), hits], status={"currentMetrics": [hits[1], cpu(50)[1]]})
@@ -229,7 +229,7 @@ def test_an_hpa_that_cannot_be_used_changes_no_replicas(status: Mapping[str, Any
     ],
 )
 @pytest.mark.parametrize("mode", ["Apply", "Recommend"])
-def test_metrics_are_missing_for_a_minute_before_somebody_has_to_act(
+def test_metrics_are_missing_for_a_minute_before_another_client_has_to_act(
     mode: str, reason: str, seconds: int, reported: str
 ) -> None:
     since = build.stamp(build.NOW - dt.timedelta(seconds=seconds))
@@ -283,7 +283,7 @@ def test_spec_replicas_is_set_right(
 
 def test_spec_replicas_is_corrected_at_most_twice_for_the_same_status_of_the_hpa() -> None:
     stale, status = build.hpa(7, 50), HvpaStatus()
-    for count in (1, 2):  # somebody sets it back, and the HPA's status stays as it is
+    for count in (1, 2):  # another client sets it back, and the HPA's status stays as it is
         decision = decide(stale, 3, 7, status)
         assert decision.scale_replicas == 3
         status = decision.status
@@ -345,7 +345,7 @@ def test_a_named_hpa_has_its_own_bounds() -> None:
     [
         pytest.param(3, 0, 3, "Additive", 0, id="it is followed there"),
         pytest.param(0, 20, 0, "Additive", 4, id="and back"),
-        pytest.param(0, 20, 3, "Additive", 0, id="somebody else scaled it to 0"),
+        pytest.param(0, 20, 3, "Additive", 0, id="another client scaled it to 0"),
         pytest.param(3, 0, 3, "Trajectory", 3, id="a path has no place for no pods at all"),
     ],
 )

@@ -276,7 +276,7 @@ def test_the_hpa_of_one_that_only_looks_goes_before_ours_is_created() -> None:
     ("others", "metadata"),
     [
         pytest.param((LOOKER,), FREE, id="it has no controller"),
-        pytest.param((LOOKER,), THEIRS, id="somebody else controls it"),
+        pytest.param((LOOKER,), THEIRS, id="another client controls it"),
         pytest.param((OtherHvpa("looker"),), LOOKERS_OWN, id="it is not one that only looks"),
     ],
 )

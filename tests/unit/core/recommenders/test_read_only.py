@@ -212,7 +212,7 @@ HPAS: dict[str, tuple[dict[str, Any], list[Hpa], list[OtherHvpa], Expected, str,
         {}, [MADE_TO_ACT], [], [], "ReadAsIs", "scales Deployment web itself"),
     "its own goes where another one scales the workload": (
         {}, [OWN_HPA, KEDAS], [], [("delete", "web")], "ReadAsIs", "reading HorizontalPodAutoscaler keda"),
-    "one of somebody else that points at the Hvpa is not adopted": (
+    "one of another client that points at the Hvpa is not adopted": (
         {"replicas": 6}, [build.hpa(6, 100, {"metadata": FREE})], [], [], "Recommending", ""),
     "that of another Hvpa": ({}, [hpa_of("ahead")], [AHEAD], [], "ReadAsIs", OF_AHEAD),
     "that of one that applies": ({}, [hpa_of("ahead")], [other("ahead", applies=True)], [], "ReadAsIs", OF_AHEAD),
@@ -323,7 +323,7 @@ OTHERS = st.sampled_from([other("ahead"), other("behind", 20), other("one", appl
 
 @st.composite
 def many_hpas(draw: st.DrawFn) -> list[Hpa]:
-    """Up to three HPAs of different names, each of somebody and for something."""
+    """Up to three HPAs of different names, each of some owner and for something."""
     return [
         hpa(name, change={"spec": {"scaleTargetRef": draw(TARGETS)}}, ownerReferences=draw(OWNERS))
         for name in draw(NAMES)
@@ -332,7 +332,7 @@ def many_hpas(draw: st.DrawFn) -> list[Hpa]:
 
 @st.composite
 def many_vpas(draw: st.DrawFn) -> list[Vpa]:
-    """Up to three VPAs of different names and modes, each of somebody."""
+    """Up to three VPAs of different names and modes, each of some owner."""
     modes = st.sampled_from(["Off", "Recreate", None])
     return [vpa_of(name, draw(modes), ownerReferences=draw(OWNERS)) for name in draw(NAMES)]
 

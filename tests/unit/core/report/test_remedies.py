@@ -1,4 +1,4 @@
-"""Each reason that needs somebody to act has its remedy, in code and in the documents."""
+"""Each reason that needs action has its remedy, in code and in the documents."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_no_message_and_remedy_are_joined_by_two_marks(reason: str, message: str
         (one("Paused", "True", "Paused"), True),
     ],
 )
-def test_what_needs_somebody_to_act(condition: StatusCondition, needed: bool) -> None:
+def test_what_needs_action(condition: StatusCondition, needed: bool) -> None:
     assert needs_action(condition) is needed
 
 

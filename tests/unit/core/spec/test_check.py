@@ -1,4 +1,4 @@
-"""What no schema can tell (DESIGN 3.2)."""
+"""What no schema can check (DESIGN 3.2)."""
 
 from __future__ import annotations
 

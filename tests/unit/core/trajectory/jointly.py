@@ -1,4 +1,4 @@
-"""Builders of joint decisions: an Hvpa with blend Trajectory, and recommenders that tell what they measured."""
+"""Builders of joint decisions: an Hvpa with blend Trajectory, and recommenders that report what they measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hvpa.core.model import JointView
 from hvpa.core.path.path import ResourceKey
 
 Reading = tuple[dict[str, Any], dict[str, Any] | None, Fraction]
-"""A metric of an HPA's spec, what its status tells of it, and measured over wanted."""
+"""A metric of an HPA's spec, what its status reports of it, and measured over wanted."""
 JOINT: dict[str, Any] = {"blend": "Trajectory", "weightBasedScalingIntervals": [{"vpaWeight": 50}]}
 """What makes the usual Hvpa a joint one: weight 50 for all counts."""
 EXACT: dict[str, Any] = {"overlap": {"cpu": {"value": "0"}, "memory": {"value": "0"}}}
@@ -51,8 +51,8 @@ def _reading(
 ) -> Reading:
     kind, field = ("ContainerResource", "containerResource") if container else ("Resource", "resource")
     name = {"name": resource, **({"container": container} if container else {})}
-    told = None if current is None else {"type": kind, field: {**name, "current": current}}
-    return {"type": kind, field: {**name, "target": target}}, told, ratio
+    reported = None if current is None else {"type": kind, field: {**name, "current": current}}
+    return {"type": kind, field: {**name, "target": target}}, reported, ratio
 
 
 def external(target: str, have: str, kind: str = "AverageValue") -> Reading:
@@ -72,7 +72,7 @@ def hpa(
     """The HPA with these metrics. Its desired replicas is what they call for, within 1..10 and its tolerance, or
     `desired replicas`."""
     status = {
-        "currentMetrics": [told for _, told, _ in readings if told is not None],
+        "currentMetrics": [reported for _, reported, _ in readings if reported is not None],
         "desiredReplicas": as_desired(replicas, *readings) if desired is None else desired,
         "currentReplicas": replicas,
     }
@@ -86,8 +86,8 @@ def as_desired(replicas: int, *readings: Reading) -> int:
     """What an HPA asks for."""
     desired_counts = [
         replicas if abs(ratio - 1) <= Fraction(1, 10) else math.ceil(ratio * replicas)
-        for _, told, ratio in readings
-        if told is not None
+        for _, reported, ratio in readings
+        if reported is not None
     ]
     return min(10, max([1, *desired_counts]))
 

@@ -63,18 +63,18 @@ def test_the_defaults_of_a_spec_that_says_nothing() -> None:
 
 
 def test_an_overlap_that_is_set_takes_the_place_of_the_default() -> None:
-    said = spec(
+    given = spec(
         trajectory={"overlap": {"cpu": {"value": "250m"}, "memory": {"value": "1Mi", "percentage": 30}}}
     )
-    assert overlaps(said) == {"cpu": Margin(250, 0), "memory": Margin(MIB, 30)}
+    assert overlaps(given) == {"cpu": Margin(250, 0), "memory": Margin(MIB, 30)}
     assert overlaps(spec(trajectory={"overlap": {"cpu": {"percentage": 0}}}))["cpu"] == Margin(0, 0)
 
 
 def test_containers_share_a_pods_base_usage_as_they_share_its_requests() -> None:
-    said = spec(trajectory={"baseResourcesPerReplica": {"cpu": {"value": "101m", "percentage": 5}}})
-    assert reserves(said, FIRST) == {CPU: Margin(76, 5), SIDE: Margin(26, 5)}
-    assert reserves(said, {CPU: 0}) == {CPU: Margin(0, 5)}
-    assert size_bounds(of=said).reserve == Margin(101, 5)
+    given = spec(trajectory={"baseResourcesPerReplica": {"cpu": {"value": "101m", "percentage": 5}}})
+    assert reserves(given, FIRST) == {CPU: Margin(76, 5), SIDE: Margin(26, 5)}
+    assert reserves(given, {CPU: 0}) == {CPU: Margin(0, 5)}
+    assert size_bounds(of=given).reserve == Margin(101, 5)
 
 
 def test_the_path_begins_at_min_allowed_or_at_the_request_at_first_sight() -> None:
@@ -94,7 +94,7 @@ def test_memory_is_in_whole_kilobytes() -> None:
     assert [found.curves[key].size_bounds.unit for key in (CPU, MEMORY)] == [1, 1000]
 
 
-def test_weights_draw_one_curve_for_each_slot() -> None:
+def test_weights_draw_one_curve_for_each_container_resource() -> None:
     found = path(spec(), item(CPU), item(SIDE))
     assert [found.curves[key].top(3) for key in (CPU, SIDE)] == [1800, 600]
     assert found.point({CPU: 5400, SIDE: 1800}) == Point(3, {CPU: 1800, SIDE: 600}, CPU, ())
@@ -129,7 +129,7 @@ def test_containers_share_a_pods_largest_resources() -> None:
     assert [tiny.curves[key].top(2) for key in (CPU, SIDE)] == [1, 1]
 
 
-def test_horizontal_only_stretches_are_flat() -> None:
+def test_horizontal_only_stretches_have_a_fixed_size() -> None:
     found = path(
         written({"maxReplicas": 4, "maxResources": {"cpu": "800m"}, "extrapolation": "horizontalOnly"}),
         item(CPU),

@@ -287,7 +287,7 @@ def test_what_is_no_resource_is_done_by_what_is_governed() -> None:
     assert requirement(queue, beside()) == MetricRequirement("queue", (CPU,), 1500, 3 * MICRO)
     nothing = Requests({CPU: 500}, {CPU: 250}, {}, {}, {})
     assert requirement(queue, nothing) == MetricRequirement("queue", (), 0, 3 * MICRO)
-    # Pods that were made twice as large do twice as much of what was said of them at first sight.
+    # Pods that were made twice as large do twice as much of what was reported of them at first sight.
     assert requirement(structs.replace(queue, absolute=True), nothing).pods == 1_500_000
 
 

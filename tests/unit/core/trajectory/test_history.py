@@ -136,8 +136,10 @@ def test_what_is_measured_of_another_number_of_pods_is_no_sample(seconds: float,
     now = at(hours=3)
 
     def after(pods: list[Any] | None = None, **axes: Any) -> UsualDemand:
-        told = build.merged(status, {"axes": axes})
-        seen = state(2, [app("1")], [value("cpu", "1", "2")], ONE_CPU, status=told, desired=2, pods=pods)
+        status_after = build.merged(status, {"axes": axes})
+        seen = state(
+            2, [app("1")], [value("cpu", "1", "2")], ONE_CPU, status=status_after, desired=2, pods=pods
+        )
         return demand(build.decided(seen, now))
 
     since = stamp(now + dt.timedelta(seconds=seconds))
@@ -160,7 +162,7 @@ def test_it_looks_again_when_the_mean_takes_its_next_step() -> None:
     assert usual("1").recheck_after is None
 
 
-def test_what_a_silent_hpa_said_still_counts() -> None:
+def test_what_a_silent_hpa_reported_still_counts() -> None:
     first = usual("500m")
     silent = usual("500m", first, at(days=1), readings=[])
     assert axis(silent).usual_demand == axis(first).usual_demand
@@ -174,15 +176,15 @@ def test_of_two_metrics_the_one_without_a_value_keeps_its_mean() -> None:
     def means(memory: str | None, status: Any = None) -> list[tuple[str, float]]:
         readings = [value("cpu", "1", "1"), value("memory", "1Gi", memory)]
         found = build.decided(state(2, both, readings, targets, status=status, desired=2), at(hours=1))
-        told.append(to_wire(found.status))
+        statuses.append(to_wire(found.status))
         return [(one.resource, one.mean) for one in axis(found).usual_demand]
 
-    told: list[Any] = []
+    statuses: list[Any] = []
     assert means("1Gi") == [("cpu", 2000), ("memory", 2 * GIB)]
-    assert means(None, told[0]) == [("cpu", 2000), ("memory", 2 * GIB)]
+    assert means(None, statuses[0]) == [("cpu", 2000), ("memory", 2 * GIB)]
 
 
-def test_what_the_vpa_says_nothing_of_for_a_while_is_kept_until_its_container_is_gone() -> None:
+def test_what_the_vpa_omits_for_a_while_is_kept_until_its_container_is_gone() -> None:
     status = to_wire(usual("1").status)
 
     def kept(container: str, target: str) -> list[tuple[str, str, float]]:

@@ -57,7 +57,7 @@ def test_a_time_in_the_future_counts_as_now() -> None:
     assert found.weight == pytest.approx(ALWAYS)
 
 
-# --- telling it ------------------------------------------------------------------------------------------------------
+# --- reporting it --------------------------------------------------------------------------------------------------
 def test_a_mean_that_is_where_it_goes_never_moves() -> None:
     for value in (1000, 1005, 995):  # what is nearer than a step is there
         assert Mean(1000, ALWAYS, NOW, value).in_steps(at(days=1)) == (value, None)
@@ -69,35 +69,35 @@ def test_a_mean_that_is_where_it_goes_never_moves() -> None:
 def test_a_value_that_is_whole_steps_away_is_not_waited_for(steps: int) -> None:
     for start, value in ((1000.0, 1000 * GRAIN**steps), (1000 * GRAIN**steps, 1000.0)):
         mean = Mean(start, ALWAYS, NOW, value)  # it comes as near as one likes, and never there
-        told, moves_at = mean.in_steps(at(days=40))
+        reported, moves_at = mean.in_steps(at(days=40))
         assert moves_at is None
-        assert told == pytest.approx(value, rel=0.0101)
+        assert reported == pytest.approx(value, rel=0.0101)
         assert mean.in_steps(NOW)[0] == pytest.approx(start if steps > 1 else value)
 
 
 @pytest.mark.parametrize("value", [2000, 500])
-def test_a_mean_is_told_in_steps_of_one_percent_up_and_down(value: int) -> None:
+def test_a_mean_is_reported_in_steps_of_one_percent_up_and_down(value: int) -> None:
     mean, grain = Mean(1000, ALWAYS, NOW, value), GRAIN if value > 1000 else 1 / GRAIN
-    told, moves_at = mean.in_steps(NOW)
-    assert told == 1000
+    reported, moves_at = mean.in_steps(NOW)
+    assert reported == 1000
     steps = 0
     while moves_at is not None:
         before = moves_at
-        assert mean.in_steps(at(seconds=(before - NOW).total_seconds() - 1.5))[0] == told
-        told, moves_at = mean.in_steps(before)
+        assert mean.in_steps(at(seconds=(before - NOW).total_seconds() - 1.5))[0] == reported
+        reported, moves_at = mean.in_steps(before)
         steps += 1
         assert moves_at is None or moves_at > before
-        assert told == pytest.approx(1000 * grain**steps)
+        assert reported == pytest.approx(1000 * grain**steps)
     assert steps == 69  # ln 2 / ln 1.01 = 69.66
-    assert told == pytest.approx(value, rel=0.01)
+    assert reported == pytest.approx(value, rel=0.01)
 
 
-def test_what_is_told_is_never_beyond_the_mean_by_more_than_a_step() -> None:
+def test_what_is_reported_is_never_beyond_the_mean_by_more_than_a_step() -> None:
     mean = Mean(1000, 7200, NOW, 4000)
     for hours in (0, 1, 2, 5, 12, 24, 48, 500):
-        told, _ = mean.in_steps(at(hours=hours))
+        reported, _ = mean.in_steps(at(hours=hours))
         exact = mean.at(at(hours=hours)).mean
-        assert exact / GRAIN * 0.9999 <= told <= exact * 1.0001
+        assert exact / GRAIN * 0.9999 <= reported <= exact * 1.0001
 
 
 def test_nothing_is_asked_again_before_the_next_step() -> None:

@@ -23,7 +23,7 @@ from hvpa.api.values.quantity import Resource
 from hvpa.core.model import JointView
 from hvpa.core.path.curve import Margin
 from hvpa.core.path.path import ResourceKey
-from tests.unit.core.trajectory.joint_world import JointWorld, Setup, amounts, requests, twin, twin_of
+from tests.unit.core.trajectory.joint_loop import JointLoop, Setup, amounts, requests, twin, twin_of
 
 pytestmark = pytest.mark.untraced
 
@@ -31,7 +31,7 @@ TOLERANCE = 1.1
 """HPA's: so much more than there is calls for nothing."""
 
 GRAIN = 1.02
-"""Usual demand is told in steps of one percent, and is rounded up on each pod."""
+"""Usual demand is reported in steps of one percent, and is rounded up on each pod."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Case:
     setup: Setup
     overlap: tuple[int, int]
     most: int | None
-    has_walls: bool
+    has_vertical_stretches: bool
 
     def raised(self, demand: float) -> float:
         """The capacity above which replicas are taken away."""
@@ -97,7 +97,7 @@ def cases(draw: st.DrawFn) -> Case:
     lower = draw(st.integers(1, 3))
     upper = lower + draw(st.integers(1, 25))
     names = draw(st.sampled_from([("app",), ("app",), ("app", "proxy")]))
-    fields, has_walls, ends = draw(paths(upper))
+    fields, has_vertical_stretches, ends = draw(paths(upper))
     overlap = draw(st.sampled_from([(0, 10), (0, 10), (0, 0), (0, 25), (100, 5), (300, 0)]))
     base = draw(st.sampled_from([(0, 0), (0, 0), (0, 20), (150, 0)]))
     first: dict[str, dict[Resource, int]] = {}
@@ -127,7 +127,7 @@ def cases(draw: st.DrawFn) -> Case:
     target = min(sum(one["cpu"] for one in first.values()), 700) if absolute else 80
     if most is not None:
         ends = most * len(names) if ends is None else min(ends, most * len(names))
-    return Case(Setup(spec, usual, first, target, absolute, base), overlap, ends, has_walls)
+    return Case(Setup(spec, usual, first, target, absolute, base), overlap, ends, has_vertical_stretches)
 
 
 _NO_THRESHOLD = {"minChange": {"cpu": {"value": "0"}, "memory": {"value": "0"}}}
@@ -145,20 +145,20 @@ def demands() -> st.SearchStrategy[int]:
 
 
 @st.composite
-def starts(draw: st.DrawFn, case: Case) -> JointWorld:
-    """The workload as somebody left it."""
+def starts(draw: st.DrawFn, case: Case) -> JointLoop:
+    """The workload as another client left it."""
     lower, upper = case.setup.bounds
     replicas = draw(st.integers(lower, upper))
     sizes = {
         name: {"cpu": draw(st.integers(100, 8000)), "memory": draw(st.integers(64, 8192)) * MIB}
         for name in case.setup.first
     }
-    return JointWorld(case.setup, replicas, sizes)  # type: ignore[arg-type]
+    return JointLoop(case.setup, replicas, sizes)  # type: ignore[arg-type]
 
 
 @cache
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[Case, JointWorld]:
+def loops(draw: st.DrawFn) -> tuple[Case, JointLoop]:
     case = draw(cases())
     return case, draw(starts(case))
 
@@ -169,69 +169,69 @@ def histories() -> st.SearchStrategy[list[int]]:
 
 
 # --- the band --------------------------------------------------------------------------------------------------------
-def check_band(case: Case, world: JointWorld, demand: int) -> None:
+def check_band(case: Case, loop: JointLoop, demand: int) -> None:
     """Capacity is in the band of the module's docstring, as far as the bounds allow."""
     lower, upper = case.setup.bounds
-    work = case.setup.work(world.sizes)
-    capacity = world.replicas * work
-    is_end = world.replicas == upper or case.has_walls
-    near = sum(case.near(one["cpu"]) for one in world.sizes.values()) if is_end else 0
-    if world.replicas < upper or case.most is None:
-        least = min(demand / TOLERANCE, demand - near * world.replicas)
-        assert capacity + 2 * world.replicas >= least, (world.state, demand)
-    if world.replicas > lower:
-        assert capacity - work <= case.raised(demand) + 2 * world.replicas, (world.state, demand)
+    work = case.setup.work(loop.sizes)
+    capacity = loop.replicas * work
+    is_end = loop.replicas == upper or case.has_vertical_stretches
+    near = sum(case.near(one["cpu"]) for one in loop.sizes.values()) if is_end else 0
+    if loop.replicas < upper or case.most is None:
+        least = min(demand / TOLERANCE, demand - near * loop.replicas)
+        assert capacity + 2 * loop.replicas >= least, (loop.state, demand)
+    if loop.replicas > lower:
+        assert capacity - work <= case.raised(demand) + 2 * loop.replicas, (loop.state, demand)
 
 
-@given(worlds(), histories(), demands(), st.sampled_from(["both", "hpa", "vpa"]))
+@given(loops(), histories(), demands(), st.sampled_from(["both", "hpa", "vpa"]))
 def test_at_rest_capacity_is_in_the_band_and_deciding_again_changes_nothing(
-    seen: tuple[Case, JointWorld], history: list[int], demand: int, ahead: str
+    seen: tuple[Case, JointLoop], history: list[int], demand: int, ahead: str
 ) -> None:
     """Whichever recommender is `ahead` in measuring anew; also from the status that the API server stored, and for as
     long as nothing happens."""
-    case, world = seen
+    case, loop = seen
     for past in history:
-        world.rest(past)
-        check_band(case, world, past)
+        loop.rest(past)
+        check_band(case, loop, past)
     if ahead != "both":
-        world.tells_hpa, world.tells_vpa = ahead == "hpa", ahead == "vpa"
-        world.turn(demand)
-        world.turn(demand)
-        world.tells_hpa = world.tells_vpa = True
-    world.rest(demand)
-    check_band(case, world, demand)
-    world.measure(demand)
-    first = world.decide()
+        loop.reports_hpa, loop.reports_vpa = ahead == "hpa", ahead == "vpa"
+        loop.turn(demand)
+        loop.turn(demand)
+        loop.reports_hpa = loop.reports_vpa = True
+    loop.rest(demand)
+    check_band(case, loop, demand)
+    loop.measure(demand)
+    first = loop.decide()
     assert (first.workload_patch, first.scale_replicas) == (None, None)
-    world.keep(msgspec.json.encode(to_wire(world.seen.hvpa.status)))
-    assert world.decide() == first
-    world.take(first)
-    world.measure(demand)
-    again = world.decide()
+    loop.keep(msgspec.json.encode(to_wire(loop.seen.hvpa.status)))
+    assert loop.decide() == first
+    loop.take(first)
+    loop.measure(demand)
+    again = loop.decide()
     assert (again.workload_patch, again.scale_replicas) == (None, None)
     assert to_wire(again.status) == to_wire(first.status)
 
 
 # --- one demand, one place -------------------------------------------------------------------------------------------
 @given(
-    worlds(),
+    loops(),
     st.integers(1, 28),
     st.integers(100, 8000),
     st.lists(st.lists(demands(), max_size=2), min_size=2, max_size=2),
     demands(),
 )
 def test_the_same_demand_ends_in_the_same_band_whatever_was_before(
-    seen: tuple[Case, JointWorld], replicas: int, cpu: int, histories: list[list[int]], demand: int
+    seen: tuple[Case, JointLoop], replicas: int, cpu: int, histories: list[list[int]], demand: int
 ) -> None:
     """Sizes differ by what is left alone, and counts by what that and the band of the capacity make of it."""
     case, first = seen
-    assume(not case.has_walls)
+    assume(not case.has_vertical_stretches)
     sizes: dict[str, dict[Resource, int]] = {name: {**one, "cpu": cpu} for name, one in first.sizes.items()}
     lower, upper = case.setup.bounds
     second = twin(first, min(max(replicas, lower), upper), sizes)
-    for world, history in zip((first, second), histories, strict=True):
+    for loop, history in zip((first, second), histories, strict=True):
         for past in [*history, demand]:
-            world.rest(past)
+            loop.rest(past)
     usual = first.decisions[-1].joint
     assert usual is not None
     assert usual.usual is not None
@@ -247,7 +247,7 @@ def test_the_same_demand_ends_in_the_same_band_whatever_was_before(
 
 
 def test_what_measurements_are_rounded_by_replaces_no_pods() -> None:
-    """Found by the search: 2 of 22617 millicores, to and fro every six hours, where nothing else is left alone."""
+    """Found by the search: 2 of 22617 millicores, back and forth every six hours, where nothing else is left alone."""
     policy = {"containerName": "app", "minAllowed": {"cpu": "1928m"}}
     spec = {
         "weightBasedScalingIntervals": [{"vpaWeight": 100, "startReplicaCount": 1}],
@@ -261,56 +261,56 @@ def test_what_measurements_are_rounded_by_replaces_no_pods() -> None:
     }
     first: dict[str, dict[Resource, int]] = {"app": {"cpu": 1928, "memory": 64 * MIB}}
     usual: dict[str, dict[Resource, int]] = {"app": {"cpu": 100, "memory": 64 * MIB}}
-    world = JointWorld(Setup(spec, usual, first, 700, True, (0, 20)), 1, usual)
-    assert world.rest(18_090).rollouts == 1
+    loop = JointLoop(Setup(spec, usual, first, 700, True, (0, 20)), 1, usual)
+    assert loop.rest(18_090).rollouts == 1
 
 
-@given(worlds(), histories(), demands(), demands())
+@given(loops(), histories(), demands(), demands())
 def test_more_demand_never_takes_less(
-    seen: tuple[Case, JointWorld], history: list[int], demand: int, more: int
+    seen: tuple[Case, JointLoop], history: list[int], demand: int, more: int
 ) -> None:
-    case, world = seen
+    case, loop = seen
     for past in history:
-        world.rest(past)
+        loop.rest(past)
     demand, more = sorted((demand, more))
-    before = twin_of(world)
-    world.measure(demand)
+    before = twin_of(loop)
+    loop.measure(demand)
     before.measure(more)
-    little, much = world.decide(), before.decide()
+    little, much = loop.decide(), before.decide()
     assert little.replicas is not None
     assert much.replicas is not None
     assert little.joint is not None
     assert much.joint is not None
     few, many = little.joint.wanted, much.joint.wanted
-    works = [world.setup.work(requests(one.sizes)) * one.replicas for one in (few, many)]
+    works = [loop.setup.work(requests(one.sizes)) * one.replicas for one in (few, many)]
     assert works[0] <= works[1] * GRAIN + many.replicas
     # A vertical stretch ends where another replica takes a part of the load from pods that have grown.
-    if few.replicas == many.replicas or not case.has_walls:
+    if few.replicas == many.replicas or not case.has_vertical_stretches:
         assert all(size <= many.sizes[key] * GRAIN + 1 for key, size in few.sizes.items())
 
 
 # --- the way ---------------------------------------------------------------------------------------------------------
-@given(worlds(), histories(), demands())
+@given(loops(), histories(), demands())
 def test_pods_are_replaced_once_for_one_decision(
-    seen: tuple[Case, JointWorld], history: list[int], demand: int
+    seen: tuple[Case, JointLoop], history: list[int], demand: int
 ) -> None:
-    """While one and the same demand is told, sizes change once, and once more where only larger pods serve what the HPA
+    """While the reported demand stays, sizes change once, and once more where only larger pods serve what the HPA
     measures of all that there may be; and while pods are replaced, not at all. (Without any overlap, each rounding
     of a measurement is a reason.)"""
-    case, world = seen
+    case, loop = seen
     assume(case.overlap != (0, 0))
     for past in history:
-        world.rest(past)
-    before = world.rollouts
-    world.measure(demand)
-    world.take(world.decide())
-    if world.rollouts > before:
-        world.begin_rollout()
-        again = world.decide()
-        assert again.containers == world.decisions[-1].containers, "while the pods are replaced"
-    world.rest(demand)
-    is_end = world.replicas == world.setup.bounds[1] or case.has_walls
-    assert world.rollouts - before <= 1 + is_end, world.state
+        loop.rest(past)
+    before = loop.rollouts
+    loop.measure(demand)
+    loop.take(loop.decide())
+    if loop.rollouts > before:
+        loop.begin_rollout()
+        again = loop.decide()
+        assert again.containers == loop.decisions[-1].containers, "while the pods are replaced"
+    loop.rest(demand)
+    is_end = loop.replicas == loop.setup.bounds[1] or case.has_vertical_stretches
+    assert loop.rollouts - before <= 1 + is_end, loop.state
 
 
 _HOLDS: tuple[dict[str, Any], ...] = (
@@ -322,23 +322,23 @@ _HOLDS: tuple[dict[str, Any], ...] = (
 )
 
 
-@given(worlds(), histories(), demands(), st.sampled_from(_HOLDS))
+@given(loops(), histories(), demands(), st.sampled_from(_HOLDS))
 def test_on_the_way_there_are_always_enough_pods(
-    seen: tuple[Case, JointWorld], history: list[int], demand: int, hold: dict[str, Any]
+    seen: tuple[Case, JointLoop], history: list[int], demand: int, hold: dict[str, Any]
 ) -> None:
     """Of old and new pods the smaller ones count: both are there while pods are replaced. So many as there were, or as
-    the demand takes, there are at each moment, and where more are held back as well."""
-    case, world = seen
-    assume(case.most is None or world.request <= case.most)
-    spec = {**world.setup.spec, "hpa": {**world.setup.spec["hpa"], "scaleUp": hold}}
-    world = twin(replace(world, setup=replace(world.setup, spec=spec)), *world.state)
+    the demand takes, there are at each time, and where more are held back as well."""
+    case, loop = seen
+    assume(case.most is None or loop.request <= case.most)
+    spec = {**loop.setup.spec, "hpa": {**loop.setup.spec["hpa"], "scaleUp": hold}}
+    loop = twin(replace(loop, setup=replace(loop.setup, spec=spec)), *loop.state)
     for past in history:
-        world.rest(past)
+        loop.rest(past)
     for _ in range(12):
-        before = world.capacity
-        old = {name: dict(one) for name, one in world.sizes.items()}
-        changed = world.turn(demand)
-        least = world.replicas * min(case.setup.work(old), case.setup.work(world.sizes))
-        assert least + 2 * world.replicas >= min(before, demand / TOLERANCE), (old, world.state)
+        before = loop.capacity
+        old = {name: dict(one) for name, one in loop.sizes.items()}
+        changed = loop.turn(demand)
+        least = loop.replicas * min(case.setup.work(old), case.setup.work(loop.sizes))
+        assert least + 2 * loop.replicas >= min(before, demand / TOLERANCE), (old, loop.state)
         if not changed:
             break

@@ -285,7 +285,7 @@ def test_in_place_cpu_shrinks_and_memory_keeps_its_usual_demand() -> None:
 
 
 # --- ends ------------------------------------------------------------------------------------------------------------
-def test_what_cannot_be_served_is_saturated_and_said() -> None:
+def test_what_cannot_be_served_is_saturated_and_reported() -> None:
     most = policy(maxAllowed={"cpu": "2"})
     seen = one_core(10, "3", "3", most, request="2")
     decision = build.decided(seen)

@@ -31,7 +31,7 @@ CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # 
 NS = "shop"
 
 
-class World:
+class Harness:
     """A local copy, and the keys that it wants looked at."""
 
     def __init__(self) -> None:
@@ -103,161 +103,161 @@ def vpa_for(kind: str, name: str) -> dict[str, Any]:
 
 
 def test_an_hvpa_s_own_objects_are_found() -> None:
-    world = World()
-    world.hvpa("h", spec={"hpa": {"name": "named"}})
-    world.workload()
-    world.put(HPAS, "named", **hpa_for("Other", "x"))
-    world.put(HPAS, "for-us", **hpa_for("Hvpa", "h"))
-    world.put(HPAS, "foreign", **hpa_for("Deployment", "web"))
+    harness = Harness()
+    harness.hvpa("h", spec={"hpa": {"name": "named"}})
+    harness.workload()
+    harness.put(HPAS, "named", **hpa_for("Other", "x"))
+    harness.put(HPAS, "for-us", **hpa_for("Hvpa", "h"))
+    harness.put(HPAS, "foreign", **hpa_for("Deployment", "web"))
     owner = {"kind": "Hvpa", "name": "h", "uid": "uid-h"}
-    world.put(HPAS, "owned", metadata={"ownerReferences": [{**owner, "controller": True}]})
-    world.put(HPAS, "only-mentions-us", metadata={"ownerReferences": [owner]})
-    world.put(HPAS, "h", **hpa_for("Deployment", "else"))
-    world.put(HPAS, "unrelated", **hpa_for("Deployment", "else"))
-    world.put(VPAS, "v", **vpa_for("Deployment", "web"))
-    world.put(VPAS, "w", **vpa_for("StatefulSet", "web"))
-    world.pod("web-1", app="web")
-    world.pod("else-1", app="else")
-    seen = world.seen("h")
+    harness.put(HPAS, "owned", metadata={"ownerReferences": [{**owner, "controller": True}]})
+    harness.put(HPAS, "only-mentions-us", metadata={"ownerReferences": [owner]})
+    harness.put(HPAS, "h", **hpa_for("Deployment", "else"))
+    harness.put(HPAS, "unrelated", **hpa_for("Deployment", "else"))
+    harness.put(VPAS, "v", **vpa_for("Deployment", "web"))
+    harness.put(VPAS, "w", **vpa_for("StatefulSet", "web"))
+    harness.pod("web-1", app="web")
+    harness.pod("else-1", app="else")
+    seen = harness.seen("h")
     assert seen.workload is not None
     assert seen.workload.kind == "Deployment"
     assert names(seen.hpas) == ["for-us", "foreign", "h", "named", "owned"]
     assert names(seen.vpas) == ["v"]
     assert names(seen.pods) == ["web-1"]
-    assert world.local.objects(Key(NS, "nobody")) is None
+    assert harness.local.objects(Key(NS, "nobody")) is None
 
 
 def test_the_same_pods_are_the_same_tuple() -> None:
-    world = World()
-    world.hvpa("h")
-    world.workload()
-    world.pod("web-1", app="web")
-    pods = world.seen("h").pods
-    world.pod("else-1", app="else")
-    world.workload(replicas=2)
-    assert world.seen("h").pods is pods
-    world.pod("web-1", "Pending", app="web")
-    assert [one.status.phase for one in world.seen("h").pods] == ["Pending"]
-    world.pod("web-1", "Failed", app="else")
-    assert world.seen("h").pods == ()
-    world.workload("web", app="else")
-    assert names(world.seen("h").pods) == ["else-1", "web-1"]
-    world.delete(DEPLOYMENTS, "web")
-    assert world.seen("h").pods == ()
-    world.workload()
-    assert world.seen("h").pods == ()
-    world.hvpa("h", target="other")
-    world.pod("web-2", app="web")
-    world.hvpa("h")
-    assert names(world.seen("h").pods) == ["web-2"]
+    harness = Harness()
+    harness.hvpa("h")
+    harness.workload()
+    harness.pod("web-1", app="web")
+    pods = harness.seen("h").pods
+    harness.pod("else-1", app="else")
+    harness.workload(replicas=2)
+    assert harness.seen("h").pods is pods
+    harness.pod("web-1", "Pending", app="web")
+    assert [one.status.phase for one in harness.seen("h").pods] == ["Pending"]
+    harness.pod("web-1", "Failed", app="else")
+    assert harness.seen("h").pods == ()
+    harness.workload("web", app="else")
+    assert names(harness.seen("h").pods) == ["else-1", "web-1"]
+    harness.delete(DEPLOYMENTS, "web")
+    assert harness.seen("h").pods == ()
+    harness.workload()
+    assert harness.seen("h").pods == ()
+    harness.hvpa("h", target="other")
+    harness.pod("web-2", app="web")
+    harness.hvpa("h")
+    assert names(harness.seen("h").pods) == ["web-2"]
 
 
 def test_a_missing_or_unsupported_target_is_no_workload() -> None:
-    world = World()
-    world.hvpa("h", target="nobody")
-    world.hvpa("d", kind="DaemonSet")
-    assert world.seen("h").workload is None
-    assert world.seen("d").workload is None
+    harness = Harness()
+    harness.hvpa("h", target="nobody")
+    harness.hvpa("d", kind="DaemonSet")
+    assert harness.seen("h").workload is None
+    assert harness.seen("d").workload is None
 
 
 def test_rivals_see_each_other_come_and_go() -> None:
-    world = World()
-    assert world.hvpa("one") == ["one"]
-    assert world.hvpa("two") == ["one", "two"]
-    assert [one.name for one in world.seen("one").others] == ["two"]
-    assert [one.name for one in world.seen("two").others] == ["one"]
-    assert world.hvpa("two", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}) == ["one", "two"]
-    assert world.seen("one").others == ()
-    assert world.hvpa("three") == ["one", "three"]  # two has no say any more
-    assert world.hvpa("three", target="other") == ["one", "three"]
-    assert world.seen("three").others == ()
-    assert world.delete(HVPAS, "two") == ["two"]  # of which the other one has known since it began to go
+    harness = Harness()
+    assert harness.hvpa("one") == ["one"]
+    assert harness.hvpa("two") == ["one", "two"]
+    assert [one.name for one in harness.seen("one").others] == ["two"]
+    assert [one.name for one in harness.seen("two").others] == ["one"]
+    assert harness.hvpa("two", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}) == ["one", "two"]
+    assert harness.seen("one").others == ()
+    assert harness.hvpa("three") == ["one", "three"]  # two does not count any more
+    assert harness.hvpa("three", target="other") == ["one", "three"]
+    assert harness.seen("three").others == ()
+    assert harness.delete(HVPAS, "two") == ["two"]  # of which the other one has known since it began to go
 
 
-def looking(world: World, name: str, **spec: Any) -> list[str]:
-    return world.hvpa(name, spec={"mode": "Recommend", **spec})
+def looking(harness: Harness, name: str, **spec: Any) -> list[str]:
+    return harness.hvpa(name, spec={"mode": "Recommend", **spec})
 
 
 def test_those_that_look_see_what_the_others_of_their_target_have() -> None:
-    world = World()
-    world.workload()
-    assert looking(world, "b", hpa={"deploy": True}) == ["b"]
-    assert world.hvpa("a", spec={"vpa": {"deploy": True}}) == ["a", "b"]
-    assert world.seen("a").others == (OtherHvpa("b", False, True),)
-    assert world.seen("b").others == (OtherHvpa("a", True, False, True),)
-    assert world.put(HPAS, "x", **hpa_for("Hvpa", "a")) == ["a", "b"]
-    assert names(world.seen("b").hpas) == ["x"]
-    assert world.put(HPAS, "x", **hpa_for("Hvpa", "b")) == ["a", "b"]
-    assert names(world.seen("a").hpas) == ["x"]
-    assert world.put(HPAS, "x", **hpa_for("Hvpa", "nobody")) == ["a", "b"]
-    assert world.put(VPAS, "v", **vpa_for("Deployment", "web")) == ["a", "b"]
-    assert world.workload(replicas=3) == ["a", "b"]
-    assert world.hvpa("a", spec={"vpa": {"deploy": True}, "replicas": 3}) == ["a"], (
+    harness = Harness()
+    harness.workload()
+    assert looking(harness, "b", hpa={"deploy": True}) == ["b"]
+    assert harness.hvpa("a", spec={"vpa": {"deploy": True}}) == ["a", "b"]
+    assert harness.seen("a").others == (OtherHvpa("b", False, True),)
+    assert harness.seen("b").others == (OtherHvpa("a", True, False, True),)
+    assert harness.put(HPAS, "x", **hpa_for("Hvpa", "a")) == ["a", "b"]
+    assert names(harness.seen("b").hpas) == ["x"]
+    assert harness.put(HPAS, "x", **hpa_for("Hvpa", "b")) == ["a", "b"]
+    assert names(harness.seen("a").hpas) == ["x"]
+    assert harness.put(HPAS, "x", **hpa_for("Hvpa", "nobody")) == ["a", "b"]
+    assert harness.put(VPAS, "v", **vpa_for("Deployment", "web")) == ["a", "b"]
+    assert harness.workload(replicas=3) == ["a", "b"]
+    assert harness.hvpa("a", spec={"vpa": {"deploy": True}, "replicas": 3}) == ["a"], (
         "its HPA's count is no news"
     )
-    assert world.hvpa("a", spec={"mode": "Paused"}) == ["a", "b"]
-    assert world.seen("b").others == (OtherHvpa("a", False),)
+    assert harness.hvpa("a", spec={"mode": "Paused"}) == ["a", "b"]
+    assert harness.seen("b").others == (OtherHvpa("a", False),)
 
 
 def test_those_that_look_go_on_where_several_would_scale_and_none_does() -> None:
-    world = World()
-    world.workload()
-    looking(world, "looks")
-    world.hvpa("one")
-    assert world.hvpa("two") == ["looks", "one", "two"]
-    assert world.workload(replicas=2) == ["looks"]
-    assert world.delete(HVPAS, "two") == ["looks", "one", "two"]
-    assert world.workload(replicas=3) == ["looks", "one"]
+    harness = Harness()
+    harness.workload()
+    looking(harness, "looks")
+    harness.hvpa("one")
+    assert harness.hvpa("two") == ["looks", "one", "two"]
+    assert harness.workload(replicas=2) == ["looks"]
+    assert harness.delete(HVPAS, "two") == ["looks", "one", "two"]
+    assert harness.workload(replicas=3) == ["looks", "one"]
 
 
 def test_a_workload_wakes_the_hvpas_that_target_it_when_it_matters() -> None:
-    world = World()
-    world.hvpa("h")
-    assert world.workload() == ["h"]
-    assert world.workload() == []
-    assert world.workload(replicas=2) == ["h"]
-    assert world.workload("else") == []
-    assert world.put(STATEFULSETS, "web", spec={}) == []
-    assert world.delete(DEPLOYMENTS, "web") == ["h"]
-    assert world.seen("h").workload is None
+    harness = Harness()
+    harness.hvpa("h")
+    assert harness.workload() == ["h"]
+    assert harness.workload() == []
+    assert harness.workload(replicas=2) == ["h"]
+    assert harness.workload("else") == []
+    assert harness.put(STATEFULSETS, "web", spec={}) == []
+    assert harness.delete(DEPLOYMENTS, "web") == ["h"]
+    assert harness.seen("h").workload is None
 
 
 def test_an_hvpa_s_status_wakes_it_unless_it_is_our_own_write() -> None:
-    world = World()
-    world.hvpa("h")
-    assert world.hvpa("h") == []
-    assert world.hvpa("h", status={"replicas": 1}) == ["h"]
-    assert world.hvpa("h", own=True, status={"replicas": 2}) == []
-    world.local.begin_status_write(Key(NS, "h"))
-    assert world.hvpa("h", status={"replicas": 3}) == []
-    assert world.hvpa("h", spec={"replicas": 5}, status={"replicas": 3}) == ["h"]  # `spec.replicas`
-    world.local.end_status_write(Key(NS, "h"), world.local.hvpas.get(Key(NS, "h")))
-    assert world.hvpa("h", spec={"replicas": 5}, status={"replicas": 4}) == ["h"]
+    harness = Harness()
+    harness.hvpa("h")
+    assert harness.hvpa("h") == []
+    assert harness.hvpa("h", status={"replicas": 1}) == ["h"]
+    assert harness.hvpa("h", own=True, status={"replicas": 2}) == []
+    harness.local.begin_status_write(Key(NS, "h"))
+    assert harness.hvpa("h", status={"replicas": 3}) == []
+    assert harness.hvpa("h", spec={"replicas": 5}, status={"replicas": 3}) == ["h"]  # `spec.replicas`
+    harness.local.end_status_write(Key(NS, "h"), harness.local.hvpas.get(Key(NS, "h")))
+    assert harness.hvpa("h", spec={"replicas": 5}, status={"replicas": 4}) == ["h"]
 
 
 def test_recommenders_wake_those_that_they_are_about() -> None:
-    world = World()
-    world.hvpa("h", spec={"vpa": {"name": "named"}})
-    world.workload()
-    assert world.put(HPAS, "x", **hpa_for("Hvpa", "h")) == ["h"]
-    assert world.put(HPAS, "x", **hpa_for("Hvpa", "h")) == []
-    assert world.put(HPAS, "x", **hpa_for("Hvpa", "h"), status={"desiredReplicas": 2}) == ["h"]
-    assert world.put(HPAS, "x", **hpa_for("Deployment", "web")) == ["h"]
-    assert world.put(HPAS, "x", **hpa_for("Deployment", "else")) == ["h"]  # it let go of us
-    assert world.put(HPAS, "x", **hpa_for("Deployment", "third")) == []
-    assert world.put(VPAS, "named", **vpa_for("Deployment", "else")) == ["h"]
-    assert world.put(VPAS, "h", **vpa_for("Deployment", "else")) == ["h"]
-    assert world.delete(VPAS, "named") == ["h"]
+    harness = Harness()
+    harness.hvpa("h", spec={"vpa": {"name": "named"}})
+    harness.workload()
+    assert harness.put(HPAS, "x", **hpa_for("Hvpa", "h")) == ["h"]
+    assert harness.put(HPAS, "x", **hpa_for("Hvpa", "h")) == []
+    assert harness.put(HPAS, "x", **hpa_for("Hvpa", "h"), status={"desiredReplicas": 2}) == ["h"]
+    assert harness.put(HPAS, "x", **hpa_for("Deployment", "web")) == ["h"]
+    assert harness.put(HPAS, "x", **hpa_for("Deployment", "else")) == ["h"]  # it let go of us
+    assert harness.put(HPAS, "x", **hpa_for("Deployment", "third")) == []
+    assert harness.put(VPAS, "named", **vpa_for("Deployment", "else")) == ["h"]
+    assert harness.put(VPAS, "h", **vpa_for("Deployment", "else")) == ["h"]
+    assert harness.delete(VPAS, "named") == ["h"]
 
 
 def test_a_recommendation_s_bounds_wake_nobody() -> None:
-    world = World()
-    world.hvpa("h")
+    harness = Harness()
+    harness.hvpa("h")
 
     def vpa(**recommended: Any) -> list[str]:
         one = {"containerName": "app", **recommended}
         status = {"recommendation": {"containerRecommendations": [one]}}
-        return world.put(VPAS, "v", **vpa_for("Deployment", "web"), status=status)
+        return harness.put(VPAS, "v", **vpa_for("Deployment", "web"), status=status)
 
     assert vpa(target={"cpu": "1"}) == ["h"]
     assert vpa(target={"cpu": "1"}, upperBound={"cpu": "2"}) == []
@@ -265,87 +265,87 @@ def test_a_recommendation_s_bounds_wake_nobody() -> None:
 
 
 def test_what_we_did_to_a_workload_ourselves_is_looked_at_later() -> None:
-    world = World()
-    world.hvpa("h")
-    world.workload()
-    assert world.workload(replicas=2, own=True) == []
-    assert world.later == ["h"]
-    assert world.workload(replicas=3) == ["h"]
-    assert world.later == ["h"]
+    harness = Harness()
+    harness.hvpa("h")
+    harness.workload()
+    assert harness.workload(replicas=2, own=True) == []
+    assert harness.later == ["h"]
+    assert harness.workload(replicas=3) == ["h"]
+    assert harness.later == ["h"]
 
 
 def test_pods_wake_their_workload_s_hvpa_only_when_something_relevant_changed() -> None:
-    world = World()
-    world.hvpa("h")
-    world.workload()
-    assert world.pod("p", phase="Pending", app="web") == []
-    assert world.pod("p", app="web") == ["h"]
-    assert world.pod("p", app="web") == []
-    assert world.pod("p", phase="Failed", app="web") == ["h"]
-    assert world.pod("p", phase="Failed", app="else") == ["h"]
-    assert names(world.seen("h").pods) == []
-    assert world.pod("p", phase="Failed", app="web") == ["h"]
-    assert world.delete(PODS, "p") == ["h"]
-    assert world.pod("q", app="else") == []
+    harness = Harness()
+    harness.hvpa("h")
+    harness.workload()
+    assert harness.pod("p", phase="Pending", app="web") == []
+    assert harness.pod("p", app="web") == ["h"]
+    assert harness.pod("p", app="web") == []
+    assert harness.pod("p", phase="Failed", app="web") == ["h"]
+    assert harness.pod("p", phase="Failed", app="else") == ["h"]
+    assert names(harness.seen("h").pods) == []
+    assert harness.pod("p", phase="Failed", app="web") == ["h"]
+    assert harness.delete(PODS, "p") == ["h"]
+    assert harness.pod("q", app="else") == []
 
 
 def test_pods_that_came_before_their_workload_and_hvpa_count() -> None:
-    world = World()
-    world.pod("p", app="web")
-    world.workload()
-    world.hvpa("h")
-    assert names(world.seen("h").pods) == ["p"]
-    assert world.pod("p", phase="Failed", app="web") == ["h"]
-    world.workload("web", 1, tier="x")  # another selector
-    assert names(world.seen("h").pods) == []
-    assert world.pod("p", phase="Running", app="web") == []
+    harness = Harness()
+    harness.pod("p", app="web")
+    harness.workload()
+    harness.hvpa("h")
+    assert names(harness.seen("h").pods) == ["p"]
+    assert harness.pod("p", phase="Failed", app="web") == ["h"]
+    harness.workload("web", 1, tier="x")  # another selector
+    assert names(harness.seen("h").pods) == []
+    assert harness.pod("p", phase="Running", app="web") == []
 
 
 def test_when_vpas_become_known_every_hvpa_is_looked_at() -> None:
-    world = World()
-    world.hvpa("a", "x")
-    world.hvpa("b", "y")
-    world.woken.clear()
-    world.local.set_served(VPAS, True)
-    assert world.woken == []
-    world.local.set_served(VPAS, False)
-    assert sorted(world.woken) == ["a", "b"]
-    assert not world.seen("a").vpa_served
+    harness = Harness()
+    harness.hvpa("a", "x")
+    harness.hvpa("b", "y")
+    harness.woken.clear()
+    harness.local.set_served(VPAS, True)
+    assert harness.woken == []
+    harness.local.set_served(VPAS, False)
+    assert sorted(harness.woken) == ["a", "b"]
+    assert not harness.seen("a").vpa_served
 
 
 def test_sizes_of_new_pods_are_those_that_were_written_for_the_hvpa() -> None:
-    world = World()
-    world.hvpa("a", "x")
+    harness = Harness()
+    harness.hvpa("a", "x")
     size, other = ({"hvpa": name, "containers": [{"name": "app"}]} for name in ("a", "gone"))
     sizes = {"Deployment.apps/x": size, "Deployment.apps/y": other}
-    assert world.put(HVPA_SIZES, "hvpa", sizes=sizes) == ["a", "gone"]
-    assert world.seen("a").creation_sizes is None  # not served, as far as is known
-    world.woken.clear()
-    world.local.set_served(HVPA_SIZES, True)
-    assert world.woken == ["a"]
-    found = world.seen("a").creation_sizes
+    assert harness.put(HVPA_SIZES, "hvpa", sizes=sizes) == ["a", "gone"]
+    assert harness.seen("a").creation_sizes is None  # not served, as far as is known
+    harness.woken.clear()
+    harness.local.set_served(HVPA_SIZES, True)
+    assert harness.woken == ["a"]
+    found = harness.seen("a").creation_sizes
     assert found is not None
     assert [(owner, one.hvpa) for owner, one in found] == [("Deployment.apps/x", "a")]
-    assert world.local.owners_of_sizes(Key(NS, "gone")) == ["Deployment.apps/y"]
-    assert list(world.local.known()) == [Key(NS, "a"), Key(NS, "gone")]
+    assert harness.local.owners_of_sizes(Key(NS, "gone")) == ["Deployment.apps/y"]
+    assert list(harness.local.known()) == [Key(NS, "a"), Key(NS, "gone")]
 
 
 def test_another_size_of_new_pods_wakes_its_hvpa_unless_we_wrote_it() -> None:
-    world = World()
+    harness = Harness()
     for name in ("a", "b"):
-        world.hvpa(name, name)
+        harness.hvpa(name, name)
     both: dict[str, Any] = {f"Deployment.apps/{one}": {"hvpa": one, "containers": []} for one in ("a", "b")}
-    assert world.put(HVPA_SIZES, "hvpa", True, sizes=both) == []
-    assert world.put(HVPA_SIZES, "hvpa", sizes=both) == []
-    assert world.put(HVPA_SIZES, "hvpa", sizes={**both, "Deployment.apps/c": {"hvpa": "b"}}) == ["b"]
-    assert world.delete(HVPA_SIZES, "hvpa") == ["a", "b"]
-    assert list(world.local.known()) == [Key(NS, "a"), Key(NS, "b")]
+    assert harness.put(HVPA_SIZES, "hvpa", True, sizes=both) == []
+    assert harness.put(HVPA_SIZES, "hvpa", sizes=both) == []
+    assert harness.put(HVPA_SIZES, "hvpa", sizes={**both, "Deployment.apps/c": {"hvpa": "b"}}) == ["b"]
+    assert harness.delete(HVPA_SIZES, "hvpa") == ["a", "b"]
+    assert list(harness.local.known()) == [Key(NS, "a"), Key(NS, "b")]
 
 
 def test_an_hvpa_whose_spec_is_nonsense_is_still_held() -> None:
-    world = World()
-    world.put(HVPAS, "bad", spec={"targetRef": 5, "hpa": "x"})
-    seen = world.seen("bad")
+    harness = Harness()
+    harness.put(HVPAS, "bad", spec={"targetRef": 5, "hpa": "x"})
+    seen = harness.seen("bad")
     assert seen.hvpa.spec is None
     assert seen.others == ()
 
@@ -420,39 +420,39 @@ def test_the_indexes_find_exactly_what_the_selector_matches(
 
 @pytest.mark.parametrize("resource", [HVPAS, DEPLOYMENTS, HPAS, VPAS], ids=lambda one: one.kind)
 def test_the_hvpa_that_changed_last_with_all_that_it_depends_on_is_the_first(resource: Resource[Any]) -> None:
-    world = World()
+    harness = Harness()
     names = [f"app-{number}" for number in range(5)]
     for name in names:
         reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
         for kind in (DEPLOYMENTS, HPAS, VPAS):
-            world.put(kind, name)
-        world.put(HVPAS, name, spec={"targetRef": reference})
+            harness.put(kind, name)
+        harness.put(HVPAS, name, spec={"targetRef": reference})
     keys = [Key(NS, name) for name in names]
-    assert world.local.changed_last(keys) == keys[::-1]
-    world.put(resource, "app-2")
-    assert world.local.changed_last(keys)[0] == keys[2]
+    assert harness.local.changed_last(keys) == keys[::-1]
+    harness.put(resource, "app-2")
+    assert harness.local.changed_last(keys)[0] == keys[2]
 
 
 def test_versions_that_are_no_numbers_and_what_is_gone_give_no_order() -> None:
-    world = World()
-    world.put(HVPAS, "web", metadata={"resourceVersion": "x"})
+    harness = Harness()
+    harness.put(HVPAS, "web", metadata={"resourceVersion": "x"})
     keys = [Key(NS, "web"), Key(NS, "gone")]
-    assert world.local.changed_last(keys) == keys
+    assert harness.local.changed_last(keys) == keys
 
 
 def test_an_hvpa_waits_for_the_list_of_its_targets_kind() -> None:
-    world = World()
+    harness = Harness()
     named: list[Target] = []
-    world.local.on_named = named.append
-    world.local.set_unlisted("DaemonSet", NOT_YET)
-    world.hvpa("h", kind="DaemonSet")
-    world.hvpa("other")
+    harness.local.on_named = named.append
+    harness.local.set_unlisted("DaemonSet", NOT_YET)
+    harness.hvpa("h", kind="DaemonSet")
+    harness.hvpa("other")
     assert named == [Target(NS, "DaemonSet", "web"), Target(NS, "Deployment", "web")]
-    assert (world.seen("h").unlisted, world.seen("other").unlisted) == (NOT_YET, None)
-    world.woken.clear()
-    world.local.set_unlisted("DaemonSet", "403 Forbidden")
-    assert (world.seen("h").unlisted, world.woken) == ("403 Forbidden", ["h"])
-    world.local.set_unlisted("DaemonSet", None)
-    assert (world.seen("h").unlisted, world.woken) == (None, ["h", "h"])
-    world.local.set_unlisted("DaemonSet", None)
-    assert world.woken == ["h", "h"]
+    assert (harness.seen("h").unlisted, harness.seen("other").unlisted) == (NOT_YET, None)
+    harness.woken.clear()
+    harness.local.set_unlisted("DaemonSet", "403 Forbidden")
+    assert (harness.seen("h").unlisted, harness.woken) == ("403 Forbidden", ["h"])
+    harness.local.set_unlisted("DaemonSet", None)
+    assert (harness.seen("h").unlisted, harness.woken) == (None, ["h", "h"])
+    harness.local.set_unlisted("DaemonSet", None)
+    assert harness.woken == ["h", "h"]

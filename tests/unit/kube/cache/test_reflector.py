@@ -48,7 +48,7 @@ class Delays:
         return 0.001
 
 
-class World(Telemetry):
+class Harness(Telemetry):
     """A reflector at work, and its server."""
 
     def __init__(self) -> None:
@@ -102,47 +102,47 @@ class World(Telemetry):
 
 
 async def test_all_pages_are_listed_then_changes_are_followed(tmp_path: Path) -> None:
-    world, stream = World(), Stream()
-    world.lists = [listing([pod("a", 1)], "5", "more"), listing([pod("b", 2)], "5")]
-    world.watches = [stream]
-    async with world.running(tmp_path) as reflector:
-        await world.watched()
+    harness, stream = Harness(), Stream()
+    harness.lists = [listing([pod("a", 1)], "5", "more"), listing([pod("b", 2)], "5")]
+    harness.watches = [stream]
+    async with harness.running(tmp_path) as reflector:
+        await harness.watched()
         assert reflector.state == "synced"
-        assert world.names() == ["a", "b"]
-        assert world.server.requests[0][2] == {"limit": "500"}
-        assert world.server.requests[1][2] == {"limit": "500", "continue": "more"}
-        assert world.asked[0]["resourceVersion"] == "5"
-        assert world.asked[0]["allowWatchBookmarks"] == "true"
+        assert harness.names() == ["a", "b"]
+        assert harness.server.requests[0][2] == {"limit": "500"}
+        assert harness.server.requests[1][2] == {"limit": "500", "continue": "more"}
+        assert harness.asked[0]["resourceVersion"] == "5"
+        assert harness.asked[0]["allowWatchBookmarks"] == "true"
         stream.send("ADDED", pod("c", 6))
         stream.send("DELETED", pod("a", 7))
-        await until(lambda: world.names() == ["b", "c"])
+        await until(lambda: harness.names() == ["b", "c"])
 
 
 async def test_a_watch_that_ends_is_resumed_after_the_last_bookmark_without_a_list(tmp_path: Path) -> None:
-    world, stream = World(), Stream()
-    world.lists = [listing([pod("a", 1)], "5")]
-    world.watches = [stream]
-    async with world.running(tmp_path):
-        await world.watched()
+    harness, stream = Harness(), Stream()
+    harness.lists = [listing([pod("a", 1)], "5")]
+    harness.watches = [stream]
+    async with harness.running(tmp_path):
+        await harness.watched()
         stream.send("BOOKMARK", bookmark(99))
         stream.end()
-        await world.watched(2)
-    assert world.versions() == ["5", "99"]
-    assert world.restarts == ["ended"]
-    assert world.names() == ["a"]
-    assert world.listed == 1
+        await harness.watched(2)
+    assert harness.versions() == ["5", "99"]
+    assert harness.restarts == ["ended"]
+    assert harness.names() == ["a"]
+    assert harness.listed == 1
 
 
 async def test_a_connection_that_breaks_in_mid_event_is_resumed_and_nothing_is_lost(tmp_path: Path) -> None:
-    world, stream = World(), Stream()
-    world.watches = [stream]
-    async with world.running(tmp_path):
-        await world.watched()
+    harness, stream = Harness(), Stream()
+    harness.watches = [stream]
+    async with harness.running(tmp_path):
+        await harness.watched()
         stream.send("ADDED", pod("a", 6))
         stream.send_raw(b'{"type":"ADDED","object":{"metadata":{"na')
         stream.end()
-        await world.watched(2)
-    assert world.versions() == ["1", "6"]
+        await harness.watched(2)
+    assert harness.versions() == ["1", "6"]
 
 
 def event(code: int, reason: str = "") -> Stream:
@@ -203,83 +203,83 @@ async def test_lists_and_watches_that_fail_are_followed_by_what_helps(
 ) -> None:
     """`lists`: codes of failures, bodies, and resource versions each with the items; `watches` fail one after another,
     and the one after them stays. Then `versions` have been watched from, and `deleted` is what went."""
-    world, expected = World(), versions.split()
+    harness, expected = Harness(), versions.split()
     items: Any = []
     for one, following in zip(lists, [*lists[1:], None], strict=True):
         if isinstance(one, int):
-            world.lists.append(status(one, headers={"Retry-After": "0"}))
+            harness.lists.append(status(one, headers={"Retry-After": "0"}))
         elif isinstance(one, dict):
-            world.lists.append(web.json_response(one))
+            harness.lists.append(web.json_response(one))
         elif isinstance(one, str):
-            world.lists.append(listing(following or [], one))
+            harness.lists.append(listing(following or [], one))
             items = following
-    world.watches = watches()
-    async with world.running(tmp_path) as reflector:
-        await world.watched(len(expected))
+    harness.watches = watches()
+    async with harness.running(tmp_path) as reflector:
+        await harness.watched(len(expected))
         assert reflector.state == "synced"
-    assert world.versions() == expected
-    assert " ".join(world.deleted) == deleted
-    assert world.names() == [one["metadata"]["name"] for one in items or []]
+    assert harness.versions() == expected
+    assert " ".join(harness.deleted) == deleted
+    assert harness.names() == [one["metadata"]["name"] for one in items or []]
 
 
 async def test_two_responses_404_in_a_row_empty_the_store_and_block_nothing(tmp_path: Path) -> None:
-    world = World()
-    world.lists = [listing(A, "5"), status(404, "NotFound")]
-    world.watches = [status(404, "NotFound")]
-    async with world.running(tmp_path) as reflector:
+    harness = Harness()
+    harness.lists = [listing(A, "5"), status(404, "NotFound")]
+    harness.watches = [status(404, "NotFound")]
+    async with harness.running(tmp_path) as reflector:
         await until(lambda: reflector.state == "not served")
         assert reflector.healthy()
-    assert world.deleted == ["a"]
+    assert harness.deleted == ["a"]
 
 
 @pytest.mark.parametrize("lists", [True, False])
 async def test_neither_lists_that_succeed_nor_a_time_without_watch_hurry_the_next_try(
     tmp_path: Path, lists: bool, delays: Delays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World()
+    harness = Harness()
     if lists:
-        world.watches = [status(*GONE) for _ in range(4)]
+        harness.watches = [status(*GONE) for _ in range(4)]
     else:
         monkeypatch.setattr("hvpa.kube.cache.reflector.LONG_LIVED", 0.0)
-        world.lists = [status(500) for _ in range(4)]
-    async with world.running(tmp_path):
-        await world.watched(5 if lists else 1)
+        harness.lists = [status(500) for _ in range(4)]
+    async with harness.running(tmp_path):
+        await harness.watched(5 if lists else 1)
     assert delays.asked == [1, 2, 3, 4]
 
 
 async def test_one_bad_object_does_not_hide_the_others(tmp_path: Path) -> None:
-    world, stream = World(), Stream()
-    world.lists = [listing([pod("a", 1), pod("bad", 2, spec={"containers": 7}), pod("b", 3)], "5")]
-    world.watches = [stream]
-    async with world.running(tmp_path):
-        await until(lambda: world.names() == ["a", "b"])
+    harness, stream = Harness(), Stream()
+    harness.lists = [listing([pod("a", 1), pod("bad", 2, spec={"containers": 7}), pod("b", 3)], "5")]
+    harness.watches = [stream]
+    async with harness.running(tmp_path):
+        await until(lambda: harness.names() == ["a", "b"])
         stream.send("MODIFIED", pod("a", 6, status={"phase": 1}))
         stream.send("ADDED", {"metadata": 5})
         stream.send("ADDED", pod("c", 7))
-        await until(lambda: world.names() == ["b", "c"])
-    assert world.bad == 3
-    assert world.deleted == ["a"]
+        await until(lambda: harness.names() == ["b", "c"])
+    assert harness.bad == 3
+    assert harness.deleted == ["a"]
 
 
 async def test_a_watch_that_goes_on_failing_is_not_listed_at_every_try(tmp_path: Path) -> None:
-    world = World()
-    world.watches = [status(500) for _ in range(2 * FRUITLESS)]
-    async with world.running(tmp_path):
-        await until(lambda: len(world.asked) > 2 * FRUITLESS)
-    assert world.listed == 3
+    harness = Harness()
+    harness.watches = [status(500) for _ in range(2 * FRUITLESS)]
+    async with harness.running(tmp_path):
+        await until(lambda: len(harness.asked) > 2 * FRUITLESS)
+    assert harness.listed == 3
 
 
 async def test_a_watch_that_fails_after_each_event_is_resumed_and_not_listed_anew(tmp_path: Path) -> None:
-    world = World()
+    harness = Harness()
     for version in range(10, 10 + FRUITLESS + 1):
         stream = Stream()
         stream.send("ADDED", pod(f"p{version}", version))
         stream.send("ERROR", {"kind": "Status", "code": 500, "message": "broken"})
-        world.watches.append(stream)
-    async with world.running(tmp_path):
-        await world.watched(FRUITLESS + 2)
-    assert len(set(world.versions())) == FRUITLESS + 2
-    assert world.listed == 1
+        harness.watches.append(stream)
+    async with harness.running(tmp_path):
+        await harness.watched(FRUITLESS + 2)
+    assert len(set(harness.versions())) == FRUITLESS + 2
+    assert harness.listed == 1
 
 
 # --- freshness ---

@@ -45,7 +45,7 @@ def missing(name: str) -> web.Response:
     return web.json_response({"kind": "Status", "code": 404, "message": "not found", **details}, status=404)
 
 
-class World:
+class Harness:
     """A cluster with one Hvpa `h` of Rollout `web`."""
 
     def __init__(self) -> None:
@@ -91,37 +91,37 @@ class World:
 
 
 async def test_a_scale_is_a_workload_with_the_containers_of_its_newest_pod(tmp_path: Path) -> None:
-    world = World()
-    async with world.reading(tmp_path, period=600):
-        assert world.seen().unlisted == NOT_YET
-        world.woken.clear()
-        await until(lambda: world.seen().unlisted is None)
-        assert world.woken
-        assert world.workload().spec.template.spec.containers == []
-        world.pod("old", "2026-11-21T10:00:00Z", "1")
-        world.pod("new", "2026-11-21T11:00:00Z", "2")
-        world.pod("going", "2026-11-21T12:00:00Z", "3", deletionTimestamp="2026-11-21T13:00:00Z")
-        one = world.workload()
+    harness = Harness()
+    async with harness.reading(tmp_path, period=600):
+        assert harness.seen().unlisted == NOT_YET
+        harness.woken.clear()
+        await until(lambda: harness.seen().unlisted is None)
+        assert harness.woken
+        assert harness.workload().spec.template.spec.containers == []
+        harness.pod("old", "2026-11-21T10:00:00Z", "1")
+        harness.pod("new", "2026-11-21T11:00:00Z", "2")
+        harness.pod("going", "2026-11-21T12:00:00Z", "3", deletionTimestamp="2026-11-21T13:00:00Z")
+        one = harness.workload()
     assert (one.kind, one.api_version, one.metadata.name) == ("Rollout", "argoproj.io/v1alpha1", "web")
     assert (one.spec.replicas, one.metadata.generation, one.status.observed_generation) == (3, 3, 3)
     assert (one.status.replicas, one.status.ready_replicas, one.status.updated_replicas) == (2, 2, 2)
     assert one.spec.selector.match_labels == {"app": "web"}
     assert [found.resources.requests for found in one.spec.template.spec.containers] == [{"cpu": "2"}]
-    assert len(world.seen().pods) == 3
-    assert world.server.paths == [GROUP, f"{GROUP}/namespaces/shop/rollouts/web/scale"]
+    assert len(harness.seen().pods) == 3
+    assert harness.server.paths == [GROUP, f"{GROUP}/namespaces/shop/rollouts/web/scale"]
 
 
-async def test_a_change_by_somebody_else_is_seen_at_the_next_read(tmp_path: Path) -> None:
-    world = World()
-    async with world.reading(tmp_path):
-        await world.is_read()
-        world.scale = scale(8, 5)
-        await until(lambda: world.workload().spec.replicas == 5)
-        world.scale = missing("web")
-        await until(lambda: world.seen().workload is None)
-        assert world.seen().unlisted is None
-        world.scale = scale(9, 4)
-        await world.is_read()
+async def test_a_change_by_another_client_is_seen_at_the_next_read(tmp_path: Path) -> None:
+    harness = Harness()
+    async with harness.reading(tmp_path):
+        await harness.is_read()
+        harness.scale = scale(8, 5)
+        await until(lambda: harness.workload().spec.replicas == 5)
+        harness.scale = missing("web")
+        await until(lambda: harness.seen().workload is None)
+        assert harness.seen().unlisted is None
+        harness.scale = scale(9, 4)
+        await harness.is_read()
 
 
 @pytest.mark.parametrize(
@@ -147,34 +147,34 @@ async def test_a_change_by_somebody_else_is_seen_at_the_next_read(tmp_path: Path
 async def test_a_workload_that_can_t_be_read_has_a_reason(
     tmp_path: Path, served: Any, found: Any, reason: str
 ) -> None:
-    world = World()
-    world.served, world.scale = served, found
-    async with world.reading(tmp_path, period=600):
-        await until(lambda: bool(world.seen().unlisted))
-    assert reason in (world.seen().unlisted or "")
-    assert world.seen().workload is None
+    harness = Harness()
+    harness.served, harness.scale = served, found
+    async with harness.reading(tmp_path, period=600):
+        await until(lambda: bool(harness.seen().unlisted))
+    assert reason in (harness.seen().unlisted or "")
+    assert harness.seen().workload is None
 
 
 async def test_a_kind_that_is_served_elsewhere_is_found_again(tmp_path: Path) -> None:
-    world = World()
-    async with world.reading(tmp_path):
-        await world.is_read()
-        world.scale = world.served = missing("")
-        await until(lambda: bool(world.seen().unlisted))
-        world.served, world.scale = SERVED, scale(9)
-        await until(lambda: world.seen().unlisted is None)
-        world.hvpa(2, "argoproj.io/v1")
-        await until(lambda: "/apis/argoproj.io/v1" in world.server.paths)
+    harness = Harness()
+    async with harness.reading(tmp_path):
+        await harness.is_read()
+        harness.scale = harness.served = missing("")
+        await until(lambda: bool(harness.seen().unlisted))
+        harness.served, harness.scale = SERVED, scale(9)
+        await until(lambda: harness.seen().unlisted is None)
+        harness.hvpa(2, "argoproj.io/v1")
+        await until(lambda: "/apis/argoproj.io/v1" in harness.server.paths)
 
 
 async def test_a_workload_that_no_hvpa_names_any_more_is_forgotten(tmp_path: Path) -> None:
-    world = World()
-    async with world.reading(tmp_path):
-        await world.is_read()
-        world.hvpa(2, target="other")
-        assert [target.name for target, _ in world.local.custom_targets()] == ["other"]
-        assert list(world.local.workloads["Rollout.argoproj.io"]) == []
-        (target, _), *_ = world.local.custom_targets()
-        world.local.hvpas.delete(KEY)
-        world.local.set_custom(target, None)
-    assert world.local.custom_targets() == []
+    harness = Harness()
+    async with harness.reading(tmp_path):
+        await harness.is_read()
+        harness.hvpa(2, target="other")
+        assert [target.name for target, _ in harness.local.custom_targets()] == ["other"]
+        assert list(harness.local.workloads["Rollout.argoproj.io"]) == []
+        (target, _), *_ = harness.local.custom_targets()
+        harness.local.hvpas.delete(KEY)
+        harness.local.set_custom(target, None)
+    assert harness.local.custom_targets() == []

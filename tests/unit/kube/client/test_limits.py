@@ -44,7 +44,7 @@ class Recorded(Telemetry):
         self.waits.append(seconds)
 
 
-class World:
+class Harness:
     """Workers that note when they had their permit."""
 
     def __init__(self, limiter: Limiter) -> None:
@@ -83,26 +83,26 @@ def succeed(limiter: Limiter, times: int) -> None:
 
 async def test_so_many_at_once_and_the_others_in_the_order_in_which_they_came() -> None:
     recorded = Recorded()
-    world = World(Limiter(2, telemetry=recorded))
+    harness = Harness(Limiter(2, telemetry=recorded))
     begin = now()
-    await asyncio.gather(*(world.start(str(number), 1.0) for number in range(5)))
-    assert world.begun == [(str(number), begin + number // 2) for number in range(5)]
-    assert world.most_at_once == 2
+    await asyncio.gather(*(harness.start(str(number), 1.0) for number in range(5)))
+    assert harness.begun == [(str(number), begin + number // 2) for number in range(5)]
+    assert harness.most_at_once == 2
     assert recorded.waits == [1.0, 1.0, 2.0]
 
 
 async def test_a_server_that_asks_to_wait_is_left_alone_for_as_long_and_asked_by_half_as_many_then() -> None:
     recorded = Recorded()
     limiter = Limiter(8, telemetry=recorded, rng=Least())
-    world = World(limiter)
+    harness = Harness(limiter)
     begin = now()
     under_way = limiter.write()
     under_way.__enter__()
     refuse(limiter)
     under_way.__exit__(ApiError, BUSY, None)  # what was under way gets the same: no further cut
     assert (limiter.limit, recorded.throttles) == (4, 2)
-    await asyncio.gather(*(world.start(str(number), 1.0) for number in range(6)))
-    assert [time for _, time in world.begun] == [begin + 1.0] * 4 + [begin + 2.0] * 2
+    await asyncio.gather(*(harness.start(str(number), 1.0) for number in range(6)))
+    assert [time for _, time in harness.begun] == [begin + 1.0] * 4 + [begin + 2.0] * 2
     refuse(limiter)
     assert limiter.limit == 2
 
@@ -145,15 +145,15 @@ async def test_the_cut_is_taken_back_step_by_step() -> None:
     refuse(limiter)
     assert limiter.limit == 1, "never less"
     await asyncio.sleep(1.0)
-    world = World(limiter)
-    tasks = [world.start(str(number), 50.0) for number in range(3)]
+    harness = Harness(limiter)
+    tasks = [harness.start(str(number), 50.0) for number in range(3)]
     await asyncio.sleep(0)
     succeed(limiter, GROW_AFTER - 1)
     assert limiter.limit == 1
     refuse(limiter, ApiError(409, "Conflict", "changed"))  # an answer all the same
     assert limiter.limit == 2
     await asyncio.sleep(0)
-    assert world.order() == ["0", "1"], "the new permit is had at once"
+    assert harness.order() == ["0", "1"], "the new permit is had at once"
     succeed(limiter, 3 * GROW_AFTER)
     assert limiter.limit == 4
     await asyncio.gather(*tasks)
@@ -204,15 +204,15 @@ STEPS = st.lists(
 def test_whoever_is_cancelled_no_permit_is_lost_and_none_given_twice(steps: list[Step], most: int) -> None:
     async def test() -> None:
         limiter = Limiter(most)
-        world = World(limiter)
+        harness = Harness(limiter)
         tasks: list[asyncio.Task[None]] = []
         for number, (action, which, seconds) in enumerate(steps):
-            await _do(world, tasks, action, which, seconds, number)
-            assert world.at_once <= most
+            await _do(harness, tasks, action, which, seconds, number)
+            assert harness.at_once <= most
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(200.0)
         limit = limiter.limit
-        late = [world.start(f"late {number}", 1.0) for number in range(limit)]
+        late = [harness.start(f"late {number}", 1.0) for number in range(limit)]
         begin = now()
         await asyncio.gather(*late)
         assert now() - begin == pytest.approx(1.0), "all permits are to be had again"
@@ -221,11 +221,11 @@ def test_whoever_is_cancelled_no_permit_is_lost_and_none_given_twice(steps: list
 
 
 async def _do(
-    world: World, tasks: list[asyncio.Task[None]], action: str, which: int, seconds: float, number: int
+    harness: Harness, tasks: list[asyncio.Task[None]], action: str, which: int, seconds: float, number: int
 ) -> None:
     match action:
         case "start":
-            tasks.append(world.start(str(number), seconds))
+            tasks.append(harness.start(str(number), seconds))
             await asyncio.sleep(0)
         case "cancel" | "cancel at once" if tasks:
             tasks[which % len(tasks)].cancel()
@@ -234,4 +234,4 @@ async def _do(
         case "sleep":
             await asyncio.sleep(seconds)
         case "refuse":
-            world.limiter.pause(seconds)
+            harness.limiter.pause(seconds)

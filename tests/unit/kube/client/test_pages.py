@@ -93,7 +93,7 @@ async def test_an_object_without_end_is_an_error(tmp_path: Path) -> None:
     assert server.counted[-1] == ("list", "200")
 
 
-async def test_what_is_no_list_is_told_with_its_path(tmp_path: Path) -> None:
+async def test_what_is_no_list_is_reported_with_its_path(tmp_path: Path) -> None:
     server = Objects()
     server.handler = always(b"<html>")
     with pytest.raises(Unreachable, match="the list /list can't be read"):

@@ -22,9 +22,9 @@ BEAT = 0.1
 class Member:
     """One process: its keeper, its connection, and writes that take their time."""
 
-    def __init__(self, world: World, number: int, shards: int) -> None:
+    def __init__(self, harness: Harness, number: int, shards: int) -> None:
         self.identity = f"host_{number}"
-        self.line = Line(world.server, world.rng)
+        self.line = Line(harness.server, harness.rng)
         self.names = Names("hvpa", shards)
         candidate = Candidate("ns", "hvpa", self.identity, TIMES)
         monotonic = asyncio.get_running_loop().time
@@ -35,8 +35,8 @@ class Member:
         self.writing: dict[int, float] = {}
         """Shards with a write under way, and when that ends."""
         self.stopping = False
-        self._rng = world.rng
-        self._longest = world.longest_write
+        self._rng = harness.rng
+        self._longest = harness.longest_write
         self.task = asyncio.create_task(self.keeper.run(self))
 
     def gained(self, shards: frozenset[int]) -> None:
@@ -79,7 +79,7 @@ class Member:
         await end(self.task)
 
 
-class World:
+class Harness:
     def __init__(self, seed: int = 0, longest_write: float = TIMES.duration - TIMES.renew) -> None:
         self.server = LeaseServer()
         self.rng = random.Random(seed)
@@ -146,12 +146,12 @@ async def end(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def story(happens: Callable[[World], Coroutine[Any, Any, None]], seed: int) -> None:
-    """Let something happen in a world of its own, and of its own time."""
+def story(happens: Callable[[Harness], Coroutine[Any, Any, None]], seed: int) -> None:
+    """Let something happen in a harness and a time of its own."""
 
     async def all_of_it() -> None:
-        world = World(seed)
-        await happens(world)
-        await world.close()
+        harness = Harness(seed)
+        await happens(harness)
+        await harness.close()
 
     play(all_of_it())

@@ -100,7 +100,7 @@ def test_a_lease_that_names_us_without_our_knowing_is_taken_or_given_up() -> Non
 
 
 @pytest.mark.parametrize("holder", ["b", None])
-def test_what_somebody_has_taken_from_us_is_lost(holder: str | None) -> None:
+def test_what_another_client_has_taken_from_us_is_lost(holder: str | None) -> None:
     step = plan("a", {"a"}, {0: holder, 1: "a"}, frozenset({0, 1}))
     assert step.lost == {0}
     assert step.leave == frozenset()

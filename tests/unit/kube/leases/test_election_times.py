@@ -76,18 +76,18 @@ def now() -> float:
 @settings(max_examples=50, deadline=None, derandomize=True)
 def test_a_crash_costs_less_than_two_seconds_beyond_the_lease(seed: int, age: float) -> None:
     async def story() -> tuple[float, int]:
-        world = Candidates(seed)
-        first, second = world.join(), world.join()
+        harness = Candidates(seed)
+        first, second = harness.join(), harness.join()
         await first.acquire()
         waiting = asyncio.create_task(second.acquire())
         async with background(first.keep()):
             await asyncio.sleep(age)
-        crashed, before = now(), len(world.methods)
-        world.line.cut = True
+        crashed, before = now(), len(harness.methods)
+        harness.line.cut = True
         await waiting
         assert not first.holds()
-        assert world.server.leases["hvpa"]["spec"]["leaseTransitions"] == 1
-        return now() - crashed, len(world.methods) - before
+        assert harness.server.leases["hvpa"]["spec"]["leaseTransitions"] == 1
+        return now() - crashed, len(harness.methods) - before
 
     took, requests = play(story())
     assert TIMES.duration - TIMES.retry - 0.1 < took < TIMES.duration + 2
@@ -98,8 +98,8 @@ def test_a_crash_costs_less_than_two_seconds_beyond_the_lease(seed: int, age: fl
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_what_is_given_back_is_taken_within_a_second(seed: int) -> None:
     async def story() -> float:
-        world = Candidates(seed)
-        (first,), second = await world.holding(), world.join()
+        harness = Candidates(seed)
+        (first,), second = await harness.holding(), harness.join()
         waiting = asyncio.create_task(second.acquire())
         await asyncio.sleep(5)
         await first.release()
@@ -117,23 +117,25 @@ def test_no_two_hold_whatever_is_lost_or_late(
     groups: list[str], seed: int, losses: float, slow: float
 ) -> None:
     async def story() -> int:
-        world, tasks = Candidates(seed, shared=groups[0] != ""), list[asyncio.Task[None]]()
+        harness, tasks = Candidates(seed, shared=groups[0] != ""), list[asyncio.Task[None]]()
         held = set()
 
         def join(group: str) -> None:
-            tasks.append(asyncio.create_task(lead(world.join(group)), name=group or None))
-            world.lines[-1].losses, world.lines[-1].slow = losses, slow
+            tasks.append(asyncio.create_task(lead(harness.join(group)), name=group or None))
+            harness.lines[-1].losses, harness.lines[-1].slow = losses, slow
 
         for group in groups:
             join(group)
         for _ in range(600):
             await asyncio.sleep(0.1)
-            who = {one for one, elector in zip(world.groups, world.electors, strict=True) if elector.holds()}
+            who = {
+                one for one, elector in zip(harness.groups, harness.electors, strict=True) if elector.holds()
+            }
             assert len(who) <= 1
             held |= who
             for task in [one for one in tasks if one.done()]:  # it has lost the lease, and is started again
                 tasks.remove(task)
-                join(task.get_name() if world.shared else "")
+                join(task.get_name() if harness.shared else "")
         for task in tasks:
             task.cancel()
         return len(held)
@@ -146,11 +148,11 @@ def test_no_two_hold_whatever_is_lost_or_late(
 @settings(max_examples=10, deadline=None, derandomize=True)
 def test_after_a_request_over_a_dead_connection_a_second_one_may_be_lost(shared: bool, seed: int) -> None:
     async def story() -> tuple[bool, bool]:
-        world = Candidates(seed, shared)
-        (first,) = await world.holding("group")
+        harness = Candidates(seed, shared)
+        (first,) = await harness.holding("group")
         async with background(first.keep()) as keeping:
-            await asyncio.sleep(world.rng.uniform(0, 20))
-            world.line.dead = 2
+            await asyncio.sleep(harness.rng.uniform(0, 20))
+            harness.line.dead = 2
             await asyncio.sleep(20)
             return first.holds(), keeping.done()
 
@@ -158,36 +160,36 @@ def test_after_a_request_over_a_dead_connection_a_second_one_may_be_lost(shared:
 
 
 async def test_a_response_that_is_lost_does_not_cost_the_lease() -> None:
-    world = Candidates()
-    (first,) = await world.holding()
+    harness = Candidates()
+    (first,) = await harness.holding()
     async with background(first.keep()):
         await asyncio.sleep(1)
-        world.line.deaf = True
+        harness.line.deaf = True
         await asyncio.sleep(3)  # it is renewed meanwhile, and does not learn of it
-        world.line.deaf = False
-        before = len(world.methods)
+        harness.line.deaf = False
+        before = len(harness.methods)
         await asyncio.sleep(8)
         # A conflict, a look, and it is renewed all the same.
-        assert world.methods[before : before + 3] == ["PUT", "GET", "PUT"]
+        assert harness.methods[before : before + 3] == ["PUT", "GET", "PUT"]
         assert first.holds()
 
 
 async def test_a_lease_that_is_deleted_is_left_to_its_holder_and_made_again() -> None:
-    world = Candidates()
-    (first,), second = await world.holding(), world.join()
+    harness = Candidates()
+    (first,), second = await harness.holding(), harness.join()
     async with background(first.keep()), background(second.acquire()):
         await asyncio.sleep(5)
-        del world.server.leases["hvpa"]
+        del harness.server.leases["hvpa"]
         await asyncio.sleep(10)
-        assert (first.holds(), second.holds(), world.holder) == (True, False, "one-0")
+        assert (first.holds(), second.holds(), harness.holder) == (True, False, "one-0")
 
 
 async def test_what_stands_in_the_lease_and_what_others_wrote_into_it_stays() -> None:
-    world = Candidates()
-    one = world.join()
+    harness = Candidates()
+    one = harness.join()
     assert not one.holds()
     await one.acquire()
-    taken = world.server.leases["hvpa"]
+    taken = harness.server.leases["hvpa"]
     spec = taken["spec"]
     taken["metadata"]["annotations"] = {"note": "mine"}
     assert one.holds()
@@ -195,39 +197,39 @@ async def test_what_stands_in_the_lease_and_what_others_wrote_into_it_stays() ->
     assert not one.holds()
     assert spec.pop("acquireTime") == spec.pop("renewTime")
     assert spec == {"holderIdentity": "one-0", "leaseDurationSeconds": 15, "leaseTransitions": 0}
-    metadata = world.server.leases["hvpa"]["metadata"]
+    metadata = harness.server.leases["hvpa"]["metadata"]
     assert (metadata["annotations"], metadata["labels"]) == ({"note": "mine"}, {"a": "b"})
 
 
 async def test_a_holder_that_cannot_renew_loses_the_lease_and_short_trouble_does_not_cost_it() -> None:
-    world = Candidates()
-    (one,) = await world.holding()
+    harness = Candidates()
+    (one,) = await harness.holding()
     async with background(one.keep()) as keeping:
         await asyncio.sleep(5)
-        world.line.cut = True
+        harness.line.cut = True
         await asyncio.sleep(6)
-        world.line.cut = False
-        world.server.leases["hvpa"]["metadata"]["resourceVersion"] = (
+        harness.line.cut = False
+        harness.server.leases["hvpa"]["metadata"]["resourceVersion"] = (
             "x"  # touched by somebody: it is still ours
         )
         await asyncio.sleep(20)
         assert one.holds()
-        world.line.cut = True
+        harness.line.cut = True
         began = now()
         await keeping
     assert not one.holds()
     assert TIMES.renew - TIMES.retry - 0.1 < now() - began <= TIMES.renew
 
 
-async def test_a_lease_that_somebody_else_took_is_lost_and_not_given_back() -> None:
-    world = Candidates()
-    (one,) = await world.holding()
-    lease = world.server.leases["hvpa"]
+async def test_a_lease_that_another_client_took_is_lost_and_not_given_back() -> None:
+    harness = Candidates()
+    (one,) = await harness.holding()
+    lease = harness.server.leases["hvpa"]
     lease["metadata"]["resourceVersion"], lease["spec"]["holderIdentity"] = "x", "two"
     await one.keep()
     assert not one.holds()
     await one.release()
-    assert world.holder == "two"
+    assert harness.holder == "two"
 
 
 async def test_a_process_that_was_stopped_for_too_long_may_not_write() -> None:
@@ -243,13 +245,13 @@ async def test_a_process_that_was_stopped_for_too_long_may_not_write() -> None:
 
 @pytest.mark.parametrize("tried", [True, False])
 async def test_who_is_stopped_while_it_acquires_leaves_the_lease_free(tried: bool) -> None:
-    world = Candidates()
-    first = world.join()
+    harness = Candidates()
+    first = harness.join()
     async with background(first.acquire()):
-        while tried and world.holder is None:
+        while tried and harness.holder is None:
             await asyncio.sleep(0.0001)
     await first.release()  # the response is still on the way
-    assert world.holder is None
+    assert harness.holder is None
 
 
 # --- a lease that a group shares -------------------------------------------------------------------------------------
@@ -264,13 +266,13 @@ async def test_who_looked_long_ago_does_not_live_on_what_another_one_renewed() -
 
 
 async def test_a_group_keeps_its_lease_with_the_writes_of_one() -> None:
-    world = Candidates(shared=True)
-    tasks = [asyncio.create_task(lead(world.join("group"))) for _ in range(4)]
+    harness = Candidates(shared=True)
+    tasks = [asyncio.create_task(lead(harness.join("group"))) for _ in range(4)]
     await asyncio.sleep(10)
-    before = world.methods.count("PUT")
+    before = harness.methods.count("PUT")
     await asyncio.sleep(60)
-    assert all(one.holds() for one in world.electors)
-    assert 60 / (2 * TIMES.retry) <= world.methods.count("PUT") - before <= 60 / TIMES.retry + 4
+    assert all(one.holds() for one in harness.electors)
+    assert 60 / (2 * TIMES.retry) <= harness.methods.count("PUT") - before <= 60 / TIMES.retry + 4
     for task in tasks:
         task.cancel()
 
@@ -283,21 +285,21 @@ def will_be(others: bool) -> Callable[[], Awaitable[bool]]:
 
 
 async def test_the_last_one_of_a_group_gives_the_lease_back() -> None:
-    world = Candidates(shared=True)
-    first, second = await world.holding("group", "group")
+    harness = Candidates(shared=True)
+    first, second = await harness.holding("group", "group")
     await first.release(unless=will_be(True))
-    assert world.holder == "group"
+    assert harness.holder == "group"
     await second.release(unless=will_be(False))
-    assert world.holder is None
+    assert harness.holder is None
 
 
 async def test_who_joins_while_the_last_one_leaves_keeps_the_lease() -> None:
-    world = Candidates(shared=True)
-    (first,), second = await world.holding("group"), world.join("group")
+    harness = Candidates(shared=True)
+    (first,), second = await harness.holding("group"), harness.join("group")
 
     async def meanwhile() -> bool:
         await second.acquire()
         return False
 
     await first.release(unless=meanwhile)
-    assert world.holder == "group"
+    assert harness.holder == "group"

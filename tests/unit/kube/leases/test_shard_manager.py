@@ -15,49 +15,49 @@ from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import Names
 from hvpa.kube.leases.election import LeaderElector
 from hvpa.kube.leases.lease import Candidate
-from tests.unit.kube.leases.group import SHARDS, TIMES, Member, World, end, now, story
+from tests.unit.kube.leases.group import SHARDS, TIMES, Harness, Member, end, now, story
 from tests.unit.kube.virtual import Line, VirtualClock
 
 seeds = st.integers(0, 2**32)
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
-    world = World()
-    yield world
-    await world.close()
+async def harness() -> AsyncIterator[Harness]:
+    harness = Harness()
+    yield harness
+    await harness.close()
 
 
-async def test_members_divide_the_shards_and_a_new_one_gets_its_share_at_once(world: World) -> None:
-    (first,) = await world.start(1)
+async def test_members_divide_the_shards_and_a_new_one_gets_its_share_at_once(harness: Harness) -> None:
+    (first,) = await harness.start(1)
     assert first.keeper.shards == set(range(SHARDS))
-    second = world.join()
-    await world.settled(2 + TIMES.duration - TIMES.renew)
+    second = harness.join()
+    await harness.settled(2 + TIMES.duration - TIMES.renew)
     moved = second.keeper.shards
     assert 0 < len(moved) < SHARDS
     assert frozenset().union(*first.losses) == moved == frozenset().union(*second.gains)
 
 
-async def test_a_crash_costs_less_than_two_seconds_beyond_the_lease(world: World) -> None:
-    await world.start(3)
-    await world.members[0].crash()
-    assert TIMES.renew < await world.settled(60) < TIMES.duration + 2
+async def test_a_crash_costs_less_than_two_seconds_beyond_the_lease(harness: Harness) -> None:
+    await harness.start(3)
+    await harness.members[0].crash()
+    assert TIMES.renew < await harness.settled(60) < TIMES.duration + 2
 
 
-async def test_who_leaves_hands_over_within_about_a_second(world: World) -> None:
-    await world.start(3)
-    await world.members[0].stop()
-    assert await world.settled(10) < 1.3
-    assert world.server.holder("hvpa") == "shards-12"
-    assert Names("hvpa", SHARDS).member("host_1") not in world.server.leases
+async def test_who_leaves_hands_over_within_about_a_second(harness: Harness) -> None:
+    await harness.start(3)
+    await harness.members[0].stop()
+    assert await harness.settled(10) < 1.3
+    assert harness.server.holder("hvpa") == "shards-12"
+    assert Names("hvpa", SHARDS).member("host_1") not in harness.server.leases
 
 
-async def test_the_last_one_leaves_everything_free(world: World) -> None:
-    await world.start(2)
-    for one in world.members:
+async def test_the_last_one_leaves_everything_free(harness: Harness) -> None:
+    await harness.start(2)
+    for one in harness.members:
         await one.stop()
-    assert not any(map(world.server.holder, world.server.leases))
-    assert len(world.server.leases) == SHARDS + 1
+    assert not any(map(harness.server.holder, harness.server.leases))
+    assert len(harness.server.leases) == SHARDS + 1
 
 
 @settings(max_examples=20, deadline=None)
@@ -65,113 +65,113 @@ async def test_the_last_one_leaves_everything_free(world: World) -> None:
 def test_who_leaves_in_the_middle_of_its_requests_leaves_nothing_behind(
     seed: int, waits: list[float]
 ) -> None:
-    async def in_a_world(world: World) -> None:
+    async def scenario(harness: Harness) -> None:
         for _ in waits:
-            world.join().line.slow = 0.4
-        for one, wait in zip(world.members, waits, strict=True):
-            await world.pass_by(wait)
+            harness.join().line.slow = 0.4
+        for one, wait in zip(harness.members, waits, strict=True):
+            await harness.pass_by(wait)
             await one.stop()
-        assert not any(map(world.server.holder, world.server.leases))
-        assert not any(map(Names("hvpa", SHARDS).is_member, world.server.leases))
+        assert not any(map(harness.server.holder, harness.server.leases))
+        assert not any(map(Names("hvpa", SHARDS).is_member, harness.server.leases))
 
-    story(in_a_world, seed)
+    story(scenario, seed)
 
 
-async def test_who_is_cut_off_gives_up_before_others_take_over(world: World) -> None:
-    await world.start(3)
-    cut = world.members[0]
+async def test_who_is_cut_off_gives_up_before_others_take_over(harness: Harness) -> None:
+    await harness.start(3)
+    cut = harness.members[0]
     cut.line.cut = True
-    await world.pass_by(TIMES.renew + 0.1)
+    await harness.pass_by(TIMES.renew + 0.1)
     assert cut.task.done()
     assert not cut.keeper.may_write(0)
-    await world.settled(TIMES.duration - TIMES.renew + 2)
+    await harness.settled(TIMES.duration - TIMES.renew + 2)
 
 
-async def test_requests_at_rest_don_t_depend_on_the_number_of_shards(world: World) -> None:
+async def test_requests_at_rest_don_t_depend_on_the_number_of_shards(harness: Harness) -> None:
     rest = 60.0
-    await world.start(3)
-    await world.pass_by(5)
-    before = len(world.server.requests)
-    await world.pass_by(rest)
-    requests = world.server.requests[before:]
+    await harness.start(3)
+    await harness.pass_by(5)
+    before = len(harness.server.requests)
+    await harness.pass_by(rest)
+    requests = harness.server.requests[before:]
     assert {method for method, _ in requests} == {"GET", "PUT"}
     # Each member: a list a second, and every two seconds a look at the group's Lease and a renewal of its own.
     assert len(requests) <= 3 * rest * (1 / 0.8 + 0.5 + 0.5) + rest / 2 + 10
     assert not [name for method, name in requests if method == "PUT" and "-shard-" in name]
 
 
-async def test_a_shard_s_lease_that_somebody_deletes_or_takes_is_given_up(world: World) -> None:
-    (only,) = await world.start(1)
+async def test_a_shard_s_lease_that_another_client_deletes_or_takes_is_given_up(harness: Harness) -> None:
+    (only,) = await harness.start(1)
     names = Names("hvpa", SHARDS)
-    del world.server.leases[names.shard(0)]
-    stolen = world.server.leases[names.shard(1)]
+    del harness.server.leases[names.shard(0)]
+    stolen = harness.server.leases[names.shard(1)]
     thief = {**stolen, "spec": {"holderIdentity": "thief"}}
     thief["metadata"] = {**stolen["metadata"], "resourceVersion": "x"}
-    world.server.leases[names.shard(1)] = thief
-    await world.pass_by(1.2)
+    harness.server.leases[names.shard(1)] = thief
+    await harness.pass_by(1.2)
     assert only.losses == [frozenset({0, 1})]
     assert only.keeper.serves(0)
     assert not only.keeper.may_write(1)
-    await world.settled(TIMES.duration + 2)  # nobody has seen the thief
+    await harness.settled(TIMES.duration + 2)  # no member has seen the thief
 
 
-async def test_who_finds_the_group_s_lease_with_somebody_else_writes_nothing_more(world: World) -> None:
-    (only,) = await world.start(1)
-    lease = world.server.leases["hvpa"]
+async def test_who_finds_the_group_s_lease_with_another_client_writes_nothing_more(harness: Harness) -> None:
+    (only,) = await harness.start(1)
+    lease = harness.server.leases["hvpa"]
     metadata = {**lease["metadata"], "resourceVersion": "x"}
-    world.server.leases["hvpa"] = {**lease, "metadata": metadata, "spec": {"holderIdentity": "thief"}}
-    await world.pass_by(TIMES.retry + 0.2)
+    harness.server.leases["hvpa"] = {**lease, "metadata": metadata, "spec": {"holderIdentity": "thief"}}
+    await harness.pass_by(TIMES.retry + 0.2)
     assert only.task.done()
     assert not any(map(only.keeper.may_write, range(SHARDS)))
 
 
-async def test_leases_of_the_dead_and_of_other_numbers_of_shards_are_deleted(world: World) -> None:
-    other = world.join(shards=3)
-    await world.pass_by(5)
+async def test_leases_of_the_dead_and_of_other_numbers_of_shards_are_deleted(harness: Harness) -> None:
+    other = harness.join(shards=3)
+    await harness.pass_by(5)
     assert len(other.keeper.shards) == 3
     await other.crash()
-    world.join()
-    await world.settled(TIMES.duration + 2)
-    assert Names("hvpa", 3).member("host_1") in world.server.leases
-    await world.pass_by(5 * TIMES.duration)
+    harness.join()
+    await harness.settled(TIMES.duration + 2)
+    assert Names("hvpa", 3).member("host_1") in harness.server.leases
+    await harness.pass_by(5 * TIMES.duration)
     names = Names("hvpa", SHARDS)
     wanted = {"hvpa", names.member("host_2"), *map(names.shard, range(SHARDS))}
-    assert world.server.leases.keys() == wanted
+    assert harness.server.leases.keys() == wanted
 
 
-async def test_another_number_of_shards_waits_until_the_last_of_the_former_has_left(world: World) -> None:
-    old = [world.join(shards=3), world.join(shards=3)]
-    await world.pass_by(10)
-    world.join()
-    await world.pass_by(30)
+async def test_another_number_of_shards_waits_until_the_last_of_the_former_has_left(harness: Harness) -> None:
+    old = [harness.join(shards=3), harness.join(shards=3)]
+    await harness.pass_by(10)
+    harness.join()
+    await harness.pass_by(30)
     await old[0].stop()
-    await world.pass_by(30)
+    await harness.pass_by(30)
     assert old[1].keeper.shards == {0, 1, 2}
     await old[1].stop()
-    assert await world.settled(10) < 3.5
+    assert await harness.settled(10) < 3.5
 
 
 @pytest.mark.parametrize("leader_first", [True, False])
-async def test_one_leader_and_members_wait_for_one_another(world: World, leader_first: bool) -> None:
-    line = cast(Transport, Line(world.server, world.rng))
+async def test_one_leader_and_members_wait_for_one_another(harness: Harness, leader_first: bool) -> None:
+    line = cast(Transport, Line(harness.server, harness.rng))
     candidate = Candidate("ns", "hvpa", "single_1", TIMES)
     leader = LeaderElector(line, VirtualClock(), candidate, asyncio.get_running_loop().time)
     if leader_first:
         await leader.acquire()
         keeping = asyncio.create_task(leader.keep())
-        world.join()
-        await world.pass_by(30)
-        assert not world.members[0].touches()
+        harness.join()
+        await harness.pass_by(30)
+        assert not harness.members[0].touches()
         await end(keeping)
         await leader.release()
         assert not leader.holds()
-        await world.settled(2.5)
+        await harness.settled(2.5)
     else:
-        await world.start(1)
+        await harness.start(1)
         waiting = asyncio.create_task(leader.acquire())
-        await world.pass_by(30)
+        await harness.pass_by(30)
         assert not waiting.done()
-        await world.members[0].stop()
+        await harness.members[0].stop()
         stopped = now()
         await waiting
         assert now() - stopped < 1.1
@@ -187,11 +187,11 @@ events = st.lists(
 )
 
 
-async def happens(world: World, one: Member, event: str, number: int) -> asyncio.Task[None] | None:
+async def happens(harness: Harness, one: Member, event: str, number: int) -> asyncio.Task[None] | None:
     """Let something happen; what goes on in the background."""
     match event:
         case "join" | "other":
-            world.join(4 if event == "other" else SHARDS)
+            harness.join(4 if event == "other" else SHARDS)
         case "stop":
             return asyncio.create_task(one.stop())
         case "crash":
@@ -210,23 +210,23 @@ async def happens(world: World, one: Member, event: str, number: int) -> asyncio
 def test_no_shard_is_ever_two_members_and_all_are_somebody_s_in_the_end(
     seed: int, events: list[tuple[str, int, float]]
 ) -> None:
-    async def in_a_world(world: World) -> None:
+    async def scenario(harness: Harness) -> None:
         for _ in range(3):
-            world.join()
+            harness.join()
         tasks: list[asyncio.Task[None]] = []
         for event, number, pause in events:
-            alive = world.alive
-            one = alive[number % len(alive)] if alive else world.join()
-            task = await happens(world, one, event, number)
+            alive = harness.alive
+            one = alive[number % len(alive)] if alive else harness.join()
+            task = await happens(harness, one, event, number)
             tasks += [task] if task is not None else []
-            await world.pass_by(pause)
-        for one in world.members:  # calm
+            await harness.pass_by(pause)
+        for one in harness.members:  # calm
             one.line.cut, one.line.losses, one.line.slow = False, 0.0, 0.01
             if one.names.shards != SHARDS and not one.task.done():
                 tasks.append(asyncio.create_task(one.stop()))
-        await world.pass_by(30)
+        await harness.pass_by(30)
         await asyncio.gather(*tasks)
-        world.join()
-        await world.settled(TIMES.duration + 5)
+        harness.join()
+        await harness.settled(TIMES.duration + 5)
 
-    story(in_a_world, seed)
+    story(scenario, seed)

@@ -105,7 +105,7 @@ def test_parts_of_one_document_that_are_alike_are_held_once() -> None:
     assert found.hpa.selector is found.vpa.selector
 
 
-def test_what_nobody_gave_is_still_what_nobody_gave() -> None:
+def test_what_was_not_given_is_still_not_given() -> None:
     sharer = ModelSharer()
     found = [shared_spec(sharer, spec_of("web")) for _ in range(3)][-1]
     assert found.hpa.model_fields_set == {"deploy", "selector"}

@@ -149,7 +149,7 @@ def test_of_a_vpa_it_is_kept_when_it_was_written_and_its_upper_bound_of_memory()
     assert (silent.metadata.written_at(), silent.metadata.managed_fields) == (None, [])
 
 
-def test_bounds_wake_nobody_but_after_a_silence() -> None:
+def test_bounds_wake_no_hvpa_but_after_a_silence() -> None:
     assert not vpa_changed(spoken("07"), spoken("09", "3Gi"), MINUTE)
     assert vpa_changed(spoken("07"), spoken("10", "3Gi"), MINUTE)
     assert not vpa_changed(spoken("07"), spoken("10", "3Gi"), 2 * MINUTE)

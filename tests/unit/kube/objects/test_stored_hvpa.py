@@ -57,14 +57,14 @@ def test_what_has_not_changed_is_taken_over() -> None:
     assert third.read().spec != two.spec
 
 
-def test_a_version_that_nobody_asked_for_is_passed_over() -> None:
+def test_a_version_that_was_never_read_is_passed_over() -> None:
     first = hvpa()
     first.read()
     third = hvpa(before=hvpa({**SPEC, "replicas": 4}, before=first))
     assert third.read().spec is first.read().spec
 
 
-def test_another_count_in_the_mailbox_leaves_the_parts_of_a_spec_as_they_are() -> None:
+def test_other_scale_replicas_leave_the_parts_of_a_spec_as_they_are() -> None:
     first = hvpa({**SPEC, "replicas": 1})
     second = hvpa({"replicas": 2, **SPEC}, before=first)
     one = first.read().spec

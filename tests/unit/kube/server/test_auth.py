@@ -21,7 +21,7 @@ from tests.unit.kube.server.listening import fine, listening
 USER = {"username": "prometheus", "uid": "1", "groups": ["g"], "extra": {"scopes": ["a"]}}
 
 
-class World:
+class Harness:
     """An API server that knows tokens and rights, the operator's metrics behind a guard, and a clock."""
 
     def __init__(self) -> None:
@@ -67,25 +67,25 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    world = World()
-    async with world.running(tmp_path):
-        yield world
+async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
+    harness = Harness()
+    async with harness.running(tmp_path):
+        yield harness
 
 
 @pytest.mark.parametrize(
     "header", [None, "", "Bearer", "Bearer ", "Basic Z29vZA==", "good", "Bearer good morning"]
 )
-async def test_without_a_token_nobody_is_asked(world: World, header: str | None) -> None:
-    assert await world.get(header) == (401, "unauthorized\n")
-    assert world.server.paths == []
+async def test_without_a_token_nobody_is_asked(harness: Harness, header: str | None) -> None:
+    assert await harness.get(header) == (401, "unauthorized\n")
+    assert harness.server.paths == []
 
 
 @pytest.mark.parametrize("header", ["Bearer good", "bearer good", "BEARER  good "])
-async def test_a_token_with_the_right_is_let_in(world: World, header: str) -> None:
-    assert await world.get(header) == (200, "fine")
-    assert world.server.paths == [TOKEN_REVIEWS, ACCESS_REVIEWS]
-    token, access = world.server.bodies
+async def test_a_token_with_the_right_is_let_in(harness: Harness, header: str) -> None:
+    assert await harness.get(header) == (200, "fine")
+    assert harness.server.paths == [TOKEN_REVIEWS, ACCESS_REVIEWS]
+    token, access = harness.server.bodies
     assert token == {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenReview",
@@ -101,55 +101,55 @@ async def test_a_token_with_the_right_is_let_in(world: World, header: str) -> No
     }
 
 
-async def test_whoever_is_unknown_or_without_the_right_is_refused(world: World) -> None:
-    assert await world.get("Bearer wrong") == (401, "unauthorized\n")
-    assert world.server.paths == [TOKEN_REVIEWS]
-    assert await world.get("Bearer bare", "HEAD") == (403, "")
-    assert await world.get("Bearer bare") == (403, "authorization denied for user 'nobody'\n")
-    specs = [body["spec"] for body in world.server.bodies[2::2]]
+async def test_whoever_is_unknown_or_without_the_right_is_refused(harness: Harness) -> None:
+    assert await harness.get("Bearer wrong") == (401, "unauthorized\n")
+    assert harness.server.paths == [TOKEN_REVIEWS]
+    assert await harness.get("Bearer bare", "HEAD") == (403, "")
+    assert await harness.get("Bearer bare") == (403, "authorization denied for user 'nobody'\n")
+    specs = [body["spec"] for body in harness.server.bodies[2::2]]
     assert specs == [
         {"user": "nobody", "uid": "", "groups": [], "extra": {}, "nonResourceAttributes": attributes}
         for attributes in ({"path": "/metrics", "verb": "head"}, {"path": "/metrics", "verb": "get"})
     ]
 
 
-async def test_an_answer_is_remembered_for_a_while(world: World) -> None:
-    assert (await world.get("Bearer good"))[0] == 200
-    world.allowed.clear()
-    world.now = ALLOWED_SECONDS - 1
-    assert (await world.get("Bearer good"))[0] == 200
-    assert len(world.server.paths) == 2
-    world.now = ALLOWED_SECONDS
-    assert (await world.get("Bearer good"))[0] == 403
-    world.allowed.add("prometheus")
-    world.now += REFUSED_SECONDS - 1
-    assert (await world.get("Bearer good"))[0] == 403
-    world.now += 1
-    assert (await world.get("Bearer good"))[0] == 200
+async def test_an_answer_is_remembered_for_a_while(harness: Harness) -> None:
+    assert (await harness.get("Bearer good"))[0] == 200
+    harness.allowed.clear()
+    harness.now = ALLOWED_SECONDS - 1
+    assert (await harness.get("Bearer good"))[0] == 200
+    assert len(harness.server.paths) == 2
+    harness.now = ALLOWED_SECONDS
+    assert (await harness.get("Bearer good"))[0] == 403
+    harness.allowed.add("prometheus")
+    harness.now += REFUSED_SECONDS - 1
+    assert (await harness.get("Bearer good"))[0] == 403
+    harness.now += 1
+    assert (await harness.get("Bearer good"))[0] == 200
 
 
 async def test_made_up_tokens_neither_fill_the_memory_nor_push_out_good_ones(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve_auth, "REMEMBERED", 3)
-    assert (await world.get("Bearer good"))[0] == 200
+    assert (await harness.get("Bearer good"))[0] == 200
     for number in range(5):
-        assert (await world.get(f"Bearer wrong-{number}"))[0] == 401
-    world.server.requests.clear()
-    assert (await world.get("Bearer good"))[0] == 200
-    assert (await world.get("Bearer wrong-4"))[0] == 401
-    assert world.server.paths == []
-    assert (await world.get("Bearer wrong-0"))[0] == 401  # forgotten, so asked again
-    assert world.server.paths == [TOKEN_REVIEWS]
+        assert (await harness.get(f"Bearer wrong-{number}"))[0] == 401
+    harness.server.requests.clear()
+    assert (await harness.get("Bearer good"))[0] == 200
+    assert (await harness.get("Bearer wrong-4"))[0] == 401
+    assert harness.server.paths == []
+    assert (await harness.get("Bearer wrong-0"))[0] == 401  # forgotten, so asked again
+    assert harness.server.paths == [TOKEN_REVIEWS]
 
 
-async def test_what_waits_for_its_turn_is_not_asked_once_more(world: World) -> None:
-    world.held = asyncio.Event()
-    asking = [asyncio.ensure_future(world.get("Bearer good")) for _ in range(20)]
-    await until(lambda: len(world.server.paths) == serve_auth.REVIEWS_AT_ONCE)
-    world.held.set()
+async def test_what_waits_for_its_turn_is_not_asked_once_more(harness: Harness) -> None:
+    harness.held = asyncio.Event()
+    asking = [asyncio.ensure_future(harness.get("Bearer good")) for _ in range(20)]
+    await until(lambda: len(harness.server.paths) == serve_auth.REVIEWS_AT_ONCE)
+    harness.held.set()
     assert {code for code, _ in await asyncio.gather(*asking)} == {200}
-    assert len(world.server.paths) == 2 * serve_auth.REVIEWS_AT_ONCE
+    assert len(harness.server.paths) == 2 * serve_auth.REVIEWS_AT_ONCE
 
 
 REVIEWS = (
@@ -164,51 +164,51 @@ REVIEWS = (
 
 
 @pytest.mark.parametrize("number", range(len(REVIEWS)))
-async def test_an_answer_that_is_no_review_opens_nothing(world: World, number: int) -> None:
-    world.answer, refusal = REVIEWS[number]
+async def test_an_answer_that_is_no_review_opens_nothing(harness: Harness, number: int) -> None:
+    harness.answer, refusal = REVIEWS[number]
     with capture_logs() as logs:
-        answered, text = await world.get("Bearer good")
+        answered, text = await harness.get("Bearer good")
     assert answered == refusal
     assert "secret" not in text
     if refusal == 401:
         return
     assert logs[-1]["event"] in ("metrics: a review was refused", "metrics: a review can't be read")
-    world.answer = None
-    assert (await world.get("Bearer good"))[0] == 200  # not remembered
+    harness.answer = None
+    assert (await harness.get("Bearer good"))[0] == 200  # not remembered
 
 
 async def test_an_api_server_that_is_gone_opens_nothing(tmp_path: Path) -> None:
-    world = World()
+    harness = Harness()
     with reserved_port() as gone:
-        world.server.url = f"http://127.0.0.1:{gone}"
+        harness.server.url = f"http://127.0.0.1:{gone}"
         async with (
-            world.server.transport(tmp_path) as transport,
-            listening({"/metrics": fine}, TokenGuard(transport)) as (world.port, _),
+            harness.server.transport(tmp_path) as transport,
+            listening({"/metrics": fine}, TokenGuard(transport)) as (harness.port, _),
         ):
             with capture_logs() as logs:
-                assert await world.get("Bearer good") == (503, "the API server can't be asked\n")
+                assert await harness.get("Bearer good") == (503, "the API server can't be asked\n")
             assert logs[-1]["event"] == "metrics: the API server can't be asked about a token"
 
 
-async def test_no_token_is_kept_or_logged(world: World) -> None:
+async def test_no_token_is_kept_or_logged(harness: Harness) -> None:
     with capture_logs() as logs:
         for token in ("good", "wrong-and-secret"):
-            await world.get(f"Bearer {token}")
-        world.answer = status(500)
-        await world.get("Bearer other-secret")
+            await harness.get(f"Bearer {token}")
+        harness.answer = status(500)
+        await harness.get("Bearer other-secret")
     assert "secret" not in repr(logs)
-    kept = repr([one._found for one in (world.guard._allowed, world.guard._refused)])
+    kept = repr([one._found for one in (harness.guard._allowed, harness.guard._refused)])
     assert "good" not in kept
     assert "secret" not in kept
     assert "prometheus" in kept
 
 
-async def test_only_so_many_are_reviewed_at_once(world: World) -> None:
-    world.held = asyncio.Event()
-    asking = [asyncio.ensure_future(world.get(f"Bearer wrong-{number}")) for number in range(10)]
-    await until(lambda: len(world.server.paths) == serve_auth.REVIEWS_AT_ONCE)
+async def test_only_so_many_are_reviewed_at_once(harness: Harness) -> None:
+    harness.held = asyncio.Event()
+    asking = [asyncio.ensure_future(harness.get(f"Bearer wrong-{number}")) for number in range(10)]
+    await until(lambda: len(harness.server.paths) == serve_auth.REVIEWS_AT_ONCE)
     await asyncio.sleep(0.1)
-    assert len(world.server.paths) == serve_auth.REVIEWS_AT_ONCE
-    world.held.set()
+    assert len(harness.server.paths) == serve_auth.REVIEWS_AT_ONCE
+    harness.held.set()
     assert {code for code, _ in await asyncio.gather(*asking)} == {401}
-    assert len(world.server.paths) == 10
+    assert len(harness.server.paths) == 10

@@ -13,13 +13,13 @@ from builders.build import at, stamp
 from hvpa.core import Decision, Objects
 from tests.unit.core.trajectory.jointly import EXACT, app, count, held, one_core
 
-FLAT: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}], "trajectory": EXACT}
+FIXED_SIZE: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}], "trajectory": EXACT}
 """All horizontal: sizes stay, so that the count is all there is."""
 
 
 def needed(replicas: int, used: str, hpa: dict[str, Any] | None = None, **rest: Any) -> Objects:
     """Pods of 1 core each of which uses so much; the HPA's target is 1 core."""
-    spec = {**FLAT, "hpa": hpa or {}}
+    spec = {**FIXED_SIZE, "hpa": hpa or {}}
     return one_core(replicas, used, "1", spec, **rest)
 
 
@@ -36,7 +36,7 @@ def test_the_count_goes_all_the_way_to_what_is_needed() -> None:
         )
 
 
-def test_the_same_count_is_needed_again_without_waiting_for_another_wish() -> None:
+def test_the_same_count_is_needed_again_without_waiting_for_other_desired_replicas() -> None:
     applied_from = {
         "lastScaleTime": stamp(at(seconds=-20)),
         "appliedFrom": {"replicas": 2, "desired": 5, "weight": 0},

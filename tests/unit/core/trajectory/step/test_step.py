@@ -144,7 +144,7 @@ def test_a_count_outside_the_path_that_is_held_is_made_up_for_as_well() -> None:
     assert outcome(grown(spec)) == (1, 5000)
 
 
-def test_where_both_axes_are_held_nothing_happens_and_both_are_told() -> None:
+def test_where_both_axes_are_held_nothing_happens_and_both_are_reported() -> None:
     decision = grown({**axis("hpa", "scaleUp", **OFF), **axis("vpa", "scaleUp", **OFF)})
     assert outcome(decision) == (1, 1000)
     assert held(decision) == [("up", "replicas", "UpdatePolicy"), ("up", "cpu", "UpdatePolicy")]
@@ -244,7 +244,7 @@ def test_in_place_a_rollout_holds_nothing() -> None:
         ),
     ],
 )
-def test_what_may_not_shrink_is_told_and_the_other_axis_does(
+def test_what_may_not_shrink_is_reported_and_the_other_axis_does(
     spec: dict[str, Any], expected: tuple[int, int], reasons: list[tuple[str, str, str]]
 ) -> None:
     decision = shrunk(spec)
@@ -264,7 +264,7 @@ def _with_vpa(seen: Objects, vpa: Any) -> Objects:
     return build.objects(seen.hvpa, seen.workload, seen.hpas[0], vpa, seen.pods)
 
 
-def test_what_somebody_sets_back_again_is_contested_and_there_are_more_pods_instead() -> None:
+def test_what_another_client_sets_back_again_is_contested_and_there_are_more_pods_instead() -> None:
     applied_from = {"container": "app", "resource": "cpu", "target": "2", "weight": 100, "request": "2"}
     when = stamp(at(minutes=-10))
     vertical = {"lastScaleTime": when, "appliedFrom": [applied_from], "setBack": {"count": 1, "time": when}}
@@ -302,7 +302,7 @@ def test_replicas_fall_only_when_the_larger_pods_are_there() -> None:
     assert held(done) == []
 
 
-def test_what_is_held_for_its_own_reason_is_not_told_to_wait_for_pods() -> None:
+def test_what_is_held_for_its_own_reason_does_not_wait_for_pods() -> None:
     readings = [value("cpu", "1", "1")]
     spec = {"trajectory": EXACT, "mode": "Paused"}
     decision = decide(10, "500m", "500m", spec)

@@ -183,10 +183,10 @@ def test_a_contest_goes_on_while_no_pod_is_measured(reading: str) -> None:
     decision = build.decided(seen)
     assert (count(decision), recommended(decision)) == (2, 10)
     assert held(decision) == [("up", "replicas", "Contested")]
-    told = conditions(decision)
-    assert told["Ready"] == ("False", "Contested")
-    assert told["Contested"] == ("True", "SetBack")
-    assert told["HpaActive"] == ("True", "Recommending")
+    found = conditions(decision)
+    assert found["Ready"] == ("False", "Contested")
+    assert found["Contested"] == ("True", "SetBack")
+    assert found["HpaActive"] == ("True", "Recommending")
     assert "ScalingUnblocked" not in [one.reason for one in decision.events]
     assert view(decision).because == (
         "the 2 ready pods are not measured yet: 10 replicas were recommended last, and are until "
@@ -197,7 +197,7 @@ def test_a_contest_goes_on_while_no_pod_is_measured(reading: str) -> None:
     )
 
 
-def test_what_somebody_took_away_is_set_again_at_once_the_first_time() -> None:
+def test_what_another_client_took_away_is_set_again_at_once_the_first_time() -> None:
     decision = build.decided(replaced(2, applied_from=10))
     assert count(decision) == 10
     assert "ready pods are not measured yet" in next(
@@ -330,7 +330,7 @@ def test_an_hpa_that_is_read_as_it_is_is_awaited_as_well() -> None:
 
 
 def test_sizes_that_wait_for_larger_pods_are_restored_with_the_count() -> None:
-    """A count that somebody took away comes back also where requests are held."""
+    """A count that another client took away comes back also where requests are held."""
     off = {
         "vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}},
         "weightBasedScalingIntervals": [{"vpaWeight": 50}],
@@ -347,7 +347,7 @@ def test_sizes_that_wait_for_larger_pods_are_restored_with_the_count() -> None:
 
 @pytest.mark.parametrize("resizes", [False, True])
 def test_idle_pods_keep_their_memory(resizes: bool) -> None:
-    """Their CPU is next to nothing, but the recommender's least target is not: that tells no smaller number of pods."""
+    """Their CPU is next to nothing, but the recommender's least target is not: it needs no fewer pods."""
     least = {"hpa": {"template": {"spec": {"minReplicas": 4}}}, "trajectory": EXACT}
     targets = {"app": {"cpu": "25m", "memory": "1Gi"}}
     seen = state(4, [app("25m", "1Gi")], [value("cpu", "100m", "1m")], targets, least)

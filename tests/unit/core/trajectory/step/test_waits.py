@@ -29,14 +29,14 @@ from tests.unit.core.trajectory.jointly import (
 OFF = {"updatePolicy": {"updateMode": "Off"}}
 BUSY = {"status": {"updatedReplicas": 1}}
 USUAL = {"app": {"cpu": "1", "memory": "1Gi"}}
-FLAT: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
+FIXED_SIZE: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
 
 
 def spike(seconds: float = 3600, **rest: Any) -> Objects:
     """All 10 pods that there may be, of 1 core each, of which each uses 3 and usually 1; so long after they came."""
     status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-seconds))}}}
     readings = rest.pop("readings", [value("cpu", "1", "3")])
-    return state(10, [app("1", "1Gi")], readings, USUAL, FLAT, status=status, **rest)
+    return state(10, [app("1", "1Gi")], readings, USUAL, FIXED_SIZE, status=status, **rest)
 
 
 def outcome(decision: Decision) -> tuple[int, int]:

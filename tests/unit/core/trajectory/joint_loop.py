@@ -1,7 +1,7 @@
 """A closed loop around joint decisions, with nothing in it but demand: what all pods call for now, and what they
-usually do. It keeps the status, applies the patches, and lets a rollout take a turn.
+usually do. It keeps the status, applies the patches, and lets a rollout proceed.
 
-The HPA is the algorithm for CPU over ready pods, with its tolerance and without any memory; the VPA tells what the
+The HPA is the algorithm for CPU over ready pods, with its tolerance and without any memory; the VPA recommends what the
 usual demand says. Usual demand stands still: it is the status's own record, with more weight than any history can move.
 """
 
@@ -69,7 +69,7 @@ class Setup:
 
 
 @dataclass
-class JointWorld:
+class JointLoop:
     """One Deployment. `pods` are the sizes that its pods have, `sizes` those of its template. Demands are millicores
     that the pods should request together, without their base usage."""
 
@@ -81,8 +81,8 @@ class JointWorld:
     decisions: list[Decision] = field(default_factory=list)
     rollouts: int = 0
     scale_replicas: int = 0
-    tells_hpa: bool = True
-    tells_vpa: bool = True
+    reports_hpa: bool = True
+    reports_vpa: bool = True
 
     def __post_init__(self) -> None:
         self.scale_replicas = self._inside(self.replicas)
@@ -107,7 +107,7 @@ class JointWorld:
         """Where it is."""
         return self.replicas, self.sizes
 
-    def rest(self, demand: int, most: int = 40) -> JointWorld:
+    def rest(self, demand: int, most: int = 40) -> JointLoop:
         """Decide under this demand until nothing changes, and no clock lets anything change any more."""
         quiet = 0
         for _ in range(most):
@@ -132,9 +132,9 @@ class JointWorld:
         self.pods = self.sizes
         workload = self._workload()
         self.seen = replace(self.seen, workload=workload, pods=self._pods())
-        if self.tells_hpa:
+        if self.reports_hpa:
             self.seen = replace(self.seen, hpas=(self._hpa(demand),))
-        if self.tells_vpa:
+        if self.reports_vpa:
             self.seen = replace(self.seen, vpas=(self._vpa(),))
         one = self.seen.hvpa
         assert one.spec is not None
@@ -252,18 +252,18 @@ def requests(sizes: Mapping[ResourceKey, int]) -> dict[str, dict[Resource, int]]
     return found
 
 
-def twin(world: JointWorld, replicas: int, sizes: Sizes) -> JointWorld:
+def twin(loop: JointLoop, replicas: int, sizes: Sizes) -> JointLoop:
     """The same workload, left as something else."""
-    return JointWorld(world.setup, replicas, {name: dict(one) for name, one in sizes.items()})
+    return JointLoop(loop.setup, replicas, {name: dict(one) for name, one in sizes.items()})
 
 
-def twin_of(world: JointWorld) -> JointWorld:
+def twin_of(loop: JointLoop) -> JointLoop:
     """Another one like it, with all that it remembers."""
-    found = twin(world, world.replicas, world.sizes)
+    found = twin(loop, loop.replicas, loop.sizes)
     found.seen, found.now, found.scale_replicas, found.pods = (
-        world.seen,
-        world.now,
-        world.scale_replicas,
-        world.pods,
+        loop.seen,
+        loop.now,
+        loop.scale_replicas,
+        loop.pods,
     )
     return found

@@ -49,7 +49,7 @@ class Spent:
 
 
 @dataclass(slots=True)
-class World:
+class Environment:
     """A control plane with an operator that can be ended and started."""
 
     plane: ControlPlane
@@ -149,7 +149,7 @@ def profiler() -> str:
 
 
 @contextlib.contextmanager
-def world(sample: str, flags: Sequence[str]) -> Iterator[World]:
+def environment(sample: str, flags: Sequence[str]) -> Iterator[Environment]:
     """A new bare control plane with all CRDs and the operator's rights; the audit log shows the operator's requests,
     those in the namespace `sample` with what is written."""
     programs = build(full=True)
@@ -162,7 +162,7 @@ def world(sample: str, flags: Sequence[str]) -> Iterator[World]:
             plane.apply_all([document for document in crds if document])
             install_operator_rbac(plane)
             account = plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT, 6 * 3600)
-            found = World(plane, plane.logs / "audit.log", account, flags)
+            found = Environment(plane, plane.logs / "audit.log", account, flags)
             try:
                 yield found
             finally:
