@@ -5,7 +5,7 @@ A result depends on its arguments alone, so remembering it changes how long a de
 (tests/unit/core/test_properties.py).
 
 What it is worth (2026-11-23, `python -m benchmarks decision` and `simulation`, with and without in one run): a
-reconcile in which nothing is to do takes 19 µs. Without what is kept of observing, deciding and Additive's requests it
+reconcile in which nothing is to do takes 19 µs. Without what is kept of observing and deciding it
 takes 135 µs (without that of deciding alone: 90), with nothing kept at all 740 µs. For 10,000 Hvpas whose HPAs report
 every 15 s that is 1, 9 and 49 percent of a core. A simulated step of an Hvpa takes 3.7 times as long without the three.
 """
