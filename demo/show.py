@@ -177,7 +177,7 @@ def describe_use(demo_cluster: DemoCluster, screen: Screen) -> None:
 
 def go_on(demo_cluster: DemoCluster) -> NoReturn:
     """Let the load rise and fall again and again, until a signal ends it. What ends meanwhile (the operator,
-    because somebody wants to see that) is left as it is."""
+    because a user wants to see that) is left as it is."""
     while True:
         if demo_cluster.elapsed >= demo_cluster.scenario.seconds:
             demo_cluster.begin()

@@ -163,7 +163,7 @@ def judge(evidence: Evidence) -> Verdict:
             faults.append(f"pods were also resized by {', '.join(others)}")
     for name, writers in (("HPA", evidence.hpa_writers), ("VPA", evidence.vpa_writers)):
         if not writers:
-            faults.append(f"nobody wrote a recommendation into the {name}'s status")
+            faults.append(f"no recommendation was written into the {name}'s status")
         for user in sorted(writers.keys() - {_RECOMMENDERS[name]}):
             faults.append(f"the {name}'s status was also written by {user}: its recommendation is not real")
     summary = (
@@ -263,5 +263,5 @@ def _range(values: Sequence[Any], show: Any) -> str:
 
 def _writers(writers: Counter[str], verb: str) -> str:
     if not writers:
-        return f"{verb} by nobody"
+        return f"{verb} by no client"
     return ", ".join(f"{verb} {_times(count)} by {user}" for user, count in writers.most_common())

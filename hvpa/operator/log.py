@@ -212,7 +212,9 @@ class LineOutput:
         lost, self._lost = self._lost, 0
         if not lost:
             return b""
-        return b'{"count":%d,"event":"log lines lost: nobody read them","level":"warning"}\n' % lost
+        return (
+            b'{"count":%d,"event":"log lines lost: standard error was not read","level":"warning"}\n' % lost
+        )
 
 
 def _occupy_standard_descriptors() -> None:

@@ -159,7 +159,7 @@ def test_with_every_mode_off_it_fails_and_is_left_running_on_request_until_it_is
         assert f"FAILED: not scaled {direction}: " in text
     held = r"not scaled out: the HPA asked for 2 to \d+ replicas; held back by UpdatePolicy"
     assert re.search(held, text), text
-    assert "Deployment       patched by nobody" in text
+    assert "Deployment       patched by no client" in text
     assert text.endswith("To stop everything: make cluster-down\n")
     assert all(map(_exists, children))
 

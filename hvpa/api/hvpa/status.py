@@ -218,7 +218,7 @@ class HeldRollout(StatusModel):
     message: str = ""
     """How far it is, and when it goes on."""
     until: Timestamp | None = None
-    """When it goes on at the earliest, where time tells."""
+    """When it goes on at the earliest, where that is a matter of time."""
 
 
 # --- what a restart must not lose, by axis; a copy of it stands in an annotation of the workload ---
@@ -236,7 +236,7 @@ class AppliedReplicas(StatusModel):
 
 
 class SetBack(StatusModel):
-    """How often somebody undid a change of the operator."""
+    """How often another client undid a change of the operator."""
 
     count: Whole
     """How often."""
@@ -265,7 +265,7 @@ class Refusal(StatusModel):
     time: Timestamp
     """When it was last refused."""
     message: str = ""
-    """What the API server said."""
+    """The message of the API server."""
     changes: tuple[RefusedChange, ...] = ()
     """What was refused."""
 
@@ -317,7 +317,7 @@ class HorizontalAxis(StatusModel):
     applied_from: AppliedReplicas | None = None
     """What the last step was blended from."""
     set_back: SetBack | None = None
-    """Changes that somebody undid."""
+    """Changes that another client undid."""
     correction: ScaleReplicasCorrection | None = None
     """Corrections of `spec.replicas`, into which the HorizontalPodAutoscaler writes its desired replicas."""
     refused: Refusal | None = None
@@ -398,7 +398,7 @@ class VerticalAxis(StatusModel):
     overrides: tuple[MemoryOverride, ...] = ()
     """Raises for containers that ran out of memory."""
     set_back: SetBack | None = None
-    """Changes that somebody undid."""
+    """Changes that another client undid."""
     refused: Refusal | None = None
     """What the API server refused."""
     base: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
@@ -427,7 +427,7 @@ class RolloutRecord(StatusModel):
     """A rollout that the operator began by a change of the pod template."""
 
     generation: Whole
-    """Generation of the workload after the operator's last write: with another one, somebody else changed it since."""
+    """Generation of the workload after the operator's last write: another one: a client has changed it since."""
     since: Timestamp
     """When the template was changed."""
     up: bool = False
@@ -446,7 +446,7 @@ class RolloutRecord(StatusModel):
 
 # --- the whole ---
 class HvpaStatus(StatusModel):
-    """What the operator tells of an Hvpa, and what it must remember."""
+    """What the operator reports of an Hvpa, and what it must remember."""
 
     replicas: Whole | None = None
     """Present number of replicas of the workload."""

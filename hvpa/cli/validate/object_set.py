@@ -169,7 +169,7 @@ def _resizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
         yield Remark(
             "spec.updateStrategy.type",
             f"{at} replaces no pod by itself (updateStrategy OnDelete): pods that can't be resized keep their size"
-            " until somebody deletes them",
+            " until a user deletes them",
             "let its updateStrategy be RollingUpdate",
         )
 

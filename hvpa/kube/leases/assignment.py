@@ -44,8 +44,8 @@ class Plan:
 
 
 def plan(me: str, live: Collection[str], holders: Mapping[int, str | None], held: frozenset[int]) -> Plan:
-    """What `me` does where these members are alive. `holders`: which live member each shard's Lease names, None where
-    that is nobody or a dead one; `held`: the shards whose Lease `me` knows to be its own. It takes nothing that another
+    """What `me` does where these members are alive. `holders`: which live member each shard's Lease names, None for
+    no member or a dead one; `held`: the shards whose Lease `me` knows to be its own. It takes nothing that another
     live member still holds, whoever wins it: that one has to give it up first."""
     mine = {shard for shard in holders if winner(shard, {*live, me}) == me}
     free = {shard for shard, holder in holders.items() if holder is None}

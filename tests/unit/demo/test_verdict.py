@@ -103,7 +103,7 @@ def test_nothing_scaled_is_four_faults_that_report_desired_sizes_and_reason() ->
         f"not scaled in: {replicas}; nothing was held back",
         f"not scaled down: {size}",
     )
-    assert "patched by nobody" in "\n".join(verdict.summary)
+    assert "patched by no client" in "\n".join(verdict.summary)
 
 
 IN_PLACE = replace(
@@ -163,7 +163,7 @@ FAULTS: dict[str, tuple[Evidence, tuple[str, ...]]] = {
          "not scaled down: not waited for, since the rise was not followed")),
     "no recommendations": (
         replace(GOOD, hpa_writers=Counter(), vpa_writers=Counter()),
-        ("nobody wrote a recommendation into the HPA's status", "nobody wrote a recommendation into the VPA's status")),
+        ("no recommendation was written into the HPA's status", "no recommendation was written into the VPA's status")),
 }  # fmt: skip
 
 
