@@ -207,8 +207,8 @@ def qos_class(pod: Pod, containers: Sequence[Container]) -> Qos:
 
 
 def _gap(pod: Pod, container: Container) -> ResourceRequirements:
-    """What a container has been asked to have and does not have yet. One that does not run yet starts with what the spec
-    names."""
+    """What a container has been asked to have and does not have yet. One that does not run yet starts with what the
+    spec names."""
     return differing(present_of(pod, container), read(container.resources))
 
 
