@@ -67,7 +67,7 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     ),
     "VpaNotServed": Elsewhere(
         "takes a cluster without the VPA's CRDs, which all other rows need",
-        "tests/unit/core/test_observing.py::test_a_cluster_without_vpas_is_told",
+        "tests/unit/core/test_observing.py::test_a_cluster_without_vpas_is_reported",
     ),
     "DecisionFailed": Elsewhere(
         "takes a defect of the operator",
