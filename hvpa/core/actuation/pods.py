@@ -44,7 +44,7 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
     seen = pod_states(context, observed, desired)
     unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in seen)
     room = context.spec.update_strategy.most_unavailable(len(seen)) - unavailable
-    asked: list[PodState] = []
+    resizes: list[PodResize] = []
     for one in sorted(seen, key=lambda one: not one.raises):
         if one.resize is None:
             continue
@@ -52,14 +52,11 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
             if room <= 0:
                 continue
             room -= 1
-        asked.append(one)
+        resizes.append(one.resize)
     refused = {one.uid for one in observed.refused_resizes}
     too_large = any(one.is_stuck and (one.is_too_much or one.pod.metadata.uid in refused) for one in seen)
     stuck = _first_reason([one for one in seen if one.is_stuck])
-    resizes = tuple([one.resize for one in asked if one.resize is not None])
-    return Resizing(
-        _status(seen, observed, asked if context.spec.mode == "Apply" else ()), resizes, stuck, too_large
-    )
+    return Resizing(_status(seen, observed), tuple(resizes), stuck, too_large)
 
 
 def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSize) -> list[PodState]:
@@ -129,16 +126,7 @@ def template_held(context: GateContext, target: Workload, sizes: Sizes) -> str:
     return held_by(context, up=bool(raised), down=bool(lowered))
 
 
-def _status(seen: Sequence[PodState], observed: ObservedState, asked: Sequence[PodState]) -> Actuation:
-    """The counts by state. Pods that are `asked` right after the status is written count as in progress by then: a
-    second status for that alone would be a fifth of a step's writes (docs/performance.md)."""
-    uids = {one.pod.metadata.uid for one in asked}
-    seen = [
-        msgspec.structs.replace(one, state="in_progress")
-        if one.state == "waiting" and one.pod.metadata.uid in uids
-        else one
-        for one in seen
-    ]
+def _status(seen: Sequence[PodState], observed: ObservedState) -> Actuation:
     counts = Counter(one.state for one in seen)
     explained = [one for one in seen if one.why and (one.is_stuck or one.state in ("deferred", "waiting"))]
     return Actuation(

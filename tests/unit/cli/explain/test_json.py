@@ -244,7 +244,7 @@ def test_the_json_has_what_is_resized_and_how_far_the_pods_are(shell: Shell) -> 
     pods = [pod("a", SMALL, resizePolicy=RESTARTS), pod("b", SMALL, resizePolicy=RESTARTS), pod("c")]
     explained = shell.explain([hvpa(), deployment(3), vpa(), *pods])
     assert explained["resizes"] == [{"pod": "a", "containers": {"app": {"requests": LARGE, "limits": {}}}}]
-    counts = {"pods": 3, "resized": 1, "inProgress": 1, "deferred": 0, "infeasible": 0, "waiting": 1}
+    counts = {"pods": 3, "resized": 1, "inProgress": 0, "deferred": 0, "infeasible": 0, "waiting": 2}
     assert explained["actuation"]["counts"] == counts
     waits = {one["name"]: one["why"] for one in explained["actuation"]["pods"]}
     assert waits["a"] == "is resized next"

@@ -34,7 +34,7 @@ def test_a_pod_of_another_size_is_asked_to_have_the_desired_one() -> None:
     assert [one.body for one in found.resizes] == [
         {"metadata": {"uid": "web-1"}, "spec": {"containers": containers}}
     ]
-    assert (actuation(found).resized, actuation(found).in_progress, actuation(found).pods) == ("1/2", 1, 2)
+    assert (actuation(found).resized, actuation(found).waiting, actuation(found).pods) == ("1/2", 1, 2)
     assert found.workload_patch is None
 
 
