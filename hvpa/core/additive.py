@@ -1,5 +1,5 @@
-"""The strategy `Additive` (DESIGN 5.1, 5.2): which weight counts at a replica count, and how it blends replicas and
-requests with what HPA and VPA recommend. Weights are in parts per million."""
+"""The strategy `Additive` (DESIGN 5.1, 5.2): which interval's weight counts at a replica count, and how it
+blends replicas and requests with what HPA and VPA recommend. Weights are in parts per million."""
 
 from __future__ import annotations
 

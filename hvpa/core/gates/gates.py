@@ -1,4 +1,8 @@
-"""What holds a wanted change back: small functions in order; the first one that blocks is reported (DESIGN 6.2)."""
+"""What holds a wanted change back: small functions in order; the first one that blocks is reported (DESIGN 6.2).
+
+A gate is a reason and an entry of `GATES`, at its place in the order. It judges a `Change`, which
+`core/axes/replicas.py` and `core/axes/requests.py` fill in. Two reasons are no gates, as they leave a part of the
+change: `MAX_STEP` (`core/axes/replicas.py`) and `POD_REPLACEMENT` (`core/trajectory/step.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A vertical weight, in parts per million, and the bounds of the replica count."""
+"""A vertical weight, in parts per million, and the bounds of the replica count. `weight_at` in `core/additive.py`
+chooses the interval."""
 
 from __future__ import annotations
 

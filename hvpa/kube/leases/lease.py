@@ -1,4 +1,5 @@
-"""Leases of coordination.k8s.io/v1: what of them is read and written, and the requests for it."""
+"""Leases of coordination.k8s.io/v1: what of them is read and written, and the requests for it. `election.py` notices
+that a lease is lost."""
 
 from __future__ import annotations
 
