@@ -67,7 +67,11 @@ venv: python ## set up .venv from requirements-dev.lock (quick where it is up to
 	@$(PYTHON) tools/make_venv.py
 
 .PHONY: unit
-unit: venv ## unit tests with the coverage gate
+unit: venv ## unit tests but for the long ones (those that search or simulate at length)
+	@$(PY) -m pytest tests/unit -m "not long" -n auto --dist loadfile $(PYTEST_ARGS)
+
+.PHONY: coverage
+coverage: venv ## all unit tests, with the coverage gate
 	@$(PY) -m pytest tests/unit -n auto --dist loadfile $(COVERAGE) $(PYTEST_ARGS)
 
 .PHONY: e2e

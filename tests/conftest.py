@@ -3,7 +3,7 @@ part takes (`parts`).
 
 Tracing makes the decision and the simulator four times as slow. So the rooms that the gate judges must be covered by
 their own tests, and only those are traced; and of them, not those that search or simulate at length: they are marked
-`untraced`. (pytest-cov has a mark for this, `no_cover`, that has no effect in processes of pytest-xdist.)"""
+`long`. (pytest-cov has a mark for this, `no_cover`, that has no effect in processes of pytest-xdist.)"""
 
 from __future__ import annotations
 
@@ -50,4 +50,4 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 def _is_traced(item: pytest.Item) -> bool:
     in_a_room = any(item.path.is_relative_to(room) for room in _TRACED)
-    return in_a_room and item.get_closest_marker("untraced") is None
+    return in_a_room and item.get_closest_marker("long") is None

@@ -16,8 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 E2E: Final = "e2e"
-BESIDE: Final = ("lint", "verify", "audit", "unit")
-TESTS: Final = (E2E, "unit")
+UNIT: Final = "coverage"
+BESIDE: Final = ("lint", "verify", "audit", UNIT)
+TESTS: Final = (E2E, UNIT)
 """Targets of the Makefile that run pytest."""
 NICE: Final = 10
 """By how much what runs beside the end-to-end tests stands back (0 to 19)."""
@@ -59,7 +60,7 @@ def run(part: str) -> Ended:
         return ended
     _print(f"make test: what failed of {part} runs once more (a test that passes now is a race: mend it)")
     again = _run(part, "--last-failed --last-failed-no-failures=none --no-cov -n 0")
-    code = again.code or (subprocess.run(GATE).returncode if part == "unit" else 0)
+    code = again.code or (subprocess.run(GATE).returncode if part == UNIT else 0)
     return Ended(part, code, ended.wall + again.wall, ended.processor + again.processor)
 
 

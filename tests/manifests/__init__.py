@@ -99,4 +99,4 @@ def _base() -> Manifest:
 
 
 def _load(name: str) -> Any:
-    return yaml.safe_load((_HERE / name).read_text(encoding="utf-8"))
+    return yaml.load((_HERE / name).read_text(encoding="utf-8"), yaml.CSafeLoader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,12 @@ from hvpa.api.values.timestamp import parse_timestamp
 from hvpa.kube.clock import SystemClock
 from tests.unit.cli.api_server import Api, config, serving
 from tests.unit.cli.support import NOW, Doc, Live, Shell, load
+
+
+@pytest.fixture(autouse=True)
+def no_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No authority of this machine is trusted: to load all of them takes 50 ms for each client."""
+    monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ KINDS = {"HPA": "HorizontalPodAutoscaler", "VPA": "VerticalPodAutoscaler"}
 Doc = dict[str, Any]
 
 
-class _PlainLoader(yaml.SafeLoader):
+class _PlainLoader(yaml.CSafeLoader):
     """Keeps timestamps as text."""
 
 
@@ -76,7 +76,9 @@ class Shell:
         """A file with this content."""
         path = self.folder / name
         if isinstance(content, list | dict):
-            content = yaml.safe_dump_all(content if isinstance(content, list) else [content])
+            content = yaml.dump_all(
+                content if isinstance(content, list) else [content], Dumper=yaml.CSafeDumper
+            )
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return str(path)
 

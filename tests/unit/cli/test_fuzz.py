@@ -20,6 +20,8 @@ from hvpa.core.spec.check import spec_problems
 from tests.unit.cli import resizing
 from tests.unit.cli.support import NOW, Doc, load, of_kind
 
+pytestmark = pytest.mark.long
+
 KINDS = ("Hvpa", "Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod")
 GARDENER = load("gardener.yaml")
 SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -13,7 +13,7 @@ from tests.unit.closed_loop.loads import HOUR
 from tests.unit.closed_loop.loop import Decided, Loop
 from tests.unit.closed_loop.workload import Use
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 LOAD = 2400
 WAIT = 60.0

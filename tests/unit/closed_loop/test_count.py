@@ -13,7 +13,7 @@ from tests.unit.closed_loop.loads import DAY, HOUR, Load
 from tests.unit.closed_loop.loop import Loop
 from tests.unit.closed_loop.workload import MIB, Shape, Use
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 
 def check_count(loop: Loop) -> None:

@@ -12,7 +12,7 @@ from tests.unit.closed_loop.loads import DAY, HOUR, Load
 from tests.unit.closed_loop.loop import Loop
 from tests.unit.closed_loop.workload import Shape, Use
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 BEGIN = {"Additive": 12 * HOUR, "Trajectory": 3 * DAY}
 """Until then it settles: the usual demand takes days."""

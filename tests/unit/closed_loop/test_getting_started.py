@@ -12,7 +12,7 @@ from tests.unit.closed_loop.loads import Load
 from tests.unit.closed_loop.loop import Loop
 from tests.unit.closed_loop.workload import MIB, Shape, Use
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[3]
 MINUTE = 60.0

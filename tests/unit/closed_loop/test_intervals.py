@@ -13,7 +13,7 @@ from tests.unit.closed_loop.loads import DAY, HOUR, Load
 from tests.unit.closed_loop.loop import Loop
 from tests.unit.closed_loop.workload import Shape, Use
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 SETTLED = 2 * HOUR
 UTILIZATION, AVERAGE_VALUE = hvpas.utilization(50), hvpas.average_value(1000)

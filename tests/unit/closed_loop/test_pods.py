@@ -14,7 +14,7 @@ from tests.unit.closed_loop.loads import DAY, HOUR
 from tests.unit.closed_loop.loop import Loop
 from tests.unit.closed_loop.workload import MIB, Place, Shape, Use
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 APP = Use(memory_share=0)
 """Requests 500m."""

@@ -13,7 +13,7 @@ from tests.unit.closed_loop.loads import DAY, HOUR
 from tests.unit.closed_loop.loop import Loop
 from tests.unit.closed_loop.workload import MIB, Use
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 SETTLED = {"Additive": 2 * HOUR, "Trajectory": 2 * DAY}
 """Additive follows the VPA's target, which stands still once `minHistory` is over. Trajectory follows the usual demand,

@@ -17,7 +17,7 @@ from tests.unit.closed_loop.loads import DAY, HOUR
 from tests.unit.closed_loop.loop import Decided, Loop
 from tests.unit.closed_loop.workload import instant
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 TIMED = {"StabilizationWindow", "MaintenanceWindow", "Measurement"}
 """Reasons that end at a known time."""

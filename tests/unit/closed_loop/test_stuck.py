@@ -14,7 +14,7 @@ from tests.unit.closed_loop.loads import DAY, HOUR
 from tests.unit.closed_loop.loop import Loop
 from tests.unit.closed_loop.workload import MIB, Use
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("blend", BLENDS)

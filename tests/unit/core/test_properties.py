@@ -26,7 +26,7 @@ from hvpa.core.values.memo import forget_all
 from hvpa.core.workload.containers import RESOURCES, amount, policies, present_resources
 from tests.unit.core.strategies import Limits, objects
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 APPLY = Limits(hvpa_modes=("Apply",))
 

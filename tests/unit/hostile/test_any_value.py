@@ -13,6 +13,8 @@ from tests.unit.hostile import values
 from tests.unit.hostile.documents import BLENDS, PLACES, RECORD_PLACES, Place, documents, put, put_in_record
 from tests.unit.hostile.reading import Watched, condition, reconciled
 
+pytestmark = pytest.mark.long
+
 MANY = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )

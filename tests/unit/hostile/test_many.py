@@ -16,6 +16,8 @@ from hvpa.reconcile.ports import Key
 from tests.unit.hostile.documents import BLENDS, NAME, NAMESPACE, Json, documents
 from tests.unit.hostile.reading import KEY, Watched, condition, reconciled
 
+pytestmark = pytest.mark.long
+
 MANY = 10_000
 SOME = 2_000
 """Of what takes longer to make than to look at."""

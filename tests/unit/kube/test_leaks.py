@@ -28,6 +28,8 @@ from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS, Resource
 from hvpa.reconcile.ports import Key
 from tests.unit.kube.fake_server import FakeServer, status
 
+pytestmark = pytest.mark.long
+
 START = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
 KEY = Key("shop", "web")
 OWNER = {"kind": "Hvpa", "name": "web", "uid": "1", "controller": True}

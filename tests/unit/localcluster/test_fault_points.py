@@ -32,6 +32,8 @@ from localcluster.operator.fault_points import (
 from tests.unit.config.folders import CONFIG, Json, objects
 from tests.unit.kube.fake_server import LONG, FakeServer, kubeconfig, status
 
+pytestmark = pytest.mark.long
+
 OWNED = ("horizontalpodautoscalers", "verticalpodautoscalers")
 """Written by server-side apply, which needs the right to create and the right to patch."""
 NO_WRITES = {write.partition("-")[2] for write in REVIEWS}

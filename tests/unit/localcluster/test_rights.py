@@ -17,6 +17,8 @@ from localcluster.client import rights
 from localcluster.client.api import Json
 from localcluster.client.rights import USER, Circumstances, Right, Summary, complaints
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 NOON = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 MEANS_IT = "system:serviceaccount:a:without-rights"

@@ -25,7 +25,7 @@ from tests.unit.simulate.joint_build import (
     workload,
 )
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 FIVE = build.constant(5.0)
 STARTS = (Shape(1, 1000, GIB), Shape(10, 500, GIB), Shape(2, 4000, GIB), Shape(20, 1000, GIB))

@@ -13,6 +13,8 @@ from pathlib import Path
 import pip
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[3]
 PATH = os.environ["PATH"]
 BASE = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"

@@ -23,9 +23,12 @@ esac
         pytest.param("nothing", 0, 1, id="all is well"),
         pytest.param("lint", 1, 1, id="lint fails, and the rest runs all the same"),
         pytest.param(
-            "unit PYTEST_ARGS=-o cache_dir=.pytest_cache/unit  ", 0, 2, id="tests pass at the second time"
+            "coverage PYTEST_ARGS=-o cache_dir=.pytest_cache/coverage  ",
+            0,
+            2,
+            id="tests pass at the second time",
         ),
-        pytest.param("unit", 1, 2, id="tests fail twice"),
+        pytest.param("coverage", 1, 2, id="tests fail twice"),
     ],
 )
 def test_what_fails_of_the_tests_runs_once_more(
@@ -44,5 +47,5 @@ def test_what_fails_of_the_tests_runs_once_more(
     monkeypatch.setattr(run_all, "GATE", ("true",))
     assert run_all.main() == code
     parts = [line.split()[0] for line in calls.read_text().splitlines()]
-    assert parts.count("unit") == runs_of_unit
+    assert parts.count(run_all.UNIT) == runs_of_unit
     assert set(parts) == {run_all.E2E, *run_all.BESIDE}

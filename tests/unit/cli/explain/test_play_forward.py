@@ -47,7 +47,9 @@ class Files:
 
     def file(self) -> str:
         # Objects that are the same must not become YAML anchors that are shared by what is changed later.
-        return self._shell.file(yaml.safe_dump_all(copy.deepcopy(self.documents)), self._name)
+        return self._shell.file(
+            yaml.dump_all(copy.deepcopy(self.documents), Dumper=yaml.CSafeDumper), self._name
+        )
 
     def under(self, wanted: int, utilization: int, cpu: str, memory: str) -> None:
         """The HPA and the VPA say so, and the last rollout is complete."""

@@ -14,7 +14,7 @@ from hvpa.core.path.curve import Margin, ResourceCurve, SizeBounds
 from hvpa.core.path.path import Demand, Overlaps, Path, ResourceKey
 from hvpa.core.values.weight import FULL, Bounds
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 CPU, MEMORY = ResourceKey("app", "cpu"), ResourceKey("app", "memory")
 KEYS = (CPU, MEMORY)

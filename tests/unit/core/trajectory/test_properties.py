@@ -25,7 +25,7 @@ from hvpa.core.path.curve import Margin
 from hvpa.core.path.path import ResourceKey
 from tests.unit.core.trajectory.joint_loop import JointLoop, Setup, amounts, requests, twin, twin_of
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 
 TOLERANCE = 1.1
 """HPA's: so much more than there is calls for nothing."""

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 NO_MODELS = "print([one for one in sys.modules if one.startswith('kubernetes_asyncio.client.models')])"
 CLIENT = """
 async def main():

@@ -18,6 +18,8 @@ from hvpa.kube.leases.lease import Candidate, LeaseTimes
 from tests.unit.kube.fake_server import background
 from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, play
 
+pytestmark = pytest.mark.long
+
 TIMES = LeaseTimes()
 seeds = st.integers(0, 2**32)
 

@@ -205,6 +205,7 @@ async def happens(harness: Harness, one: Member, event: str, number: int) -> asy
     return None
 
 
+@pytest.mark.long
 @given(seed=seeds, events=events)
 @settings(max_examples=12, deadline=None, derandomize=True)
 def test_no_shard_is_ever_two_members_and_all_are_somebody_s_in_the_end(

@@ -104,7 +104,7 @@ def test_the_policy_lets_only_the_pages_own_scripts_run() -> None:
     assert len(hashes) == 1
 
 
-@pytest.mark.untraced
+@pytest.mark.long
 @pytest.mark.parametrize(("scenarios", "policies"), [(1, 6), (7, 6), (1, 40)])
 def test_a_page_stays_below_a_megabyte(scenarios: int, policies: int) -> None:
     """More steps than a line has points, no two alike, and more events with long messages than are listed."""

@@ -137,7 +137,7 @@ def test_rows_are_aligned_whatever_the_names(names: list[str]) -> None:
     assert all(width(row) <= WIDTH for row in rows)
 
 
-@pytest.mark.untraced
+@pytest.mark.long
 @pytest.mark.parametrize(
     "path",
     [path for path in sorted(EXAMPLES.glob("*/*.yaml")) if "\nworkload:" in path.read_text()],

@@ -16,7 +16,7 @@ from hvpa.simulate.engine import simulate
 from hvpa.simulate.model import PolicyResult
 from hvpa.simulate.scenario.read import load_scenario
 
-pytestmark = pytest.mark.untraced
+pytestmark = pytest.mark.long
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
 
