@@ -20,7 +20,7 @@ from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.credentials import own_namespace
 from hvpa.kube.client.errors import ConfigError
 from hvpa.kube.client.limits import MAX_IN_FLIGHT
-from hvpa.kube.leases.lease import Candidate, LeaseTimes
+from hvpa.kube.leases.lease_api import Candidate, LeaseTimes
 from hvpa.kube.server.endpoints import AddressError, parse_address
 from hvpa.operator.log import configure_logs
 from hvpa.operator.operator import Parts, StartError, operate

@@ -1,61 +1,21 @@
-"""The strategy `Additive` (DESIGN 5.1, 5.2): which interval's weight counts at a replica count, and how it
-blends replicas and requests with what HPA and VPA recommend. Weights are in parts per million."""
+"""The strategy `Additive` (DESIGN 5.2): how the weight at a replica count (`core/values/weight.py`) blends replicas and
+requests with what HPA and VPA recommend."""
 
 from __future__ import annotations
 
 import datetime as dt
 
-import msgspec
-
-from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.axes.replicas import MEASURED, ReplicasResult, Way, as_recommended_last, begun, go, settling
 from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState
-from hvpa.core.path.build import weight_intervals
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.values.arithmetic import blend_replicas
 from hvpa.core.values.weight import FULL, Bounds, Weight, percent
 from hvpa.core.workload.containers import ContainerResource
 from hvpa.core.workload.governed import governed
-
-
-# --- the weight ------------------------------------------------------------------------------------------------------
-class Axes(msgspec.Struct, frozen=True, gc=False):
-    """Which axes there are: `vertical_only` where no HPA is configured, `vertical_usable` where the VPA has a
-    recommendation that counts."""
-
-    vertical_only: bool = False
-    vertical_usable: bool = True
-
-
-def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds, axes: Axes) -> Weight:
-    """The weight at `replicas`, when the HPA wants `desired` replicas (None: the HPA is not used).
-
-    The first interval that contains the count decides. Inside an interval with weight 100 the HPA could never leave, so
-    while it wants another count, the nearest interval below 100 on the side it wants to go to is used instead. A
-    vertical axis that can't be used does not hold back scaling out: its weight counts as 0 for that.
-    """
-    if desired is not None and desired > replicas and not axes.vertical_usable:
-        return Weight(0, None, "the vertical axis can't be used: scaling out is all horizontal")
-    if not spec.weight_based_scaling_intervals:
-        if axes.vertical_only:
-            return Weight(FULL, None, "no intervals and no HPA: all vertical")
-        return Weight(0, None, "no intervals: all horizontal")
-    intervals = weight_intervals(spec, axes.vertical_only)
-    index = next((at for at, one in enumerate(intervals) if one.holds(replicas, bounds)), None)
-    if index is None:
-        return Weight(0, None, f"no interval contains {replicas} replicas: all horizontal")
-    if intervals[index].weight_ppm == FULL and desired is not None and desired != replicas:
-        side = range(index - 1, -1, -1) if desired < replicas else range(index + 1, len(intervals))
-        for other in side:
-            if intervals[other].weight_ppm < FULL:
-                why = f"interval {index + 1} has weight 100, the HPA wants {desired}: using interval {other + 1}"
-                return Weight(intervals[other].weight_ppm, other, why)
-    why = f"interval {index + 1} of {len(intervals)} contains {replicas} replicas"
-    return Weight(intervals[index].weight_ppm, index, why)
 
 
 # --- replicas --------------------------------------------------------------------------------------------------------

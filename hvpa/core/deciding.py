@@ -13,7 +13,7 @@ from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, size
 from hvpa.core.actuation.pods import creation_changes, resize_pods, template_held
 from hvpa.core.actuation.rollouts import next_step, with_record
 from hvpa.core.actuation.trial import tried
-from hvpa.core.additive import Axes, scale_horizontally, scale_vertically, weight_at
+from hvpa.core.additive import scale_horizontally, scale_vertically
 from hvpa.core.axes.replicas import ReplicasResult, without_past_goal
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import GateContext
@@ -41,7 +41,7 @@ from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.trajectory.step import JointScaling
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, remembered_while
-from hvpa.core.values.weight import Bounds, Weight
+from hvpa.core.values.weight import Axes, Bounds, Weight, weight_at
 from hvpa.core.workload.containers import changes, present_resources
 from hvpa.core.workload.rollout import progress_deadline, rollout_complete
 

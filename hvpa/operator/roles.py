@@ -11,7 +11,7 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import shard_of
 from hvpa.kube.leases.election import LeaderElector
-from hvpa.kube.leases.lease import Candidate, awake_or_not
+from hvpa.kube.leases.lease_api import Candidate, awake_or_not
 from hvpa.kube.leases.shard_manager import ShardKeeper, ShardListener
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Clock, Key

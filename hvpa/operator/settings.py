@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hvpa.core.model import Settings
-from hvpa.kube.leases.lease import Candidate
+from hvpa.kube.leases.lease_api import Candidate
 
 
 @dataclass(frozen=True, slots=True)

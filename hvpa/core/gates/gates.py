@@ -1,8 +1,8 @@
 """What holds a wanted change back: small functions in order; the first one that blocks is reported (DESIGN 6.2).
 
-A gate is a reason and an entry of `GATES`, at its place in the order. It judges a `Change`, which
-`core/axes/replicas.py` and `core/axes/requests.py` fill in. Two reasons are no gates, as they leave a part of the
-change: `MAX_STEP` (`core/axes/replicas.py`) and `POD_REPLACEMENT` (`core/trajectory/step.py`)."""
+A gate is a reason and an entry of `GATES`, at its place in the order; to add one, see the comment above `GATES`. Three
+waits are no gates: `MAX_STEP` (`core/axes/replicas.py`) and `POD_REPLACEMENT` (`core/trajectory/step.py`) leave a part
+of the change, and a rollout that has begun waits in `core/actuation/rollouts.py`."""
 
 from __future__ import annotations
 
@@ -130,6 +130,11 @@ def _rollout(change: Change, context: GateContext) -> dt.datetime | None:
     return (context.settles_at or NO_CLOCK) if change.disruptive and not context.is_settled else None
 
 
+# To add a gate: its reason, and its entry at its place in the order. If it needs an instant: a field of `Change`,
+# filled in `core/axes/replicas.py` (`_change`) for replicas, and for requests in `core/axes/requests.py` (`_change`,
+# also for the raise of a starving container; `step_to`, not for that) or, where only `Trajectory` has it, in
+# `core/trajectory/requests.py` (`_step`). Then who passes it: the sets below, and `passes=` of those functions. Status,
+# Events and `explain` report the reason as it is.
 GATES: Final[Mapping[str, Gate]] = {
     PAUSED: lambda change, context: _no_clock(context.spec.mode == "Paused"),
     CONTESTED: lambda change, context: change.contested_until,

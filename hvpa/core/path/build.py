@@ -8,23 +8,9 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.path.curve import FixedSizeStretch, Level, Line, Power, ResourceCurve, SizeBounds
 from hvpa.core.path.path import Path, ResourceKey
-from hvpa.core.values.weight import FULL, Bounds
-
-
-class WeightInterval(NamedTuple):
-    """Vertical weight (parts per million) from `start` to `last` replicas; missing: minReplicas and maxReplicas."""
-
-    weight_ppm: int
-    start: int | None = None
-    last: int | None = None
-
-    def holds(self, count: int, counts: Bounds) -> bool:
-        """Whether `count` is inside."""
-        last = counts.upper if self.last is None else self.last
-        return (self.start or counts.lower) <= count and (last is None or count <= last)
+from hvpa.core.values.weight import FULL, Bounds, WeightInterval, weight_leaving
 
 
 class ResourceInterval(NamedTuple):
@@ -41,30 +27,6 @@ class Stretch(NamedTuple):
     start: int
     last: int | None
     weight_ppm: int
-
-
-def weight_intervals(spec: HvpaSpec, vertical_only: bool) -> tuple[WeightInterval, ...]:
-    """The weights of an Hvpa. Without any: all vertical where there is no HPA, else all horizontal (DESIGN 5.1)."""
-    if not spec.weight_based_scaling_intervals:
-        return (WeightInterval(FULL if vertical_only else 0),)
-    return tuple(
-        WeightInterval(weight, interval.start_replica_count, interval.last_replica_count)
-        for weight, interval in zip(spec.weights_ppm, spec.weight_based_scaling_intervals, strict=True)
-    )
-
-
-def weight_leaving(intervals: tuple[WeightInterval, ...], count: int, counts: Bounds) -> int:
-    """The weight at which the path leaves `count` replicas towards the next.
-
-    It is that of the first interval that holds the count (DESIGN 5.1), 0 where none does. Where that one ends at the
-    count and a later one begins there, they share a boundary and the later one counts, as an interval reaches to the
-    start of the next; a vertical stretch has no width and counts all the same.
-    """
-    holding = [one for one in intervals if one.holds(count, counts)]
-    for one in holding:
-        if one.weight_ppm == FULL or one.holds(count + 1, counts):
-            return one.weight_ppm
-    return holding[0].weight_ppm if holding else 0
 
 
 def _stretches(intervals: tuple[WeightInterval, ...], counts: Bounds) -> list[Stretch]:

@@ -18,7 +18,6 @@ from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, 
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import MEASUREMENT, POD_REPLACEMENT, REFUSED, GateContext
 from hvpa.core.model import Blocked, JointView, ObservedState
-from hvpa.core.path.build import weight_intervals, weight_leaving
 from hvpa.core.path.path import ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
 from hvpa.core.recommenders.estimate import SETTLING
@@ -27,7 +26,7 @@ from hvpa.core.trajectory.demand import MetricRequirement, Requests, by_targets,
 from hvpa.core.trajectory.history import Memory, first_seen
 from hvpa.core.trajectory.requests import NOT_WORTH_REPLACING, scale_to_sizes
 from hvpa.core.trajectory.solve import Joint
-from hvpa.core.values.weight import Bounds, Weight
+from hvpa.core.values.weight import Bounds, Weight, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import (
     RESOURCES,
     ContainerResource,

@@ -1,9 +1,16 @@
-"""A vertical weight, in parts per million, and the bounds of the replica count. `weight_at` in `core/additive.py`
-chooses the interval."""
+"""Which interval's weight counts at a replica count: `weight_at` for `Additive`, `weight_leaving` for `Trajectory`
+(DESIGN 5.1). Weights are vertical, in parts per million: 300,000 serves 30 percent of an increase by larger pods.
+
+Example: intervals up to 3 replicas (weight 20) and from 3 on (weight 80). At 3 replicas `weight_at` has 20: the first
+interval that holds the count decides. `weight_leaving` has 80: a path leaves 3 by the interval that begins there."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
+
+from hvpa.api.hvpa.spec import HvpaSpec
 
 FULL = 1_000_000
 """Weight 1 (100 percent) in parts per million."""
@@ -48,3 +55,75 @@ def percent(ppm: int) -> int | float:
     """Parts per million as a percentage; a whole number where it is one."""
     whole, rest = divmod(ppm, FULL // 100)
     return whole if rest == 0 else ppm * 100 / FULL
+
+
+class WeightInterval(NamedTuple):
+    """Vertical weight (parts per million) from `start` to `last` replicas; missing: minReplicas and maxReplicas."""
+
+    weight_ppm: int
+    start: int | None = None
+    last: int | None = None
+
+    def holds(self, count: int, counts: Bounds) -> bool:
+        """Whether `count` is inside."""
+        last = counts.upper if self.last is None else self.last
+        return (self.start or counts.lower) <= count and (last is None or count <= last)
+
+
+def weight_intervals(spec: HvpaSpec, vertical_only: bool) -> tuple[WeightInterval, ...]:
+    """The weights of an Hvpa. Without any: all vertical where there is no HPA, else all horizontal (DESIGN 5.1)."""
+    if not spec.weight_based_scaling_intervals:
+        return (WeightInterval(FULL if vertical_only else 0),)
+    return tuple(
+        WeightInterval(weight, interval.start_replica_count, interval.last_replica_count)
+        for weight, interval in zip(spec.weights_ppm, spec.weight_based_scaling_intervals, strict=True)
+    )
+
+
+class Axes(msgspec.Struct, frozen=True, gc=False):
+    """Which axes there are: `vertical_only` where no HPA is configured, `vertical_usable` where the VPA has a
+    recommendation that counts."""
+
+    vertical_only: bool = False
+    vertical_usable: bool = True
+
+
+def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds, axes: Axes) -> Weight:
+    """The weight at `replicas`, when the HPA wants `desired` replicas (None: the HPA is not used).
+
+    The first interval that contains the count decides. Inside an interval with weight 100 the HPA could never leave, so
+    while it wants another count, the nearest interval below 100 on the side it wants to go to is used instead. A
+    vertical axis that can't be used does not hold back scaling out: its weight counts as 0 for that.
+    """
+    if desired is not None and desired > replicas and not axes.vertical_usable:
+        return Weight(0, None, "the vertical axis can't be used: scaling out is all horizontal")
+    if not spec.weight_based_scaling_intervals:
+        if axes.vertical_only:
+            return Weight(FULL, None, "no intervals and no HPA: all vertical")
+        return Weight(0, None, "no intervals: all horizontal")
+    intervals = weight_intervals(spec, axes.vertical_only)
+    index = next((at for at, one in enumerate(intervals) if one.holds(replicas, bounds)), None)
+    if index is None:
+        return Weight(0, None, f"no interval contains {replicas} replicas: all horizontal")
+    if intervals[index].weight_ppm == FULL and desired is not None and desired != replicas:
+        side = range(index - 1, -1, -1) if desired < replicas else range(index + 1, len(intervals))
+        for other in side:
+            if intervals[other].weight_ppm < FULL:
+                why = f"interval {index + 1} has weight 100, the HPA wants {desired}: using interval {other + 1}"
+                return Weight(intervals[other].weight_ppm, other, why)
+    why = f"interval {index + 1} of {len(intervals)} contains {replicas} replicas"
+    return Weight(intervals[index].weight_ppm, index, why)
+
+
+def weight_leaving(intervals: tuple[WeightInterval, ...], count: int, counts: Bounds) -> int:
+    """The weight at which the path leaves `count` replicas towards the next.
+
+    It is that of the first interval that holds the count (DESIGN 5.1), 0 where none does. Where that one ends at the
+    count and a later one begins there, they share a boundary and the later one counts, as an interval reaches to the
+    start of the next; a vertical stretch has no width and counts all the same.
+    """
+    holding = [one for one in intervals if one.holds(count, counts)]
+    for one in holding:
+        if one.weight_ppm == FULL or one.holds(count + 1, counts):
+            return one.weight_ppm
+    return holding[0].weight_ppm if holding else 0

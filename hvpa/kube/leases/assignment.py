@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from hvpa.kube.leases.lease import Lease
+from hvpa.kube.leases.lease_api import Lease
 from hvpa.reconcile.ports import Key
 
 LABEL_LEASE = "hvpa.autoscaling.k8s.io/lease"

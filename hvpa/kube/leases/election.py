@@ -1,4 +1,6 @@
-"""Leader election by a coordination.k8s.io/v1 Lease, by client-go's rules and default times.
+"""Leader election by a coordination.k8s.io/v1 Lease, by client-go's rules and default times. `LeaderElector.keep`
+renews a lease and ends when it is lost; `holds` looks once more before each write. Shards are such leases, too
+(`shard_manager.py`).
 
 Clocks of different machines are never compared: another holder's lease counts from when *we* last saw it change, and
 our own from when we *sent* the renewal that succeeded. A holder gives up after LeaseTimes.renew and others take over
@@ -15,7 +17,7 @@ import structlog
 
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
+from hvpa.kube.leases.lease_api import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
 from hvpa.reconcile.ports import Clock
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()

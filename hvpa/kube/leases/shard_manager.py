@@ -22,7 +22,7 @@ from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import LABEL_SHARDS, Members, Names, plan
 from hvpa.kube.leases.election import EPSILON, SHORTEST, LeaderElector
-from hvpa.kube.leases.lease import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
+from hvpa.kube.leases.lease_api import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
 from hvpa.reconcile.ports import Clock
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()

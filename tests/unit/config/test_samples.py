@@ -6,10 +6,10 @@ import pytest
 
 from hvpa.api.hvpa.resource import validate_manifest
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.core.path.build import path_of_weights, weight_intervals
+from hvpa.core.path.build import path_of_weights
 from hvpa.core.path.curve import SizeBounds
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.values.weight import Bounds
+from hvpa.core.values.weight import Bounds, weight_intervals
 from tests.unit.config.folders import Json, objects
 
 SAMPLES = [one for one in objects("samples") if one["kind"] == "Hvpa"]

@@ -14,7 +14,7 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import shard_of
-from hvpa.kube.leases.lease import Candidate
+from hvpa.kube.leases.lease_api import Candidate
 from hvpa.kube.leases.shard_manager import ShardKeeper
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.stored_hvpa import StoredHvpa

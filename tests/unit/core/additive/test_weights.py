@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from builders import build
-from hvpa.core.additive import Axes, weight_at
-from hvpa.core.values.weight import Bounds, percent
+from hvpa.core.values.weight import Axes, Bounds, percent, weight_at
 from tests.unit.core.named import named
 
 

@@ -6,16 +6,10 @@ import pytest
 
 from builders import build
 from builders.build import GIB
-from hvpa.core.path.build import (
-    ResourceInterval,
-    WeightInterval,
-    path_of_intervals,
-    path_of_weights,
-    weight_intervals,
-)
+from hvpa.core.path.build import ResourceInterval, path_of_intervals, path_of_weights
 from hvpa.core.path.curve import Margin, SizeBounds
 from hvpa.core.path.path import DEFAULT_OVERLAP, Overlaps, Path, Point, ResourceKey
-from hvpa.core.values.weight import FULL, Bounds
+from hvpa.core.values.weight import FULL, Bounds, WeightInterval, weight_intervals
 from tests.unit.core.named import named
 
 CPU, MEMORY = ResourceKey("app", "cpu"), ResourceKey("app", "memory")

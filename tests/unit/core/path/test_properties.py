@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hvpa.core.path.build import ResourceInterval, WeightInterval, path_of_intervals, path_of_weights
+from hvpa.core.path.build import ResourceInterval, path_of_intervals, path_of_weights
 from hvpa.core.path.curve import Margin, ResourceCurve, SizeBounds
 from hvpa.core.path.path import Demand, Overlaps, Path, ResourceKey
-from hvpa.core.values.weight import FULL, Bounds
+from hvpa.core.values.weight import FULL, Bounds, WeightInterval
 
 pytestmark = pytest.mark.long
 

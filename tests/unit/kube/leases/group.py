@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import Names, winner
-from hvpa.kube.leases.lease import Candidate, LeaseTimes
+from hvpa.kube.leases.lease_api import Candidate, LeaseTimes
 from hvpa.kube.leases.shard_manager import ShardKeeper
 from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, play
 

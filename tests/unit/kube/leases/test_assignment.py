@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hvpa.kube.leases.assignment import LABEL_SHARDS, Members, Names, Plan, plan, shard_of, winner
-from hvpa.kube.leases.lease import Lease, LeaseMeta, LeaseSpec
+from hvpa.kube.leases.lease_api import Lease, LeaseMeta, LeaseSpec
 from hvpa.reconcile.ports import Key
 
 identities = st.text(min_size=1, max_size=12)

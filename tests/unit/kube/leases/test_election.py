@@ -17,7 +17,7 @@ from aiohttp import web
 from hvpa.kube.client.errors import Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.election import LeaderElector
-from hvpa.kube.leases.lease import Candidate, LeaseApi, LeaseTimes
+from hvpa.kube.leases.lease_api import Candidate, LeaseApi, LeaseTimes
 from tests.unit.kube.fake_server import FakeServer, always, background, status, until
 
 PATIENT = LeaseTimes(duration=3000, renew=2000, retry=0.02)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.election import LeaderElector
-from hvpa.kube.leases.lease import Candidate, LeaseTimes
+from hvpa.kube.leases.lease_api import Candidate, LeaseTimes
 from tests.unit.kube.fake_server import background
 from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, play
 

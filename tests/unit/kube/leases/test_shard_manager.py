@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import Names
 from hvpa.kube.leases.election import LeaderElector
-from hvpa.kube.leases.lease import Candidate
+from hvpa.kube.leases.lease_api import Candidate
 from tests.unit.kube.leases.group import SHARDS, TIMES, Harness, Member, end, now, story
 from tests.unit.kube.virtual import Line, VirtualClock
 

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from builders import build
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
-from hvpa.kube.leases.lease import LeaseTimes
+from hvpa.kube.leases.lease_api import LeaseTimes
 from hvpa.kube.server.endpoints import metrics_routes
 from hvpa.kube.server.metrics import FRESH, SLICE, Metrics, Page
 from hvpa.reconcile.ports import Key
