@@ -45,8 +45,8 @@ class MetricDemand(Struct, frozen=True):
     targets (AverageValue) for pods as they were when the target was set, others for the pods that were measured.
     `resource` and `container` are what it speaks of (None: no resource; "": all containers). `requested` is what these
     pods request together (millicores, bytes), where they were measured. The target is `per_pod` of a resource, or
-    `utilization`, in percent of the requests. `counted` pods were measured. Within `tolerance` (parts per million) of
-    what there is, a metric calls for no more than that.
+    `utilization`, in percent of the requests. `counted` pods were measured, each of which uses `used` in the mean.
+    Within `tolerance` (parts per million) of what there is, a metric calls for no more than that.
     """
 
     label: str
@@ -59,6 +59,7 @@ class MetricDemand(Struct, frozen=True):
     per_pod: int | None = None
     counted: int = 0
     utilization: int = 0
+    used: int | None = None
 
     def limited(self, pods: int) -> MetricDemand:
         """The same for at most so many pods (millionths)."""
@@ -198,10 +199,10 @@ def _demand(one: _Reading, counted: int) -> MetricDemand:
     if one.metric.type in ("Resource", "ContainerResource") and source.name in ("cpu", "memory"):
         resource = "cpu" if source.name == "cpu" else "memory"
     requested = per_pod = None
+    used = None if resource is None else amount_of(resource, one.current.average_value)
     if resource is not None and one.is_absolute:
         per_pod = amount_of(resource, target.average_value)
     elif resource is not None and target.average_utilization:
-        used = amount_of(resource, one.current.average_value)
         requested = None if used is None else ceil_div(used * counted * 100, target.average_utilization)
     return MetricDemand(
         label=one.label,
@@ -214,6 +215,7 @@ def _demand(one: _Reading, counted: int) -> MetricDemand:
         per_pod=per_pod,
         counted=counted,
         utilization=target.average_utilization or 0,
+        used=used,
     )
 
 

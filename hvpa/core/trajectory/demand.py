@@ -13,7 +13,7 @@ from hvpa.api.values.quantity import Resource
 from hvpa.core.model import PodSize, PodTotal
 from hvpa.core.path.curve import Margin
 from hvpa.core.path.path import Overlaps, ResourceKey, Sizes
-from hvpa.core.recommenders.estimate import MICRO, MetricDemand
+from hvpa.core.recommenders.estimate import MICRO, MOST_PODS, MetricDemand
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import RESOURCES, ContainerResource
@@ -21,6 +21,14 @@ from hvpa.core.workload.containers import RESOURCES, ContainerResource
 _CLOSE: Final = 1e-6
 TARGET_PERCENT: Final = 115
 """What a VPA targets of what is used: 15 percent more (`--recommendation-margin-fraction` of the recommender)."""
+
+
+SATURATED_PERCENT: Final = 115
+"""From this usage of the requests on, pods may want more CPU than they get."""
+BOOST_REPLACED: Final = 150
+BOOST_IN_PLACE: Final = 200
+"""What saturated CPU counts for, in percent: a proportional rule climbs in small steps while each measurement is cut
+off at what pods can get (docs/decisions/0032 has what it is worth)."""
 
 
 class MetricRequirement(Struct, frozen=True):
@@ -171,6 +179,27 @@ def requirements(
     """What the metrics call for, in requests. What is measured of no resource is served by `spare` (CPU, or memory
     where CPU is not governed)."""
     return tuple(_requirement(one, requests, spare) for one in demands)
+
+
+def boosted(demands: Iterable[MetricDemand], requests: Requests, percent: int) -> tuple[MetricDemand, ...]:
+    """The demands, of which the CPU of saturated pods counts `percent` of what it calls for at `SATURATED_PERCENT`.
+    What is measured beyond that was not cut off.
+
+    Example: 4 pods that request 500m use 600m each, 120 percent. A target of 80 percent calls for 3000m of requests;
+    115 percent call for 2875m, and 150 percent of that are 4313m. Pods that use 1000m each call for 5000m anyway."""
+    return tuple(_boosted(one, requests, percent) for one in demands)
+
+
+def _boosted(demand: MetricDemand, requests: Requests, percent: int) -> MetricDemand:
+    if demand.resource != "cpu" or not demand.used:
+        return demand
+    requested = requests.of_pod("cpu", demand.container)
+    least = requested * SATURATED_PERCENT * percent
+    if requested <= 0 or demand.used * 100 < requested * SATURATED_PERCENT or demand.used * 10_000 >= least:
+        return demand
+    pods = min(ceil_div(demand.pods * least, demand.used * 10_000), MOST_PODS)
+    scaled = demand.scaled(pods)
+    return structs.replace(scaled, label=f"{demand.label} beyond its requests", counted=demand.counted)
 
 
 def _requirement(demand: MetricDemand, requests: Requests, spare: Resource) -> MetricRequirement:

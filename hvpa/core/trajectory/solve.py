@@ -42,6 +42,7 @@ class Joint:
     and nothing may shrink on a guess; `unknown`: nor grow, since it had some a moment ago), `last` the count that was
     recommended last, which stands while what is measured may be of other pods (0: it is not), `held` what the
     replicas must still be enough for where the HPA wants more than that, `holds_in` why nothing is taken away at all.
+    `urgent` is what replicas are added for where pods are replaced: `found`, with more for pods that are saturated.
     `in_place`: sizes follow the present demand.
     """
 
@@ -52,6 +53,7 @@ class Joint:
     replicas: int
     means: Usual
     found: tuple[MetricRequirement, ...] | None
+    urgent: tuple[MetricRequirement, ...] = ()
     held: tuple[MetricRequirement, ...] = ()
     holds_in: str = ""
     unknown: Unknown | None = None
@@ -177,11 +179,12 @@ class Joint:
     def replicas_for(self, sizes: Sizes, *, may_grow: bool) -> int:
         """How many pods of these sizes serve the present demand: more where it takes more, fewer where it would take
         fewer with the overlap to spare. `may_grow`: larger pods come first where the path says so."""
-        least = self._count(self.requirements, sizes, may_grow)
+        requirements = self.urgent or self.requirements
+        least = self._count(requirements, sizes, may_grow)
         if self.found is None:
             return max(least, self.replicas, self.settled.replicas)
         if self.replicas <= least:
-            enough = self._count([one.tolerated() for one in self.requirements], sizes, may_grow)
+            enough = self._count([one.tolerated() for one in requirements], sizes, may_grow)
             return least if self.replicas < enough else self.path.counts.clamp(self.replicas)
         return min(self.replicas, max(least, self._held(sizes), self._count(self._raised, sizes, may_grow)))
 
@@ -279,7 +282,8 @@ class Joint:
             if wanted > self.replicas:
                 return f"the usual demand takes {wanted} replicas; the HPA has no metrics now"
             return "the HPA has no metrics: nothing shrinks"
-        pods = [(pods_needed(one, self.wanted.sizes, self.requests), one.label) for one in self.requirements]
+        requirements = self.urgent or self.requirements
+        pods = [(pods_needed(one, self.wanted.sizes, self.requests), one.label) for one in requirements]
         needed, label = max(pods, default=(0, ""))
         asked = f"{label} asks for {needed} replicas"
         if needed > wanted:

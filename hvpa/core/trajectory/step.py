@@ -22,7 +22,15 @@ from hvpa.core.path.path import ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
-from hvpa.core.trajectory.demand import MetricRequirement, Requests, by_targets, requirements
+from hvpa.core.trajectory.demand import (
+    BOOST_IN_PLACE,
+    BOOST_REPLACED,
+    MetricRequirement,
+    Requests,
+    boosted,
+    by_targets,
+    requirements,
+)
 from hvpa.core.trajectory.history import Memory, first_seen
 from hvpa.core.trajectory.requests import NOT_WORTH_REPLACING, scale_to_sizes
 from hvpa.core.trajectory.solve import Joint
@@ -106,9 +114,12 @@ class JointScaling:
         spare: Resource = "memory" if {item.resource for item in items} == {"memory"} else "cpu"
         requests = self._requests(items)
         found: tuple[MetricRequirement, ...] | None = None if seen.hpa.configured else ()
+        urgent: tuple[MetricRequirement, ...] = ()
         measured: Mapping[ResourceKey, int] | None = None if seen.hpa.configured else {}
         if desired.demands:
             found = requirements(desired.demands, requests, spare)
+            percent = BOOST_IN_PLACE if self.in_place else BOOST_REPLACED
+            urgent = requirements(boosted(desired.demands, requests, percent), requests, spare)
             raw = requirements(desired.measured, requests, spare)
             measured = None if unsettled else by_targets(raw, requests)
         memory = Memory(seen, self.context.clock, items, requests)
@@ -122,7 +133,8 @@ class JointScaling:
             margins=overlaps(self.spec),
             replicas=self.replicas,
             means=means,
-            found=found,
+            found=urgent if found and self.in_place else found,
+            urgent=urgent,
             held=requirements(desired.held, requests, spare),
             holds_in="a metric has no value" if desired.unmeasured else _UNSETTLED if unsettled else "",
             unknown=desired.unknown,
