@@ -1,4 +1,4 @@
-"""`make install`, `make deploy` and `make undeploy`, run as a user runs them.
+"""`make install`, `make deploy` and `make undeploy`, run as a user runs them; and every sample of `config/samples`.
 
 The pods of the deployed operator are pretended by KWOK (no container engine runs here). That they are admitted shows
 that they meet the namespace's restricted pod security; that the operator works with those rights is what the tests in
@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
+import yaml
 
-from localcluster.client.api import wait_for
+from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, REPOSITORY, Operator
 from localcluster.programs.build import build
+from localcluster.workloads import samples
+from tests.e2e.full import objects
+
+SAMPLES = sorted(
+    path for path in (REPOSITORY / "config/samples").glob("*.yaml") if path.name != "kustomization.yaml"
+)
 
 ADMISSION = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
 CLUSTER_WIDE = (
@@ -84,3 +94,45 @@ def test_the_deployed_pods_meet_restricted_pod_security(cluster: ControlPlane, o
         90,
         "both pods are admitted",
     )
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=[path.stem for path in SAMPLES])
+def test_a_sample_applies_and_is_understood(
+    cluster: ControlPlane, operator: Operator, namespace: str, sample: Path
+) -> None:
+    documents = [one for one in yaml.safe_load_all(sample.read_text()) if one]
+    hvpas = [one for one in documents if one["kind"] == "Hvpa"]
+    assert hvpas
+    cluster.kubectl("apply", "-n", namespace, "-f", str(sample))
+
+    def ready(name: str) -> tuple[str, str]:
+        return objects.conditions(cluster.api, name, namespace)["Ready"]
+
+    for one in hvpas:
+        name, target = one["metadata"]["name"], one["spec"]["targetRef"]
+        if cluster.api.find(target["kind"], target["name"], namespace) is None:
+            wait_for(partial(_is, ready, name, ("False", "TargetNotFound")), 90, "its workload is missed")
+            cluster.api.create(workload(target["kind"], target["name"], namespace))
+        wait_for(
+            partial(_is_found, ready, name),
+            90,
+            "its workload is found",
+        )
+
+
+def _is(ready: Callable[[str], tuple[str, str]], name: str, *wanted: tuple[str, str]) -> bool:
+    return ready(name) in wanted
+
+
+def workload(kind: str, name: str, namespace: str) -> Json:
+    """The usual Deployment, or the same as a StatefulSet."""
+    found = samples.deployment(name, namespace)
+    if kind == "StatefulSet":
+        found["kind"] = kind
+        del found["spec"]["strategy"]
+        found["spec"]["serviceName"] = name
+    return found
+
+
+def _is_found(ready: Callable[[str], tuple[str, str]], name: str) -> bool:
+    return ready(name)[1] not in ("", "TargetNotFound")
