@@ -14,22 +14,23 @@ DEMO: Final = "tests/e2e/test_demo.py"
 WHOLE_DEMO: Final = f"{DEMO}::test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began"
 DEMO_OPTION: Final = f"{DEMO}::test_an_option_that_can_not_be_used_ends_with_2_and_starts_nothing"
 SHARES: Final = (
-    # Each whole run of the demo waits for six minutes. A process that has two tests left or fewer gets the next share:
-    # the short tests keep that from waiting behind the demo.
-    (f"{WHOLE_DEMO}[rollout]", f"{DEMO_OPTION}[DEMO_"),
-    (f"{WHOLE_DEMO}[in-place]", DEMO_OPTION),
+    # A process that has two tests left or fewer gets the next share. What waits for minutes has shorter ones behind it,
+    # lest a share waits there too.
+    (WHOLE_DEMO, DEMO_OPTION, "tests/e2e/test_localcluster.py::TestNothingStays"),
+    # `make deploy` begins, before an operator is installed: so it does where one process has all shares.
     (
-        "tests/e2e/full/test_scaling.py",
-        "tests/e2e/full/test_in_place_live.py",
+        "tests/e2e/full/test_deploy.py::test_make",
         "tests/e2e/full/test_joint_live.py",
-        "tests/e2e/full/test_gardener.py",
+        "tests/e2e/full/test_scaling.py",
     ),
-    ("tests/e2e/full/test_deploy.py::test_make", "tests/e2e/full/", "tests/e2e/test_localcluster.py"),
-    (DEMO,),
+    ("tests/e2e/full/test_in_place_live.py", "tests/e2e/full/test_kubelet_as_simulated.py"),
+    (DEMO, "tests/e2e/full/test_getting_started.py"),
+    ("tests/e2e/full/test_stale_live.py", "tests/e2e/full/", "tests/e2e/test_localcluster.py"),
     ("tests/e2e/bare/test_soak.py",),
 )
 """Tests, by the beginnings of their ids, that one process runs one after the other; longest first. Tests with the same
-control plane go together: a full one takes twenty seconds of processor time to start, and more as long as it runs."""
+control plane go together, but for no longer than the demo takes: a full one takes twenty seconds of processor time to
+start, and more as long as it runs."""
 IN_PARTS: Final = {"tests/e2e/bare/conditions/": 3}
 """Files that are divided: their rows do not depend on one another."""
 LATER: Final = ("tests/e2e/bare/", "tests/e2e/")

@@ -147,14 +147,10 @@ class Audit:
         found = parse(lines)
         return [request for request in found if all(getattr(request, k) == v for k, v in requested.items())]
 
-    def writers(self, resource: str, name: str, namespace: str, since: Mark | None = None) -> Counter[str]:
+    def writers(self, resource: str, name: str, namespace: str) -> Counter[str]:
         """Users whose writes to an object or its subresources were accepted, and how many."""
-        found = self.requests(since, writes=True, resource=resource, namespace=namespace, name=name)
+        found = self.requests(writes=True, resource=resource, namespace=namespace, name=name)
         return Counter(request.user for request in found if request.code < 300)
-
-    def count(self, user: str, since: Mark | None = None) -> int:
-        """How many requests a user sent."""
-        return len(self.requests(since, user=user))
 
     def _read(self, offset: int) -> bytes:
         if not self._path.exists():

@@ -145,17 +145,13 @@ class Cluster:
 
 
 class ExternalCluster(Cluster):
-    """A cluster that was started elsewhere (kind, say): no audit log, no faults, no restarts; tests that ask
+    """A cluster that was started elsewhere (kind, say): no audit log, no faults; tests that ask
     for those are skipped."""
 
     @property
     def audit(self) -> Audit:  # type: ignore[override]
         """Not to be had."""
         raise unittest.SkipTest("needs the audit log of a control plane that the tests start themselves")
-
-    def restart_apiserver(self, *, graceful: bool = True, pause: float = 0) -> None:
-        """Not to be had."""
-        raise unittest.SkipTest("needs a control plane that the tests start themselves")
 
     def _authority_file(self) -> Path:
         path = self.folder / "ca.crt"

@@ -18,9 +18,7 @@ KUBELET = Path(__file__).parent / "kubelet.yaml"
 
 CPU_ANNOTATION = "kwok.x-k8s.io/usage-cpu"
 MEMORY_ANNOTATION = "kwok.x-k8s.io/usage-memory"
-# On a pod (or a pod template): never becomes ready while it is there · becomes ready so much later (a Go
-# duration).
-HOLD_ANNOTATION = "hvpa.test/hold"
+# On a pod (or a pod template): becomes ready so much later (a Go duration).
 START_UP_ANNOTATION = "hvpa.test/start-up"
 
 # The users of the control plane's own programs (client certificates of `controlplane.py`).
@@ -86,9 +84,6 @@ def kwok_config(programs: Programs) -> str:
         for name in ("node-initialize", "pod-ready", "pod-complete", "pod-delete")
     ]
     ready = next(stage for stage in stages if stage["metadata"]["name"] == "pod-ready")["spec"]
-    ready["selector"]["matchExpressions"].append(
-        {"key": f'.metadata.annotations["{HOLD_ANNOTATION}"]', "operator": "DoesNotExist"}
-    )
     ready["delay"] = {
         "durationMilliseconds": 0,
         "durationFrom": {"expressionFrom": f'.metadata.annotations["{START_UP_ANNOTATION}"]'},

@@ -14,6 +14,8 @@ from localcluster.operator.operator import Operator
 
 SILENCE = 4.0
 """Seconds without a byte after which a watch counts as dead."""
+STALE = 5.0
+"""Seconds of failures after which a cache counts as out of date."""
 PAGE = 5
 """Objects per list request."""
 
@@ -28,6 +30,8 @@ def hasten(operator: Operator) -> Operator:
 def _shorten() -> None:
     limits = {
         (reflector, "SILENCE"): SILENCE,
+        (reflector, "LONG_LIVED"): SILENCE / 4,  # a watch that was merely quiet has worked
+        (reflector, "STALE"): STALE,
         (pages, "PAGE"): PAGE,
         (reflector, "RETRY"): Backoff(base=0.02, cap=0.2),
         (reflector, "NOT_SERVED_RETRY"): (0.5, 1.0),

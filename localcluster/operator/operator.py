@@ -194,14 +194,6 @@ class Operator:
         """SIGTERM; its exit code (-9 when it had to be killed after `timeout` seconds)."""
         return self.process.terminate(timeout)
 
-    def restart(self, *, graceful: bool = False) -> None:
-        """End it (by SIGKILL unless `graceful`) and start it again."""
-        if graceful:
-            self.terminate()
-        else:
-            self.kill()
-        self.start()
-
     def pause(self) -> None:
         """SIGSTOP: it hangs, as on a node that does."""
         self.process.signal(signal.SIGSTOP)

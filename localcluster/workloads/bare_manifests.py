@@ -100,14 +100,6 @@ def trajectory(*, least: Json | None = None, most: int = 20, metrics: tuple[str,
     return merged(changes, {"vpa": {"template": {"spec": {"resourcePolicy": policy}}}})
 
 
-def steps(*ends: tuple[int, str, str]) -> Json:
-    """A change of an Hvpa's spec: the path written out as (replicas, CPU and memory of a pod at the end)."""
-    intervals = [
-        {"maxReplicas": count, "maxResources": {"cpu": cpu, "memory": memory}} for count, cpu, memory in ends
-    ]
-    return {"blend": "Trajectory", "trajectory": {"intervals": intervals}}
-
-
 def request(workload: Json, **requests: str) -> None:
     """Let a workload that is not created yet request this much for its container `app`, without limits."""
     workload["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": requests}

@@ -38,7 +38,7 @@ class Usage:
 class Load:
     """The total load on the pods of one label selector. `cpu` (millicores) and `memory` (bytes) are totals
     and may be set while it runs; each pod uses its share, plus `base_cpu` and `base_memory` whatever arrives.
-    Of more than `most_cpu` or `most_memory` per pod (its node's headroom, or its limit) the rest is lost. The
+    Of more than `most_cpu` per pod (its node's headroom, or its limit) the rest is lost. The
     annotations are written for `container` where it is named, for every container of the pod otherwise.
 
     Use it as a context manager: it runs in a thread of its own, and `error` reports when it could not go on."""
@@ -51,7 +51,6 @@ class Load:
     base_cpu: float = 0.0
     base_memory: float = 16 * 2**20
     most_cpu: float = math.inf
-    most_memory: float = math.inf
     container: str = ""
     usage: Usage = field(default_factory=Usage, init=False)
     error: Exception | None = field(default=None, init=False)
@@ -95,7 +94,7 @@ class Load:
         # At least 1: metrics-server drops pods that use nothing.
         share = (
             max(1, round(min(self.base_cpu + cpu / count, self.most_cpu))),
-            max(1, round(min(self.base_memory + memory / count, self.most_memory))),
+            max(1, round(self.base_memory + memory / count)),
         )
         for pod in pods:
             self._write(pod, share)

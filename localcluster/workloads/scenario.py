@@ -225,10 +225,6 @@ class Scenario(View):
         self.api.patch_status("Pod", made, self.namespace, reported)
         return made
 
-    def set_container_status(self, pod: str, status: Json) -> None:
-        """The kubelet: this status of a pod's container `app`."""
-        self.api.patch_status("Pod", pod, self.namespace, {"containerStatuses": [_container_status(status)]})
-
     # --- what time does ----------------------------------------------------------------------------------------------
     def later(self, **age: float) -> None:
         """As if so much time had gone by, such as `later(days=10)`: all that the operator remembers is that much
@@ -258,17 +254,6 @@ class Scenario(View):
             self.api.patch_status(self.kind, self.name, self.namespace, seen)
         axes = _aged(self.status["axes"], times, age)
         self.api.patch_status("Hvpa", self.name, self.namespace, {"axes": axes})
-
-    def days_under(self, cpu: int, memory: int = 0) -> None:
-        """Both recommenders under this load for so long that it is usual. The workload has settled before."""
-        self.under(cpu, memory)
-        self.later(minutes=6)  # a demand stands for five
-        self.soon(lambda: self._is_noted(cpu), f"{cpu}m noted as the present demand")
-        self.later(days=20)
-
-    def _is_noted(self, cpu: int) -> bool:
-        found = int(self.status["axes"]["vertical"]["usualDemand"][0]["present"])
-        return abs(found - cpu) * 5 <= cpu
 
     def arrives(self, replicas: int, cpu: int, load: int) -> None:
         """Under this load (millicores) the workload comes to have so many replicas of this CPU, minute by minute, and

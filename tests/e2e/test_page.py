@@ -33,4 +33,4 @@ def test_a_page_whose_script_fails_is_refused(browser: str, tmp_path: Path) -> N
     whole = to_html([busy(steps=50, policies=2)])
     page.write_text(whole.replace("LEFT = 58", "LEFT = 59"), encoding="utf-8")  # its hash is another one
     with pytest.raises(check_page.PageError, match="Content Security Policy"):
-        asyncio.run(check_page.check(browser, page, tmp_path, timeout=10.0))
+        asyncio.run(check_page.check(browser, page, tmp_path, timeout=2.0))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from localcluster.client.api import ApiError, Json, wait_for
@@ -60,15 +59,6 @@ class Policy(NamedTuple):
         for kind in reversed(KINDS):
             scenario.api.delete(f"{GROUP}/{kind}", self.name(scenario))
         wait_for(lambda: self._refusal(scenario) == "", IN_FORCE, "the policy out of force")
-
-    @contextlib.contextmanager
-    def imposed(self, scenario: Scenario) -> Iterator[str]:
-        """The policy is in force in this block; gives its name."""
-        self.impose(scenario)
-        try:
-            yield self.name(scenario)
-        finally:
-            self.lift(scenario)
 
     def _refusal(self, scenario: Scenario) -> str:
         """What the breach is refused with; empty where it would be taken. Nothing is stored."""

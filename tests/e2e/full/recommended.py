@@ -7,12 +7,10 @@ import datetime as dt
 from localcluster.client.api import Json, KubeApi
 
 
-def vpa(api: KubeApi, namespace: str, name: str, target: Json | None = None) -> None:
-    """Create a VPA that the cluster's recommender leaves alone, for the Deployment of the same name or another
-    `target`."""
-    reference = target or {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+def vpa(api: KubeApi, namespace: str, name: str, target: Json) -> None:
+    """Create a VPA for `target` that the cluster's recommender leaves alone."""
     spec = {
-        "targetRef": reference,
+        "targetRef": target,
         "updatePolicy": {"updateMode": "Off"},
         "recommenders": [{"name": "the-test"}],
     }

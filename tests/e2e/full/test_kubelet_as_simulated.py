@@ -4,7 +4,7 @@ follows the kubelet's sources alone.)"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import pytest
@@ -14,10 +14,9 @@ from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.model import ContainerModel, NodeModel, WorkloadModel
-from localcluster.client.api import ApiError, Json, wait_for
+from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.cluster import Cluster
 from localcluster.controlplane.manifests import MEMORY_ANNOTATION
-from tests.e2e.full.test_kubelet import OnNode
 
 pytestmark = pytest.mark.owned_cluster
 Amounts = Mapping[Resource, str]
@@ -63,32 +62,54 @@ class Simulated:
         return "error" if self.pod.resize.state == "Error" else "refused"
 
 
-class Real(OnNode):
-    """A pod on KWOK's node."""
+class Real:
+    """A pod on KWOK's node (`localcluster/controlplane/kubelet.yaml`)."""
 
     def __init__(self, cluster: Cluster, namespace: str, used: int) -> None:
-        resources: Json = {"requests": plain(BEFORE), "limits": plain(LIMIT)}
-        super().__init__(cluster, namespace, {MEMORY_ANNOTATION: f"{used}Mi"}, {"resources": resources})
+        self.api: KubeApi = cluster.api
+        self.namespace = namespace
+        container = {"name": "app", "image": "app", "resources": resources(BEFORE, LIMIT)}
+        metadata = {"name": "pod", "namespace": namespace, "annotations": {MEMORY_ANNOTATION: f"{used}Mi"}}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+        self.api.create(pod)
+        self.soon(lambda: self.has(BEFORE, LIMIT), "runs")
 
     def end(self, requests: Amounts, limits: Amounts) -> End:
+        body = {"spec": {"containers": [{"name": "app", "resources": resources(requests, limits)}]}}
         try:
-            self.resize(plain(requests), plain(limits))
+            self.api.patch("Pod", "pod", self.namespace, body, type="strategic", subresource="resize")
         except ApiError as error:
             if error.status not in (403, 422):
                 raise
             return "refused"
-        wait_for(lambda: self._has(requests, limits) or self._failed(), 30, lambda: f"an end: {self.get()}")
+        self.soon(lambda: self.has(requests, limits) or self._failed(), "comes to an end")
         return "error" if self._failed() else "resized"
 
-    def _has(self, requests: Amounts, limits: Amounts) -> bool:
-        return bool(self.status()["resources"] == {"requests": plain(requests), "limits": plain(limits)})
+    def uses(self, used: int) -> None:
+        annotations = {MEMORY_ANNOTATION: f"{used}Mi"}
+        self.api.patch("Pod", "pod", self.namespace, {"metadata": {"annotations": annotations}})
+
+    def has(self, requests: Amounts, limits: Amounts) -> bool:
+        """Whether the only container has these amounts and has not been restarted."""
+        (found,) = self._status().get("containerStatuses", [{}])
+        return bool(found.get("resources") == resources(requests, limits) and found["restartCount"] == 0)
+
+    def soon(self, holds: Callable[[], bool], what: str) -> None:
+        wait_for(holds, 30, lambda: f"the pod {what}: {self._status()}")
 
     def _failed(self) -> bool:
         """Whether the kubelet reports that it tries in vain."""
-        conditions = self.get()["status"]["conditions"]
         return any(
-            one["type"] == "PodResizeInProgress" and one.get("reason") == "Error" for one in conditions
+            one["type"] == "PodResizeInProgress" and one.get("reason") == "Error"
+            for one in self._status()["conditions"]
         )
+
+    def _status(self) -> Json:
+        return dict(self.api.get("Pod", "pod", self.namespace)["status"])
+
+
+def resources(requests: Amounts, limits: Amounts) -> Json:
+    return {"requests": plain(requests), "limits": plain(limits)}
 
 
 def plain(amounts: Amounts) -> Json:
@@ -106,5 +127,5 @@ def test_a_resize_comes_to_the_same_end(cluster: Cluster, namespace: str, case: 
     real = Real(cluster, namespace, used)
     assert real.end(requests, limits) == expected
     if expected == "error":
-        real.annotate(memory="50Mi")
-        real.soon(lambda: real.status()["resources"]["limits"] == plain(limits), "has it once less is used")
+        real.uses(50)
+        real.soon(lambda: real.has(requests, limits), "has it once less is used")

@@ -114,19 +114,6 @@ def test_a_rollout_is_held_where_its_window_ends_and_goes_on_in_the_next(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_size_is_tried_on_the_first_pods(
-    cluster: ControlPlane, operator: Operator, namespace: str, kind: str
-) -> None:
-    api, name = cluster.api, f"tried-{kind.lower()}"
-    begin(api, namespace, name, kind, {"updateStrategy": {"canary": {"duration": "10s"}}})
-    recommended.recommend(api, namespace, name, AFTER)
-    wait_for(lambda: held(api, namespace, name) == "Canary", TIMEOUT, "the size is tried")
-    await_ready(api, namespace, name, kind)
-    assert {BEFORE, AFTER} == set(sizes(api, namespace, name))
-    wait_for(lambda: sizes(api, namespace, name) == [AFTER] * PODS, TIMEOUT, "all pods have it")
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_size_that_fails_on_the_first_pods_is_taken_back(
     cluster: ControlPlane, operator: Operator, namespace: str, kind: str
 ) -> None:

@@ -56,6 +56,7 @@ class Report:
     minutes: float
     hvpas: int
     shards: int = 1
+    growth: bool = True
     problems: list[str] = field(default_factory=list)
     facts: dict[str, object] = field(default_factory=dict)
     last_faults: list[str] = field(default_factory=list)
@@ -105,7 +106,8 @@ class Soak:
         calm = time.monotonic()
         self._await_peace("at the end", 120 + self.report.hvpas / 5)
         self.report.facts["seconds until all was well"] = round(time.monotonic() - calm, 1)
-        self._repeat()
+        if report.growth:
+            self._repeat()
         self._judge()
 
     # --- with faults -------------------------------------------------------------------------------------------------
@@ -241,9 +243,10 @@ def _crashes(log: Path) -> Iterator[str]:
             yield f"{log.name}: {line[:2000]}"
 
 
-def soak(seed: int, minutes: float, hvpas: int, shards: int = 1) -> Report:
-    """Run one soak on a new bare control plane. `shards`: parts of the work that the operators share; 1: one leads."""
-    report = Report(seed, minutes, hvpas, shards)
+def soak(seed: int, minutes: float, hvpas: int, shards: int = 1, *, growth: bool = True) -> Report:
+    """Run one soak on a new bare control plane. `shards`: parts of the work that the operators share; 1: one leads.
+    `growth`: whether rounds without faults follow, in which a process that goes on growing is found."""
+    report = Report(seed, minutes, hvpas, shards, growth)
     with ControlPlane(full=False, programs=build(full=True)) as plane, ExitStack() as stack:
         install_crds(plane)
         install_vpa_crd(plane)

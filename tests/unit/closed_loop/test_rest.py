@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import build
 from tests.unit.closed_loop import loads
 from tests.unit.closed_loop.cases import BLENDS, Case, cases, examples, plain
 from tests.unit.closed_loop.loads import DAY, HOUR
@@ -53,6 +54,28 @@ def test_at_constant_load_only_memory_that_was_once_needed_is_still_given_back(b
         assert len(loop.vertical(since=3 * DAY)) <= 1, loop.writes
 
     check()
+
+
+def test_the_blend_may_be_switched_and_back() -> None:
+    """Trajectory begins its path at what Additive has left. Where Additive is back, it moves requests once, by its
+    weight."""
+    case = plain(Use(cpu=1000), blend="Additive", load=4000, replicas=1, controlled=("cpu",))
+    loop = case.loop(loads.constant(case.load)).run(HOUR)
+    assert (loop.deployment.replicas, loop.request("app")) == (7, 1000)
+    for blend, most in (("Trajectory", FEW), ("Additive", 1)):
+        assert loop.hvpa.spec is not None
+        switched = build.hvpa({**loop.spec, "blend": blend, "replicas": loop.hvpa.spec.replicas})
+        loop.hvpa = build.with_status(switched, loop.hvpa.status)
+        since = loop.now
+        loop.run(since + 3 * DAY)
+        assert 1 <= len(loop.vertical(since)) <= most, loop.writes
+        assert _written(loop, since + 2 * DAY) == [], loop.writes
+        assert loop.deployment.replicas == 4
+        axes = loop.hvpa.status.axes
+        assert axes is not None
+        assert axes.vertical is not None
+        assert axes.vertical.base["app"]["cpu"] == "1"
+    assert loop.errors == []
 
 
 UNLIKE = (

@@ -195,28 +195,52 @@ async def test_with_a_setting_reads_and_questions_go_through_and_a_write_without
         assert [method for method, *_ in server.requests] == ["GET", "POST", "PATCH"]
 
 
+class DiedError(Exception):
+    """In place of the end of the process."""
+
+
 @pytest.mark.parametrize(
-    ("setting", "refused", "reached"),
-    [
-        ("before-create-events", 0, 0),
-        ("before-create-events:3", 0, 2),
-        ("after-create-events", 0, 1),
-        ("after-create-events:2", 1, 3),  # one that is refused changed nothing
-    ],
+    ("setting", "reached"),
+    [("before-create-events", 0), ("before-create-events:3", 2), ("after-create-events", 1)],
 )
 @pytest.mark.asyncio
-async def test_the_process_dies_at_its_point(
-    tmp_path: Path, setting: str, refused: int, reached: int
+async def test_before_a_write_it_is_not_sent_and_after_it_it_is(
+    tmp_path: Path, setting: str, reached: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def kill(process: int, signal: int) -> None:
+        raise DiedError
+
+    async def response(request: web.Request) -> web.StreamResponse:
+        return status(200)
+
+    monkeypatch.setattr(os, "kill", kill)
+    async with FakeServer(response).running() as server, faulty(server, tmp_path, setting) as transport:
+        for _ in range(reached - setting.startswith("after")):
+            await transport.request("POST", "/api/v1/namespaces/ns/events", body=BODY, verb="create")
+        with pytest.raises(DiedError):
+            await transport.request("POST", "/api/v1/namespaces/ns/events", body=BODY, verb="create")
+        assert [method for method, *_ in server.requests] == ["POST"] * reached
+
+
+@pytest.mark.asyncio
+async def test_the_process_dies_at_its_point(tmp_path: Path) -> None:
+    """One that is refused changed nothing: it does not count."""
+
     async def response(request: web.Request) -> web.StreamResponse:
         posts = sum(method == "POST" for method, *_ in server.requests)
-        return status(409) if 0 < posts <= refused else status(200)
+        return status(409) if posts == 1 else status(200)
 
     server = FakeServer()
     server.handler = response
     async with server.running():
-        argv = [sys.executable, "-c", SCRIPT, str(kubeconfig(tmp_path, server.url)), setting]
+        argv = [
+            sys.executable,
+            "-c",
+            SCRIPT,
+            str(kubeconfig(tmp_path, server.url)),
+            "after-create-events:2",
+        ]
         child = await asyncio.create_subprocess_exec(*argv, env=dict(os.environ), stderr=subprocess.PIPE)
         _, reported = await asyncio.wait_for(child.communicate(), 4 * LONG)
     assert child.returncode == -signal.SIGKILL, reported.decode()
-    assert [method for method, *_ in server.requests] == ["GET", *["POST"] * reached]
+    assert [method for method, *_ in server.requests] == ["GET", *["POST"] * 3]

@@ -232,3 +232,14 @@ for number in range(3000):
         [sys.executable, "-c", script], stderr=subprocess.PIPE, timeout=PROMPT, check=True, text=True
     )
     assert [json.loads(line)["number"] for line in ended.stderr.splitlines()] == list(range(3000))
+
+
+def test_a_process_ends_though_its_log_is_not_read(pipe: tuple[int, int]) -> None:
+    script = """
+import structlog
+from hvpa.operator.log import configure_logs
+configure_logs("json", "info")
+for number in range(3000):
+    structlog.get_logger().info("x" * 100, number=number)
+"""
+    subprocess.run([sys.executable, "-c", script], stderr=pipe[1], timeout=PROMPT, check=True)

@@ -158,12 +158,6 @@ def test_an_hvpa_whose_pods_are_resized_in_place_restarts_none() -> None:
     assert result.series.requests["app", "cpu"][-1] > 500
 
 
-def test_an_hvpa_at_constant_load_comes_to_rest() -> None:
-    result = run(POLICIES.hvpa, duration=12 * HOUR)
-    settled = [event for event in result.events if event.time > 6 * HOUR and event.kind != "Blocked"]
-    assert settled == []
-
-
 def test_an_hvpa_in_recommend_mode_changes_nothing() -> None:
     """At steps shorter than the HPA's period, too."""
     policy = Policy("watch", "Hvpa", hvpa=build.hvpa(mode="Recommend"))

@@ -8,40 +8,22 @@ import pytest
 
 from localcluster.client.api import Json
 from localcluster.workloads.bare_manifests import VERTICAL_ONLY, merged, weight
-from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import NewScenario
 
 pytestmark = pytest.mark.usefixtures("operator")
-CANARY: Json = {"updateStrategy": {"type": "InPlace", "canary": {"pods": 1, "duration": "3s"}}}
+CANARY: Json = {"updateStrategy": {"type": "InPlace", "canary": {"pods": 1, "duration": "5m"}}}
 SMALL = {"cpu": "500m", "memory": "400M"}
 LARGE = {"cpu": "500m", "memory": "500M"}
 
 
-def begun(new_scenario: NewScenario, duration: str) -> tuple[Scenario, Pods, list[str]]:
-    """Three pods, of which one is asked to have less memory."""
-    canary = merged(CANARY, {"updateStrategy": {"canary": {"duration": duration}}})
-    one = new_scenario(changes=merged(merged(VERTICAL_ONLY, weight(100)), canary))
+def test_a_size_that_a_pod_does_not_stand_is_taken_back(new_scenario: NewScenario) -> None:
+    one = new_scenario(changes=merged(merged(VERTICAL_ONLY, weight(100)), CANARY))
     pods = Pods(one)
     names = [pods.start(str(number)) for number in range(3)]
     one.vpa_recommends(cpu="500m", memory="400M")
     one.soon(partial(pods.requests, names[0], **SMALL), "a resize of the first pod")
     assert all(pods.requests(name, **LARGE) for name in names[1:])
-    return one, pods, names
-
-
-def test_the_other_pods_get_a_size_that_has_stood_its_trial(new_scenario: NewScenario) -> None:
-    one, pods, names = begun(new_scenario, "3s")
-    one.soon(lambda: one.status["actuation"]["waiting"] == 2, "two pods that wait")
-    while not pods.has(names[0]):  # the memory limit falls in steps
-        pods.resize(names[0])
-    for name in names[1:]:
-        one.soon(partial(pods.requests, name, **SMALL), f"a resize of {name}")
-    assert "canary" not in one.status["desired"]
-
-
-def test_a_size_that_a_pod_does_not_stand_is_taken_back(new_scenario: NewScenario) -> None:
-    one, pods, names = begun(new_scenario, "5m")
     pods.ran_out_of_memory(names[0])
     one.soon(partial(pods.requests, names[0], **LARGE), "the size before")
     one.await_event(

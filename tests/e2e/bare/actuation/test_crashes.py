@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from hvpa.api.objects.kinds import KINDS
 from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.fault_points import POINTS, VARIABLE
@@ -22,7 +21,7 @@ from tests.e2e.bare.outcome import dying
 
 WRITES = (
     "patch-hvpas-status",
-    *(f"patch-{kind.name.lower()}s-scale" for kind in KINDS.values() if kind.has_replicas),
+    "patch-deployments-scale",
     "patch-pods-resize",
     "patch-hvpasizes",
     "create-hvpasizes",
@@ -35,7 +34,7 @@ PODS = 2
 @pytest.fixture(scope="module")
 def scenarios(plane: ControlPlane, account: Path) -> Iterator[dict[str, Scenario]]:
     """All cases, after an operator has died at each one's point and another one has gone on."""
-    made = {case: _scenario(plane, case) for case in CASES}
+    made = {case: _scenario(plane) for case in CASES}
     with Operator(plane, account, name="first survivor"):
         for one in made.values():
             one.create(wait=False)
@@ -72,15 +71,13 @@ def _with_older_sizes(scenarios: list[Scenario]) -> None:
         one.api.create({**kind, "metadata": metadata, "sizes": {_owner(one): old}})
 
 
-def _scenario(plane: ControlPlane, case: str) -> Scenario:
-    kind = next((kind for kind in KINDS if f"-{kind.lower()}s" in case), "Deployment")
+def _scenario(plane: ControlPlane) -> Scenario:
     space = new_namespace(plane.api, "resize")
-    return Scenario(plane.api, space, "app", changes=merged(weight(50), BOTH_AXES), kind=kind)
+    return Scenario(plane.api, space, "app", changes=merged(weight(50), BOTH_AXES))
 
 
 def _owner(scenario: Scenario) -> str:
-    group = KINDS[scenario.kind].group
-    return f"{scenario.kind}{group and f'.{group}'}/{scenario.name}"
+    return f"Deployment.apps/{scenario.name}"
 
 
 def _new_pods_have(scenario: Scenario, **requests: str) -> bool:

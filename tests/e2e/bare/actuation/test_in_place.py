@@ -41,19 +41,6 @@ def in_place(kind: str = "InPlace", **changes: Json) -> Json:
     return merged(merged(merged(VERTICAL_ONLY, weight(100)), {"updateStrategy": {"type": kind}}), changes)
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-def test_replicas_are_set_by_the_scale_subresource(new_scenario: NewScenario, kind: str) -> None:
-    one = new_scenario(kind=kind, changes=IN_PLACE)
-    one.vpa_is_content()
-    one.hpa_wants(4)
-    one.await_replicas(4)
-    one.soon(lambda: one.status["desired"]["replicas"] == 4, "4 replicas decided")
-    managers = [entry for entry in one.target["metadata"]["managedFields"] if entry["manager"] == "hvpa"]
-    assert [entry["subresource"] for entry in managers] == ["scale"]
-    one.rollout_completes()
-    one.settled()
-
-
 def test_a_size_that_a_node_can_not_take_is_taken_back_and_another_one_is_tried(
     new_scenario: NewScenario,
 ) -> None:
@@ -97,3 +84,43 @@ def test_where_pods_can_not_be_resized_the_template_is_patched(new_scenario: New
     pods.start("1")
     one.await_ready()
     one.soon(lambda: one.status["actuation"]["resized"] == "1/1", "the pod has the size of the template")
+
+
+def test_a_node_that_vanishes_in_the_middle(new_scenario: NewScenario) -> None:
+    """The API server refuses to resize pods of a node that is not there; those of other nodes get their size."""
+    one = new_scenario(changes=in_place("InPlaceOrRollout"))
+    pods, node = Pods(one), {"apiVersion": "v1", "kind": "Node", "metadata": {"name": one.name}}
+    one.api.create(node)
+    room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    one.api.patch_status("Node", one.name, None, {"capacity": room, "allocatable": room})
+    name, lost = pods.start("0"), pods.start("lost", nodeName=one.name)  # type: ignore[arg-type]
+    one.api.delete("Node", one.name)
+    one.vpa_recommends(cpu="800m", memory="600M")
+    one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), "a resize")
+    assert pods.requests(lost, cpu="500m", memory="500M")
+    one.await_requests(cpu="800m", memory="600M")
+
+
+def test_a_quota_with_room_for_one_of_two_pods(new_scenario: NewScenario) -> None:
+    """One pod gets its size; the other keeps what it has, and the pod template is not patched for it."""
+    one = new_scenario(changes=in_place())
+    pods = Pods(one)
+    names = [pods.start(str(number)) for number in range(2)]
+    hard = {"requests.cpu": "1400m"}
+    metadata = {"name": "quota", "namespace": one.namespace}
+    one.api.create(
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
+    )
+    used = {"hard": hard, "used": {"requests.cpu": "1"}}
+    one.api.patch_status("ResourceQuota", "quota", one.namespace, used)
+
+    def have(**requests: str) -> int:
+        return [pods.requests(name, **requests) for name in names].count(True)
+
+    one.vpa_recommends(cpu="800m", memory="600M")
+    one.soon(lambda: have(cpu="800m", memory="600M") == 1, "one resize")
+    message = one.await_condition("Ready", "False", "PodsNotResized")["message"]
+    assert "exceeded quota" in message
+    assert one.status["actuation"]["resized"] == "0/2"
+    assert have(cpu="500m", memory="500M") == 1
+    assert one.resources() == SIZE

@@ -24,7 +24,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.fault_points import POINTS, VARIABLE
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
-from localcluster.workloads.bare_manifests import VERTICAL_ONLY, weight
+from localcluster.workloads.bare_manifests import weight
 from localcluster.workloads.scenario import Scenario, new_namespace
 from tests.e2e.bare.conftest import USER
 from tests.e2e.bare.outcome import HPA, VPA, applied_from, dying, outcome
@@ -42,12 +42,11 @@ PHASES: dict[str, tuple[str, ...]] = {
     "reporting again": ("patch-events",),
     "letting go": tuple(f"patch-{one}" for one in RECOMMENDERS),
     "stepping": ("patch-deployments", "patch-hvpas-status", "create-events"),
-    **{f"stepping a {kind}": (f"patch-{kind.lower()}s",) for kind in KINDS if kind != "Deployment"},
 }
 """What happens, and the writes at which a process dies then."""
 BEGINNING = ("setting up", "tidying up", "reporting again")
 """Happens at the first start; the rest later, to what an operator has set up."""
-STEPPING = ("setting up", "reporting again", *(one for one in PHASES if one.startswith("stepping")))
+STEPPING = ("setting up", "reporting again", "stepping")
 """Where all Hvpas take a step in the end, by one operator or the next."""
 LATE = 20
 """Seconds that the last write may be late."""
@@ -61,8 +60,11 @@ CASES: list[Case] = [
 
 
 def test_every_write_is_died_at_before_and_after() -> None:
-    elsewhere = {point for point in POINTS if point.endswith(("-leases", "-scale", "-resize", "-hvpasizes"))}
-    assert {point for point, _ in CASES} - {UNDISTURBED} == set(POINTS) - elsewhere
+    """Of the kinds of workloads one stands for all: their writes differ in the path."""
+    elsewhere = ("-leases", "-scale", "-resize", "-hvpasizes")
+    alike = tuple(f"-patch-{kind.lower()}s" for kind in KINDS if kind != "Deployment")
+    expected = {point for point in POINTS if not point.endswith(elsewhere + alike)}
+    assert {point for point, _ in CASES} - {UNDISTURBED} == expected
 
 
 class Cases:
@@ -75,10 +77,8 @@ class Cases:
 
     def _scenario(self, phase: str) -> Scenario:
         mode = "Paused" if phase in STEPPING else "Apply"
-        kind = next((kind for kind in KINDS if phase == f"stepping a {kind}"), "Deployment")
         space = new_namespace(self.plane.api, "crash")
-        changes = {**weight(50), "mode": mode, **({} if KINDS[kind].has_replicas else VERTICAL_ONLY)}
-        return Scenario(self.plane.api, space, "app", changes=changes, kind=kind)
+        return Scenario(self.plane.api, space, "app", changes={**weight(50), "mode": mode})
 
     def of(self, *phases: str) -> list[Scenario]:
         """The scenarios of these phases."""
@@ -164,18 +164,11 @@ def recommend(scenarios: list[Scenario]) -> None:
     """Wait until they are set up, and recommend something on both axes."""
     for scenario in scenarios:
         scenario.await_owned()
-        if is_counted(scenario):
-            scenario.hpa_wants(6)
+        scenario.hpa_wants(6)
         scenario.vpa_recommends(cpu="1500m", memory="1500M")
     for scenario in scenarios:
-        count = 4 if is_counted(scenario) else 2
-        ready = partial(scenario.recommends, count, cpu="1", memory="1G")
+        ready = partial(scenario.recommends, 4, cpu="1", memory="1G")
         scenario.soon(ready, "a recommendation on both axes")
-
-
-def is_counted(scenario: Scenario) -> bool:
-    """Whether the workload has replicas that can be scaled."""
-    return KINDS[scenario.kind].has_replicas
 
 
 def has_ended(scenario: Scenario) -> bool:
@@ -204,7 +197,7 @@ def test_after_a_sigkill_all_is_as_in_an_undisturbed_run_and_at_most_one_step_wa
         scenario.soon(lambda: outcome(scenario) == outcome(undisturbed), "the same", LATE)
     assert outcome(scenario) == outcome(undisturbed)
     assert scenario.requests["cpu"] == ("1" if steps else "500m")
-    assert not is_counted(scenario) or scenario.replicas == (4 if steps else 2)
+    assert scenario.replicas == (4 if steps else 2)
     assert len(scenario.patches(cases.plane.audit, USER)) == steps
     events = Counter((one["reason"], one["message"], one["count"]) for one in scenario.events())
     times = {key: count for key, count in events.items() if key[0].startswith("Scaled")}

@@ -3,8 +3,7 @@ at once. Where answers differ, each resource gets another of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from localcluster.proxy.faults import Damage, Fault
 from localcluster.proxy.proxy import Proxy
@@ -16,36 +15,21 @@ WATCHED = (
     "horizontalpodautoscalers",
     "verticalpodautoscalers",
     "pods",
+    "hvpasizes",
 )
 WATCHES = len(WATCHED)
 Injection = Callable[[Proxy, str], list[Fault]]
 """Brings a fault about, and gives the faults that must hit before it is over. The text is an address to redirect to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A code, and what its Retry-After header says."""
-
-    code: int
-    retry_after: str | None = None
+REFUSALS = (500, 403, 409, 410, 422, 429, 503)
 
 
-REFUSALS = (Answer(500), Answer(403), Answer(409), Answer(410), Answer(422), Answer(429))
-OVERLOADS = (
-    Answer(503),
-    Answer(503, "1"),
-    Answer(429, "nan"),
-    Answer(503, "-7"),
-    Answer(429, "Sat, 21 Nov 2026 10:00:00 GMT"),
-    Answer(503, "nan"),
-)
-
-
-def _answered(verb: str, answers: Iterable[Answer]) -> Injection:
+def _refused(verb: str) -> Injection:
     def inject(line: Proxy, elsewhere: str) -> list[Fault]:
         faults = [
-            line.fail(one.code, verb=verb, path=f"/{plural}$", retry_after=one.retry_after)
-            for plural, one in zip(WATCHED, answers, strict=False)
+            line.fail(code, verb=verb, path=f"/{plural}$")
+            for plural, code in zip(WATCHED, REFUSALS, strict=True)
         ]
         _begin_anew(line, verb)
         return faults
@@ -53,10 +37,10 @@ def _answered(verb: str, answers: Iterable[Answer]) -> Injection:
     return inject
 
 
-def _damaged(verb: str, *ways: Damage, seconds: float = 0.2) -> Injection:
+def _damaged(verb: str, *ways: Damage) -> Injection:
     def inject(line: Proxy, elsewhere: str) -> list[Fault]:
         faults = [
-            line.damage(ways[index % len(ways)], verb=verb, path=f"/{plural}$", seconds=seconds)
+            line.damage(ways[index % len(ways)], verb=verb, path=f"/{plural}$")
             for index, plural in enumerate(WATCHED)
         ]
         _begin_anew(line, verb)
@@ -67,11 +51,6 @@ def _damaged(verb: str, *ways: Damage, seconds: float = 0.2) -> Injection:
 
 def _reset(line: Proxy, elsewhere: str) -> list[Fault]:
     line.cut_in_event(how="reset")
-    return []
-
-
-def _ended(line: Proxy, elsewhere: str) -> list[Fault]:
-    line.cut_in_event(how="end")
     return []
 
 
@@ -95,19 +74,14 @@ def _begin_anew(line: Proxy, verb: str) -> None:
 
 OUTAGES: dict[str, Injection] = {
     "watches that are reset in the middle of an event": _reset,
-    "watches that end in the middle of an event": _ended,
-    "watches that are refused": _answered("watch", REFUSALS),
-    "watches that are to wait": _answered("watch", OVERLOADS),
+    "watches that are refused": _refused("watch"),
     "watches that are damaged": _damaged(
         "watch", Damage.PAGE, Damage.OTHER, Damage.EMPTY, Damage.CHUNKED, Damage.HALF
     ),
-    "slow watches": _damaged("watch", Damage.SLOW, seconds=0.05),
-    "lists that are refused": _answered("list", REFUSALS),
-    "lists that are to wait": _answered("list", OVERLOADS),
+    "lists that are refused": _refused("list"),
     "lists whose second page is gone": _torn,
     "lists that are damaged": _damaged(
         "list", Damage.HALF, Damage.SHORT, Damage.CHUNKED, Damage.OTHER, Damage.PAGE, Damage.EMPTY
     ),
-    "slow lists": _damaged("list", Damage.SLOW),
     "redirects to another address": _redirected,
 }

@@ -1,5 +1,5 @@
 """A line that swallows packets: what was connected is dead without a word, and new connections get through, as when a
-load balancer fails or a machine on the way forgets its connections. Leases are kept, no operator ends,
+load balancer fails or a machine on the way forgets its connections. The lease is kept, the operator does not end,
 scaling goes on."""
 
 from __future__ import annotations
@@ -14,22 +14,12 @@ from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, Operator
 from localcluster.proxy.wire import Wire
-from localcluster.workloads.bare_manifests import HORIZONTAL_ONLY
-from localcluster.workloads.scenario import new_namespace
-from tests.e2e.bare.conftest import NewScenario
 from tests.e2e.bare.faults.workloads import Workloads
-from tests.e2e.bare.leases.operators import Operators
 
 WORKLOADS = 24
 """More workloads than there are writes at once: so as many connections as there can be have just been used."""
 DURATION = 15
 """Seconds of a lease; the default."""
-SHARDS = 4
-
-
-@pytest.fixture
-def space(plane: ControlPlane) -> str:
-    return new_namespace(plane.api, "dead-line")
 
 
 @pytest.fixture
@@ -64,38 +54,3 @@ def test_a_leader_keeps_its_lease_when_all_its_connections_die(
         assert leader.metric("hvpa_leader") == 1
         workloads.delete()
         assert leader.terminate() == 0
-
-
-@pytest.fixture
-def operators(plane: ControlPlane, space: str) -> Iterator[Operators]:
-    with Operators(plane, space) as made:
-        yield made
-
-
-def test_replicas_keep_their_shards_when_all_their_connections_die(
-    operators: Operators, new_scenario: NewScenario, plane: ControlPlane, space: str
-) -> None:
-    for _ in range(2):
-        operators.join("--shards", str(SHARDS), duration=DURATION)
-    operators.await_shares(SHARDS, *operators.replicas)
-    scenarios = [new_scenario(changes=HORIZONTAL_ONLY) for _ in range(4)]
-    for one in scenarios:
-        one.hpa_wants(6)
-    for one in scenarios:
-        one.await_replicas(6)
-    identities = [one.identity for one in operators.replicas]
-    before = {lease["metadata"]["name"]: lease["spec"] for lease in plane.api.list("Lease", space)}
-    for replica in operators.replicas:
-        replica.wire.lose_connections()
-    for one in scenarios:
-        one.hpa_wants(9)
-    for one in scenarios:
-        one.await_replicas(9, 60)
-    after = {lease["metadata"]["name"]: lease["spec"] for lease in plane.api.list("Lease", space)}
-    assert after.keys() == before.keys()
-    for name, spec in after.items():
-        for field in ("holderIdentity", "leaseTransitions", "acquireTime"):
-            assert spec.get(field) == before[name].get(field), name
-    assert [one.identity for one in operators.replicas] == identities
-    assert all(one.operator.process.alive for one in operators.replicas)
-    assert operators.foreign_writes(SHARDS) == []

@@ -20,9 +20,9 @@ DURATION = 10
 """Seconds: a renewal may fail twice, and be late, without the lease being lost."""
 
 
-def held(line: Proxy, verb: str, *, answered: bool) -> Fault:
-    """Lose a request on its way, or its answer on the way back."""
-    hold = line.hold(verb=verb, path=LEASE, answered=answered)
+def held(line: Proxy, *, answered: bool) -> Fault:
+    """Lose a renewal on its way, or its answer on the way back."""
+    hold = line.hold(verb="update", path=LEASE, answered=answered)
     hold.drop()
     return hold
 
@@ -59,23 +59,9 @@ def lease(plane: ControlPlane) -> Json:
     return found
 
 
-def refusals(line: Proxy, *codes: int, retry_after: str | None = None) -> list[Fault]:
-    return [line.fail(code, verb="update", path=LEASE, retry_after=retry_after) for code in codes]
-
-
-def damages(line: Proxy, *ways: Damage) -> list[Fault]:
-    return [line.damage(how, verb="update", path=LEASE, seconds=0.5) for how in ways]
-
-
 ROUNDS: tuple[Callable[[Proxy], list[Fault]], ...] = (
-    lambda line: refusals(line, 500, 503),
-    lambda line: refusals(line, 409, 410),
-    lambda line: refusals(line, 403, 422),
-    lambda line: refusals(line, 429, 503, retry_after="3600"),
-    lambda line: [held(line, "update", answered=answered) for answered in (True, False)],
-    lambda line: damages(line, Damage.HALF, Damage.SHORT),
-    lambda line: damages(line, Damage.PAGE, Damage.SLOW),
-    lambda line: damages(line, Damage.EMPTY, Damage.OTHER),
+    lambda line: [line.fail(code, verb="update", path=LEASE, retry_after="3600") for code in (429, 503)],
+    lambda line: [held(line, answered=answered) for answered in (True, False)],
 )
 """What becomes of two renewals."""
 

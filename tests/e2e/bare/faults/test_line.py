@@ -57,6 +57,13 @@ def workloads(plane: ControlPlane, remote: Operator, at_first: int) -> Iterator[
 
 
 @pytest.fixture(scope="module")
+def memory_at_first(remote: Operator, workloads: Workloads) -> int:
+    """Its memory once all workloads have been scaled, before any fault."""
+    workloads.stands(workloads.recommend_next())
+    return memory(remote)
+
+
+@pytest.fixture(scope="module")
 def elsewhere(line: Proxy) -> Iterator[Wire]:
     """An address that no client has been given."""
     with Wire(line.address) as wire:
@@ -96,6 +103,7 @@ def has_no_error(scenario: Scenario) -> bool:
     return "lastError" not in scenario.status
 
 
+@pytest.mark.usefixtures("memory_at_first")
 @pytest.mark.parametrize("name", OUTAGES)
 def test_all_are_scaled_once_each_in_spite_of(
     line: Proxy, workloads: Workloads, elsewhere: Wire, remote: Operator, name: str
@@ -107,31 +115,6 @@ def test_all_are_scaled_once_each_in_spite_of(
     workloads.stands(mark)
     assert elsewhere.accepted == 0, "a token was carried to another address"
     assert remote.probe("healthz") == 200
-
-
-def touch(scenario: Scenario) -> None:
-    """Change an annotation of an Hvpa that means nothing."""
-    annotations = {"touched": f"{time.monotonic()}"}
-    scenario.api.patch("Hvpa", scenario.name, scenario.namespace, {"metadata": {"annotations": annotations}})
-
-
-def test_after_many_faults_it_holds_no_more_than_before(
-    line: Proxy, workloads: Workloads, elsewhere: Wire, remote: Operator, at_first: int
-) -> None:
-    watching(line)
-    before = memory(remote)
-    for bring_about in OUTAGES.values():
-        faults = bring_about(line, elsewhere.address)
-        touch(workloads.scenarios[0])  # an event, for watches that are cut in one
-        await_hits(line, faults)
-        watching(line)
-    workloads.stands(workloads.recommend_next())
-    wait_for(
-        lambda: open_files(remote) <= at_first, 120, lambda: f"{at_first} files, not {open_files(remote)}"
-    )
-    grown = (memory(remote) - before) / 2**20
-    assert grown < MEGABYTES
-    wait_for(lambda: remote.metric("hvpa_queue_depth") == 0, 60, "an empty queue")
 
 
 def test_on_a_line_that_is_dead_but_open_watches_and_writes_are_given_up_and_made_anew(
@@ -148,3 +131,14 @@ def test_on_a_line_that_is_dead_but_open_watches_and_writes_are_given_up_and_mad
     workloads.stands(mark)
     for scenario in workloads.scenarios:
         scenario.soon(partial(has_no_error, scenario), "no error any more")
+
+
+def test_after_all_of_this_it_holds_no_more_than_before(
+    remote: Operator, at_first: int, memory_at_first: int
+) -> None:
+    wait_for(
+        lambda: open_files(remote) <= at_first, 120, lambda: f"{at_first} files, not {open_files(remote)}"
+    )
+    grown = (memory(remote) - memory_at_first) / 2**20
+    assert grown < MEGABYTES
+    wait_for(lambda: remote.metric("hvpa_queue_depth") == 0, 60, "an empty queue")

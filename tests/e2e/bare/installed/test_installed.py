@@ -40,5 +40,14 @@ def test_a_step_is_made_on_both_axes(new_scenario: NewScenario, operator: Operat
     scenario.await_requests(cpu="1", memory="750M")
     for reason in ("ScaledOut", "ScaledUp"):
         scenario.await_event(reason)
+    uid = scenario.target["metadata"]["uid"]  # by which `kubectl describe` finds an Event of the workload
+    scenario.soon(
+        lambda: [
+            one
+            for one in scenario.api.list("Event", scenario.namespace)
+            if (one["involvedObject"].get("uid"), one["reason"]) == (uid, "ScaledOut")
+        ],
+        "an Event on the Deployment",
+    )
     assert operator.metric("hvpa_scalings_applied_total", axis="vertical", direction="up") >= 1
     scenario.await_condition("Ready", "True", scenario.condition("Ready")["reason"])

@@ -1,11 +1,10 @@
-"""Replicas of the operator that share the work, each with an account and a proxy of its own, and what the audit log
-says of who wrote when."""
+"""Replicas of the operator that share the work, each with an account of its own, and what the audit log says of who
+wrote when."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 import yaml
@@ -16,8 +15,6 @@ from localcluster.client.api import Json, wait_for
 from localcluster.client.audit import Mark, Request
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY, Operator
-from localcluster.proxy.proxy import Proxy
-from localcluster.proxy.wire import Wire
 from tests.e2e.bare.accounts import bind_cluster_role, new_account
 
 LEASES = REPOSITORY / "config" / "sharded" / "shards_role.yaml"
@@ -28,12 +25,9 @@ GOVERNED = frozenset(
 
 @dataclass
 class Replica:
-    """An operator, the proxy and the line to it that only it uses, and the user that only it is."""
+    """An operator, and the user that only it is."""
 
     operator: Operator
-    proxy: Proxy
-    wire: Wire
-    """What lies between the two."""
     user: str
 
     @property
@@ -60,7 +54,6 @@ class Operators:
         self.plane = plane
         self.namespace = namespace
         self.replicas: list[Replica] = []
-        self._stack = ExitStack()
         self._start = plane.audit.mark()
 
     def __enter__(self) -> Operators:
@@ -68,26 +61,20 @@ class Operators:
 
     def __exit__(self, *error: object) -> None:
         for one in self.replicas:
-            one.operator.resume()
             one.operator.kill()
-        self._stack.close()
 
     def join(self, *flags: str, duration: int) -> Replica:
         """One more replica; started, not awaited. `duration`: of a Lease, in seconds."""
         name = f"replica-{len(self.replicas)}"
         user = new_account(self.plane, self.namespace, name, *rights())
         bind_cluster_role(self.plane, "hvpa-operator", self.namespace, name)
-        proxy = self._stack.enter_context(self.plane.proxy())
-        wire = self._stack.enter_context(Wire(proxy.address))
-        kubeconfig = wire.kubeconfig(
-            proxy.kubeconfig_for(self.plane.service_account_token(self.namespace, name))
-        )
+        kubeconfig = self.plane.service_account_kubeconfig(self.namespace, name)
         own = ("--namespace", self.namespace, "--lease-namespace", self.namespace)
         operator = Operator(
             self.plane, kubeconfig, *own, "--lease-duration", str(duration), *flags, name=name
         )
         operator.start(wait=False)
-        self.replicas.append(Replica(operator, proxy, wire, user))
+        self.replicas.append(Replica(operator, user))
         return self.replicas[-1]
 
     def await_shares(self, shards: int, *members: Replica, timeout: float = 120) -> None:

@@ -12,7 +12,7 @@ from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import USER, NewScenario
 from tests.e2e.bare.reporting.test_explain import agrees_with_status, explained
 
-HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
+HPA = "HorizontalPodAutoscaler"
 KEDA: Json = {
     "apiVersion": "keda.sh/v1alpha1",
     "kind": "ScaledObject",
@@ -64,18 +64,6 @@ def recommended(scenario: Scenario, replicas: int, cpu: str) -> None:
     scenario.soon(lambda: found() == (replicas, cpu), f"{replicas} x {cpu}")
 
 
-def has_a_count(scenario: Scenario) -> None:
-    """Wait until an Hvpa recommends a count."""
-    scenario.soon(lambda: scenario.status["recommended"]["replicas"], "its count")
-
-
-def reads_hpa_of(scenario: Scenario, hvpa: str) -> None:
-    """Wait until an Hvpa reads the HPA of another one."""
-    scenario.soon(
-        lambda: f"of Hvpa {hvpa}" in scenario.condition("HpaActive")["message"], f"the HPA of {hvpa}"
-    )
-
-
 def writes(plane: ControlPlane, scenario: Scenario, since: Mark) -> set[str]:
     """What the operator wrote to in a scenario's namespace."""
     found = plane.audit.requests(since, user=USER, writes=True, namespace=scenario.namespace)
@@ -121,68 +109,3 @@ def test_two_blends_look_at_a_workload_that_keda_and_a_vpa_scale_and_nothing_is_
     additive.await_condition("HpaActive", "True", "ReadAsIs")
     recommended(additive, 4, "700m")
     assert writes(plane, scenario, mark) <= {"hvpas/status", "events"}
-
-
-def test_one_that_applies_goes_on_scaling_while_others_look_and_another_one_takes_over(
-    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
-) -> None:
-    scenario = new_scenario(changes=weight(50))
-    lookers = [
-        looks_at(new_scenario, scenario, name, changes)
-        for name, changes in (("a", ADDITIVE), ("b", TRAJECTORY))
-    ]
-    scenario.vpa_recommends(cpu="900m")
-    scenario.await_requests(cpu="700m")
-    scenario.rollout_completes()
-    scenario.hpa_wants(6)
-    scenario.await_replicas(4)
-    for one in lookers:
-        condition = one.await_condition("HpaActive", "True", "ReadAsIs")
-        assert condition["message"] == f"reading {HPA} {scenario.name} of Hvpa {scenario.name}"
-        one.await_condition("VpaActive", "True", "ReadAsIs")
-        has_a_count(one)
-        assert "replicas" not in one.hvpa["spec"]
-    scenario.await_condition("Ready", "True", "HeldBack")
-    assert [one["metadata"]["name"] for one in scenario.api.list(HPA, scenario.namespace)] == [scenario.name]
-    assert [one["metadata"]["name"] for one in scenario.api.list(VPA, scenario.namespace)] == [scenario.name]
-
-    scenario.change({"mode": "Recommend"})  # another one takes over
-    scenario.await_condition("Ready", "True", "Recommend")
-    lookers[0].change({"mode": "Apply"})
-    lookers[0].soon(lambda: scenario.api.find(HPA, "a", scenario.namespace), "its own HPA")
-    scenario.soon(
-        lambda: scenario.api.find(HPA, scenario.name, scenario.namespace) is None, "the end of the first HPA"
-    )
-    count = scenario.replicas
-    lookers[0].vpa_recommends(cpu=scenario.requests["cpu"])
-    scenario.rollout_completes()
-    scenario.api.patch(
-        "Hvpa", "a", scenario.namespace, {"spec": {"replicas": 10}}, subresource="scale", manager="hpa"
-    )
-    scenario.api.patch_status(HPA, "a", scenario.namespace, scenario.hpa_status(10))
-    scenario.soon(lambda: scenario.replicas > count, "the other one's step")
-    for one in (scenario, lookers[1]):
-        reads_hpa_of(one, "a")
-
-
-def test_its_own_hpa_goes_where_another_hpa_scales_the_workload(
-    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
-) -> None:
-    scenario = new_scenario(changes=ADDITIVE)
-    scenario.vpa_recommends(cpu="900m")
-    scenario.hpa_wants(6)
-    recommended(scenario, 4, "700m")
-    mark = plane.audit.mark()
-    scenario.api.create(
-        samples.hpa("by-hand", scenario.namespace, samples.target_of(scenario.workload), utilization=100)
-    )
-    scenario.await_gone(HPA)
-    scenario.api.patch_status(HPA, "by-hand", scenario.namespace, scenario.hpa_status(4))
-    scenario.await_condition("HpaActive", "True", "ReadAsIs")
-    recommended(scenario, 3, "700m")
-    assert (scenario.replicas, scenario.requests["cpu"]) == (2, "500m")
-    written = plane.audit.requests(mark, user=USER, writes=True, namespace=scenario.namespace)
-    others = [one for one in written if one.resource not in ("hvpas", "events")]
-    assert [(one.verb, one.resource, one.name) for one in others] == [
-        ("delete", "horizontalpodautoscalers", scenario.name)
-    ]

@@ -29,13 +29,6 @@ def test_both_axes_are_scaled(new_scenario: NewScenario, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_requests_alone_are_scaled(new_scenario: NewScenario, kind: str) -> None:
-    one = new_scenario(kind=kind, changes=VERTICAL)
-    one.vpa_recommends(cpu="800m", memory="600M")
-    one.soon(lambda: one.requests == {"cpu": "800m", "memory": "600M"}, "the recommended requests")
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_running_pods_are_resized(new_scenario: NewScenario, kind: str) -> None:
     one = new_scenario(kind=kind, changes=merged(VERTICAL, {"updateStrategy": {"type": "InPlace"}}))
     pods = Pods(one)
@@ -44,15 +37,6 @@ def test_running_pods_are_resized(new_scenario: NewScenario, kind: str) -> None:
     for name in names:
         one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), f"a resize of {name}")
     assert one.requests == {"cpu": "500m", "memory": "500M"}
-
-
-@pytest.mark.parametrize("kind", COUNTED)
-def test_replicas_alone_go_by_the_scale_subresource(new_scenario: NewScenario, kind: str) -> None:
-    one = new_scenario(kind=kind, changes={"updateStrategy": {"type": "InPlace"}})
-    for number in range(2):
-        Pods(one).start(str(number))
-    one.hpa_wants(5)
-    one.await_replicas(5)
 
 
 def test_a_daemonset_has_no_replicas_to_scale(new_scenario: NewScenario) -> None:

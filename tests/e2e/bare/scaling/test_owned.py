@@ -1,4 +1,5 @@
-"""Which HPA and VPA an Hvpa owns, adopts, releases, uses by name, or gives way to (DESIGN 4)."""
+"""Which HPA and VPA an Hvpa owns, adopts and releases (DESIGN 4). (What it uses by name or gives way to:
+`conditions/recommenders.py`.)"""
 
 from __future__ import annotations
 
@@ -6,17 +7,16 @@ from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
-from localcluster.workloads.bare_manifests import HORIZONTAL_ONLY, VERTICAL_ONLY, merged, weight
+from localcluster.workloads.bare_manifests import VERTICAL_ONLY
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import NewScenario
 
 HPA, VPA = "HorizontalPodAutoscaler", "VerticalPodAutoscaler"
 
 
-def foreign_hpa(scenario: Scenario, name: str, *, labels: Json | None = None, of_hvpa: bool = False) -> Json:
-    """Another user's HPA for a scenario's workload, or for its Hvpa."""
-    target = samples.target_of(scenario.manifest if of_hvpa else scenario.workload)
-    made = samples.hpa(name, scenario.namespace, target)
+def foreign_hpa(scenario: Scenario, name: str, *, labels: Json | None = None) -> Json:
+    """Another user's HPA for a scenario's workload."""
+    made = samples.hpa(name, scenario.namespace, samples.target_of(scenario.workload))
     made["metadata"]["labels"] = labels or {}
     return scenario.api.create(made)
 
@@ -40,6 +40,10 @@ def test_what_is_deployed_is_owned_only_recommends_and_has_no_memory_of_its_own(
     scenario = new_scenario()
     hpa, vpa = scenario.hpa, scenario.vpa
     assert controller(hpa) == controller(vpa) == scenario.name
+    owners = [one for made in (hpa, vpa) for one in made["metadata"]["ownerReferences"]]
+    assert [one["uid"] for one in owners] == [scenario.hvpa["metadata"]["uid"]] * 2, (
+        "for the garbage collector"
+    )
     assert hpa["metadata"]["labels"] == vpa["metadata"]["labels"] == {"hvpa": scenario.name}
     assert hpa["spec"]["scaleTargetRef"] == samples.target_of(scenario.manifest)
     assert {
@@ -80,56 +84,6 @@ def test_a_changed_template_is_applied_and_drift_is_repaired(
     scenario.await_owned()
 
 
-def test_a_foreign_hpa_is_given_way_to_until_it_is_gone(
-    new_scenario: NewScenario, operator: Operator
-) -> None:
-    scenario = new_scenario(create=False)
-    foreign_hpa(scenario, "keda-hpa-x")
-    scenario.create(wait=False)
-    condition = scenario.await_condition("HpaActive", "False", "ForeignHpa")
-    assert "keda-hpa-x" in condition["message"]
-    scenario.await_event("ForeignHpa", "keda-hpa-x")
-    scenario.soon(lambda: scenario.api.find(VPA, scenario.name, scenario.namespace), "the VPA")
-    assert scenario.api.find(HPA, scenario.name, scenario.namespace) is None
-    scenario.api.delete(HPA, "keda-hpa-x", scenario.namespace)
-    scenario.await_owned()
-    scenario.hpa_wants(4)
-    scenario.await_replicas(4)
-
-    foreign_hpa(scenario, "another")
-    scenario.await_gone(HPA)
-    scenario.await_condition("HpaActive", "False", "ForeignHpa")
-    assert scenario.replicas == 4
-    scenario.api.delete(HPA, "another", scenario.namespace)
-    scenario.await_owned()
-
-
-def test_an_hpa_and_a_vpa_that_are_named_are_used_where_they_only_recommend(
-    new_scenario: NewScenario, operator: Operator
-) -> None:
-    changes = merged(
-        weight(50), {"hpa": {"deploy": False, "name": "mine"}, "vpa": {"deploy": False, "name": "mine"}}
-    )
-    scenario = new_scenario(create=False, changes=changes).create(wait=False)
-    scenario.await_condition("HpaActive", "False", "HpaNotFound")
-    scenario.await_condition("VpaActive", "False", "VpaNotFound")
-    foreign_hpa(scenario, "mine")
-    foreign_vpa(scenario, "mine", mode="Recreate")
-    for kind in ("HpaActive", "VpaActive"):
-        scenario.await_condition(kind, "False", "NotRecommendationOnly")
-    scenario.await_event("NotRecommendationOnly")
-    reference = {"scaleTargetRef": samples.target_of(scenario.manifest)}
-    scenario.api.patch(HPA, "mine", scenario.namespace, {"spec": reference})
-    scenario.api.patch(VPA, "mine", scenario.namespace, {"spec": {"updatePolicy": {"updateMode": "Off"}}})
-    scenario.vpa_recommends(name="mine", cpu="1500m")
-    scenario.await_requests(cpu="1")
-    scenario.hpa_wants(6, name="mine")
-    scenario.await_replicas(4)
-    for kind in (HPA, VPA):
-        assert controller(scenario.api.get(kind, "mine", scenario.namespace)) is None
-        assert scenario.api.find(kind, scenario.name, scenario.namespace) is None
-
-
 def test_what_the_selector_matches_is_adopted_and_of_several_the_oldest_stays(
     plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
@@ -155,24 +109,6 @@ def test_what_the_selector_matches_is_adopted_and_of_several_the_oldest_stays(
     scenario.await_replicas(5)
 
 
-def test_nothing_is_adopted_with_another_controller_or_without_a_selector(
-    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
-) -> None:
-    owned, unselected = (
-        new_scenario(create=False),
-        new_scenario(create=False, changes={"vpa": {"selector": None}}),
-    )
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "0", "controller": True}
-    for scenario in (owned, unselected):
-        made = foreign_vpa(scenario, f"old-{scenario.name}", mode="Off", labels={"hvpa": scenario.name})
-        if scenario is owned:
-            body: Json = {"metadata": {"ownerReferences": [reference]}}
-            plane.api.patch(VPA, made["metadata"]["name"], scenario.namespace, body)
-        scenario.create()
-        assert controller(plane.api.get(VPA, f"old-{scenario.name}", scenario.namespace)) is None
-        assert controller(scenario.vpa) == scenario.name
-
-
 def test_what_loses_its_labels_is_released_and_replaced(
     plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
@@ -188,20 +124,3 @@ def test_what_loses_its_labels_is_released_and_replaced(
     assert scenario.vpa["spec"]["updatePolicy"]["updateMode"] == "Off"
     scenario.vpa_recommends(name=successor, cpu="1")
     scenario.await_requests(cpu="1")
-
-
-def test_a_name_that_another_owner_holds_is_left_to_them(
-    new_scenario: NewScenario, operator: Operator
-) -> None:
-    scenario, other = new_scenario(create=False, changes=HORIZONTAL_ONLY), new_scenario(create=False)
-    scenario.api.create(other.workload)
-    made = samples.hpa(scenario.name, scenario.namespace, samples.target_of(other.workload))
-    scenario.api.create(made)
-    scenario.create(wait=False)
-    name = scenario.soon(lambda: scenario.hvpa["metadata"]["uid"], "the Hvpa")[:8]
-    ours = (
-        scenario.soon(lambda: scenario.api.find(HPA, f"{scenario.name}-{name}", scenario.namespace), "an HPA")
-        or {}
-    )
-    assert controller(ours) == scenario.name
-    assert scenario.hpa["spec"]["scaleTargetRef"]["kind"] == "Deployment"

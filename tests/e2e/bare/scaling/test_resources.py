@@ -99,7 +99,7 @@ CASES = {
 """Memory is in whole kilobytes: 3Gi is 3221225472 bytes, rounded up."""
 
 
-def scenario_of(new_scenario: NewScenario, case: Case, kind: str) -> Scenario:
+def scenario_of(new_scenario: NewScenario, case: Case) -> Scenario:
     policies = [{"containerName": "app", **case.policy}]
     changes = {
         "vpa": {
@@ -107,7 +107,7 @@ def scenario_of(new_scenario: NewScenario, case: Case, kind: str) -> Scenario:
             "limitsRequestsGapScaleParams": case.gap,
         }
     }
-    scenario = new_scenario(create=False, kind=kind, changes=merged(VERTICAL_ONLY, changes))
+    scenario = new_scenario(create=False, changes=merged(VERTICAL_ONLY, changes))
     app: Json = {
         "name": "app",
         "image": "app",
@@ -126,9 +126,8 @@ def has_stepped(scenario: Scenario) -> bool:
     return bool(scenario.target["metadata"]["generation"] == 2)
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-def test_exactly_what_is_governed_is_set(new_scenario: NewScenario, operator: Operator, kind: str) -> None:
-    scenarios = {name: scenario_of(new_scenario, case, kind) for name, case in CASES.items()}
+def test_exactly_what_is_governed_is_set(new_scenario: NewScenario, operator: Operator) -> None:
+    scenarios = {name: scenario_of(new_scenario, case) for name, case in CASES.items()}
     before = {name: scenario.target for name, scenario in scenarios.items()}
     for name, scenario in scenarios.items():
         scenario.vpa_recommends(**CASES[name].target)
@@ -140,37 +139,6 @@ def test_exactly_what_is_governed_is_set(new_scenario: NewScenario, operator: Op
         if scenario.target["spec"] != expected:
             wrong[name] = (scenario.resources(), CASES[name].after)
     assert not wrong
-
-
-def test_a_recommendation_for_an_unknown_container_is_reported_and_the_others_count(
-    new_scenario: NewScenario, operator: Operator
-) -> None:
-    scenario = new_scenario(changes=VERTICAL_ONLY)
-    scenario.vpa_recommends(cpu="1", others={"ghost": {"cpu": "9"}})
-    scenario.await_requests(cpu="1")
-    condition = scenario.await_condition("VpaActive", "True", "UnknownContainer")
-    assert "ghost" in condition["message"]
-    scenario.await_event("UnknownContainer", "ghost")
-    assert [one["name"] for one in scenario.target["spec"]["template"]["spec"]["containers"]] == ["app"]
-
-
-def test_young_history_and_doubtful_recommendations_do_not_lower(
-    new_scenario: NewScenario, operator: Operator
-) -> None:
-    young = new_scenario(changes=VERTICAL_ONLY)
-    young.vpa_recommends(cpu="100m", memory="900M", since=young.hvpa["metadata"]["creationTimestamp"])
-    young.await_requests(memory="900M", cpu="500m")
-    young.await_condition("VpaActive", "True", "YoungHistory")
-    assert young.requests["cpu"] == "500m"
-
-    doubtful = new_scenario(changes=VERTICAL_ONLY)
-    low = {"type": "LowConfidence", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    doubtful.api.patch_status(
-        "VerticalPodAutoscaler", doubtful.name, doubtful.namespace, {"conditions": [low]}
-    )
-    doubtful.await_condition("VpaActive", "False", "LowConfidence")
-    doubtful.vpa_recommends(cpu="100m")
-    doubtful.await_requests(cpu="100m")
 
 
 def test_containers_get_no_more_than_the_pods_own_resources_leave(

@@ -18,7 +18,7 @@ from localcluster.workloads.bare_manifests import (
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import USER, NewScenario, Start
 
-SECONDS = float(os.environ.get("HVPA_REST_SECONDS", "20"))
+SECONDS = float(os.environ.get("HVPA_REST_SECONDS", "8"))
 """How long is counted."""
 RENEWALS = 2.0
 """Seconds between renewals of a lease of 15 s, as client-go's."""
@@ -62,7 +62,7 @@ def settled(new_scenario: NewScenario) -> list[Scenario]:
 def test_at_rest_there_is_no_request_but_the_lease(
     plane: ControlPlane, new_scenario: NewScenario, start: Start
 ) -> None:
-    """For 20 s here, and for 60 s with HVPA_REST_SECONDS=60: 10 and 30 renewals of the lease, and no other request.
+    """For 8 s here, and for 60 s with HVPA_REST_SECONDS=60: 4 and 30 renewals of the lease, and no other request.
     (Watches are opened anew every 5 to 10 minutes.)"""
     plane.api.delete("Lease", "hvpa", NAMESPACE)
     start("--leader-elect", "--lease-namespace", NAMESPACE)
