@@ -36,15 +36,17 @@ def desired(readings: Sequence[Reading], replicas: int = 4, **rest: Any) -> Desi
 
 def test_an_average_value_is_absolute_and_has_what_a_pod_is_meant_to_use() -> None:
     cpu = demand(value("cpu", "500m", "800m"))
-    assert cpu == MetricDemand("cpu", 6_400_000, True, 100_000, "cpu", "", None, 500, 4)
+    assert cpu == MetricDemand("cpu", 6_400_000, True, 100_000, "cpu", "", None, 500, 4, used=800)
     memory = demand(value("memory", "1Gi", "512Mi", "app"))
-    assert memory == MetricDemand("memory of app", 2_000_000, True, 100_000, "memory", "app", None, GIB, 4)
+    assert memory == MetricDemand(
+        "memory of app", 2_000_000, True, 100_000, "memory", "app", None, GIB, 4, used=GIB // 2
+    )
 
 
 def test_a_utilization_is_of_the_pods_as_they_are_and_of_their_requests() -> None:
     found = demand(utilization("cpu", 50, 80, "801m"))
     # 4 pods use 3204m; at half of their requests that takes 6408m of them
-    assert found == MetricDemand("cpu", 6_400_000, False, 100_000, "cpu", "", 6408, None, 4, 50)
+    assert found == MetricDemand("cpu", 6_400_000, False, 100_000, "cpu", "", 6408, None, 4, 50, 801)
     assert demand(utilization("cpu", 50, 80, None)).requested is None
     assert demand(utilization("cpu", 50, 80, "a lot")).requested is None
 
@@ -110,7 +112,7 @@ def test_a_demand_for_fewer_pods_requests_less() -> None:
     assert (half.pods, half.requested, half.counted) == (3_200_000, 3204, 4)
     assert demand(MEASURED).scaled(5).requested is None
     nothing = demand(utilization("cpu", 50, 0, "0")).scaled(2 * MICRO)
-    assert nothing == MetricDemand("cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50)
+    assert nothing == MetricDemand("cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50, 0)
 
 
 # --- what the HPA stands by ------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from hvpa.core.trajectory.demand import (
     MetricRequirement,
     Requests,
     Usual,
+    boosted,
     by_sizes,
     by_targets,
     pods_needed,
@@ -46,6 +47,40 @@ def item(key: ResourceKey, target: int) -> ContainerResource:
 def requirement(demand: MetricDemand, of: Requests = BARE) -> MetricRequirement:
     (found,) = requirements([demand], of, "cpu")
     return found
+
+
+# --- saturated pods ---------------------------------------------------------------------------------------------------
+def boosted_pods(used: int | None, percent: int = 150, of: Requests = BARE, **change: Any) -> int:
+    """Millionths of pods that 3 pods call for where each uses so much."""
+    (found,) = boosted([structs.replace(OF_CPU, used=used, counted=3, **change)], of, percent)
+    assert found.counted == 3
+    return found.pods
+
+
+def test_what_saturated_pods_use_counts_for_more_and_what_is_measured_beyond_that_as_it_is() -> None:
+    # Pods that request 2500m, target 100 percent.
+    assert boosted_pods(2874) == boosted_pods(None) == boosted_pods(0) == 3 * MICRO, "below 115 percent"
+    assert boosted_pods(2875) == 4_500_000
+    assert boosted_pods(3000) == 4_312_500, "what 115 percent call for, times 1.5"
+    assert boosted_pods(3000, 200) == 5_750_000
+    assert boosted_pods(4313) == boosted_pods(8000) == 3 * MICRO, "they can use more, and do"
+
+
+def test_only_cpu_is_boosted_and_by_the_requests_of_the_pods_that_were_measured() -> None:
+    assert boosted_pods(4 * GIB, resource="memory") == 3 * MICRO
+    assert boosted_pods(3000, of=requests({CPU: PodSize(2500, 2500)})) == 3 * MICRO
+    assert boosted_pods(2300, container="app") == 4_500_000
+    assert boosted_pods(2300, of=Requests({CPU: 0}, {}, {}, {}, TARGETS)) == 3 * MICRO, "nothing is requested"
+
+
+@given(st.integers(0, 10**6), st.integers(100, 300))
+def test_a_boost_never_takes_away_and_more_use_never_calls_for_less(used: int, percent: int) -> None:
+    def called(use: int) -> int:  # of pods that request 2500m, target 100 percent
+        (found,) = boosted([structs.replace(OF_CPU, pods=use * 400, used=use, counted=1)], BARE, percent)
+        return found.pods
+
+    assert used * 400 <= called(used) <= max(used * 400, 2876 * 4 * percent)
+    assert called(used) <= called(used + 1) + 1
 
 
 # --- what metrics call for -------------------------------------------------------------------------------------------

@@ -253,6 +253,16 @@ def test_replicas_stay_inside_the_overlap_and_inside_the_tolerance() -> None:
     )
 
 
+def test_pods_that_use_more_than_they_request_are_joined_by_more_and_are_no_larger_for_it() -> None:
+    fixed_size: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
+    decision = decide(4, "1200m", "1", fixed_size)
+    assert count(decision) == 7, "115 percent call for 4.6 pods; 1.5 times that are 6.9"
+    assert because(decision) == "cpu beyond its requests asks for 7 replicas"
+    assert count(decide(4, "1140m", "1", fixed_size)) == 5
+    only_larger = decide(1, "1200m", "1", {"weightBasedScalingIntervals": [{"vpaWeight": 100}]})
+    assert wanted(only_larger) == (1, {CPU: 1200}), "pods are not replaced for what is not measured"
+
+
 def test_weight_0_leaves_the_size_alone() -> None:
     fixed_size: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
     for target in ("10m", "1", "3"):
@@ -275,6 +285,13 @@ def test_in_place_sizes_follow_present_demand_and_what_is_not_measured_grows_wit
     assert (wanted(idle)[0], wanted(idle)[1][CPU]) == (2, 2000), "a mean of nothing has no growth"
 
 
+def test_in_place_pods_that_use_more_than_they_request_grow_by_twice_as_much() -> None:
+    decision = in_place([value("cpu", "1", "1200m")])
+    assert wanted(decision)[1][CPU] * wanted(decision)[0] == 9200, "115 percent call for 4600m"
+    usual = decision.status.axes.vertical.usual_demand if decision.status.axes else ()
+    assert [one.present for one in usual if one.resource == "cpu"] == [4800], "it is in no mean"
+
+
 def test_in_place_cpu_shrinks_and_memory_keeps_its_usual_demand() -> None:
     quiet = value("cpu", "1", "100m")
     decision = in_place([quiet, value("memory", "1Gi", "100Mi")])
@@ -290,7 +307,9 @@ def test_what_cannot_be_served_is_saturated_and_reported() -> None:
     seen = one_core(10, "3", "3", most, request="2")
     decision = build.decided(seen)
     assert view(decision).wanted.saturated == (CPU,)
-    assert because(decision) == "cpu asks for 30 replicas, and there may be no more than 10"
+    assert (
+        because(decision) == "cpu beyond its requests asks for 35 replicas, and there may be no more than 10"
+    )
     ready = decision.status.conditions[0]
     assert (ready.type, ready.status, ready.reason) == ("Ready", "True", "Saturated")
     assert ready.message == (
