@@ -108,9 +108,13 @@ def test_a_rollout_is_held_where_its_window_ends_and_goes_on_in_the_next(
         TIMEOUT,
         "the rollout goes on in the next window",
     )
-    assert held(api, namespace, name) == ""
-    reasons = {one["reason"] for one in api.list("Event", namespace) if one["involvedObject"]["name"] == name}
-    assert {"RolloutHeld", "RolloutResumed"} <= reasons
+    wait_for(lambda: held(api, namespace, name) == "", TIMEOUT, "the status says so")
+
+    def reasons() -> set[str]:
+        found = api.list("Event", namespace)
+        return {one["reason"] for one in found if one["involvedObject"]["name"] == name}
+
+    wait_for(lambda: {"RolloutHeld", "RolloutResumed"} <= reasons(), TIMEOUT, "both have their Event")
 
 
 @pytest.mark.parametrize("kind", KINDS)
