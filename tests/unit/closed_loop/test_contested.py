@@ -41,7 +41,8 @@ def test_a_contest_lasts_until_its_retry_time(blend: str, target: str, *, replac
     case = dataclasses.replace(plain(Use(), blend=blend, weight=0, load=LOAD), target=target)
     loop = case.loop(loads.constant(LOAD)).run(HOUR)
     count = loop.deployment.replicas
-    assert count == 8
+    # By `Trajectory` one more came while the first pods were saturated, and stays inside of the overlap.
+    assert count == (9 if blend == "Trajectory" else 8)
     taken_away(loop, replaces=replaces)
     assert loop.deployment.replicas == count, "the first time they are set again at once"
     decided = taken_away(loop, replaces=replaces)
