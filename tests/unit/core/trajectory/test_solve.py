@@ -288,7 +288,9 @@ def test_in_place_sizes_follow_present_demand_and_what_is_not_measured_grows_wit
 def test_in_place_pods_that_use_more_than_they_request_grow_by_twice_as_much() -> None:
     decision = in_place([value("cpu", "1", "1200m")])
     assert wanted(decision)[1][CPU] * wanted(decision)[0] == 9200, "115 percent call for 4600m"
-    usual = decision.status.axes.vertical.usual_demand if decision.status.axes else ()
+    assert decision.status.axes is not None
+    assert decision.status.axes.vertical is not None
+    usual = decision.status.axes.vertical.usual_demand
     assert [one.present for one in usual if one.resource == "cpu"] == [4800], "it is in no mean"
 
 
