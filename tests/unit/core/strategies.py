@@ -154,7 +154,7 @@ _MAX_STEP = st.none() | st.fixed_dictionaries(
 )
 
 
-_FLOORS = st.just([]) | st.lists(
+_FLOORS: st.SearchStrategy[list[dict[str, Any]]] = st.just([]) | st.lists(
     st.fixed_dictionaries(
         {
             "schedule": st.sampled_from(
