@@ -16,6 +16,7 @@ from hvpa.core.actuation.trial import tried
 from hvpa.core.additive import scale_horizontally, scale_vertically
 from hvpa.core.axes.replicas import ReplicasResult, without_past_goal
 from hvpa.core.axes.steps import RequestsResult
+from hvpa.core.gates.floors import floor_state
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import (
     LAST_APPLIED,
@@ -178,7 +179,8 @@ def _judge(
         return _judge_jointly(seen, context, desired, bounds)
     usable = seen.vpa.in_charge and seen.vpa.problem is None
     axes = Axes(seen.vpa.configured and not seen.hpa.configured, usable)
-    weight = weight_at(spec, current, desired.replicas, bounds, axes)
+    wanted = None if desired.replicas is None else bounds.raised.clamp(desired.replicas)
+    weight = weight_at(spec, current, wanted, bounds, axes)
     horizontal = vertical = None
     if seen.hpa.in_charge:
         starving = bool(seen.pods.starving) or seen.legacy_override
@@ -218,7 +220,7 @@ def _judge_jointly(
     decided = _joined(seen, desired, scaling.weight(), found.horizontal, found.vertical, scaling.resources)
     return structs.replace(
         decided,
-        recommended_replicas=found.view.wanted.replicas,
+        recommended_replicas=scaling.bounds.raised.clamp(found.view.wanted.replicas),
         vertical=scaling.known.kept(decided.vertical or seen.vertical),
         joint=found.view,
         ready_pods=found.ready_pods,
@@ -266,7 +268,17 @@ def _joined(
     return structs.replace(found, applied=tuple(applied))
 
 
-def _bounds(seen: Observation) -> Bounds:
+def _bounds(seen: Observation, clock: Clock) -> Bounds:
+    """minReplicas and maxReplicas, and the floor that `spec.hpa.schedule` has now."""
+    assert seen.spec is not None
+    spec, bounds = seen.spec, _bounds_of_hpa(seen)
+    if not spec.hpa.schedule:
+        return bounds
+    floor = clock.answer(lambda now: ((state := floor_state(spec, now)), state.until))
+    return structs.replace(bounds, floor=floor.replicas, floor_by=floor.text()) if floor.replicas else bounds
+
+
+def _bounds_of_hpa(seen: Observation) -> Bounds:
     """minReplicas and maxReplicas: of the template where the HPA is ours, of the object where the spec names one."""
     assert seen.spec is not None
     hpa, template = seen.spec.hpa, seen.spec.hpa.template.spec
@@ -284,7 +296,7 @@ def _desired(seen: Observation, clock: Clock) -> tuple[DesiredReplicas, Bounds]:
     `spec.replicas` must hold."""
     if seen.problem is not None or seen.spec is None or seen.workload is None:
         return DesiredReplicas(None), Bounds()
-    bounds, hpa = _bounds(seen), seen.hpa.object
+    bounds, hpa = _bounds(seen, clock), seen.hpa.object
     without = DesiredReplicas(None, correction=seen.horizontal.correction, problem=seen.hpa.problem)
     if not seen.hpa.in_charge:
         return without, bounds

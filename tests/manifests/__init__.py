@@ -67,6 +67,7 @@ _ONE = {
     "metric": "spec.hpa.template.spec.metrics",
     "policy": "spec.vpa.template.spec.resourcePolicy.containerPolicies",
     "window": "spec.maintenanceWindows",
+    "floor": "spec.hpa.schedule",
 }
 """Short for a list of one: of `metric: {type: Custom}, path: type`, the path is
 `spec.hpa.template.spec.metrics[0].type`."""

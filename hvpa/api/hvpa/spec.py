@@ -17,7 +17,7 @@ from hvpa.api.hvpa.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDo
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.templates import HpaTemplate, VpaTemplate
 from hvpa.api.hvpa.trajectory import Trajectory
-from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow
+from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow, ScheduledFloor
 from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.fields import LIST_LENGTH, Count, Flag, Name, Text
 
@@ -71,6 +71,9 @@ class HpaSpec(SpecModel):
     """When replicas are added."""
     scale_down: ScaleType = ScaleType()
     """When replicas are taken away."""
+    schedule: Annotated[tuple[ScheduledFloor, ...], Field(max_length=LIST_LENGTH)] = ()
+    """Floors of the number of replicas by cron expressions, for load that is known in advance. The largest one that has
+    begun counts, beside the HorizontalPodAutoscaler's minReplicas, which stays as it is."""
 
 
 class VpaSpec(SpecModel):

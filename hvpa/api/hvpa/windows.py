@@ -1,4 +1,4 @@
-"""Maintenance windows: the daily one, and those by cron expression."""
+"""Times by the clock: maintenance windows, the daily one and those by cron expression, and floors of replicas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.cron import SCHEDULE_RULES, ZONE, ZONE_MESSAGE, ZONE_RULES, schedule_fault
-from hvpa.api.schema.fields import PositiveDuration
+from hvpa.api.schema.fields import FloorDuration, PositiveCount, PositiveDuration
 
 DAY_SECONDS: Final = 86_400
 _TIME_LENGTH: Final = 11
@@ -82,25 +82,42 @@ def _zone(name: str) -> str:
     return name
 
 
+_Schedule = Annotated[
+    str,
+    StringConstraints(strict=True, min_length=1, max_length=200),
+    AfterValidator(_schedule),
+    Field(json_schema_extra={"x-kubernetes-validations": SCHEDULE_RULES}),
+]
+_TimeZone = Annotated[
+    str,
+    StringConstraints(strict=True, min_length=1, max_length=100),
+    AfterValidator(_zone),
+    Field(json_schema_extra={"x-kubernetes-validations": ZONE_RULES}),
+]
+
+
 class MaintenanceWindow(SpecModel):
     """A window that opens by a cron expression and stays open for a while."""
 
-    schedule: Annotated[
-        str,
-        StringConstraints(strict=True, min_length=1, max_length=200),
-        AfterValidator(_schedule),
-        Field(json_schema_extra={"x-kubernetes-validations": SCHEDULE_RULES}),
-    ]
+    schedule: _Schedule
     """Cron expression of five fields: when the window opens."""
     duration: PositiveDuration
     """How long it stays open (a Go duration, such as 2h)."""
-    time_zone: Annotated[
-        str,
-        StringConstraints(strict=True, min_length=1, max_length=100),
-        AfterValidator(_zone),
-        Field(json_schema_extra={"x-kubernetes-validations": ZONE_RULES}),
-    ] = "UTC"
+    time_zone: _TimeZone = "UTC"
     """IANA name of the time zone in which the schedule is read."""
+
+
+class ScheduledFloor(SpecModel):
+    """A number of replicas that there are at least, from each start by a cron expression on, for a while."""
+
+    schedule: _Schedule
+    """Cron expression of five fields: when the floor begins."""
+    duration: FloorDuration
+    """How long it lasts (a Go duration, such as 9h; 168h at most)."""
+    time_zone: _TimeZone = "UTC"
+    """IANA name of the time zone in which the schedule is read."""
+    min_replicas: PositiveCount
+    """How many replicas there are at least meanwhile, and never more than maxReplicas."""
 
 
 def _second_of_day(time: str) -> int:

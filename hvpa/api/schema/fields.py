@@ -28,6 +28,8 @@ INT64_MAX: Final = 2**63 - 1
 """The largest whole number, and the largest quantity, of Kubernetes."""
 LIST_LENGTH: Final = 100
 """Longest list of intervals, metrics or policies. The API server prices CEL rules by it."""
+LONGEST_FLOOR: Final = dt.timedelta(days=7)
+"""How long a scheduled floor may last: what is needed for longer is minReplicas."""
 NAME_LENGTH: Final = 253
 """Longest name of a Kubernetes object (a DNS subdomain)."""
 LABEL_VALUE_PATTERN: Final = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
@@ -97,6 +99,13 @@ def _positive_duration(value: object) -> dt.timedelta:
     return duration
 
 
+def _floor_duration(value: object) -> dt.timedelta:
+    duration = _positive_duration(value)
+    if duration > LONGEST_FLOOR:
+        raise ValueError("must be 168h (a week) at most")
+    return duration
+
+
 def _timestamp(value: object) -> dt.datetime:
     """YAML readers turn an unquoted timestamp into an instant themselves; such a one is taken as UTC if naive."""
     if isinstance(value, dt.datetime):
@@ -133,7 +142,7 @@ _REPLICAS_SCHEMA: Final = QUANTITY_SCHEMA | {"maximum": 999_999_999, "pattern": 
 
 
 def _duration_schema(comparison: str, meaning: str) -> dict[str, Any]:
-    rule = f"self.matches(r'{DURATION_PATTERN}') && duration(self) {comparison} duration('0s')"
+    rule = f"self.matches(r'{DURATION_PATTERN}') && duration(self) {comparison}"
     rules = [cel(rule, f"must be a duration {meaning}, such as 90s, 3m or 1h30m")]
     return {"type": "string", "maxLength": DURATION_LENGTH, "x-kubernetes-validations": rules}
 
@@ -170,13 +179,23 @@ Duration = Annotated[
     dt.timedelta,
     BeforeValidator(_duration),
     _WRITE_DURATION,
-    WithJsonSchema(_duration_schema(">=", "that is not negative")),
+    WithJsonSchema(_duration_schema(">= duration('0s')", "that is not negative")),
 ]
 PositiveDuration = Annotated[
     dt.timedelta,
     BeforeValidator(_positive_duration),
     _WRITE_DURATION,
-    WithJsonSchema(_duration_schema(">", "longer than 0")),
+    WithJsonSchema(_duration_schema("> duration('0s')", "longer than 0")),
+]
+FloorDuration = Annotated[
+    dt.timedelta,
+    BeforeValidator(_floor_duration),
+    _WRITE_DURATION,
+    WithJsonSchema(
+        _duration_schema(
+            "> duration('0s') && duration(self) <= duration('168h')", "longer than 0 and 168h at most"
+        )
+    ),
 ]
 Timestamp = Annotated[
     dt.datetime,

@@ -3,6 +3,7 @@ there."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.cli.explain.pods import pod_rows
 from hvpa.cli.output import Json, containers, indented, timestamp
 from hvpa.core.actuation.desired import sizes_of
+from hvpa.core.gates.floors import FloorState, floor_state, next_floor
 from hvpa.core.gates.gates import REFUSED
 from hvpa.core.model import Blocked, Decision, JointResource, JointView, Observation
 from hvpa.core.path.path import Point, ResourceKey
@@ -63,6 +65,7 @@ def to_json(seen: Observation, decision: Decision, applied: Decision | None = No
             "inModeApply": None if applied is None else _in_mode_apply(applied),
             "resizes": resizes(decision),
             "actuation": _actuation(seen, decision),
+            "schedule": _schedule(seen),
         }
     )
 
@@ -123,6 +126,24 @@ def _in_mode_apply(decision: Decision) -> Json:
         "ready": next((_condition(one) for one in decision.status.conditions if one.type == "Ready"), None),
         "resizes": resizes(decision),
     }
+
+
+def _schedule(seen: Observation) -> Json | None:
+    """The scheduled floor that there is now, and the next one; None where none is scheduled."""
+    spec = seen.spec
+    if spec is None or seen.workload is None or not spec.hpa.schedule:
+        return None
+    floor = floor_state(spec, seen.now)
+    following = next_floor(spec, floor)
+    return {"now": _floor(floor), "next": None if following is None else _floor(following[1], following[0])}
+
+
+def _floor(floor: FloorState, begin: dt.datetime | None = None) -> Json | None:
+    """A scheduled floor, which begins then where it has not yet; None where there is none."""
+    if not floor.replicas:
+        return None
+    times = {"from": timestamp(begin), "until": timestamp(floor.until)}
+    return {"minReplicas": floor.replicas, "entry": floor.entry, **times}
 
 
 def _actuation(seen: Observation, decision: Decision) -> Json | None:

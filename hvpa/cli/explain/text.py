@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import yaml
 
 from hvpa.api.hvpa.scaling import ScaleType
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import ResourceList
 from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import Resource, format_cpu, format_memory, format_resource, readable_resource
@@ -21,6 +22,7 @@ from hvpa.cli.explain.json import differing, patch_body, resizes
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
 from hvpa.cli.explain.words import at, counted, held, kind, readable, refused, when
 from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE
+from hvpa.core.gates.floors import floor_state, next_floor
 from hvpa.core.gates.gates import MEASUREMENT
 from hvpa.core.gates.windows import window_state
 from hvpa.core.model import Decision, Observation
@@ -176,8 +178,24 @@ def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
     yield f"hpa.scaleDown: {_gate(seen, hpa.scale_down, horizontal)}, minChange {_least_replicas(hpa.scale_down)}"
     yield f"vpa.scaleUp: {_gate(seen, vpa.scale_up, vertical)}, minChange {_least_sizes(vpa.scale_up)}{timeout}"
     yield f"vpa.scaleDown: {_gate(seen, vpa.scale_down, vertical)}, minChange {_least_sizes(vpa.scale_down)}"
+    yield from _schedule(seen, spec)
     yield from _rollout(seen, decision)
     yield from _measurement(seen, decision)
+
+
+def _schedule(seen: Observation, spec: HvpaSpec) -> Iterable[str]:
+    """The scheduled floor that there is now, and the next one."""
+    if not spec.hpa.schedule:
+        return
+    floor = floor_state(spec, seen.now)
+    text = "no floor now"
+    if floor.replicas:
+        until = at(floor.until, " until ")
+        text = f"at least {counted(floor.replicas)}{until} (entry {floor.entry})"
+    if (following := next_floor(spec, floor)) is not None:
+        begin, then = following
+        text += f"; next: {then.replicas} from {readable_timestamp(begin)} (entry {then.entry})"
+    yield f"schedule: {text}"
 
 
 def _gate(seen: Observation, policy: ScaleType, last: dt.datetime | None) -> str:

@@ -83,7 +83,8 @@ def as_recommended_last(
         goal, measured_at = last, unknown.until or NO_CLOCK
     how, is_begun = f"recommended last, and {unknown.why}", begun(seen.horizontal, current)
     way = Way(goal, goal, 0, 0, is_begun, how=how, measured_at=measured_at, is_unknown=True)
-    return structs.replace(go(seen, context, desired, way, bounds, starving), recommended=last)
+    found = go(seen, context, desired, way, bounds, starving)
+    return structs.replace(found, recommended=bounds.raised.clamp(last))
 
 
 def go(
@@ -94,19 +95,20 @@ def go(
     bounds: Bounds,
     starving: bool,
 ) -> ReplicasResult:
-    """As far on the way as `maxStep`, the bounds and the gates let it."""
+    """As far on the way as `maxStep`, the bounds and the gates let it. A count below a scheduled floor is one outside
+    the bounds."""
     assert seen.workload is not None
     current, axis = seen.workload.spec.replicas, seen.horizontal
     undone = context.applies and axis.applied_from is not None and axis.applied_from.replicas != current
     contest = judge_contest(undone, axis.set_back, axis.last_scale_time, context.clock)
-    way = _cut(seen, context, way, bounds)
+    way, bounds = _cut(seen, context, way, bounds), bounds.raised
     full, note = way.step, way.text(current, desired)
     nothing = ReplicasResult(current, current, full, axis, (), (note,))
     if full == current and way.next_at is not None:
         return _held(structs.replace(nothing, recommended=way.goal), way.goal, Hold(MAX_STEP, way.next_at))
     reported = full
     if way.weight_now == 100 and desired.replicas is not None and full == current:
-        reported = desired.replicas
+        reported = bounds.clamp(desired.replicas)
     if reported == current:
         return nothing
     change = _change(seen, context, contest, reported, way)
@@ -240,16 +242,18 @@ class Way(Struct, frozen=True):
 
 def _cut(seen: ObservedState, context: GateContext, way: Way, bounds: Bounds) -> Way:
     """The way within `maxStep`, then within the bounds (DESIGN 6.5). A count that another client set is a new start; on
-    one of our own, the next step waits for its turn."""
+    one of our own, the next step waits for its turn. A goal below a scheduled floor is the floor."""
     assert seen.spec is not None and seen.workload is not None
-    current, axis = seen.workload.spec.replicas, seen.horizontal
-    most, goal = seen.spec.hpa.scale_up.max_step, bounds.clamp(way.goal)
+    current, axis, raised = seen.workload.spec.replicas, seen.horizontal, bounds.raised
+    most, goal = seen.spec.hpa.scale_up.max_step, raised.clamp(way.goal)
+    if goal > bounds.clamp(way.goal):
+        way = structs.replace(way, how=f"at least {bounds.floor_by}", measured_at=MEASURED)
     if most is None or goal <= current:
         return way if goal == way.goal else structs.replace(way, goal=goal, step=goal)
     ours = axis.applied_from is not None and axis.applied_from.replicas == current
     next_at = context.clock.held_until(axis.last_scale_time, STEP_PERIOD) if ours else None
     step = min(goal, most.limit(current)) if next_at is None else current
-    return structs.replace(way, goal=goal, step=bounds.clamp(step), next_at=next_at)
+    return structs.replace(way, goal=goal, step=raised.clamp(step), next_at=next_at)
 
 
 def _change(seen: ObservedState, context: GateContext, contest: Contest, reported: int, way: Way) -> Change:

@@ -55,10 +55,10 @@ def _around(
         begin -= DAY if begin > now else dt.timedelta()
         yield begin, begin + DAY, dt.timedelta(seconds=(daily.end_seconds - daily.begin_seconds) % 86_400)
     for window in spec.maintenance_windows:
-        yield *_starts(window.schedule, window.time_zone, now), window.duration
+        yield *starts(window.schedule, window.time_zone, now), window.duration
 
 
-def _starts(schedule: str, time_zone: str, now: dt.datetime) -> tuple[dt.datetime | None, dt.datetime | None]:
+def starts(schedule: str, time_zone: str, now: dt.datetime) -> tuple[dt.datetime | None, dt.datetime | None]:
     """The last start up to now, and the first one after it. Kept until the latter: finding them takes up to a
     millisecond, and a spec may have a hundred windows."""
     known = _known.get((schedule, time_zone))

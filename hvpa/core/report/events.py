@@ -155,19 +155,24 @@ def _of_replicas(seen: Observation, decision: Decision, bounds: Bounds) -> Itera
     if not bounds.contains(view.current):
         last = "" if bounds.upper is None else f" and maxReplicas {bounds.upper}"
         yield f"{view.current} is outside of minReplicas {bounds.lower}{last}"
+    raised = bounds.raised
+    if raised.lower > bounds.lower and view.target == raised.lower:
+        yield f"at least {raised.lower} {bounds.floor_by}"
     if hpa is not None and view.hpa is not None and estimate_replicas(seen, hpa) is not None:
         metric, value = leading_metric(seen, hpa)
         used = "" if decision.joint is not None else f", using {view.hpa}"
         yield f"HPA: {metric} at {value} % of its target{used}"
     if decision.joint is not None:
-        yield from _of_path(view, decision.joint, decision.blocked)
+        yield from _of_path(view, decision.joint, decision.blocked, raised)
 
 
-def _of_path(view: ReplicaView, joint: JointView, blocked: Iterable[Blocked]) -> Iterator[str]:
+def _of_path(
+    view: ReplicaView, joint: JointView, blocked: Iterable[Blocked], bounds: Bounds
+) -> Iterator[str]:
     """What decided the replicas of a joint step. Example: 6 larger pods would do, but larger requests are held by
     MinChange, so 9 pods serve the same: `cpu asks for 6 replicas; 9 of the size that pods have, as larger requests are
     held by MinChange`."""
-    wanted = joint.wanted.replicas
+    wanted = bounds.clamp(joint.wanted.replicas)
     yield joint.because
     if view.target > wanted:
         held = sorted({one.reason for one in blocked if (one.axis, one.direction) == ("vertical", "up")})

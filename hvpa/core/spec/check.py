@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -14,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from croniter import CroniterError, croniter
 
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.windows import MaintenanceWindow, ScheduledFloor
 from hvpa.api.schema.base import FieldError
 from hvpa.api.schema.cron import COUNT_MESSAGE, FIELDS, ZONE, ZONE_MESSAGE, schedule_fault
 
@@ -24,15 +26,20 @@ _SOME_DAY: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 
 
 def spec_problems(spec: HvpaSpec) -> tuple[FieldError, ...]:
-    """What is wrong with the maintenance windows' schedules and time zones, each with its path."""
-    problems = []
+    """What is wrong with the schedules and time zones of floors and maintenance windows, each with its path."""
+    problems: list[FieldError] = []
+    for index, floor in enumerate(spec.hpa.schedule):
+        problems += _problems(f"spec.hpa.schedule[{index}]", floor)
     for index, window in enumerate(spec.maintenance_windows):
-        path = f"spec.maintenanceWindows[{index}]"
-        if (problem := schedule_problem(window.schedule)) is not None:
-            problems.append(FieldError(f"{path}.schedule", problem))
-        if not is_time_zone(window.time_zone):
-            problems.append(FieldError(f"{path}.timeZone", f"{ZONE_MESSAGE}; it is {window.time_zone!r}"))
+        problems += _problems(f"spec.maintenanceWindows[{index}]", window)
     return tuple(problems)
+
+
+def _problems(path: str, one: ScheduledFloor | MaintenanceWindow) -> Iterator[FieldError]:
+    if (problem := schedule_problem(one.schedule)) is not None:
+        yield FieldError(f"{path}.schedule", problem)
+    if not is_time_zone(one.time_zone):
+        yield FieldError(f"{path}.timeZone", f"{ZONE_MESSAGE}; it is {one.time_zone!r}")
 
 
 @lru_cache(maxsize=1024)

@@ -41,7 +41,7 @@ class Remark:
 def review(spec: HvpaSpec) -> tuple[Remark, ...]:
     """The remarks on a spec: on what it has, then on what has no effect."""
     parts = (_recommenders, _target, _replicas, _interval_bounds, _interval_holes)
-    effects = (_one_axis_only, _utilization, _windows, _long_waits)
+    effects = (_one_axis_only, _utilization, _windows, _floors, _long_waits)
     return tuple(remark for check in (*parts, *effects) for remark in check(spec))
 
 
@@ -219,6 +219,28 @@ def _windows(spec: HvpaSpec) -> Iterator[Remark]:
             "waits for a maintenance window, and there is none: this direction is never scaled",
             "add spec.maintenanceWindows or spec.maintenanceTimeWindow; or set Auto, or Off if that is meant",
         )
+
+
+def _floors(spec: HvpaSpec) -> Iterator[Remark]:
+    """Scheduled floors that do nothing, or less than they say."""
+    path, template = "spec.hpa.schedule", deployed_hpa(spec)
+    counted = has_hpa(spec) or (spec.trajectory is not None and bool(spec.trajectory.intervals))
+    if spec.hpa.schedule and not counted:
+        yield Remark(path, "has no effect: no HPA is deployed or named", "set spec.hpa.deploy: true")
+    elif spec.hpa.schedule and is_off(spec.hpa.scale_up):
+        why = "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off"
+        yield Remark(path, why, "set Auto, or take the schedule out")
+    if template is None:
+        return
+    least, most = template.min_replicas or 1, template.max_replicas
+    for index, one in enumerate(spec.hpa.schedule):
+        field, floor = f"{path}[{index}].minReplicas", one.min_replicas
+        if floor > most:
+            why = f"{floor} is above maxReplicas ({most}), which holds"
+            yield Remark(field, why, "raise maxReplicas, or lower the floor")
+        elif floor <= least:
+            why = f"{floor} is not above the HPA's minReplicas ({least}): it does nothing"
+            yield Remark(field, why, "raise the floor, or take it out")
 
 
 def _long_waits(spec: HvpaSpec) -> Iterator[Remark]:

@@ -61,7 +61,8 @@ class JointResult(Struct, frozen=True):
 
 
 class JointScaling:
-    """One decision's step, within the HPA's `bounds`."""
+    """One decision's step, within the HPA's `bounds`. A scheduled floor raises the count that is set and nothing else:
+    the path, and so the sizes, are those of the demand."""
 
     def __init__(
         self, seen: ObservedState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
@@ -87,7 +88,7 @@ class JointScaling:
             return bounds
         intervals = trajectory_of(self.spec).intervals
         if not self.seen.hpa.configured and intervals:
-            return Bounds(1, intervals[-1].max_replicas)
+            return structs.replace(bounds, lower=1, upper=intervals[-1].max_replicas)
         return Bounds(self.replicas, self.replicas)
 
     def _unsettled_until(self) -> dt.datetime | None:
@@ -215,8 +216,10 @@ class JointScaling:
         if goal < self.replicas and not self.in_place:
             target = min(self.replicas, max(goal, joint.safe(sizes)))
         found = scale_to(seen, self.context, self.desired, target, self.bounds, self.starving)
-        found = structs.replace(found, recommended=joint.wanted.replicas)
-        if target == goal or found.blocked:
+        raised = self.bounds.raised
+        found = structs.replace(found, recommended=raised.clamp(joint.wanted.replicas))
+        goal = raised.clamp(goal)
+        if raised.clamp(target) == goal or found.blocked:
             return found
         waits = Blocked("horizontal", "down", POD_REPLACEMENT, self.replicas, goal)
         note = f"replicas: {goal} once all pods have their new size"
@@ -250,7 +253,7 @@ class JointScaling:
 
     def _with_waits(self, horizontal: ReplicasResult) -> ReplicasResult:
         """The count with what waits for the HPA's next measurement: fewer replicas."""
-        wanted = self.joint.once_measured().wanted.replicas
+        wanted = self.bounds.raised.clamp(self.joint.once_measured().wanted.replicas)
         if horizontal.blocked or wanted >= horizontal.target:
             return horizontal
         waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted, until=self.unsettled_until)

@@ -17,10 +17,20 @@ FULL = 1_000_000
 
 
 class Bounds(msgspec.Struct, frozen=True, gc=False):
-    """Replica bounds of the horizontal axis; `upper` is None where there is no HPA."""
+    """Replica bounds of the horizontal axis: the HPA's; `upper` is None where there is no HPA. `floor` are the replicas
+    that `spec.hpa.schedule` asks for at least now (0: none), `floor_by` says until when, and by which entry."""
 
     lower: int = 1
     upper: int | None = None
+    floor: int = 0
+    floor_by: str = ""
+
+    @property
+    def raised(self) -> Bounds:
+        """The bounds of the count that is set: from the floor on, as far as `upper` lets it. Example: 1 to 10 with a
+        floor of 5 is 5 to 10, with one of 12 it is 10 to 10."""
+        floor = self.floor if self.upper is None else min(self.floor, self.upper)
+        return Bounds(max(self.lower, floor), self.upper)
 
     def clamp(self, count: int) -> int:
         """The nearest count inside the bounds."""

@@ -22,7 +22,7 @@ def _afresh() -> None:
         ("spec.vpa.template.spec.resourcePolicy.containerPolicies[1].minAllow", "did you mean minAllowed?"),
         ("spec.maxReplica", "did you mean replicas?"),
         ("spec.maxReplicas", "it belongs into spec.trajectory.intervals[] or spec.hpa.template.spec"),
-        ("spec.minReplicas", "it belongs into spec.hpa.template.spec"),
+        ("spec.minReplicas", "it belongs into spec.hpa.schedule[] or spec.hpa.template.spec"),
         ("spec.hpa.percentage", None),
         ("spec.xyzzy", None),
         ("spec.xyzzy.unknown.deep", None),

@@ -154,6 +154,21 @@ _MAX_STEP = st.none() | st.fixed_dictionaries(
 )
 
 
+_FLOORS: st.SearchStrategy[list[dict[str, Any]]] = st.just([]) | st.lists(
+    st.fixed_dictionaries(
+        {
+            "schedule": st.sampled_from(
+                ["0 9 * * *", "0 10 * * *", "20 10 * * *", "*/30 * * * *", "@hourly"]
+            ),
+            "duration": st.sampled_from(["1m", "1h", "90m"]),
+            "minReplicas": st.integers(1, 15),
+        }
+    ),
+    max_size=3,
+)
+"""Some are open at NOW, some begin or end within an hour."""
+
+
 @cache
 @st.composite
 def specs(draw: st.DrawFn, limits: Limits = ANYTHING) -> dict[str, Any]:
@@ -163,6 +178,7 @@ def specs(draw: st.DrawFn, limits: Limits = ANYTHING) -> dict[str, Any]:
     hpa = {
         "scaleUp": {**draw(directions(limits, "replicas")), "maxStep": draw(_MAX_STEP)},
         "scaleDown": draw(directions(limits, "replicas")),
+        "schedule": draw(_FLOORS),
         "template": {"spec": {"minReplicas": least, "maxReplicas": most}},
     }
     vpa = {

@@ -48,6 +48,7 @@ _SPEC = merged(
 hpa:
   scaleUp: {stabilizationDuration: 1m, maxStep: {factor: 1.5, minimum: 2}}
   scaleDown: {minChange: {replicas: {value: 1, percentage: 10}}}
+  schedule: [{schedule: 30 9 * * *, duration: 1h, timeZone: Europe/Berlin, minReplicas: 2}]
 vpa:
   scaleUp:
     updatePolicy: {updateMode: MaintenanceWindow}

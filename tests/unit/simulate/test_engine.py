@@ -76,6 +76,25 @@ def test_an_hpa_alone_scales_out_and_after_its_window_in() -> None:
     assert reaction.start_up >= 30
 
 
+def test_a_load_that_is_known_to_jump_at_nine_finds_its_replicas_there() -> None:
+    """8 pods serve 3 cores, of which an HPA learns only when the 2 that there are can't."""
+    floor = {"schedule": "50 8 * * *", "duration": "30m", "minReplicas": 8}
+    start, load = (
+        build.START.replace(hour=8),
+        build.Shape(lambda at: 300.0 if HOUR <= at < 1.5 * HOUR else 60.0),
+    )
+    limited, found = build.workload(build.container(limits={"cpu": 500})), {}
+    for name, entries in (("with", [floor]), ("without", [])):
+        policy = Policy(name, "Hvpa", hvpa=build.hvpa(weight=0, hpa={"schedule": entries}))
+        found[name] = run(policy, start=start, load=load, duration=2 * HOUR, workload=limited)
+    floored, reacting = found["with"], found["without"]
+    at = {minute: list(floored.series.replicas)[minute * 4] for minute in (49, 51, 59, 61, 79, 119)}
+    assert at == {49: 2, 51: 8, 59: 8, 61: 8, 79: 8, 119: 2}, "and the usual rules take them away"
+    assert floored.totals.unmet_core_seconds == 0
+    assert reacting.totals.unmet_core_seconds > 0
+    assert list(reacting.series.replicas)[59 * 4] == 2
+
+
 def test_a_vpa_alone_evicts_pods_that_come_back_larger() -> None:
     result = run(POLICIES.vpa, load=build.constant(240.0), duration=4 * HOUR)
     assert set(result.series.replicas) == {3}

@@ -87,3 +87,25 @@ def test_a_daily_maintenance_window_opens_by_itself_on_time(
     late = scenario.last_scale_time("vertical") - begin
     assert dt.timedelta(0) <= late < dt.timedelta(seconds=ON_TIME)
     scenario.await_unblocked()
+
+
+def test_a_scheduled_floor_begins_and_ends_by_itself_on_time(
+    new_scenario: NewScenario, operator: Operator
+) -> None:
+    """Five replicas from the next full minute on, for some seconds; the HPA wants two all the time."""
+    scenario = new_scenario(changes=HORIZONTAL_ONLY)
+    scenario.hpa_wants(2)
+    soon = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=SOON)
+    begin, lasts = soon.replace(second=0, microsecond=0) + dt.timedelta(minutes=1), dt.timedelta(seconds=20)
+    entry = {"schedule": f"{begin.minute} {begin.hour} * * *", "duration": "20s", "minReplicas": 5}
+    scenario.change({"hpa": {"schedule": [entry]}})
+    scenario.await_replicas(5, timeout=120)
+    late = scenario.last_scale_time("horizontal") - begin
+    assert dt.timedelta(0) <= late < dt.timedelta(seconds=ON_TIME)
+    scenario.rollout_completes()
+    scenario.hpa_wants(2)
+    hpa = scenario.api.get("HorizontalPodAutoscaler", scenario.name, scenario.namespace)
+    assert hpa["spec"]["minReplicas"] == 1
+    scenario.later(minutes=2)
+    scenario.await_replicas(2, timeout=120)
+    assert scenario.last_scale_time("horizontal") >= begin + lasts

@@ -14,7 +14,7 @@ from hvpa.cli.explain.json import to_json
 from hvpa.core import Settings, observe
 from hvpa.core.model import Blocked, Decision, ReplicaView, ResourceRequirements, WorkloadPatch
 from tests.unit.cli import schema
-from tests.unit.cli.explain.test_text import CURRENT, SATURATED
+from tests.unit.cli.explain.test_text import ALL_DAY, CURRENT, EVENING, MORNING, SATURATED
 from tests.unit.cli.resizing import LARGE, SMALL, deployment, hvpa, pod, vpa
 from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed, load, of_kind, without
 
@@ -31,7 +31,7 @@ EMPTY: Doc = {
     "replicas": None, "weights": None, "containers": {}, "recommended": {"replicas": None, "containers": {}},
     "changes": False, "blocked": [], "recheckAfterSeconds": None, "path": None, "patch": None, "scaleReplicas": None,
     "reported": {"conditions": [], "lastError": None, "refused": []}, "differences": [], "inModeApply": None,
-    "resizes": [], "actuation": None,
+    "resizes": [], "actuation": None, "schedule": None,
 }  # fmt: skip
 """What is explained where nothing can be decided."""
 
@@ -306,6 +306,8 @@ def test_the_example_of_the_design_follows_the_schema() -> None:
         ("trajectory.yaml", {"HPA__status": {}}),
         ("trajectory.yaml", {"Hvpa__spec__targetRef__name": "gone"}),
         ("trajectory.yaml", {"Deployment__spec__replicas": 0}),
+        ("trajectory.yaml", {"Hvpa__spec__hpa__schedule": [MORNING, ALL_DAY]}),
+        ("trajectory.yaml", {"Hvpa__spec__hpa__schedule": [EVENING]}),
         ("trajectory.yaml", {f"{CURRENT}__averageValue": "9"}),
     ],
 )
@@ -327,6 +329,27 @@ def test_explanations_follow_the_schema(shell: Shell, name: str, changes: Doc) -
 def test_explanations_of_resizes_follow_the_schema(shell: Shell, change: Doc) -> None:
     pods = [pod("a", SMALL), pod("b", has=SMALL), pod("c"), pod("d", deletionTimestamp=NOW)]
     check(shell.explain([hvpa(**change), deployment(), vpa(), *pods]))
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        pytest.param([MORNING, ALL_DAY], {
+            "now": {"minReplicas": 5, "entry": 1, "from": None, "until": "2026-11-21T12:00:00Z"},
+            "next": {"minReplicas": 2, "entry": 2, "from": "2026-11-21T12:00:00Z", "until": "2026-11-22T09:00:00Z"},
+        }, id="one now, another one follows"),
+        pytest.param([EVENING], {
+            "now": None,
+            "next": {"minReplicas": 3, "entry": 1, "from": "2026-11-21T18:00:00Z", "until": "2026-11-21T19:00:00Z"},
+        }, id="none now"),
+    ],
+)  # fmt: skip
+def test_scheduled_floors_are_in_the_json(
+    shell: Shell, gardener: list[Doc], entries: list[Doc], expected: Doc
+) -> None:
+    scheduled = changed(gardener, Hvpa__spec__hpa__schedule=entries)
+    assert shell.explain(scheduled)["schedule"] == expected
+    assert shell.explain(without(scheduled, "Deployment"))["schedule"] is None
 
 
 def test_each_field_of_a_decision_is_in_the_json() -> None:

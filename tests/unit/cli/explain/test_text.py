@@ -80,6 +80,9 @@ TWO_STEPS = axes(
     },
     horizontal={"lastScaleTime": EARLIER, "appliedFrom": {"replicas": 3, "desired": 6, "weight": 60}},
 )
+MORNING: Doc = {"schedule": "0 9 * * *", "duration": "3h", "minReplicas": 5}
+ALL_DAY: Doc = {"schedule": "0 8 * * *", "duration": "24h", "minReplicas": 2}
+EVENING: Doc = {"schedule": "0 19 * * *", "duration": "1h", "minReplicas": 3, "timeZone": "Europe/Berlin"}
 CASES: dict[str, tuple[Doc, str, list[str]]] = {
     # --- demand ---
     "the target is gone": (
@@ -123,6 +126,14 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
         measured("External", {"metric": {"name": "queue"}, "current": {"value": value}}), "Demand",
         [f"  External queue: {shown}"])
        for value, shown in {"2500": "2,500", "500m": "0.5", "3": "3", "1e9": "1,000,000,000"}.items()},
+    # --- schedule ---
+    "a floor, and the one that follows": ({"Hvpa__spec__hpa__schedule": [MORNING, ALL_DAY]}, "Gates", [
+        "schedule: at least 5 replicas until 2026-11-21T12:00:00Z (entry 1); "
+        "next: 2 from 2026-11-21T12:00:00Z (entry 2)"]),
+    "no floor now": ({"Hvpa__spec__hpa__schedule": [EVENING]}, "Gates", [
+        "schedule: no floor now; next: 3 from 2026-11-21T18:00:00Z (entry 1)"]),
+    "a floor that is the reason": ({"Hvpa__spec__hpa__schedule": [{**MORNING, "minReplicas": 7}]}, "Blend", [
+        "replicas: 3 now, the HPA asks for 6; 7 at least until 2026-11-21T12:00:00Z, by entry 1 of spec.hpa.schedule"]),
     # --- waits ---
     "a rollout that goes on": (unready("2026-11-21T09:55:00Z"), "Gates", [
         "last rollout: not complete: 2 of 3 pods are available",

@@ -72,6 +72,14 @@ def test_problems_name_their_field() -> None:
         "spec.maintenanceWindows[1].timeZone: must be the name of a time zone in the IANA database, such as"
         " Europe/Berlin or UTC; it is 'Mars/Olympus'",
     ]
+    floor = {"schedule": "0 0 31 2 *", "duration": "1h", "timeZone": "Mars/Olympus", "minReplicas": 2}
+    spec = build.hvpa({"hpa": {"schedule": [floor, {**floor, "schedule": "@daily", "timeZone": "UTC"}]}}).spec
+    assert spec is not None
+    assert [str(problem) for problem in spec_problems(spec)] == [
+        "spec.hpa.schedule[0].schedule: must come true at some time: '0 0 31 2 *' names a day that no month has",
+        "spec.hpa.schedule[0].timeZone: must be the name of a time zone in the IANA database, such as"
+        " Europe/Berlin or UTC; it is 'Mars/Olympus'",
+    ]
     good = build.hvpa().spec
     assert good is not None
     assert spec_problems(good) == ()

@@ -37,6 +37,12 @@ def test_what_works_as_it_is_written_gets_no_remark() -> None:
     assert review(spec_of({**ROLLOUT, "spec.updateStrategy": {"type": "InPlace"}})) == ()
 
 
+def floors(*counts: int) -> list[dict[str, Any]]:
+    return [{"schedule": "0 9 * * *", "duration": "8h", "minReplicas": count} for count in counts]
+
+
+NO_HPA: dict[str, Any] = {"spec.hpa": {"schedule": floors(3)}, "spec.trajectory": {}}
+STEPS = [{"maxReplicas": 5, "maxResources": {"cpu": "2", "memory": "2Gi"}}]
 CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
     "nothing that recommends": ({}, ("spec.hpa", "spec.vpa", "spec.maintenanceWindows", "spec.maintenanceTimeWindow"), {
         "spec": "neither spec.hpa nor spec.vpa is deployed or named",
@@ -93,6 +99,17 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
                                        ("spec.maintenanceWindows",), {
         "spec.maintenanceTimeWindow": "has no effect: no direction waits for a window",
     }),
+    "floors out of the bounds": ({"spec.hpa.schedule": floors(1, 2, 10, 11)}, (), {
+        "spec.hpa.schedule[0].minReplicas": "1 is not above the HPA's minReplicas (1): it does nothing",
+        "spec.hpa.schedule[3].minReplicas": "11 is above maxReplicas (10), which holds",
+    }),
+    "floors without an HPA": (NO_HPA, ("spec.maintenanceWindows", "spec.maintenanceTimeWindow"), {
+        "spec.hpa.schedule": "has no effect: no HPA is deployed or named",
+    }),
+    "floors that nothing is added for": (
+        {"spec.hpa.schedule": floors(3), "spec.hpa.scaleUp.updatePolicy.updateMode": "Off"}, (), {
+            "spec.hpa.schedule": "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off",
+        }),
     "scaling out that waits for an hour": ({"spec.hpa.scaleUp.stabilizationDuration": "1h30m"}, (), {
         "spec.hpa.scaleUp.stabilizationDuration": "no replica is added for 1h30m",
     }),
@@ -125,6 +142,12 @@ ALONE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"type": "External", "external": {"metricName": "queue", "targetValue": 30}}]}, ()),
     "a weight of 100 with a hole, where replicas are scaled": (
         {INTERVALS: [interval(100, 1, 9)], "spec.blend": "Trajectory"}, ()),
+    "floors of a path that is written out, without an HPA": (
+        {"spec.hpa": {"schedule": floors(3)}, INTERVALS: [], "spec.trajectory": {"intervals": STEPS}},
+        ("spec.maintenanceWindows", "spec.maintenanceTimeWindow")),
+    "floors of a named HPA": (
+        {"spec.hpa": {"name": "h", "schedule": floors(1, 100),
+                      "scaleDown": {"updatePolicy": {"updateMode": "MaintenanceWindow"}}}}, ()),
     "a named HPA, whose bounds are not known": (
         {"spec.hpa": {"name": "h", "scaleDown": {"updatePolicy": {"updateMode": "MaintenanceWindow"}}},
          INTERVALS: [interval(50, 2, 20)]}, ()),
