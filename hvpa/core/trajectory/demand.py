@@ -193,7 +193,8 @@ def boosted(demands: Iterable[MetricDemand], requests: Requests, percent: int) -
 def _boosted(demand: MetricDemand, requests: Requests, percent: int) -> MetricDemand:
     if demand.resource != "cpu" or not demand.used:
         return demand
-    requested = requests.of_pod("cpu", demand.container)
+    # A target above 100 percent says that pods are meant to use more than they request.
+    requested = requests.of_pod("cpu", demand.container) * max(100, demand.utilization) // 100
     least = requested * SATURATED_PERCENT * percent
     if requested <= 0 or demand.used * 100 < requested * SATURATED_PERCENT or demand.used * 10_000 >= least:
         return demand

@@ -66,6 +66,13 @@ def test_what_saturated_pods_use_counts_for_more_and_what_is_measured_beyond_tha
     assert boosted_pods(4313) == boosted_pods(8000) == 3 * MICRO, "they can use more, and do"
 
 
+def test_a_target_above_the_requests_is_no_saturation() -> None:
+    meant = {"utilization": 150}  # pods that request 2500m are to use 3750m
+    assert boosted_pods(4312, **meant) == 3 * MICRO
+    assert boosted_pods(4313, **meant) == 4_499_479
+    assert boosted_pods(2875, utilization=80) == 4_500_000
+
+
 def test_only_cpu_is_boosted_and_by_the_requests_of_the_pods_that_were_measured() -> None:
     assert boosted_pods(4 * GIB, resource="memory") == 3 * MICRO
     assert boosted_pods(3000, of=requests({CPU: PodSize(2500, 2500)})) == 3 * MICRO
