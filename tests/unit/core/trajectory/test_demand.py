@@ -67,9 +67,9 @@ def test_what_saturated_pods_use_counts_for_more_and_what_is_measured_beyond_tha
 
 
 def test_a_target_above_the_requests_is_no_saturation() -> None:
-    meant = {"utilization": 150}  # pods that request 2500m are to use 3750m
-    assert boosted_pods(4312, **meant) == 3 * MICRO
-    assert boosted_pods(4313, **meant) == 4_499_479
+    # At 150 percent pods that request 2500m are to use 3750m.
+    assert boosted_pods(4312, utilization=150) == 3 * MICRO
+    assert boosted_pods(4313, utilization=150) == 4_499_479
     assert boosted_pods(2875, utilization=80) == 4_500_000
 
 
