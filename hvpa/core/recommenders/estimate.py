@@ -46,7 +46,7 @@ class MetricDemand(Struct, frozen=True):
     `resource` and `container` are what it speaks of (None: no resource; "": all containers). `requested` is what these
     pods request together (millicores, bytes), where they were measured. The target is `per_pod` of a resource, or
     `utilization`, in percent of the requests. `counted` pods were measured, each of which uses `used` in the mean.
-    Within `tolerance` (parts per million) of what there is, a metric calls for no more than that.
+    `tolerance` (parts per million): a demand that differs by less from the present count calls for no change.
     """
 
     label: str

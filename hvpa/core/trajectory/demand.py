@@ -24,7 +24,8 @@ TARGET_PERCENT: Final = 115
 
 
 SATURATED_PERCENT: Final = 115
-"""From this usage of the requests on, pods may want more CPU than they get."""
+"""From this usage of the requests on, pods may want more CPU than they get: saturated pods. (The condition `Saturated`
+is about replicas and requests at their ends.)"""
 BOOST_REPLACED: Final = 150
 BOOST_IN_PLACE: Final = 200
 """What saturated CPU counts for, in percent: a proportional rule climbs in small steps while each measurement is cut

@@ -42,7 +42,7 @@ class Joint:
     and nothing may shrink on a guess; `unknown`: nor grow, since it had some a moment ago), `last` the count that was
     recommended last, which stands while what is measured may be of other pods (0: it is not), `held` what the
     replicas must still be enough for where the HPA wants more than that, `holds_in` why nothing is taken away at all.
-    `urgent` is what replicas are added for where pods are replaced: `found`, with more for pods that are saturated.
+    `urgent` is `found`, with more CPU for pods that are saturated: replicas are added for it, and pods grow in place.
     `in_place`: sizes follow the present demand.
     """
 
@@ -122,6 +122,15 @@ class Joint:
         """Present demand, as far as it is known."""
         return by_targets(self.requirements, self.requests)
 
+    @cached_property
+    def urgent_demand(self) -> dict[ResourceKey, int]:
+        """Present demand, with more CPU for pods that are saturated."""
+        return by_targets(self._urgent, self.requests)
+
+    @property
+    def _urgent(self) -> tuple[MetricRequirement, ...]:
+        return self.urgent or self.requirements
+
     # --- solving -----------------------------------------------------------------------------------------------------
     @cached_property
     def wanted(self) -> Point:
@@ -172,19 +181,18 @@ class Joint:
             if key in self.present and mean >= 1  # a mean of nothing is next to nothing
         ]
         demand = {key: math.ceil(amount * max([Fraction(1), *growth])) for key, amount in self.usual.items()}
-        for key, amount in self.present.items():
+        for key, amount in self.urgent_demand.items():
             demand[key] = max(self.usual[key], amount) if key.resource == "memory" else amount
         return demand
 
     def replicas_for(self, sizes: Sizes, *, may_grow: bool) -> int:
         """How many pods of these sizes serve the present demand: more where it takes more, fewer where it would take
         fewer with the overlap to spare. `may_grow`: larger pods come first where the path says so."""
-        requirements = self.urgent or self.requirements
-        least = self._count(requirements, sizes, may_grow)
+        least = self._count(self._urgent, sizes, may_grow)
         if self.found is None:
             return max(least, self.replicas, self.settled.replicas)
         if self.replicas <= least:
-            enough = self._count([one.tolerated() for one in requirements], sizes, may_grow)
+            enough = self._count([one.tolerated() for one in self._urgent], sizes, may_grow)
             return least if self.replicas < enough else self.path.counts.clamp(self.replicas)
         return min(self.replicas, max(least, self._held(sizes), self._count(self._raised, sizes, may_grow)))
 
@@ -282,8 +290,7 @@ class Joint:
             if wanted > self.replicas:
                 return f"the usual demand takes {wanted} replicas; the HPA has no metrics now"
             return "the HPA has no metrics: nothing shrinks"
-        requirements = self.urgent or self.requirements
-        pods = [(pods_needed(one, self.wanted.sizes, self.requests), one.label) for one in requirements]
+        pods = [(pods_needed(one, self.wanted.sizes, self.requests), one.label) for one in self._urgent]
         needed, label = max(pods, default=(0, ""))
         asked = f"{label} asks for {needed} replicas"
         if needed > wanted:

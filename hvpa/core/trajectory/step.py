@@ -78,6 +78,7 @@ class JointScaling:
         self.vertical_only = seen.vpa.configured and not seen.hpa.configured
         self.bounds = self._bounds(bounds)
         self.unsettled_until = self._unsettled_until()
+        self.held_until = self._held_until()
         self.resources = present_resources(seen.workload.spec.template.spec.containers)
         self.known = first_seen(seen, self.resources)
         self.joint = self._joint()
@@ -107,6 +108,13 @@ class JointScaling:
             changes.append(clock.held_until(pods.newest_unready, SETTLING))
         return max([until for until in changes if until is not None], default=None)
 
+    def _held_until(self) -> dt.datetime | None:
+        """Until when nothing is taken away: while the measurement may be of other pods, or of pods as they were before
+        they grew in place. Such pods may have been saturated, and what they used is then no measure of demand."""
+        raised = self.seen.vertical.last_scale_up_time if self.in_place else None
+        times = (self.unsettled_until, self.context.clock.held_until(raised, SETTLING))
+        return max([until for until in times if until is not None], default=None)
+
     def _joint(self) -> Joint:
         """What both axes are solved from."""
         seen, desired, unsettled = self.seen, self.desired, self.unsettled_until is not None
@@ -134,10 +142,10 @@ class JointScaling:
             margins=overlaps(self.spec),
             replicas=self.replicas,
             means=means,
-            found=urgent if found and self.in_place else found,
+            found=found,
             urgent=urgent,
             held=requirements(desired.held, requests, spare),
-            holds_in="a metric has no value" if desired.unmeasured else _UNSETTLED if unsettled else "",
+            holds_in="a metric has no value" if desired.unmeasured else _UNSETTLED if self.held_until else "",
             unknown=desired.unknown,
             last=last_recommended(seen) if desired.unknown or stands else 0,
             in_place=self.in_place,
@@ -256,7 +264,7 @@ class JointScaling:
         wanted = self.bounds.raised.clamp(self.joint.once_measured().wanted.replicas)
         if horizontal.blocked or wanted >= horizontal.target:
             return horizontal
-        waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted, until=self.unsettled_until)
+        waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted, until=self.held_until)
         return structs.replace(horizontal, blocked=(waits,))
 
     def _ready_pods(self, count: int, sizes: Sizes) -> Sizes:
@@ -271,7 +279,7 @@ class JointScaling:
         raised = RESOURCES if self._finds_no_node() else ("cpu",)
         return {
             key: size
-            for key, size in joint.path.sizes(ready, joint.present).items()
+            for key, size in joint.path.sizes(ready, joint.urgent_demand).items()
             if key.resource in raised and size * 10 > sizes[key] * 11
         }
 

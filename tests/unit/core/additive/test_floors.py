@@ -95,7 +95,7 @@ def test_the_weight_is_that_of_the_interval_while_the_hpa_may_not_leave_it() -> 
 
 
 def test_what_the_hpa_reads_and_has_stays_as_it_is() -> None:
-    """The HPA and `spec.replicas` know nothing of a floor: they would go to and fro with it."""
+    """A floor is not written into `spec.replicas`: the HPA, whose minReplicas is lower, would overwrite it."""
     settled = measured(build.settled(floored()))
     decision = build.decided(settled)
     assert (target(decision), decision.scale_replicas, decision.owned) == (5, None, ())

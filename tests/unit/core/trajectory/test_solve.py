@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
 
 from builders import build
 from builders.build import GIB
+from hvpa.api.hvpa.status import to_wire
 from hvpa.core import Decision
 from hvpa.core.path.path import ResourceKey
 from tests.unit.core.trajectory.jointly import (
@@ -292,6 +294,28 @@ def test_in_place_pods_that_use_more_than_they_request_grow_by_twice_as_much() -
     assert decision.status.axes.vertical is not None
     usual = decision.status.axes.vertical.usual_demand
     assert [one.present for one in usual if one.resource == "cpu"] == [4800], "it is in no mean"
+
+
+def test_in_place_what_saturated_pods_got_is_not_taken_back_by_the_measurement_of_the_pods_before() -> None:
+    targets, reading = {"app": {"cpu": "1", "memory": "1Gi"}}, value("cpu", "1", "1200m")
+    spec = {"trajectory": EXACT}
+    first = build.decided(state(4, [app("1", "1Gi")], [reading], targets, spec), resizes=True)
+    assert wanted(first) == (4, {CPU: 2300, MEMORY: 1_288_491_000}), (
+        "4800m are measured, and 4600m × 2 are served"
+    )
+    grown = [build.pod(f"web-{index}", containers=[app("2300m", "1288491k")]) for index in range(4)]
+    seen = state(4, [app("1", "1Gi")], [reading], targets, spec, status=to_wire(first.status), pods=grown)
+
+    def after(seconds: int) -> Decision:
+        return build.decided(seen, build.NOW + dt.timedelta(seconds=seconds), resizes=True)
+
+    soon = after(1)
+    assert (wanted(soon), soon.resizes) == (wanted(first), ())
+    assert [(one.reason, one.until) for one in soon.blocked] == [
+        ("Measurement", build.NOW + dt.timedelta(seconds=60))
+    ]
+    assert wanted(after(59)) == wanted(first)
+    assert wanted(after(60))[1][CPU] == 1600, "3 pods of 1600m serve the 4800m that were measured"
 
 
 def test_in_place_cpu_shrinks_and_memory_keeps_its_usual_demand() -> None:
