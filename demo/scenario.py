@@ -199,7 +199,10 @@ def _scenario(load: Scenario, seconds: int) -> Json:
                 }
             ],
         },
-        "metrics": {"resolution": plane.metric_resolution},
+        "metrics": {
+            "resolution": plane.metric_resolution,
+            "delay": "0s",
+        },  # the kubelet of the demo answers at once
         "controllers": {
             "hpa": {
                 "syncPeriod": plane.hpa_sync_period,

@@ -11,6 +11,7 @@ from dataclasses import replace
 import structlog
 
 from hvpa.simulate.cluster.pods import Workload
+from hvpa.simulate.load.backlog import Backlog
 from hvpa.simulate.measure import Recorder
 from hvpa.simulate.model import ContainerModel, Policy, PolicyResult, Scenario, WorkloadModel
 from hvpa.simulate.policy.autoscalers import ActingScaler
@@ -35,6 +36,7 @@ def simulate(
     recorder = Recorder(scenario, state, load)
     context = Context(scenario, state, recorder)
     policy_at_work = scaler(policy, context)
+    backlog = Backlog(scenario.backlog, sum(one.cpu_per_unit for one in scenario.workload.containers))
     metrics, step, every = context.metrics, scenario.step, max(1, steps // PROGRESS_CALLS)
     for i, value in enumerate(load):
         now = i * step
@@ -43,7 +45,8 @@ def simulate(
         metrics.advance(now)
         policy_at_work.step(now)
         length = min(step, scenario.duration - now)
-        recorder.step(state.advance(now, length, value), length, policy_at_work.hpa)
+        tick = backlog.step(state.advance(now, length, backlog.offer(value, length)), value, length)
+        recorder.step(tick, length, policy_at_work.hpa)
         recorder.take(state.events)
         if i % every == 0:
             progress(now)

@@ -39,8 +39,10 @@ class ContainerModel:
     """A container of the workload: what it is given at first, and what it uses under load.
 
     CPU in millicores, memory in bytes. `cpu_base` and `memory_base` are used by each replica without any load,
-    `cpu_per_unit` and `memory_per_unit` come with each unit of the load that the replica serves, `memory_leak` is bytes
-    per second since the container's start that are never given back.
+    `cpu_per_unit` and `memory_per_unit` come with each unit of the load that the replica serves, `cpu_start_up` takes
+    the place of `cpu_base` until the pod is ready. `memory_leak` is bytes per second since the container's start that
+    are never given back, `memory_kept` the share of what the load took that is kept when the load falls: with 0.5, a
+    container that went from 100 to 300 MiB and should be back at 100 has 200 MiB, until it starts anew.
     """
 
     name: str
@@ -48,17 +50,20 @@ class ContainerModel:
     limits: Mapping[Resource, int]
     cpu_base: float = 0.0
     cpu_per_unit: float = 0.0
+    cpu_start_up: float | None = None
     memory_base: float = 0.0
     memory_per_unit: float = 0.0
     memory_leak: float = 0.0
+    memory_kept: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadModel:
     """The workload as the scenario sets it up. `max_surge` and `max_unavailable` are counts or percentages ("25%"),
     as a Deployment's; a StatefulSet replaces one pod at a time. `start_up` is the time in seconds from a container's
-    start until it is ready. `resize` is how pods come to the resources of a changed template: others take their place,
-    or they are resized in place, as far as that can be done."""
+    start until it is ready, `termination_grace` how long a deleted pod keeps its place on the node, serving nothing.
+    `resize` is how pods come to the resources of a changed template: others take their place, or they are resized in
+    place, as far as that can be done; `resize_delay` is how long that takes, in seconds."""
 
     kind: Literal["Deployment", "StatefulSet"]
     name: str
@@ -66,9 +71,11 @@ class WorkloadModel:
     replicas: int
     containers: tuple[ContainerModel, ...]
     start_up: float = 0.0
+    termination_grace: float = 0.0
     max_surge: int | str = "25%"
     max_unavailable: int | str = "25%"
     resize: ResizeMode = "Recreate"
+    resize_delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +110,15 @@ class MetricsModel:
 
 @dataclass(frozen=True, slots=True)
 class Controllers:
-    """Periods (seconds) and flags of the recommenders; `hpa_offset` is when the HPA controller first looks."""
+    """Periods (seconds) and flags of the recommenders, and when each controller first looks (seconds)."""
 
     hpa: HpaSettings = field(default_factory=HpaSettings)
     vpa: VpaSettings = field(default_factory=VpaSettings)
     hpa_offset: float = 0.0
     vpa_period: float = 60.0
+    vpa_offset: float = 0.0
     updater_period: float = 60.0
+    updater_offset: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,8 @@ class Policy:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A load, a workload, where it runs, and the policies to compare. Times in seconds; what happens before `warm_up`
-    is simulated and does not count in the totals. `notes` is what the reader should know (gaps in the load)."""
+    is simulated and does not count in the totals. `backlog`: work that no pod serves waits, up to so many seconds'
+    worth of the load; only the rest is lost. `notes` is what the reader should know (gaps in the load)."""
 
     name: str
     description: str
@@ -144,6 +154,7 @@ class Scenario:
     metrics: MetricsModel = MetricsModel()
     controllers: Controllers = field(default_factory=Controllers)
     warm_up: float = 0.0
+    backlog: float = 0.0
     notes: tuple[str, ...] = ()
 
 

@@ -3,7 +3,8 @@
 What happens by itself inside a step (a pod becomes ready, a container starts again or runs out of memory, a node can be
 used) happens at its exact time, whatever the step's length; the load is the same throughout a step. What is requested
 from outside (`scale`, `set_template`, `evict`) happens at once: controller, scheduler and container start have no delay
-of their own, so that a pod that fits on a node runs from the instant at which it was created.
+of their own, so that a pod that fits on a node runs from the instant at which it was created. A deleted pod serves
+nothing from that instant, and keeps its requests on its node until its grace is over.
 """
 
 from __future__ import annotations
@@ -54,13 +55,14 @@ class Workload:
         self.revision = 1
         self.admission: Callable[[Template], Template] | None = None
         self.pods: list[SimPod] = []
+        self._terminating: list[SimPod] = []
         self.changes = 0
         self.events: list[SimulationEvent] = []
         self.on_oom: Callable[[SimPod, SimContainer, float], None] | None = None
         self.node_seconds = 0.0
         self._node_model = nodes
         self._nodes = Nodes(nodes)
-        self._resizes = Resizes(self._nodes, self.events)
+        self._resizes = Resizes(self._nodes, model.resize_delay, self.events)
         self._models = {one.name: one for one in model.containers}
         self.paused, self.partition = False, 0
         self._serial = 0
@@ -157,6 +159,20 @@ class Workload:
         pod.deleted = now
         self._restarts += replaced
         if pod.node is not None:
+            pod.ready = False
+            self._terminating.append(pod)
+            self._release(now)
+
+    def _release(self, now: float) -> None:
+        """Deleted pods whose grace is over leave their nodes."""
+        grace = self.model.termination_grace
+        gone = [
+            one
+            for one in self._terminating
+            if one.deleted is not None and one.deleted + grace <= now + INSTANT
+        ]
+        for pod in gone:
+            self._terminating.remove(pod)
             self._nodes.release(pod, now)
 
     # --- time ---
@@ -201,7 +217,7 @@ class Workload:
             parts = [part + amount * seconds for part, amount in zip(parts, arrangement.amounts, strict=True)]
             memory = arrangement.memory
             at = until
-        placed = [pod for pod in self.pods if pod.node is not None]
+        placed = [pod for pod in (*self.pods, *self._terminating) if pod.node is not None]
         requested = sum(pod.cpu_request for pod in placed), sum(pod.memory_request for pod in placed)
         counts = len(self.pods), self.ready_replicas, self._ooms, self._restarts
         self._ooms = self._restarts = 0
@@ -222,7 +238,7 @@ class Workload:
     def _measure(self, at: float, load: float) -> Arrangement:
         """What the pods use now."""
         if self._arrangement is None:
-            self._arrangement = Arrangement(self.pods, self._models, self._node_model)
+            self._arrangement = Arrangement([*self.pods, *self._terminating], self._models, self._node_model)
         self._tick = None
         self._arrangement.measure(load, at)
         return self._arrangement
@@ -248,6 +264,7 @@ class Workload:
     def _catch_up(self, now: float) -> None:
         """What is due by now happens, and what follows from it."""
         while self._next <= now + INSTANT:
+            self._release(now)
             self._nodes.expire(now)
             self._restarts += sum(pod.catch_up(now) for pod in self.pods)
             self._react(now)
@@ -275,7 +292,10 @@ class Workload:
                 pod.refused = True
                 self.events.append(SimulationEvent(max(0.0, now), "Unschedulable", "Unschedulable", reason))
         self._next = min((pod.next_event for pod in self.pods), default=math.inf)
-        self._next = min(self._next, self._nodes.next_event(now))
+        ends = [
+            one.deleted + self.model.termination_grace for one in self._terminating if one.deleted is not None
+        ]
+        self._next = min(self._next, self._nodes.next_event(now), *ends)
 
     def _settle(self) -> None:
         """All pods, ready for long."""

@@ -3,7 +3,8 @@
 The rules are those of Kubernetes 1.36 (KEP-1287): what the API server refuses (`ValidatePodResize`), what the kubelet
 allocates and in which order (`pkg/kubelet/allocation/allocation_manager.go`), and that it lowers no memory limit below
 what is used (`validateMemoryResizeAction` in `pkg/kubelet/kuberuntime`). No container is started again for it
-(`resizePolicy: NotRequired`); what is allowed takes effect at once.
+(`resizePolicy: NotRequired`). The kubelet looks at a resize `delay` seconds after it was requested; what is allowed
+takes effect then.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final, Literal
 
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
-from hvpa.simulate.cluster.state import Resize, ResizeState, SimPod, Template, shape_of
+from hvpa.simulate.cluster.state import INSTANT, Resize, ResizeState, SimPod, Template, shape_of
 from hvpa.simulate.model import SimulationEvent
 
 _RESOURCES: Final = ("cpu", "memory")
@@ -32,8 +33,9 @@ class Resizes:
     """The resizes of a workload's pods. `blocked` says that some wait for memory usage to fall; those that can't be
     done at once are reported in `events`, with the reasons of the kubelet's Events."""
 
-    def __init__(self, nodes: Nodes, events: list[SimulationEvent]) -> None:
+    def __init__(self, nodes: Nodes, delay: float, events: list[SimulationEvent]) -> None:
         self._nodes = nodes
+        self._delay = delay
         self._events = events
         self.blocked = False
 
@@ -47,6 +49,7 @@ class Resizes:
             pod.take(resources)
         elif resources != pod.resources:
             pod.resize = resize = Resize(pod, resources, now)
+            resize.due = now + self._delay
             if is_refused(pod.resources, resources):
                 self._fails(resize, now, "the API server refuses it")
             elif before is not None and before.state == "Deferred":
@@ -55,7 +58,7 @@ class Resizes:
     def settle(self, pods: Sequence[SimPod], now: float) -> None:
         """Each node allows what it has room for, in the order of the kubelet (`sortPendingResizes`), until nothing
         more can be done now."""
-        waiting = [one for pod in pods if (one := pod.resize) is not None and one.state != "Infeasible"]
+        waiting = _seen(pods, now)
         self.blocked = False
         for resize in waiting:
             self._free(resize)
@@ -106,7 +109,7 @@ class Resizes:
             node.take(resize.held_cpu, resize.held_memory)
 
     def _fails(self, resize: Resize, now: float, why: str) -> None:
-        resize.state = "Infeasible"
+        resize.state, resize.due = "Infeasible", None
         self._report(now, "ResizeInfeasible", f"{resize.pod.name} can't be resized in place: {why}")
 
     def _report(self, now: float, reason: str, message: str) -> None:
@@ -118,6 +121,15 @@ class Resizes:
         if node is not None:
             node.take(-resize.held_cpu, -resize.held_memory)
         resize.held_cpu = resize.held_memory = 0
+
+
+def _seen(pods: Sequence[SimPod], now: float) -> list[Resize]:
+    """The resizes that a kubelet has looked at by now, and that may become possible."""
+    resizes = [pod.resize for pod in pods if pod.resize is not None]
+    for resize in resizes:
+        if resize.due is not None and resize.due <= now + INSTANT:
+            resize.due = None
+    return [one for one in resizes if one.due is None and one.state != "Infeasible"]
 
 
 def _rank(resize: Resize) -> tuple[bool, bool, float, int]:

@@ -2,8 +2,7 @@
 
 The rules are those of kube-controller-manager 1.36 (`pkg/controller/deployment/rolling.go`,
 `pkg/controller/statefulset/stateful_set_control.go`, `controller_utils.go: ActivePodsWithRanks`), without delay, and
-simpler where noted. minReadySeconds is 0, so that ready is available; terminationGracePeriodSeconds is 0, so that a
-deleted pod is gone at once.
+simpler where noted. minReadySeconds is 0, so that ready is available; a deleted pod counts no more, whatever its grace.
 """
 
 from __future__ import annotations

@@ -72,8 +72,10 @@ class Meter:
 
     What it uses: `base` (millicores), `per_unit` of load, `memory_base` (bytes), `memory_per_unit`, `leak` (bytes per
     second since `since`). What bounds it: `limit` (millicores), `memory_limit` and its memory `request` (bytes),
-    `weight` (its CPU request). What comes out: `demand` and `rate` (millicores needed and used), `memory` (bytes), and
-    since the meter's start `total` (millicore-seconds). `index` is the container's place in its pod.
+    `weight` (its CPU request). `kept` is the share of the memory that the load took that stays, `peak` the most that
+    it took, `work_memory` what it takes (bytes, without the base). What comes out: `demand` and `rate` (millicores
+    needed and used), `memory` (bytes), and since the meter's start `total` (millicore-seconds). `index` is the
+    container's place in its pod.
     """
 
     base: float = 0.0
@@ -86,6 +88,9 @@ class Meter:
     memory_limit: float = math.inf
     weight: float = 0.0
     request: int = 0
+    kept: float = 0.0
+    peak: float = 0.0
+    work_memory: float = 0.0
     index: int = 0
     demand: float = 0.0
     rate: float = 0.0
@@ -130,6 +135,11 @@ class SimContainer:
     def memory(self) -> float:
         """Bytes used at the end of the last step; 0 while the container does not run."""
         return self._meter.memory
+
+    @property
+    def peak(self) -> float:
+        """The most memory that the load took since the container started, in bytes."""
+        return self._meter.peak
 
     def attach(self, meter: Meter) -> None:
         """Usage comes from this meter from now on."""
@@ -216,10 +226,13 @@ class SimPod:
 
     @property
     def next_event(self) -> float:
-        """When this pod changes by itself next, in seconds: a container starts again, or the pod becomes ready."""
+        """When this pod changes by itself next, in seconds: a container starts again, the pod becomes ready, or its
+        kubelet looks at a resize."""
         times = [one.restart_at for one in self.containers if one.restart_at is not None]
         if self.ready_at is not None and not self.ready:
             times.append(self.ready_at)
+        if self.resize is not None and self.resize.due is not None:
+            times.append(self.resize.due)
         return min(times, default=math.inf)
 
     def start(self, now: float) -> None:
@@ -265,7 +278,8 @@ class Resize:
 
     `state` is as in the pod's conditions: `Deferred` (no room on its node), `Infeasible` (more than its node has, or
     refused by the API server), `Error` (a memory limit would be below what is used), empty before it was looked at.
-    `since` is when it was requested, in seconds; one that replaces a deferred one has waited as long. `held_cpu` and
+    `since` is when it was requested, in seconds; one that replaces a deferred one has waited as long. `due` is when the
+    kubelet first looks at it (None: it has, or never will). `held_cpu` and
     `held_memory` are what its node keeps for it beyond the pod's requests.
     """
 
@@ -273,6 +287,7 @@ class Resize:
     resources: Template
     since: float
     state: ResizeState = ""
+    due: float | None = None
     held_cpu: int = 0
     held_memory: int = 0
     cpu_request: int = field(init=False)

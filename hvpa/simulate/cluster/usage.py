@@ -20,8 +20,9 @@ from typing import Final
 from hvpa.simulate.cluster.state import INSTANT, Meter, Shape, SimContainer, SimPod
 from hvpa.simulate.model import ContainerModel, NodeModel
 
-Kind = tuple[tuple[Shape, ...], bool, tuple[bool, ...], tuple[float, ...]]
-"""What makes pods alike: bounds, readiness, which containers run, and since when they leak."""
+Kind = tuple[tuple[Shape, ...], bool, bool, tuple[bool, ...], tuple[float, ...]]
+"""What makes pods alike: bounds, readiness, whether they are deleted, which containers run, and what these keep of
+memory: since when they leak, and the most that the load took."""
 Victim = tuple[SimPod, SimContainer, float]
 """A container that has too much memory: its pod, itself, and the bytes that it has."""
 LEAST_WEIGHT: Final = 2.0
@@ -62,13 +63,15 @@ def share_out(capacity: float, wants: Sequence[tuple[float, float, int]]) -> lis
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Pods that are alike: `each` on each of the nodes that are alike. `cap` is what one pod may use of CPU;
-    `want` and `held` are what one pod uses of CPU and memory."""
+    """Pods that are alike: `each` on each of the nodes that are alike. `cap` is what one pod may use of CPU; `want`
+    and `held` are what one pod uses of CPU and memory. `starts`: they have a use of their own until they are ready,
+    which is nobody's demand."""
 
     pods: list[SimPod]
     each: int
     cap: float
     meters: list[Meter]
+    starts: bool
     want: float = 0.0
     held: float = 0.0
     capped: bool = False
@@ -83,7 +86,10 @@ class Group:
             if demand > meter.limit:
                 self.capped = self.capped or beyond(demand, meter.limit)
                 rate = meter.limit
-            memory = meter.memory_base + share * meter.memory_per_unit
+            meter.work_memory = work_memory = share * meter.memory_per_unit
+            if meter.kept:
+                work_memory = max(work_memory, meter.kept * meter.peak)
+            memory = meter.memory_base + work_memory
             if meter.leak:
                 memory += meter.leak * (at - meter.since)
             if memory > meter.memory_limit and beyond(memory, meter.memory_limit):
@@ -114,7 +120,7 @@ class Group:
     @property
     def missing(self) -> float:
         """CPU that one pod was refused."""
-        return sum(meter.demand - meter.rate for meter in self.meters)
+        return 0.0 if self.starts else sum(meter.demand - meter.rate for meter in self.meters)
 
     @property
     def most(self) -> float:
@@ -179,7 +185,9 @@ class Arrangement:
         self.requested_cpu = sum(pod.cpu_request for pod in placed)
         self.requested_memory = sum(pod.memory_request for pod in placed)
         self.leaks = any(meter.leak for meter in self.meters)
-        self._base = sum(count * meter.base for group, count in self.groups for meter in group.meters)
+        self._base = sum(
+            count * meter.base for group, count in self.groups if not group.starts for meter in group.meters
+        )
         self._per_unit = sum(model.cpu_per_unit for model in models.values())
         self._capacity, self._boundless = self._bounds()
         self.demand = self.unmet = self.used = self.memory = self.capacity = 0.0
@@ -239,6 +247,8 @@ class Arrangement:
         """Time goes by with what was measured."""
         for meter in self.meters:
             meter.total += meter.rate * seconds
+            if meter.kept:
+                meter.peak = max(meter.peak, meter.work_memory)
 
     def first_overflow(self, at: float) -> float:
         """When the first container or node has too much memory, if the load stays as it was measured at this time;
@@ -268,12 +278,12 @@ def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: No
     cpu = math.inf if nodes.cpu is None or nodes.headroom is not None else float(nodes.cpu)
     memory = math.inf if nodes.memory is None else float(nodes.memory)
     shared = min(cpu, memory) < math.inf
-    leaks = any(model.memory_leak for model in models.values())
+    keeps = any(model.memory_leak or model.memory_kept for model in models.values())
     companies: dict[int, dict[Kind, list[SimPod]]] = {}
     for pod in placed:
         assert pod.node is not None
         company = companies.setdefault(pod.node if shared else 0, {})
-        company.setdefault(_kind(pod, leaks), []).append(pod)
+        company.setdefault(_kind(pod, keeps), []).append(pod)
     alike: dict[frozenset[tuple[Kind, int]], list[int]] = {}
     for node, company in companies.items():
         alike.setdefault(frozenset((kind, len(pods)) for kind, pods in company.items()), []).append(node)
@@ -287,10 +297,10 @@ def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: No
     return hosts
 
 
-def _kind(pod: SimPod, leaks: bool) -> Kind:
+def _kind(pod: SimPod, keeps: bool) -> Kind:
     running = tuple(container.running for container in pod.containers)
-    since = tuple(container.grows_from for container in pod.containers) if leaks else ()
-    return pod.shapes, pod.ready, running, since
+    memory = tuple(number for one in pod.containers for number in (one.grows_from, one.peak)) if keeps else ()
+    return pod.shapes, pod.ready, pod.deleted is None, running, memory
 
 
 def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], nodes: NodeModel) -> Group:
@@ -303,20 +313,28 @@ def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], 
     meters = []
     for index, (container, shape) in enumerate(zip(first.containers, first.shapes, strict=True)):
         if container.running:
-            meter = _meter(models[container.name], shape, first.ready)
-            meter.index, meter.since = index, container.grows_from
+            meter = _meter(models[container.name], shape, first)
+            meter.index, meter.since, meter.peak = index, container.grows_from, container.peak
             meters.append(meter)
             for pod in pods:
                 pod.containers[index].attach(meter)
-    return Group(pods, each, cap, meters)
+    return Group(pods, each, cap, meters, any(_starts(models[one.name], first) for one in first.containers))
 
 
-def _meter(model: ContainerModel, shape: Shape, ready: bool) -> Meter:
+def _starts(model: ContainerModel, pod: SimPod) -> bool:
+    return model.cpu_start_up is not None and not pod.ready and pod.deleted is None
+
+
+def _meter(model: ContainerModel, shape: Shape, pod: SimPod) -> Meter:
+    base = model.cpu_base
+    if model.cpu_start_up is not None and _starts(model, pod):
+        base = model.cpu_start_up
     return Meter(
-        base=model.cpu_base,
-        per_unit=model.cpu_per_unit if ready else 0.0,
+        base=base,
+        per_unit=model.cpu_per_unit if pod.ready else 0.0,
         memory_base=model.memory_base,
-        memory_per_unit=model.memory_per_unit if ready else 0.0,
+        memory_per_unit=model.memory_per_unit if pod.ready else 0.0,
+        kept=model.memory_kept,
         leak=model.memory_leak,
         limit=shape.cpu_limit,
         memory_limit=shape.memory_limit,

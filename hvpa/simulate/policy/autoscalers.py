@@ -45,7 +45,8 @@ class ActingScaler:
         if policy.vpa is not None:
             self._vpa = Vpa(metadata, raw({**policy.vpa, "targetRef": target}))
         self._vpa_controller = VpaController(context)
-        self._updater = Every(scenario.controllers.updater_period, scenario.controllers.updater_period)
+        controllers = scenario.controllers
+        self._updater = Every(controllers.updater_period, controllers.updater_offset)
         self._pods = PodObjects(context.state, scenario.start)
         self._in_place = InPlaceUpdater()
         self._acts = self._vpa is not None and update_mode(self._vpa) != "Off"

@@ -72,7 +72,7 @@ class VpaController:
         self._metrics = context.metrics
         self._state = context.state
         self._epoch = context.scenario.start.timestamp()
-        self.period = Every(controllers.vpa_period)
+        self.period = Every(controllers.vpa_period, controllers.vpa_offset)
         self._recommender = VerticalRecommender(controllers.vpa)
         self._known: dict[int, SimPod] = {}
         self._names: set[str] = set()

@@ -217,7 +217,7 @@ class InPlaceUpdater:
 
     def _decide(self, pod: SimPod, budget: Budget, now: float) -> Decision:
         """What may be done with the pod (`CanInPlaceUpdate`)."""
-        if pod.resize is not None:
+        if pod.resize is not None and pod.resize.state:  # the kubelet has not reported on others yet
             first = self._seen.setdefault(pod.name, now)
             waited = pod.resize.state == "Deferred" and now - first <= DEFERRED_TIMEOUT
             return "evict" if budget.allows and not waited else "deferred"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +28,6 @@ from hvpa.simulate.load.series import Record, StepLoad, computed, gaps, readable
 from hvpa.simulate.model import ContainerModel, Controllers, MetricsModel, NodeModel, Scenario, WorkloadModel
 from hvpa.simulate.scenario.policies import read_policies
 from hvpa.simulate.scenario.schema import (
-    ControllersModel,
     LoadModel,
     ScenarioContainer,
     ScenarioModel,
@@ -47,7 +47,8 @@ _MIB: Final = 1024.0 * 1024.0
 
 
 def load_scenario(path: Path, seed: int) -> Scenario:
-    """The scenario of this file; its load's noise comes from `seed`.
+    """The scenario of this file; its load's noise comes from `seed`, and so does when each controller first looks,
+    where the file does not say it.
 
     Raises ScenarioError, whose text is one line that names file, line and field.
     """
@@ -70,9 +71,9 @@ def load_scenario(path: Path, seed: int) -> Scenario:
         workload=workload,
         policies=policies,
         nodes=NodeModel(**dict(model.nodes)),
-        metrics=MetricsModel(**dict(model.metrics)),
-        controllers=_controllers(model.controllers),
+        **_phased(model, seed),
         warm_up=model.warm_up,
+        backlog=model.load.backlog,
         notes=(*(() if times.record is None else gaps(times.record)), *notes),
     )
 
@@ -192,25 +193,44 @@ def _container(model: ScenarioContainer) -> ContainerModel:
         limits=model.limits.by_resource(),
         cpu_base=model.cpu.base,
         cpu_per_unit=model.cpu.per_unit,
+        cpu_start_up=model.cpu.start_up,
         memory_base=model.memory.base,
         memory_per_unit=model.memory.per_unit,
         memory_leak=model.memory.leak_per_hour / _HOUR,
+        memory_kept=model.memory.kept,
     )
 
 
-def _controllers(model: ControllersModel) -> Controllers:
-    return Controllers(
-        hpa=HpaSettings(**model.hpa.model_dump(exclude={"offset"})),
-        vpa=_vpa_settings(model.vpa),
-        hpa_offset=model.hpa.offset,
-        vpa_period=model.vpa.period,
-        updater_period=model.vpa.updater_period,
+def _phased(model: ScenarioModel, seed: int) -> dict[str, Any]:
+    """metrics-server and the controllers, each with the time at which it first looks. Where that is not given it is
+    anywhere in the first period, by the seed: in a cluster nothing sets these clocks to each other."""
+    draw = random.Random(f"phases {seed}").random
+    metrics, hpa, vpa = model.metrics, model.controllers.hpa, model.controllers.vpa
+    drawn = (
+        (metrics.offset, metrics.resolution),
+        (hpa.offset, hpa.sync_period),
+        (vpa.offset, vpa.period),
+        (vpa.updater_offset, vpa.updater_period),
     )
+    offsets = [(draw() * period, given) for given, period in drawn]  # all are drawn, given or not
+    measured, synced, recommended, updated = (own if given is None else given for own, given in offsets)
+    controllers = Controllers(
+        hpa=HpaSettings(**hpa.model_dump(exclude={"offset"})),
+        vpa=_vpa_settings(vpa),
+        hpa_offset=synced,
+        vpa_period=vpa.period,
+        vpa_offset=recommended,
+        updater_period=vpa.updater_period,
+        updater_offset=updated,
+    )
+    served = MetricsModel(metrics.resolution, metrics.delay, measured)
+    return {"metrics": served, "controllers": controllers}
 
 
 def _vpa_settings(model: VpaController) -> VpaSettings:
     """The flags that are set, in the settings' units."""
-    flags: dict[str, Any] = model.model_dump(exclude={"period", "updater_period"}, exclude_none=True)
+    times = {"period", "offset", "updater_period", "updater_offset"}
+    flags: dict[str, Any] = model.model_dump(exclude=times, exclude_none=True)
     if "pod_min_cpu" in flags:
         flags["pod_min_cpu_millicores"] = flags.pop("pod_min_cpu")
     if "pod_min_memory" in flags:

@@ -88,6 +88,7 @@ class LoadModel(SpecModel):
     prometheus: PrometheusLoad | None = None
     scale: Factor = 1.0
     noise: Fraction = 0.0
+    backlog: Seconds = 0.0
     repeat: Flag = False
 
     @model_validator(mode="after")
@@ -101,18 +102,22 @@ class LoadModel(SpecModel):
 
 # --- the workload and where it runs ---------------------------------------------------------------------------------
 class CpuUse(SpecModel):
-    """CPU of a container: without any load, and for each unit of it. Millicores."""
+    """CPU of a container: without any load, for each unit of it, and until its pod is ready (None: the base).
+    Millicores."""
 
     base: FineMillicores = 0.0
     per_unit: FineMillicores = 0.0
+    start_up: FineMillicores | None = None
 
 
 class MemoryUse(SpecModel):
-    """Memory of a container: without any load, for each unit of it, and what is never given back. Bytes."""
+    """Memory of a container: without any load, for each unit of it, and what is never given back (bytes). `kept` is the
+    share of what the load took that the runtime keeps when the load falls."""
 
     base: FineBytes = 0.0
     per_unit: FineBytes = 0.0
     leak_per_hour: FineBytes = 0.0
+    kept: Fraction = 0.0
 
 
 class ScenarioContainer(SpecModel):
@@ -138,9 +143,11 @@ class ScenarioWorkload(SpecModel):
     namespace: Label = "default"
     replicas: Replicas = 1
     start_up: Seconds = 0.0
+    termination_grace: Seconds = 0.0
     max_surge: SomePods = "25%"
     max_unavailable: SomePods = "25%"
     resize: ResizeMode = "Recreate"
+    resize_delay: Seconds = 2.0
     containers: Annotated[tuple[ScenarioContainer, ...], Field(min_length=1, max_length=LIST_LENGTH)]
 
     @model_validator(mode="after")
@@ -155,6 +162,8 @@ class ScenarioWorkload(SpecModel):
             raise fault(
                 "a StatefulSet replaces one pod at a time: maxSurge and maxUnavailable are a Deployment's"
             )
+        if self.kind == "StatefulSet" and self.termination_grace:
+            raise fault("is simulated for Deployments only", "terminationGrace")
         if str(self.max_surge).rstrip("%") == "0" == str(self.max_unavailable).rstrip("%"):
             raise fault("must not be 0 where maxSurge is 0", "maxUnavailable")
         return self
@@ -171,34 +180,37 @@ class Nodes(SpecModel):
 
 
 class Metrics(SpecModel):
-    """metrics-server."""
+    """metrics-server. `offset` is drawn from the seed where it is not set, as those of the controllers are."""
 
     resolution: PositiveSeconds = 15.0
-    delay: Seconds = 0.0
-    offset: Seconds = 0.0
+    delay: Seconds = 10.0
+    offset: Seconds | None = None
 
 
 # --- the controllers ------------------------------------------------------------------------------------------------
 class HpaController(SpecModel):
-    """kube-controller-manager's flags for HPAs; `offset` is when it first looks."""
+    """kube-controller-manager's flags for HPAs; `offset` is when it first looks (None: drawn from the seed)."""
 
     sync_period: PositiveSeconds = 15.0
     tolerance: Fraction = 0.1
     downscale_stabilization: Seconds = 300.0
     cpu_initialization_period: Seconds = 300.0
     initial_readiness_delay: Seconds = 30.0
-    offset: Seconds = 0.0
+    offset: Seconds | None = None
 
 
 _Percentile = Annotated[Fraction, Field(gt=0)]
 
 
 class VpaController(SpecModel):
-    """Periods of the VPA's recommender and updater, and the recommender's flags. A flag that is not set here keeps the
-    default that it has in `hvpa.recommend.vpa.recommender.VpaSettings`."""
+    """Periods of the VPA's recommender and updater and when each first looks (None: drawn from the seed), and the
+    recommender's flags. A flag that is not set here keeps the default that it has in
+    `hvpa.recommend.vpa.recommender.VpaSettings`."""
 
     period: PositiveSeconds = 60.0
+    offset: Seconds | None = None
     updater_period: PositiveSeconds = 60.0
+    updater_offset: Seconds | None = None
     safety_margin: Fraction | None = None
     target_cpu_percentile: _Percentile | None = None
     lower_bound_cpu_percentile: _Percentile | None = None
@@ -308,7 +320,7 @@ class ScenarioModel(SpecModel):
     description: PlainText = ""
     start: Timestamp | None = None
     duration: PositiveSeconds | None = None
-    step: PositiveSeconds = 15.0
+    step: PositiveSeconds = 5.0
     warm_up: Seconds = 0.0
     load: LoadModel
     workload: ScenarioWorkload

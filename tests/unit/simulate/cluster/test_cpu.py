@@ -201,3 +201,14 @@ def test_sharing_out() -> None:
     assert share_out(900.0, [(500.0, 1.0, 2), (100.0, 1.0, 1)]) == [400.0, 100.0]
     assert share_out(900.0, [(100.0, 1.0, 1), (200.0, 1.0, 3)]) == [100.0, 200.0]
     assert share_out(0.0, [(0.0, 2.0, 1), (10.0, 2.0, 1)]) == [0.0, 0.0]
+
+
+def test_what_a_container_uses_while_it_starts_is_no_demand() -> None:
+    app = container(requests=bounds(100), cpu_base=10.0, cpu_per_unit=10.0, cpu_start_up=300.0)
+    state = workload(1, app, nodes=NodeModel(cpu=1000, headroom="50%"))
+    state.scale(2, 0.0)
+    tick = state.advance(0.0, 15.0, 5.0)
+    assert (tick.demand, tick.unmet, tick.used_cpu) == (60.0, 0.0, 60.0 + 150.0)
+    state.advance(15.0, 15.0, 5.0)
+    tick = state.advance(30.0, 15.0, 5.0)
+    assert (tick.demand, tick.unmet, tick.used_cpu) == (70.0, 0.0, 70.0)

@@ -209,3 +209,18 @@ def test_memory_on_a_scale_of_months() -> None:
     for index in range(0, 2_600_000, 3600):
         state.advance(float(index), 3600.0, 0.0)
     assert [event.time for event in state.events] == pytest.approx([2_592_000.0])
+
+
+def test_a_runtime_keeps_a_share_of_what_the_load_took_until_it_starts_anew() -> None:
+    app = container(limits=bounds(None, 400), memory_base=100.0, memory_per_unit=10.0, memory_kept=0.5)
+    state = workload(1, app, start_up=0.0)
+    used = [
+        state.advance(at * 1.0, 1.0, load).used_memory for at, load in enumerate([20.0, 20.0, 0.0, 15.0, 5.0])
+    ]
+    assert used == [300.0, 300.0, 200.0, 250.0, 200.0]
+    state.scale(2, 5.0)
+    assert state.advance(5.0, 1.0, 10.0).used_memory == 200.0 + 150.0, "the new pod had 5 units at most"
+    state.evict(state.pods[0], 6.0)
+    assert state.advance(6.0, 1.0, 10.0).used_memory == 150.0 + 150.0
+    state.advance(7.0, 1.0, 62.0)
+    assert state.advance(8.0, 20.0, 0.0).used_memory == 200.0, "killed at 410, and back without what was kept"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.state import SimPod
+from hvpa.simulate.model import NodeModel
 from tests.unit.simulate.cluster.build import bounds, container, names, rolled_out, workload
 
 
@@ -71,3 +72,16 @@ def test_totals_go_on_over_a_change_of_the_pods() -> None:
     state.evict(state.pods[0], 20.0)
     state.advance(20.0, 10.0, 0.0)
     assert one.cpu_total == 80.0
+
+
+def test_a_deleted_pod_keeps_its_place_until_its_grace_is_over() -> None:
+    app = container(requests=bounds(600), cpu_base=50.0, cpu_per_unit=10.0)
+    state = workload(2, app, nodes=NodeModel(cpu=1000, count=2), start_up=0.0, termination_grace=20.0)
+    state.scale(1, 0.0)
+    tick = state.advance(0.0, 10.0, 30.0)
+    assert (tick.pods, tick.ready, tick.requested_cpu, tick.used_cpu) == (1, 1, 1200, 400.0)
+    state.scale(2, 10.0)
+    assert [pod.node for pod in state.pods] == [1, None], "the second node is still taken"
+    assert state.advance(10.0, 10.0, 30.0).requested_cpu == 1200
+    tick = state.advance(20.0, 5.0, 30.0)
+    assert (tick.pods, tick.ready, tick.requested_cpu, tick.used_cpu) == (2, 2, 1200, 400.0)

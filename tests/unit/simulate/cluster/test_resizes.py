@@ -54,6 +54,30 @@ def test_a_larger_request_counts_for_the_pods_cpu_from_then_on() -> None:
     assert state.advance(15.0, 15.0, 300.0).used_cpu == 270.0
 
 
+def test_a_resize_takes_its_time_and_a_later_one_takes_the_place_of_an_earlier() -> None:
+    state = in_place(2, SMALL, nodes=NodeModel(cpu=2000), resize_delay=5.0)
+    resize_all(state, template(cpu=600), 15.0)
+    assert (cpus(state), states(state)) == ([400, 400], ["", ""])
+    tick = state.advance(15.0, 10.0, 0.0)
+    assert tick.requested_cpu == 1200
+    assert cpus(state) == [600, 600]
+    resize_all(state, template(cpu=700), 25.0)
+    state.advance(25.0, 3.0, 0.0)
+    resize_all(state, template(cpu=500), 28.0)
+    state.advance(28.0, 3.0, 0.0)
+    assert cpus(state) == [600, 600]
+    state.advance(31.0, 2.0, 0.0)
+    assert cpus(state) == [500, 500]
+
+
+def test_what_the_api_server_refuses_it_refuses_at_once() -> None:
+    state = in_place(1, SMALL, resize_delay=5.0)
+    resize_all(state, {"app": ResourceRequirements({}, {})}, 0.0)
+    assert states(state) == ["Infeasible"]
+    state.advance(0.0, 15.0, 0.0)
+    assert (cpus(state), states(state)) == ([400], ["Infeasible"])
+
+
 def test_a_pod_without_a_node_has_them_at_once_and_may_fit_then() -> None:
     state = in_place(2, SMALL, nodes=NodeModel(cpu=600, count=1))
     assert [pod.node for pod in state.pods] == [1, None]
@@ -315,7 +339,9 @@ def check(nodes: Nodes, pods: list[SimPod]) -> None:
         assert memory <= MEMORY
         for pod in own:
             wanted = pod.resize
-            if wanted is not None:
+            if wanted is not None and wanted.due is not None:
+                assert (wanted.held_cpu, wanted.held_memory) == (0, 0)
+            elif wanted is not None:
                 too_large = wanted.cpu_request > CPU or wanted.memory_request > MEMORY
                 assert wanted.state == ("Infeasible" if too_large else "Deferred")
                 more_cpu, more_memory = (
@@ -326,11 +352,13 @@ def check(nodes: Nodes, pods: list[SimPod]) -> None:
 
 
 @settings(deadline=None, derandomize=True, max_examples=150)
-@given(steps)
-def test_nodes_and_pods_agree_whatever_is_asked_for(script: list[tuple[str, int, tuple[int, int]]]) -> None:
+@given(steps, st.sampled_from([0.0, 1.5]))
+def test_nodes_and_pods_agree_whatever_is_asked_for(
+    script: list[tuple[str, int, tuple[int, int]]], delay: float
+) -> None:
     events: list[SimulationEvent] = []
     nodes = Nodes(NodeModel(cpu=CPU, memory=MEMORY))
-    resizes, pods = Resizes(nodes, events), list[SimPod]()
+    resizes, pods = Resizes(nodes, delay, events), list[SimPod]()
     for at, (what, which, size) in enumerate(script):
         now = float(at)
         if what == "add":

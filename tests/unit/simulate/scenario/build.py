@@ -13,6 +13,7 @@ SMALL = """
 name: Small
 load: {formula: "5"}
 duration: 1m
+step: 15s
 workload:
   name: web
   containers: [{name: app}]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hvpa.recommend.hpa.controller import HpaSettings
 from hvpa.recommend.vpa.recommender import VpaSettings
-from hvpa.simulate.model import Controllers, MetricsModel, NodeModel
+from hvpa.simulate.model import MetricsModel, NodeModel
 from tests.unit.simulate.scenario.build import SMALL, scenario, values
 
 MIB = 1024 * 1024
@@ -20,7 +20,7 @@ start: 2026-03-01T12:00:00+01:00
 duration: 1d12h
 step: 30s
 warmUp: 1h
-load: {formula: "t / 30", scale: 2}
+load: {formula: "t / 30", scale: 2, backlog: 20s}
 workload:
   kind: Deployment
   name: web
@@ -29,12 +29,14 @@ workload:
   startUp: 30s
   maxSurge: 1
   maxUnavailable: 0%
+  resizeDelay: 4s
+  terminationGrace: 45s
   containers:
     - name: app
       requests: {cpu: 500m, memory: 512Mi}
       limits: {cpu: 1.5, memory: 1Gi}
-      cpu: {base: 20m, perUnit: 3500u}
-      memory: {base: 200Mi, perUnit: 0.5Ki, leakPerHour: 36Mi}
+      cpu: {base: 20m, perUnit: 3500u, startUp: 800m}
+      memory: {base: 200Mi, perUnit: 0.5Ki, leakPerHour: 36Mi, kept: 0.4}
     - name: proxy
       cpu: {perUnit: 0.0035}
 nodes: {cpu: 8, memory: 32Gi, headroom: 500m, count: 10, startUp: 2m}
@@ -49,7 +51,9 @@ controllers:
     offset: 7s
   vpa:
     period: 2m
+    offset: 20s
     updaterPeriod: 3m
+    updaterOffset: 50s
     safetyMargin: 0.1
     targetCpuPercentile: 0.8
     lowerBoundCpuPercentile: 0.4
@@ -74,11 +78,14 @@ policies:
 
 # --- fields ---------------------------------------------------------------------------------------------------------
 def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
-    found = scenario(tmp_path, SMALL)
-    assert (found.name, found.description, found.step, found.warm_up, found.notes) == ("Small", "", 15, 0, ())
+    found = scenario(tmp_path, SMALL.replace("step: 15s\n", ""))
+    assert (found.name, found.description, found.step, found.warm_up, found.notes) == ("Small", "", 5, 0, ())
     assert found.start == dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-    assert (found.nodes, found.metrics, found.controllers) == (NodeModel(), MetricsModel(), Controllers())
+    assert found.nodes == NodeModel()
+    assert (found.metrics.resolution, found.metrics.delay) == (15, 10)
+    assert (found.controllers.hpa, found.controllers.vpa) == (HpaSettings(), VpaSettings())
     workload = found.workload
+    assert workload.resize_delay == 2
     assert (workload.kind, workload.namespace, workload.replicas, workload.start_up) == (
         "Deployment",
         "default",
@@ -86,7 +93,7 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
         0,
     )
     assert (workload.max_surge, workload.max_unavailable) == ("25%", "25%")
-    assert values(found) == [5, 5, 5, 5]
+    assert values(found) == [5] * 12
 
 
 def test_every_field_arrives_in_its_unit(tmp_path: Path) -> None:
@@ -102,11 +109,12 @@ def test_every_field_arrives_in_its_unit(tmp_path: Path) -> None:
     assert found.metrics == MetricsModel(60, 13, 5)
     workload = found.workload
     assert (workload.name, workload.namespace, workload.replicas, workload.start_up) == ("web", "shop", 3, 30)
+    assert (workload.resize_delay, workload.termination_grace, found.backlog) == (4, 45, 20)
     assert (workload.max_surge, workload.max_unavailable) == (1, "0%")
     app, proxy = workload.containers
     assert app.requests == {"cpu": 500, "memory": 512 * MIB}
     assert app.limits == {"cpu": 1500, "memory": 1024 * MIB}
-    assert (app.cpu_base, app.cpu_per_unit) == (20, 3.5)
+    assert (app.cpu_base, app.cpu_per_unit, app.cpu_start_up, app.memory_kept) == (20, 3.5, 800, 0.4)
     assert (app.memory_base, app.memory_per_unit, app.memory_leak) == (200 * MIB, 512, 36 * MIB / 3600)
     assert (proxy.requests, proxy.limits, proxy.cpu_per_unit) == ({}, {}, 3.5)
 
@@ -116,10 +124,26 @@ def test_headroom_may_be_a_share_of_the_request(tmp_path: Path) -> None:
     assert found.nodes.headroom == "20%"
 
 
+def test_controllers_look_at_times_of_their_own_that_the_seed_gives(tmp_path: Path) -> None:
+    def offsets(seed: int, text: str = SMALL) -> tuple[float, ...]:
+        found = scenario(tmp_path, text, seed)
+        controllers = found.controllers
+        others = (controllers.hpa_offset, controllers.vpa_offset, controllers.updater_offset)
+        return found.metrics.offset, *others
+
+    assert offsets(1) == offsets(1) != offsets(2)
+    for seed in range(20):
+        for offset, period in zip(offsets(seed), (15, 15, 60, 60), strict=True):
+            assert 0 <= offset < period
+    given = SMALL.replace("policies:", "metrics: {offset: 4s}\npolicies:")
+    assert offsets(1, given) == (4, *offsets(1)[1:])
+
+
 def test_the_controllers_flags_arrive_in_their_unit(tmp_path: Path) -> None:
     found = scenario(tmp_path, FULL).controllers
     assert found.hpa == HpaSettings(30, 0.2, 60, 120, 10)
-    assert (found.hpa_offset, found.vpa_period, found.updater_period) == (7, 120, 180)
+    assert (found.hpa_offset, found.vpa_period, found.vpa_offset) == (7, 120, 20)
+    assert (found.updater_period, found.updater_offset) == (180, 50)
     assert found.vpa == VpaSettings(
         safety_margin=0.1,
         target_cpu_percentile=0.8,
@@ -180,7 +204,7 @@ def test_a_record_may_be_cut_shifted_and_repeated(tmp_path: Path) -> None:
     text = (
         text.replace("scale: 10", "repeat: true")
         .replace("duration: 1m", "duration: 4m")
-        .replace("\nname", "\nstep: 30s\nname")
+        .replace("step: 15s", "step: 30s")
     )
     assert values(scenario(tmp_path, text)) == [1, 2, 2, 2, 3, 4, 1, 2]
 
