@@ -34,6 +34,7 @@ from hvpa.core.trajectory.demand import (
 from hvpa.core.trajectory.history import Memory, first_seen
 from hvpa.core.trajectory.requests import NOT_WORTH_REPLACING, scale_to_sizes
 from hvpa.core.trajectory.solve import Joint
+from hvpa.core.trajectory.view import View
 from hvpa.core.values.weight import Bounds, Weight, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import (
     RESOURCES,
@@ -190,7 +191,7 @@ class JointScaling:
         if joint.holds_in and joint.found is not None and horizontal is not None:
             horizontal = self._with_waits(horizontal)
         count = self.replicas if horizontal is None else horizontal.target
-        return JointResult(horizontal, vertical, joint.view(), self._ready_pods(count, self._sizes(vertical)))
+        return JointResult(horizontal, vertical, View(joint), self._ready_pods(count, self._sizes(vertical)))
 
     def _sizes(self, vertical: RequestsResult | None) -> Sizes:
         """The requests that will be."""
