@@ -121,7 +121,8 @@ class Joint:
     @cached_property
     def urgent_demand(self) -> dict[ResourceKey, int]:
         """Present demand, with more CPU for pods that are saturated."""
-        return by_targets(self.called_for, self.requests)
+        is_same = self.called_for is self.requirements
+        return self.present if is_same else by_targets(self.called_for, self.requests)
 
     @property
     def called_for(self) -> tuple[MetricRequirement, ...]:
@@ -173,12 +174,13 @@ class Joint:
         """What pods must serve that are resized in place: the present demand. What is not measured grows with what is.
         Memory can't be taken back from a pod that has it, so that it serves its usual demand at least, which knows the
         peaks of a day."""
-        growth = [
+        grown = [
             Fraction(self.present[key]) / Fraction(mean)
             for key, mean in self.means.measured.items()
-            if key in self.present and mean >= 1  # a mean of nothing is next to nothing
+            if self.present.get(key, 0) > mean >= 1  # a mean of nothing is next to nothing
         ]
-        demand = {key: math.ceil(amount * max([Fraction(1), *growth])) for key, amount in self.usual.items()}
+        growth = max(grown, default=1)
+        demand = {key: math.ceil(amount * growth) for key, amount in self.usual.items()}
         for key, amount in self.urgent_demand.items():
             demand[key] = max(self.usual[key], amount) if key.resource == "memory" else amount
         return demand

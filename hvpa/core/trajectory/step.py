@@ -126,12 +126,14 @@ class JointScaling:
         found: tuple[MetricRequirement, ...] | None = None if seen.hpa.configured else ()
         urgent: tuple[MetricRequirement, ...] = ()
         measured: Mapping[ResourceKey, int] | None = None if seen.hpa.configured else {}
-        if desired.demands:
-            found = requirements(desired.demands, requests, spare)
-            percent = BOOST_IN_PLACE if self.in_place else BOOST_REPLACED
-            urgent = requirements(boosted(desired.demands, requests, percent), requests, spare)
-            raw = requirements(desired.measured, requests, spare)
-            measured = None if unsettled else by_targets(raw, requests)
+        if demands := desired.demands:
+            found = requirements(demands, requests, spare)
+            beyond = boosted(demands, requests, BOOST_IN_PLACE if self.in_place else BOOST_REPLACED)
+            urgent = found if beyond == demands else requirements(beyond, requests, spare)
+            if not unsettled:
+                as_demanded = desired.measured == demands
+                raw = found if as_demanded else requirements(desired.measured, requests, spare)
+                measured = by_targets(raw, requests)
         memory = Memory(seen, self.context.clock, items, requests)
         first = self.known.first
         self.known, means = memory.brought_up(self.known, measured, desired.unmeasured)
