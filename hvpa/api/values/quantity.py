@@ -110,8 +110,8 @@ def readable_resource(resource: Resource, amount: int) -> str:
         return exact
     for suffix, factor in _READABLE_UNITS:
         if amount >= 10 * factor:
-            rounded = round(Fraction(amount, factor), 0 if amount >= 100 * factor else 1)
-            return f"{float(rounded):.12g}{suffix}"
+            parts = 1 if amount >= 100 * factor else 10
+            return f"{_rounded(amount * parts, factor) / parts:.12g}{suffix}"
     return exact
 
 
@@ -135,6 +135,12 @@ def _whole_units(quantity: str | int | float, per_base_unit: int) -> int:
     if value < 0:
         raise QuantityError(f"{quantity} is negative")
     return -(-value * per_base_unit // 1)
+
+
+def _rounded(numerator: int, denominator: int) -> int:
+    """The quotient rounded, a half to the even number."""
+    quotient, rest = divmod(numerator, denominator)
+    return quotient + (2 * rest > denominator or (2 * rest == denominator and quotient % 2))
 
 
 def _shorten(text: str) -> str:

@@ -174,16 +174,24 @@ class Joint:
         """What pods must serve that are resized in place: the present demand. What is not measured grows with what is.
         Memory can't be taken back from a pod that has it, so that it serves its usual demand at least, which knows the
         peaks of a day."""
+        demand: dict[ResourceKey, int] = {}
+        for key, usual in self.usual.items():
+            amount = self.urgent_demand.get(key)
+            if amount is None:
+                demand[key] = math.ceil(usual * self._growth)
+            else:
+                demand[key] = max(usual, amount) if key.resource == "memory" else amount
+        return demand
+
+    @cached_property
+    def _growth(self) -> Fraction | int:
+        """How many times its usual one the present demand is, of what has grown most; 1 where nothing has."""
         grown = [
             Fraction(self.present[key]) / Fraction(mean)
             for key, mean in self.means.measured.items()
             if self.present.get(key, 0) > mean >= 1  # a mean of nothing is next to nothing
         ]
-        growth = max(grown, default=1)
-        demand = {key: math.ceil(amount * growth) for key, amount in self.usual.items()}
-        for key, amount in self.urgent_demand.items():
-            demand[key] = max(self.usual[key], amount) if key.resource == "memory" else amount
-        return demand
+        return max(grown, default=1)
 
     def replicas_for(self, sizes: Sizes, *, may_grow: bool) -> int:
         """How many pods of these sizes serve the present demand: more where it takes more, fewer where it would take
