@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -341,17 +341,32 @@ class JointResource(msgspec.Struct, frozen=True, gc=False):
     present_replicas: int | None = None
 
 
-class JointView(msgspec.Struct, frozen=True, gc=False):
-    """A joint decision: the path, the point on it that serves the `usual` demand (None: no container resource has one),
-    and where the path leads when nothing is blocked, with what bound it, in words. `mean_replicas` is the mean of the
-    counts that the usual demand speaks of."""
+class JointView(Protocol):
+    """A joint decision, as people are shown it. Most decisions are not, so each part is found when it is asked for."""
 
-    path: Path
-    mean_replicas: float
-    items: tuple[JointResource, ...]
-    usual: Point | None
-    wanted: Point
-    because: str
+    @property
+    def path(self) -> Path:
+        """The path."""
+
+    @property
+    def mean_replicas(self) -> float:
+        """The mean of the counts that the usual demand speaks of."""
+
+    @property
+    def items(self) -> tuple[JointResource, ...]:
+        """Each container's resources."""
+
+    @property
+    def usual(self) -> Point | None:
+        """The point of the path that serves the usual demand (None: no container resource has one)."""
+
+    @property
+    def wanted(self) -> Point:
+        """Where the path leads when nothing is blocked."""
+
+    @property
+    def because(self) -> str:
+        """What bound the count, in words."""
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import structs
 
@@ -35,7 +36,7 @@ from hvpa.core.model import (
     Recommender,
     Settings,
 )
-from hvpa.core.recommenders.ownership import OwnerRules, resolve
+from hvpa.core.recommenders.ownership import O, OwnerRules, resolve
 from hvpa.core.recommenders.stale import silent_since
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
@@ -84,22 +85,36 @@ def _hpa(
     """The HPA to read, as it is now. No HPA's status decides which one that is, so it is found once for the same
     objects: a reconcile in which nothing is to do takes a quarter of the time (4.0 yardsticks of
     `python -m benchmarks decision` without that, 0.9 with it)."""
-    found = _found_hpa(hvpa, spec, hpas, others)
+    return _as_now(_found_hpa(hvpa, spec, hpas, others), hpas)
+
+
+def _as_now(found: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
+    """What was found once, with the object as it is now."""
     meta = None if found.object is None else found.object.metadata
-    now = next((one for one in hpas if one.metadata is meta), None)
+    now = next((one for one in candidates if one.metadata is meta), None)
     return found if now is None else structs.replace(found, object=now)
 
 
-def _hpa_basis(hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]) -> Basis:
-    parts = [part for one in hpas for part in (one.metadata, one.raw_spec)]
-    return Basis((hvpa.namespace, hvpa.name), (hvpa, spec, *parts), (others,))
+def _owner_basis(
+    hvpa: Meta, spec: HvpaSpec, candidates: tuple[Any, ...], others: tuple[OtherHvpa, ...]
+) -> Basis:
+    """All that `resolve` looks at: not the Hvpa's version, which each write of its status changes."""
+    parts = [part for one in candidates for part in (one.metadata, one.raw_spec)]
+    return Basis((hvpa.namespace, hvpa.name), (spec, *parts), (others, hvpa.uid, hvpa.creation_timestamp))
 
 
-@latest(_hpa_basis)
+@latest(_owner_basis)
 def _found_hpa(
-    hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
+    hvpa: Meta, spec: HvpaSpec, candidates: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
 ) -> Recommender[Hpa]:
-    return resolve(OwnerRules("HorizontalPodAutoscaler", hvpa, spec, hpas, others))
+    return resolve(OwnerRules("HorizontalPodAutoscaler", hvpa, spec, candidates, others))
+
+
+@latest(_owner_basis)
+def _found_vpa(
+    hvpa: Meta, spec: HvpaSpec, candidates: tuple[Vpa, ...], others: tuple[OtherHvpa, ...]
+) -> Recommender[Vpa]:
+    return resolve(OwnerRules("VerticalPodAutoscaler", hvpa, spec, candidates, others))
 
 
 @remembered
@@ -146,8 +161,7 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
     vpa: Recommender[Vpa] = Recommender(False)
     pods = PodsSeen()
     if spec is not None and workload is not None:
-        rules = OwnerRules("VerticalPodAutoscaler", hvpa.metadata, spec, vpas, objects.others)
-        vpa = resolve(rules)
+        vpa = _as_now(_found_vpa(hvpa.metadata, spec, vpas, objects.others), vpas)
         vpa = structs.replace(vpa, problem=_vpa_problem(vpa, objects, dict(silent)))
         if vpa.configured and not objects.vpa_served:
             vpa = Recommender(True, _VPA_NOT_SERVED)

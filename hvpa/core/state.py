@@ -14,6 +14,7 @@ import msgspec
 from hvpa.api.hvpa.status import Axes, HorizontalAxis, HvpaStatus, VerticalAxis, to_wire
 from hvpa.api.schema.base import read_json
 from hvpa.core.values.clock import Clock
+from hvpa.core.values.memo import remembered
 
 INSTANT = dt.timedelta(microseconds=1)
 """The shortest time that is distinguished."""
@@ -40,6 +41,7 @@ def recorded_axes(
     return horizontal, vertical
 
 
+@remembered
 def _read(annotation: str | None) -> Axes | None:
     if not annotation:
         return None

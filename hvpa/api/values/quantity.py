@@ -89,8 +89,8 @@ def format_cpu(millicores: int) -> str:
 def format_memory(size: int) -> str:
     """Bytes with the suffix that needs the smallest number and stays exact, rather binary: `1Gi`, `2147484k`."""
     best, best_suffix = size, ""
-    for suffix, factor in (BINARY_SUFFIXES | _WHOLE_DECIMALS).items():
-        mantissa, remainder = divmod(size, int(factor))
+    for suffix, factor in _WHOLE_UNITS.items():
+        mantissa, remainder = divmod(size, factor)
         if remainder == 0 and abs(mantissa) < abs(best):
             best, best_suffix = mantissa, suffix
     return f"{best}{best_suffix}"
@@ -108,9 +108,10 @@ def readable_resource(resource: Resource, amount: int) -> str:
     exact = format_resource(resource, amount)
     if resource == CPU or len(exact.rstrip("KMGTPEik")) <= _READABLE_DIGITS:
         return exact
-    for suffix, factor in reversed(BINARY_SUFFIXES.items()):
+    for suffix, factor in _READABLE_UNITS:
         if amount >= 10 * factor:
-            return f"{float(round(amount / factor, 0 if amount >= 100 * factor else 1)):.12g}{suffix}"
+            parts = 1 if amount >= 100 * factor else 10
+            return f"{_rounded(amount * parts, factor) / parts:.12g}{suffix}"
     return exact
 
 
@@ -123,7 +124,10 @@ def readable_change(resource: Resource, before: int, after: int) -> tuple[str, s
 
 
 _READABLE_DIGITS: Final = 3
-_WHOLE_DECIMALS: Final = {suffix: factor for suffix, factor in DECIMAL_SUFFIXES.items() if factor > 1}
+_READABLE_UNITS: Final = [(suffix, int(factor)) for suffix, factor in reversed(BINARY_SUFFIXES.items())]
+_WHOLE_UNITS: Final = {
+    suffix: int(factor) for suffix, factor in (BINARY_SUFFIXES | DECIMAL_SUFFIXES).items() if factor > 1
+}
 
 
 def _whole_units(quantity: str | int | float, per_base_unit: int) -> int:
@@ -131,6 +135,12 @@ def _whole_units(quantity: str | int | float, per_base_unit: int) -> int:
     if value < 0:
         raise QuantityError(f"{quantity} is negative")
     return -(-value * per_base_unit // 1)
+
+
+def _rounded(numerator: int, denominator: int) -> int:
+    """The quotient rounded, a half to the even number."""
+    quotient, rest = divmod(numerator, denominator)
+    return quotient + (2 * rest > denominator or (2 * rest == denominator and quotient % 2))
 
 
 def _shorten(text: str) -> str:

@@ -16,7 +16,7 @@ from hvpa.cli.explain.words import at, counted, held, pods, readable
 from hvpa.core.model import Decision, JointResource, JointView, Observation, Recommender
 from hvpa.core.path.curve import NONE
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.recommenders.estimate import estimate_replicas, measured_from
+from hvpa.core.recommenders.estimate import estimate_replicas, measured_from, readings_of
 from hvpa.core.report.summary import saturation
 from hvpa.core.values.weight import percent
 from hvpa.core.workload.containers import RESOURCES
@@ -59,7 +59,7 @@ def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
     asked = f"{hpa.status.desired_replicas} replicas"
     yield f"HPA {hpa.metadata.name}: {f'asked last for {asked}, which is not used' if unused else f'asks for {asked}'}"
     yield from _metrics(hpa)
-    estimate = estimate_replicas(seen, hpa)
+    estimate = estimate_replicas(seen, hpa, readings_of(seen, hpa))
     measured = "no metric has a value" if estimate is None else f"these metrics call for {estimate}"
     if estimate is None and (first := measured_from(seen)) is not None:
         ready = f"the {len(seen.pods.ready_since)} ready pods are not measured yet"

@@ -19,6 +19,7 @@ from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements, WorkloadPatch
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
+from hvpa.core.values.memo import remembered
 from hvpa.core.workload.containers import amounts, changes, present_resources, wire
 from hvpa.core.workload.rollout import rollout_complete
 
@@ -28,8 +29,9 @@ Sizes = Mapping[str, ResourceRequirements]
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
+@remembered
 def read(one: Resources | RecommendedContainer) -> ResourceRequirements:
-    """Resources as numbers."""
+    """Resources as numbers. Treat the result as frozen: it is shared."""
     return ResourceRequirements(amounts(one.requests), amounts(one.limits))
 
 

@@ -15,7 +15,15 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from hvpa.api.objects.read_models import Container, ContainerStatus, Pod, PodCondition, Workload, condition
+from hvpa.api.objects.read_models import (
+    Container,
+    ContainerStatus,
+    Pod,
+    PodCondition,
+    Resources,
+    Workload,
+    condition,
+)
 from hvpa.api.values.quantity import Resource, readable_resource
 from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, differing, moved, read, recorded, resized
 from hvpa.core.gates.gates import GateContext
@@ -100,10 +108,11 @@ class Look(NamedTuple):
 
     def _compared(self, pod: Pod, sizes: Sizes) -> PodState:
         due = self._changes(pod, sizes)
-        restarts = any(_restarts(one, due.get(one.name) or _gap(pod, one)) for one in pod.spec.containers)
+        gaps = {one.name: _gap(pod, one) for one in pod.spec.containers}
+        restarts = any(_restarts(one, due.get(one.name) or gaps[one.name]) for one in pod.spec.containers)
         if due:
             return self._unless_refused(_due(pod, due, restarts))
-        if any(_gap(pod, one) != NOTHING for one in pod.spec.containers):
+        if any(gap != NOTHING for gap in gaps.values()):
             return self._under_way(pod, restarts)
         if why := self._near_use(pod, sizes):
             return PodState(pod, "waiting", why, is_near_use=True)
@@ -209,13 +218,21 @@ def qos_class(pod: Pod, containers: Sequence[Container]) -> Qos:
 def _gap(pod: Pod, container: Container) -> ResourceRequirements:
     """What a container has been asked to have and does not have yet. One that does not run yet starts with what the
     spec names."""
-    return differing(present_of(pod, container), read(container.resources))
+    present = _reported(pod, container)
+    return NOTHING if present == container.resources else differing(read(present), read(container.resources))
 
 
 def present_of(pod: Pod, container: Container) -> ResourceRequirements:
     """What a container has, by the kubelet; else by the pod's spec."""
-    statuses = {one.name: one.resources for one in pod.status.container_statuses}
-    return read(statuses.get(container.name) or container.resources)
+    return read(_reported(pod, container))
+
+
+def _reported(pod: Pod, container: Container) -> Resources:
+    """The same as it is written."""
+    for one in pod.status.container_statuses:
+        if one.name == container.name:
+            return one.resources or container.resources
+    return container.resources
 
 
 def _restarts(container: Container, change: ResourceRequirements) -> bool:

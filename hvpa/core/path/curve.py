@@ -161,7 +161,11 @@ class ResourceCurve:
     def top(self, count: int) -> int | None:
         """The largest size of the path at `count` replicas, from the path's first count on; None where the path goes up
         without an end."""
-        size = next(one.top(count) for one in reversed(self.pieces) if one.first <= count)
+        piece = self.pieces[0]
+        for one in self.pieces:
+            if one.first <= count:
+                piece = one
+        size = piece.top(count)
         return self.size_bounds.upper if size is None else self.size_bounds.clamp(size)
 
     def reach(self, count: int) -> int | None:
@@ -181,9 +185,9 @@ class ResourceCurve:
         reach = self.reach(count)
         return reach is None or demand <= reach
 
-    def count(self, demand: int) -> int:
-        """The smallest replica count that serves `demand`; the largest of all where none does."""
-        low, high = self.counts.lower, self.counts.upper
+    def count(self, demand: int, least: int = 0) -> int:
+        """The smallest replica count, not below `least`, that serves `demand`; the largest of all where none does."""
+        low, high = max(self.counts.lower, least), self.counts.upper
         if high is None:
             high = max(low, demand)  # each replica serves one millicore or byte at least
         return low + bisect_left(range(low, high), True, key=lambda count: self.serves(count, demand))

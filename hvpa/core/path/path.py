@@ -59,21 +59,34 @@ class Path:
         """How many replicas each container resource asks for, before the largest is taken."""
         return {key: self.curves[key].count(amount) for key, amount in demand.items()}
 
+    def asked(self, demand: Demand, least: int = 0) -> tuple[int, ResourceKey | None]:
+        """The replicas that serve `demand`, `least` at the fewest: the largest count over container resources; and the
+        first container resource that asks for it (None: there is none). Only one that asks for more than those before
+        it has its count searched for."""
+        replicas, binding = max(least, self.counts.lower), next(iter(demand), None)
+        for key, amount in demand.items():
+            if not self.curves[key].serves(replicas, amount):
+                found = self.curves[key].count(amount, replicas)
+                replicas, binding = found, key if found > replicas else binding
+        return replicas, binding
+
     def count(self, demand: Demand) -> int:
         """The replicas that serve `demand`: the largest count over container resources. For scaling out."""
-        return self._most(self.counts_of(demand))[0]
+        return self.asked(demand)[0]
 
-    def count_in(self, demand: Demand, overlaps: Overlaps) -> int:
+    def count_in(self, demand: Demand, overlaps: Overlaps, out: int = 0) -> int:
         """The replicas down to which `demand` lets the path scale in: as `count`, with every boundary lowered by the
-        overlap of its resource, max(value, percentage of it). Never below `count`."""
-        return self.count(
-            {key: overlaps.get(key.resource, NONE).raised(amount) for key, amount in demand.items()}
-        )
+        overlap of its resource, max(value, percentage of it). Never below `count`, which is `out` where it is known."""
+        raised = {key: overlaps.get(key.resource, NONE).raised(amount) for key, amount in demand.items()}
+        return self.asked(raised, out)[0]
 
-    def settled(self, current: int, demand: Demand, overlaps: Overlaps) -> int:
+    def settled(self, current: int, demand: Demand, overlaps: Overlaps) -> tuple[int, ResourceKey | None]:
         """The replicas from `current` on: more where they don't serve `demand`, fewer where they would with the overlap
-        to spare, else `current`."""
-        return max(self.count(demand), min(current, self.count_in(demand, overlaps)))
+        to spare, else `current`. And the container resource that asks for most."""
+        count, binding = self.asked(demand)
+        if current > count:
+            count = min(current, self.count_in(demand, overlaps, count))
+        return count, binding
 
     def sizes(self, replicas: int, demand: Demand) -> dict[ResourceKey, int]:
         """The requests with which `replicas` serve `demand`: demand / replicas plus base usage, rounded up to whole
@@ -87,15 +100,15 @@ class Path:
 
     def point(self, demand: Demand) -> Point:
         """`path(demand)`: the replicas, rounded up, and the sizes that go with them."""
-        replicas, binding = self._most(self.counts_of(demand))
+        replicas, binding = self.asked(demand)
         return Point(replicas, self.sizes(replicas, demand), binding, self.short(replicas, demand))
 
     def replicas(self, usual: int, sizes: Sizes, demand: Demand) -> tuple[int, ResourceKey | None]:
         """How many replicas serve a present `demand`, where the usual one is served by `usual` replicas of these sizes
         (`ResourceCurve.replicas`), and the container resource that asks for that many."""
-        return self._most(
-            {key: self.curves[key].replicas(usual, sizes[key], amount) for key, amount in demand.items()}
-        )
+        counts = {key: self.curves[key].replicas(usual, sizes[key], amount) for key, amount in demand.items()}
+        binding = max(counts, key=counts.__getitem__, default=None)
+        return (self.counts.lower if binding is None else counts[binding]), binding
 
     def present(self, usual: Point, demand: Demand) -> Point:
         """Where a present `demand` is served, when `usual` is the point of the usual demand: by more or fewer replicas,
@@ -110,8 +123,3 @@ class Path:
             key: self.curves[key].enough(replicas, size, demand[key]) if key in demand else size
             for key, size in sizes.items()
         }
-
-    def _most(self, counts: Mapping[ResourceKey, int]) -> tuple[int, ResourceKey | None]:
-        """The largest count, and the first container resource that asks for it."""
-        binding = max(counts, key=counts.__getitem__, default=None)
-        return (self.counts.lower if binding is None else counts[binding]), binding

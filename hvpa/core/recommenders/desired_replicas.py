@@ -19,10 +19,12 @@ from hvpa.core.recommenders.estimate import (
     MICRO,
     SETTLING,
     MetricDemand,
+    Readings,
     estimate_replicas,
     is_never_stale,
     measured_from,
     metric_demands,
+    readings_of,
 )
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import Bounds
@@ -76,15 +78,15 @@ class DesiredReplicas(Struct, frozen=True):
 def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:
     """The desired replicas of an HPA that only recommends, given `spec.replicas` and its last correction."""
     assert seen.spec is not None and seen.workload is not None
-    problem = _unusable(hpa, clock)
-    estimate = None if problem else estimate_replicas(seen, hpa)
+    problem, readings = _unusable(hpa, clock), readings_of(seen, hpa)
+    estimate = None if problem else estimate_replicas(seen, hpa, readings)
     if estimate is None:
         inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
         return structs.replace(_unknown_replicas(hpa, seen, bounds, problem, clock), scale_replicas=inside)
-    desired = _whole_replicas(hpa, seen, bounds, estimate, clock)
+    desired = _whole_replicas(hpa, seen, bounds, estimate, is_never_stale(readings), clock)
     if desired.replicas is None or not seen.spec.joint:
         return desired
-    found = _with_demands(desired, hpa, seen)
+    found = _with_demands(desired, seen, readings)
     as_desired = _as_desired(found.measured, desired.replicas * MICRO)
     # More than the metrics call for is a reason to keep replicas, and none for larger pods: it is counted in pods as
     # they are, and would grow with them.
@@ -102,16 +104,17 @@ def measured_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock)
     if hpa.spec.scale_target_ref.kind != seen.workload.kind:
         # Its `currentReplicas` are the count that it asks another Hvpa for, and no pods.
         hpa = structs.replace(hpa, status=structs.replace(hpa.status, current_replicas=0))
-    estimate = None if problem else estimate_replicas(seen, hpa)
+    readings = readings_of(seen, hpa)
+    estimate = None if problem else estimate_replicas(seen, hpa, readings)
     if estimate is None:
         return _unknown_replicas(hpa, seen, bounds, problem, clock)
     beyond = bounds.upper is not None and estimate > bounds.upper
     desired = DesiredReplicas(bounds.clamp(estimate), beyond, correction=seen.horizontal.correction)
-    return _with_demands(desired, hpa, seen) if seen.spec.joint else desired
+    return _with_demands(desired, seen, readings) if seen.spec.joint else desired
 
 
-def _with_demands(desired: DesiredReplicas, hpa: Hpa, seen: Observation) -> DesiredReplicas:
-    measured, unmeasured = metric_demands(seen, hpa)
+def _with_demands(desired: DesiredReplicas, seen: Observation, readings: Readings) -> DesiredReplicas:
+    measured, unmeasured = metric_demands(seen, readings)
     return structs.replace(desired, measured=measured, demands=measured, unmeasured=unmeasured)
 
 
@@ -124,9 +127,10 @@ def _as_desired(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDem
 
 
 def _whole_replicas(
-    hpa: Hpa, seen: Observation, bounds: Bounds, estimate: int, clock: Clock
+    hpa: Hpa, seen: Observation, bounds: Bounds, estimate: int, never_stale: bool, clock: Clock
 ) -> DesiredReplicas:
-    """The desired replicas without what its metrics call for, given the operator's own estimate."""
+    """The desired replicas without what its metrics call for, given the operator's own estimate, and whether its
+    measurements are `is_never_stale`."""
     assert seen.spec is not None and seen.workload is not None
     present, scale_replicas = seen.workload.spec.replicas, seen.spec.replicas
     corrected = seen.horizontal.correction
@@ -140,7 +144,7 @@ def _whole_replicas(
         estimate = max(estimate, min(asked, last_recommended(seen)))
     estimate = bounds.clamp(estimate)
     low, high = min(present, estimate), max(present, estimate)
-    if seen.spec.joint and asked > high and is_never_stale(seen, hpa):
+    if seen.spec.joint and asked > high and never_stale:
         high = asked  # Of other pods than there are, for which `present` is no measure; it is in no hurry to scale in.
     trusted = bounds.clamp(min(max(asked, low), high))
     limited = condition(hpa.status.conditions, "ScalingLimited")

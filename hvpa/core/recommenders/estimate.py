@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
+from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from typing import NamedTuple
@@ -73,7 +74,7 @@ class MetricDemand(Struct, frozen=True):
         return structs.replace(self, pods=pods, requested=requested, counted=ceil_div(pods, MICRO))
 
 
-class _Reading(NamedTuple):
+class Reading(NamedTuple):
     """What was measured of a metric: `have` is to `wanted` as the value to its target; `tolerances` upwards and
     downwards."""
 
@@ -109,8 +110,13 @@ class _Reading(NamedTuple):
         return self.source.name or f"{self.metric.type} {self.source.metric.name}"
 
 
-def _readings(seen: Observation, hpa: Hpa) -> list[_Reading | None]:
-    """What was measured of each metric; None for one without a value, or with a value of other pods than there are.
+Readings = Sequence[Reading | None]
+"""What was measured of each metric of an HPA; None for one without a value, or with a value of other pods than there
+are."""
+
+
+def readings_of(seen: Observation, hpa: Hpa) -> Readings:
+    """What was measured of each metric.
 
     The status lists the metrics in the order of the spec (`computeReplicasForMetrics` in podautoscaler/horizontal.go),
     which distinguishes those that differ by their label selector alone."""
@@ -118,7 +124,7 @@ def _readings(seen: Observation, hpa: Hpa) -> list[_Reading | None]:
     by_name = {_identity(one): one for one in reversed(measured)}
     tolerances = _tolerance(behavior.scale_up, seen.settings), _tolerance(behavior.scale_down, seen.settings)
     are_new = measured_from(seen) is not None
-    found: list[_Reading | None] = []
+    found: list[Reading | None] = []
     for index, metric in enumerate(hpa.spec.metrics or _DEFAULT_METRICS):
         identity, source = _identity(metric), metric.source() or _NO_SOURCE
         in_place = index < len(measured) and _identity(measured[index]) == identity
@@ -128,7 +134,7 @@ def _readings(seen: Observation, hpa: Hpa) -> list[_Reading | None]:
         if value is None or ratio is None:
             found.append(None)
             continue
-        reading = _Reading(metric, source, tolerances, value.current, *ratio)
+        reading = Reading(metric, source, tolerances, value.current, *ratio)
         found.append(None if are_new and not reading.is_of_status else reading)
     return found
 
@@ -143,46 +149,43 @@ def measured_from(seen: Observation) -> dt.datetime | None:
     return since[0] + MEASURED_AFTER
 
 
-def estimate_replicas(seen: Observation, hpa: Hpa) -> int | None:
+def estimate_replicas(seen: Observation, hpa: Hpa, readings: Readings) -> int | None:
     """The largest count that a measured metric calls for: the present one within tolerance, else ratio times counted
     pods, rounded up. Not below the present count while a metric has no value; None when none has one.
 
     Source: the HPA's algorithm, `GetResourceReplicas` and its siblings in podautoscaler/replica_calculator.go.
     """
     assert seen.workload is not None
-    readings = _readings(seen, hpa)
     proposals = [_proposal(one, seen, hpa) for one in readings if one is not None]
     if not proposals:
         return None
     return max(*proposals, seen.workload.spec.replicas) if None in readings else max(proposals)
 
 
-def leading_metric(seen: Observation, hpa: Hpa) -> tuple[str, int]:
+def leading_metric(seen: Observation, hpa: Hpa, readings: Readings) -> tuple[str, int]:
     """The metric that calls for the largest count, in words, and its value in percent of its target: 91 % of a target
     of 50 % are 182. One must have a value (`estimate_replicas` is not None)."""
-    readings = [one for one in _readings(seen, hpa) if one is not None]
-    one = max(readings, key=lambda reading: (_proposal(reading, seen, hpa), reading.have / reading.wanted))
+    known = [one for one in readings if one is not None]
+    one = max(known, key=lambda reading: (_proposal(reading, seen, hpa), reading.have / reading.wanted))
     return one.label, ceil_div(one.have * 100, one.wanted)
 
 
-def is_never_stale(seen: Observation, hpa: Hpa) -> bool:
+def is_never_stale(readings: Readings) -> bool:
     """Whether each metric calls for a count of its own: measured, absolute, and outside its tolerance, inside of which
     a metric stands by whatever it finds (DESIGN 4)."""
-    readings = _readings(seen, hpa)
     return all(one is not None and one.is_absolute and not one.is_tolerated for one in readings)
 
 
-def metric_demands(seen: Observation, hpa: Hpa) -> tuple[tuple[MetricDemand, ...], bool]:
+def metric_demands(seen: Observation, readings: Readings) -> tuple[tuple[MetricDemand, ...], bool]:
     """What each measured metric calls for, and whether one has no value."""
-    readings = _readings(seen, hpa)
     demands = tuple(_demand(one, _measured_pods(one, seen)) for one in readings if one is not None)
     return demands, None in readings
 
 
-def _measured_pods(one: _Reading, seen: Observation) -> int:
+def _measured_pods(one: Reading, seen: Observation) -> int:
     """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for the
-    others those that have been ready for as long as a measurement takes (`_readings`: one at least, but by clocks that
-    are wrong). The HPA's `currentReplicas` is `spec.replicas`, which in a joint decision is another count."""
+    others those that have been ready for as long as a measurement takes (`readings_of`: one at least, but by clocks
+    that are wrong). The HPA's `currentReplicas` is `spec.replicas`, which in a joint decision is another count."""
     assert seen.workload is not None
     status = seen.workload.status
     if one.is_of_status:
@@ -193,7 +196,7 @@ def _measured_pods(one: _Reading, seen: Observation) -> int:
     return seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
 
 
-def _demand(one: _Reading, counted: int) -> MetricDemand:
+def _demand(one: Reading, counted: int) -> MetricDemand:
     source, target = one.source, one.source.target
     resource: Resource | None = None
     if one.metric.type in ("Resource", "ContainerResource") and source.name in ("cpu", "memory"):
@@ -219,7 +222,7 @@ def _demand(one: _Reading, counted: int) -> MetricDemand:
     )
 
 
-def _proposal(one: _Reading, seen: Observation, hpa: Hpa) -> int:
+def _proposal(one: Reading, seen: Observation, hpa: Hpa) -> int:
     """The count that one metric calls for."""
     assert seen.workload is not None and seen.spec is not None
     if one.is_tolerated:
@@ -256,7 +259,7 @@ def _tolerance(rules: HpaScalingRules | None, settings: Settings) -> Fraction:
     return Fraction(settings.hpa_tolerance_ppm, FULL)
 
 
-def _counted_pods(one: _Reading, hpa: Hpa, seen: Observation) -> int:
+def _counted_pods(one: Reading, hpa: Hpa, seen: Observation) -> int:
     """The pods the HPA counted: for CPU and for `Value` targets the ready ones, for other pod metrics the running ones,
     for `AverageValue` of Object and External `status.replicas`. Not more than there were when it measured; where no pod
     is known, as many."""

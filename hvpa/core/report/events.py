@@ -22,7 +22,7 @@ from hvpa.core.model import (
     ReplicaView,
 )
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.recommenders.estimate import estimate_replicas, leading_metric
+from hvpa.core.recommenders.estimate import estimate_replicas, leading_metric, readings_of
 from hvpa.core.report.remedies import advised, entered
 from hvpa.core.report.summary import DecisionParts, blocked_text, newly_blocked, rollout_text
 from hvpa.core.values.weight import Bounds, percent
@@ -158,8 +158,9 @@ def _of_replicas(seen: Observation, decision: Decision, bounds: Bounds) -> Itera
     raised = bounds.raised
     if raised.lower > bounds.lower and view.target == raised.lower:
         yield f"at least {raised.lower} {bounds.floor_by}"
-    if hpa is not None and view.hpa is not None and estimate_replicas(seen, hpa) is not None:
-        metric, value = leading_metric(seen, hpa)
+    readings = () if hpa is None or view.hpa is None else readings_of(seen, hpa)
+    if hpa is not None and estimate_replicas(seen, hpa, readings) is not None:
+        metric, value = leading_metric(seen, hpa, readings)
         used = "" if decision.joint is not None else f", using {view.hpa}"
         yield f"HPA: {metric} at {value} % of its target{used}"
     if decision.joint is not None:

@@ -93,6 +93,8 @@ def change(entry: Blocked) -> tuple[str, str]:
 def saturation(view: JointView) -> tuple[str, ...]:
     """What can't be served although replicas and requests are at their ends, in words. Amounts that are needed are
     rounded up to two digits, so that the words stay the same while demand moves a little."""
+    if not view.wanted.saturated:
+        return ()
     items, counts = {item.key: item for item in view.items}, view.path.counts
     replicas = counts.upper or view.wanted.replicas
     most_of = "as many as there are" if counts.lower == counts.upper else "maxReplicas"

@@ -14,10 +14,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from hvpa.api.values.quantity import readable_resource
-from hvpa.api.values.text import names
-from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.core.model import JointResource, JointView
 from hvpa.core.path.path import Overlaps, Path, Point, ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import Unknown
 from hvpa.core.trajectory.demand import MetricRequirement, Requests, Usual, by_sizes, by_targets, pods_needed
@@ -87,7 +83,7 @@ class Joint:
         work = max(1, self.requests.work(point.binding, self.current[point.binding]))
         # The sizes that serve the usual demand at the count that it takes of the pods as they are.
         served = path.sizes(path.counts.clamp(ceil_div(usual[point.binding], work)), usual)
-        last = path.count_in(usual, self.margins)
+        last = path.count_in(usual, self.margins, point.replicas)
         for count in range(point.replicas, last + 1, 1 + (last - point.replicas) // LOOKED_AT):
             sizes = path.sizes(count, usual)
             if all(self._stays(key, size, served[key]) for key, size in sizes.items()):
@@ -125,10 +121,12 @@ class Joint:
     @cached_property
     def urgent_demand(self) -> dict[ResourceKey, int]:
         """Present demand, with more CPU for pods that are saturated."""
-        return by_targets(self._urgent, self.requests)
+        is_same = self.called_for is self.requirements
+        return self.present if is_same else by_targets(self.called_for, self.requests)
 
     @property
-    def _urgent(self) -> tuple[MetricRequirement, ...]:
+    def called_for(self) -> tuple[MetricRequirement, ...]:
+        """What is to be served now, with more CPU for pods that are saturated."""
         return self.urgent or self.requirements
 
     # --- solving -----------------------------------------------------------------------------------------------------
@@ -164,43 +162,55 @@ class Joint:
         """Both follow the present demand."""
         demand, path = self._served_in_place(), self.path
         rest = [pods_needed(one, {}, self.requests) for one in self.requirements if not one.keys]
-        count = path.counts.clamp(max([path.settled(self.replicas, demand, self.margins), *rest]))
-        count = max(count, self._held(path.sizes(count, demand)))
+        settled, binding = path.settled(self.replicas, demand, self.margins)
+        count = path.counts.clamp(max([settled, *rest]))
+        count = max(count, self.held_down_to(path.sizes(count, demand)))
         sizes = path.sizes(count, demand)
         if self.holds_in:
             sizes = {key: max(size, self.current[key]) for key, size in sizes.items()}
-        return Point(count, self._kept(sizes), path.point(demand).binding, path.short(count, demand))
+        return Point(count, self._kept(sizes), binding, path.short(count, demand))
 
     def _served_in_place(self) -> dict[ResourceKey, int]:
         """What pods must serve that are resized in place: the present demand. What is not measured grows with what is.
         Memory can't be taken back from a pod that has it, so that it serves its usual demand at least, which knows the
         peaks of a day."""
-        growth = [
+        demand: dict[ResourceKey, int] = {}
+        for key, usual in self.usual.items():
+            amount = self.urgent_demand.get(key)
+            if amount is None:
+                demand[key] = math.ceil(usual * self._growth)
+            else:
+                demand[key] = max(usual, amount) if key.resource == "memory" else amount
+        return demand
+
+    @cached_property
+    def _growth(self) -> Fraction | int:
+        """How many times its usual one the present demand is, of what has grown most; 1 where nothing has."""
+        grown = [
             Fraction(self.present[key]) / Fraction(mean)
             for key, mean in self.means.measured.items()
-            if key in self.present and mean >= 1  # a mean of nothing is next to nothing
+            if self.present.get(key, 0) > mean >= 1  # a mean of nothing is next to nothing
         ]
-        demand = {key: math.ceil(amount * max([Fraction(1), *growth])) for key, amount in self.usual.items()}
-        for key, amount in self.urgent_demand.items():
-            demand[key] = max(self.usual[key], amount) if key.resource == "memory" else amount
-        return demand
+        return max(grown, default=1)
 
     def replicas_for(self, sizes: Sizes, *, may_grow: bool) -> int:
         """How many pods of these sizes serve the present demand: more where it takes more, fewer where it would take
         fewer with the overlap to spare. `may_grow`: larger pods come first where the path says so."""
-        least = self._count(self._urgent, sizes, may_grow)
+        least = self._count(self.called_for, sizes, may_grow)
         if self.found is None:
             return max(least, self.replicas, self.settled.replicas)
         if self.replicas <= least:
-            enough = self._count([one.tolerated() for one in self._urgent], sizes, may_grow)
+            enough = self._count([one.tolerated() for one in self.called_for], sizes, may_grow)
             return least if self.replicas < enough else self.path.counts.clamp(self.replicas)
-        return min(self.replicas, max(least, self._held(sizes), self._count(self._raised, sizes, may_grow)))
+        return min(
+            self.replicas, max(least, self.held_down_to(sizes), self._count(self._raised, sizes, may_grow))
+        )
 
     @property
     def _raised(self) -> list[MetricRequirement]:
         return [one.raised(self.margins) for one in self.requirements]
 
-    def _held(self, sizes: Sizes) -> int:
+    def held_down_to(self, sizes: Sizes) -> int:
         """Down to which count the HPA's desired replicas let replicas be taken away."""
         if self.holds_in:
             return self.replicas
@@ -245,62 +255,3 @@ class Joint:
 
     def _kept(self, sizes: Sizes) -> Sizes:
         return self.current if all(self.is_near(key, size) for key, size in sizes.items()) else sizes
-
-    # --- in words ----------------------------------------------------------------------------------------------------
-    def view(self) -> JointView:
-        """All of it, for people."""
-        return JointView(
-            path=self.path,
-            mean_replicas=self.mean,
-            items=tuple(self._described(item) for item in self.items),
-            usual=self.settled if self.items else None,
-            wanted=self.wanted,
-            because=self._because(),
-        )
-
-    def _described(self, item: ContainerResource) -> JointResource:
-        key, curve = item.key, self.path.curves[item.key]
-        amount = self.present.get(key) if self.found else None
-        sources = [one.label for one in self.found or () if key in one.keys]
-        size = self.wanted.sizes.get(key, item.current)
-        work = max(1, self.requests.work(key, size))
-        usual_from = f"VPA: {readable_resource(item.resource, item.target)} each of {self.mean:.2f} pods"
-        if key in self.means.measured and item.resource == "cpu":
-            usual_from = "HPA: mean of what it measured"
-        return JointResource(
-            key=key,
-            base=curve.size_bounds.base,
-            current=item.current,
-            size=size,
-            usual=self.usual[key],
-            usual_from=usual_from,
-            usual_replicas=curve.count(self.usual[key]),
-            present=amount,
-            present_from=f"HPA: {names(sources)}" if sources else "",
-            present_replicas=None if amount is None else ceil_div(amount, work),
-        )
-
-    def _because(self) -> str:
-        """What bound the count."""
-        wanted = self.wanted.replicas
-        if self.unknown is not None and self.found is None:
-            until = readable_timestamp(self.unknown.until)
-            return f"{self.unknown.why}: {wanted} replicas were recommended last, and are until {until}"
-        if self.found is None:
-            if wanted > self.replicas:
-                return f"the usual demand takes {wanted} replicas; the HPA has no metrics now"
-            return "the HPA has no metrics: nothing shrinks"
-        pods = [(pods_needed(one, self.wanted.sizes, self.requests), one.label) for one in self._urgent]
-        needed, label = max(pods, default=(0, ""))
-        asked = f"{label} asks for {needed} replicas"
-        if needed > wanted:
-            return f"{asked}, and there may be no more than {wanted}"
-        if needed == wanted:
-            return asked
-        if wanted == self.path.counts.lower:
-            return f"{asked}, and there may be no fewer than {wanted}"
-        if self.holds_in:
-            return f"nothing is taken away: {self.holds_in}"
-        if self._held(self.wanted.sizes) > needed:
-            return f"{asked} now, and the HPA still remembers more"
-        return f"{asked}, which is inside the overlap"

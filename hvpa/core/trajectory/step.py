@@ -13,12 +13,14 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.objects.read_models import Meta
 from hvpa.api.values.quantity import Resource
 from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, restored, scale_to
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import MEASUREMENT, POD_REPLACEMENT, REFUSED, GateContext
 from hvpa.core.model import Blocked, JointView, ObservedState
-from hvpa.core.path.path import ResourceKey, Sizes
+from hvpa.core.path.path import Path, ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
@@ -34,6 +36,8 @@ from hvpa.core.trajectory.demand import (
 from hvpa.core.trajectory.history import Memory, first_seen
 from hvpa.core.trajectory.requests import NOT_WORTH_REPLACING, scale_to_sizes
 from hvpa.core.trajectory.solve import Joint
+from hvpa.core.trajectory.view import View
+from hvpa.core.values.memo import Basis, latest
 from hvpa.core.values.weight import Bounds, Weight, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import (
     RESOURCES,
@@ -58,6 +62,31 @@ class JointResult(Struct, frozen=True):
     vertical: RequestsResult | None
     view: JointView
     ready_pods: Sizes
+
+
+def _path_basis(
+    hvpa: Meta,
+    spec: HvpaSpec,
+    items: Sequence[ContainerResource],
+    first: Mapping[ResourceKey, int],
+    counts: Bounds,
+    vertical_only: bool,
+) -> Basis:
+    """All that a path is made of: not the targets of the items."""
+    bounds = tuple([(one.key, one.bounds) for one in items])
+    return Basis((hvpa.namespace, hvpa.name), (spec,), (bounds, first, counts, vertical_only))
+
+
+@latest(_path_basis)
+def _path(
+    hvpa: Meta,
+    spec: HvpaSpec,
+    items: Sequence[ContainerResource],
+    first: Mapping[ResourceKey, int],
+    counts: Bounds,
+    vertical_only: bool,
+) -> Path:
+    return path_of(spec, items, first, counts, vertical_only)
 
 
 class JointScaling:
@@ -125,18 +154,20 @@ class JointScaling:
         found: tuple[MetricRequirement, ...] | None = None if seen.hpa.configured else ()
         urgent: tuple[MetricRequirement, ...] = ()
         measured: Mapping[ResourceKey, int] | None = None if seen.hpa.configured else {}
-        if desired.demands:
-            found = requirements(desired.demands, requests, spare)
-            percent = BOOST_IN_PLACE if self.in_place else BOOST_REPLACED
-            urgent = requirements(boosted(desired.demands, requests, percent), requests, spare)
-            raw = requirements(desired.measured, requests, spare)
-            measured = None if unsettled else by_targets(raw, requests)
+        if demands := desired.demands:
+            found = requirements(demands, requests, spare)
+            beyond = boosted(demands, requests, BOOST_IN_PLACE if self.in_place else BOOST_REPLACED)
+            urgent = found if beyond == demands else requirements(beyond, requests, spare)
+            if not unsettled:
+                as_demanded = desired.measured == demands
+                raw = found if as_demanded else requirements(desired.measured, requests, spare)
+                measured = by_targets(raw, requests)
         memory = Memory(seen, self.context.clock, items, requests)
         first = self.known.first
         self.known, means = memory.brought_up(self.known, measured, desired.unmeasured)
         stands = found is not None and unsettled and not begun(seen.horizontal, self.replicas)
         return Joint(
-            path=path_of(self.spec, items, first, self.bounds, self.vertical_only),
+            path=_path(seen.metadata, self.spec, items, first, self.bounds, self.vertical_only),
             items=items,
             requests=requests,
             margins=overlaps(self.spec),
@@ -190,7 +221,7 @@ class JointScaling:
         if joint.holds_in and joint.found is not None and horizontal is not None:
             horizontal = self._with_waits(horizontal)
         count = self.replicas if horizontal is None else horizontal.target
-        return JointResult(horizontal, vertical, joint.view(), self._ready_pods(count, self._sizes(vertical)))
+        return JointResult(horizontal, vertical, View(joint), self._ready_pods(count, self._sizes(vertical)))
 
     def _sizes(self, vertical: RequestsResult | None) -> Sizes:
         """The requests that will be."""

@@ -301,7 +301,7 @@ def test_an_overlap_lowers_the_boundaries_for_scaling_in() -> None:
     ],
 )
 def test_replicas_stay_inside_the_overlap(current: int, demand: int, overlap: Margin, expected: int) -> None:
-    assert FIVE_ROWS.settled(current, {CPU: demand}, {"cpu": overlap}) == expected
+    assert FIVE_ROWS.settled(current, {CPU: demand}, {"cpu": overlap}) == (expected, CPU)
 
 
 @pytest.mark.parametrize(

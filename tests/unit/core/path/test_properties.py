@@ -211,10 +211,12 @@ def test_an_overlap_only_holds_replicas_that_are_there(
 ) -> None:
     overlaps: Overlaps = {"cpu": cpu, "memory": memory}
     out, inside = path.count(demand), path.count_in(demand, overlaps)
-    settled = path.settled(current, demand, overlaps)
-    assert out <= inside
+    settled, binding = path.settled(current, demand, overlaps)
+    assert out <= inside == path.count_in(demand, overlaps, out)
     assert settled == max(out, min(current, inside))
-    assert path.settled(settled, demand, overlaps) == settled
+    assert path.settled(settled, demand, overlaps) == (settled, binding)
+    counts = path.counts_of(demand)
+    assert (out, binding) == (max(counts.values()), max(counts, key=counts.__getitem__))
     for key, curve in path.curves.items():
         count, margin = curve.count(overlaps[key.resource].raised(demand[key])), overlaps[key.resource]
         reach = curve.reach(count)

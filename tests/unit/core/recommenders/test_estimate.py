@@ -11,7 +11,7 @@ from builders import build
 from builders.build import GIB, NOW, at, stamp
 from hvpa.core import Objects, Settings, observe
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, trusted_replicas
-from hvpa.core.recommenders.estimate import MICRO, MetricDemand, is_never_stale, metric_demands
+from hvpa.core.recommenders.estimate import MICRO, MetricDemand, is_never_stale, metric_demands, readings_of
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import Bounds
 from tests.unit.core.trajectory.jointly import Reading, app, external, state, utilization, value
@@ -20,7 +20,8 @@ MEASURED = value("cpu", "500m", "1")
 
 
 def demands(seen: Objects) -> tuple[tuple[MetricDemand, ...], bool]:
-    return metric_demands(observe(seen, NOW, Settings()), seen.hpas[0])
+    found = observe(seen, NOW, Settings())
+    return metric_demands(found, readings_of(found, seen.hpas[0]))
 
 
 def demand(reading: Reading, replicas: int = 4, **rest: Any) -> MetricDemand:
@@ -153,7 +154,7 @@ def test_where_the_hpa_wants_more_its_desired_replicas_hold_replicas_and_is_no_d
 )
 def test_an_absolute_metric_that_is_measured_is_never_stale(readings: list[Reading], never: bool) -> None:
     seen = state(4, readings=readings)
-    assert is_never_stale(observe(seen, NOW, Settings()), seen.hpas[0]) is never
+    assert is_never_stale(readings_of(observe(seen, NOW, Settings()), seen.hpas[0])) is never
 
 
 def test_more_than_present_and_estimate_is_believed_where_no_metric_is_ever_stale() -> None:

@@ -11,7 +11,7 @@ from builders import build
 from builders.build import GIB, at, stamp
 from hvpa.core import Decision, Objects, Settings, observe
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.recommenders.estimate import estimate_replicas
+from hvpa.core.recommenders.estimate import estimate_replicas, readings_of
 from tests.unit.core.trajectory.jointly import (
     EXACT,
     Reading,
@@ -254,7 +254,8 @@ def test_a_metric_that_is_no_mean_over_pods_speaks_of_young_ones_as_well() -> No
 
 def test_a_pod_that_became_ready_by_a_clock_that_was_wrong_counts() -> None:
     seen = replaced(4, None, pods=ready_for(-3600, 4), desired=4)
-    assert estimate_replicas(observe(seen, at(), Settings()), seen.hpas[0]) == 4
+    found, hpa = observe(seen, at(), Settings()), seen.hpas[0]
+    assert estimate_replicas(found, hpa, readings_of(found, hpa)) == 4
 
 
 @pytest.mark.parametrize(

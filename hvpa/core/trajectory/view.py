@@ -1,0 +1,102 @@
+"""A joint decision's solution for people: how it was found, in numbers and in words.
+
+What belongs here: what `explain`, the Events and the conditions show. Few decisions are shown, so each part is worked
+out when it is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from hvpa.api.values.quantity import readable_resource
+from hvpa.api.values.text import names
+from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.core.model import JointResource
+from hvpa.core.path.path import Path, Point
+from hvpa.core.trajectory.demand import pods_needed
+from hvpa.core.trajectory.solve import Joint
+from hvpa.core.values.arithmetic import ceil_div
+from hvpa.core.workload.containers import ContainerResource
+
+
+@dataclass
+class View:
+    """All of a solution, for people (`JointView`). Set nothing after it was made."""
+
+    joint: Joint
+
+    @cached_property
+    def path(self) -> Path:
+        """See the protocol."""
+        return self.joint.path
+
+    @cached_property
+    def mean_replicas(self) -> float:
+        """See the protocol."""
+        return self.joint.mean
+
+    @cached_property
+    def items(self) -> tuple[JointResource, ...]:
+        """See the protocol."""
+        return tuple(self._described(item) for item in self.joint.items)
+
+    @cached_property
+    def usual(self) -> Point | None:
+        """See the protocol."""
+        return self.joint.settled if self.joint.items else None
+
+    @cached_property
+    def wanted(self) -> Point:
+        """See the protocol."""
+        return self.joint.wanted
+
+    def _described(self, item: ContainerResource) -> JointResource:
+        joint, key = self.joint, item.key
+        curve = joint.path.curves[key]
+        amount = joint.present.get(key) if joint.found else None
+        sources = [one.label for one in joint.found or () if key in one.keys]
+        size = joint.wanted.sizes.get(key, item.current)
+        work = max(1, joint.requests.work(key, size))
+        usual_from = f"VPA: {readable_resource(item.resource, item.target)} each of {joint.mean:.2f} pods"
+        if key in joint.means.measured and item.resource == "cpu":
+            usual_from = "HPA: mean of what it measured"
+        return JointResource(
+            key=key,
+            base=curve.size_bounds.base,
+            current=item.current,
+            size=size,
+            usual=joint.usual[key],
+            usual_from=usual_from,
+            usual_replicas=curve.count(joint.usual[key]),
+            present=amount,
+            present_from=f"HPA: {names(sources)}" if sources else "",
+            present_replicas=None if amount is None else ceil_div(amount, work),
+        )
+
+    @cached_property
+    def because(self) -> str:
+        """See the protocol."""
+        joint = self.joint
+        wanted = joint.wanted.replicas
+        if joint.unknown is not None and joint.found is None:
+            until = readable_timestamp(joint.unknown.until)
+            return f"{joint.unknown.why}: {wanted} replicas were recommended last, and are until {until}"
+        if joint.found is None:
+            if wanted > joint.replicas:
+                return f"the usual demand takes {wanted} replicas; the HPA has no metrics now"
+            return "the HPA has no metrics: nothing shrinks"
+        pods = [(pods_needed(one, joint.wanted.sizes, joint.requests), one.label) for one in joint.called_for]
+        needed, label = max(pods, default=(0, ""))
+        asked = f"{label} asks for {needed} replicas"
+        if needed > wanted:
+            return f"{asked}, and there may be no more than {wanted}"
+        if needed == wanted:
+            return asked
+        if wanted == joint.path.counts.lower:
+            return f"{asked}, and there may be no fewer than {wanted}"
+        if joint.holds_in:
+            return f"nothing is taken away: {joint.holds_in}"
+        if joint.held_down_to(joint.wanted.sizes) > needed:
+            return f"{asked} now, and the HPA still remembers more"
+        return f"{asked}, which is inside the overlap"
