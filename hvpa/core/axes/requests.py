@@ -13,7 +13,7 @@ from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ScaleParams
 from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import Resource
-from hvpa.core.axes.steps import OVERRIDE_EVERY, Record, RequestsResult, Step
+from hvpa.core.axes.steps import OVERRIDE_EVERY, OVERRIDE_IN_PLACE_EVERY, Record, RequestsResult, Step
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
     MAINTENANCE_WINDOW,
@@ -37,6 +37,8 @@ LONGEST_TIMEOUT: Final = dt.timedelta(days=1)
 """Up to this `minChangeTimeout` doubles (DESIGN 6.4)."""
 OOM_PERCENT: Final = 120
 """Memory that ran out is raised to this share, where the VPA does not ask for more yet (as VPA's OOM bump does) ..."""
+OOM_IN_PLACE_PERCENT: Final = 150
+"""... in place to this one, which is as soon taken back ..."""
 OOM_LEAST: Final = 100 * 1024 * 1024
 """... at least by 100Mi, and without maxAllowed ..."""
 OOM_CAP: Final = 4
@@ -179,7 +181,7 @@ class RequestsAxis:
     # --- starving containers (DESIGN 6.4) ----------------------------------------------------------------------------
     def raise_now(self, item: ContainerResource) -> Step | None:
         """The raise of a starving container's memory, which comes before all else; None where there is none, or where
-        the last one was less than ten minutes ago."""
+        the last one was less than ten minutes ago (in place: 30 seconds)."""
         raised = self.raises.get(item.key)
         return None if raised is None or raised.change.raised_until is not None else raised
 
@@ -194,18 +196,20 @@ class RequestsAxis:
         if wanted <= item.current:
             return None
         before = self.record.overrides.get(item.container)
-        until = None if before is None else self.clock.held_until(before.time, OVERRIDE_EVERY)
+        every = OVERRIDE_EVERY if self.disruptive else OVERRIDE_IN_PLACE_EVERY
+        until = None if before is None else self.clock.held_until(before.time, every)
         change = structs.replace(self._change(item, wanted), raised_until=until)
         passes = OVERRIDDEN if self.disruptive else OVERRIDDEN | {MAINTENANCE_WINDOW}
         return Step(item, wanted, FULL, change, passes, override=True)
 
     def _enough_memory(self, item: ContainerResource) -> int:
-        """The VPA's target where that is above the request. Else a fifth more than the request, at least 100Mi more,
-        within `maxAllowed` or four times the target; but only where the pods show that this container starves, not
-        where an older status merely reports that some container does. Of 1Gi: 1.2Gi."""
+        """The VPA's target where that is above the request. Else a fifth more than the request (in place half), at
+        least 100Mi more, within `maxAllowed` or four times the target; but only where the pods show that this
+        container starves, not where an older status merely reports that some container does. Of 1Gi: 1.2Gi."""
         if item.target > item.current or item.container not in self.seen.pods.starving:
             return item.blended(FULL)
-        raised = max(ceil_div(item.current * OOM_PERCENT, 100), item.current + OOM_LEAST)
+        percent = OOM_PERCENT if self.disruptive else OOM_IN_PLACE_PERCENT
+        raised = max(ceil_div(item.current * percent, 100), item.current + OOM_LEAST)
         raised = round_up(raised, KILOBYTE)
         if item.bounds.upper is None:
             raised = min(raised, OOM_CAP * item.target)

@@ -19,7 +19,9 @@ from hvpa.core.values.weight import percent
 from hvpa.core.workload.containers import ContainerResource, amounts
 
 OVERRIDE_EVERY: Final = dt.timedelta(minutes=10)
-"""The memory of a container that ran out of it is raised at most this often (DESIGN 6.4)."""
+"""The memory of a container that ran out of it is raised at most this often (DESIGN 6.4) ..."""
+OVERRIDE_IN_PLACE_EVERY: Final = dt.timedelta(seconds=30)
+"""... and where no pod is replaced for it, as soon as all pods have the raised memory."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):

@@ -89,6 +89,10 @@ def _path(
     return path_of(spec, items, first, counts, vertical_only)
 
 
+LONGEST_BACK_OFF: Final = dt.timedelta(minutes=5)
+"""Up to so long the kubelet waits until it starts a container again (`MaxContainerBackOff`)."""
+
+
 class JointScaling:
     """One decision's step, within the HPA's `bounds`. A scheduled floor raises the count that is set and nothing else:
     the path, and so the sizes, are those of the demand."""
@@ -138,10 +142,15 @@ class JointScaling:
         return max([until for until in changes if until is not None], default=None)
 
     def _held_until(self) -> dt.datetime | None:
-        """Until when nothing is taken away: while the measurement may be of other pods, or of pods as they were before
-        they grew in place. Such pods may have been saturated, and what they used is then no measure of demand."""
-        raised = self.seen.vertical.last_scale_up_time if self.in_place else None
-        times = (self.unsettled_until, self.context.clock.held_until(raised, SETTLING))
+        """Until when nothing is taken away: while the measurement may be of other pods, or of pods as they were
+        before they grew in place. Such pods may have been saturated, and what they used is then no measure of demand;
+        nor is it while containers that ran out of memory wait to be started again."""
+        clock, times = self.context.clock, [self.unsettled_until]
+        if self.in_place:
+            vertical = self.seen.vertical
+            ends = (*self.seen.pods.starving.values(), *(one.time for one in vertical.overrides))
+            times.append(clock.held_until(vertical.last_scale_up_time, SETTLING))
+            times += [clock.held_until(when, LONGEST_BACK_OFF) for when in ends]
         return max([until for until in times if until is not None], default=None)
 
     def _joint(self) -> Joint:
