@@ -312,16 +312,27 @@ class JointScaling:
         that is more than a tenth above their size; and the memory, where the others find no node. (Memory is given
         back slowly, so that pods which are about to start are not waited for with it.) New pods are not larger for it.
 
-        Example: 6 pods of 1 core are to serve 6 cores, and 2 of them are ready: these have 3 cores each."""
+        Example: 6 pods of 1 core are to serve 6 cores, and 2 of them are ready: these have 3 cores each. Until the
+        HPA has measured a step, what all pods have by it is the demand: its status may be of pods that were
+        saturated."""
         ready, joint = self.seen.pods.ready, self.joint
         if not self.in_place or not joint.found or not 0 < ready < count:
             return {}
+        demand = dict(joint.urgent_demand)
+        if self._was_just_raised():
+            for key in demand:
+                demand[key] = max(demand[key], count * joint.requests.work(key, sizes[key]))
         raised = RESOURCES if self._finds_no_node() else ("cpu",)
         return {
             key: size
-            for key, size in joint.path.sizes(ready, joint.urgent_demand).items()
+            for key, size in joint.path.sizes(ready, demand).items()
             if key.resource in raised and size * 10 > sizes[key] * 11
         }
+
+    def _was_just_raised(self) -> bool:
+        """Whether the HPA may not have measured the last step up or out."""
+        times = (self.seen.vertical.last_scale_up_time, self.seen.horizontal.last_scale_time)
+        return any(self.context.clock.held_until(when, SETTLING) is not None for when in times)
 
     def _finds_no_node(self) -> bool:
         """Whether pods wait for a node, and have for longer than it takes to find one."""

@@ -10,6 +10,7 @@ import pytest
 from builders import build
 from builders.build import GIB
 from hvpa.api.hvpa.status import to_wire
+from hvpa.api.objects.read_models import Pod
 from hvpa.core import Decision
 from hvpa.core.path.path import ResourceKey
 from tests.unit.core.trajectory.jointly import (
@@ -325,6 +326,35 @@ def test_in_place_cpu_shrinks_and_memory_keeps_its_usual_demand() -> None:
     assert count(decision) == 2, "at once: no pod is replaced"
     more = in_place([quiet, value("memory", "1Gi", "2Gi")])
     assert wanted(more)[1][MEMORY] == 8 * GIB // 3 // 1000 * 1000 + 1000
+
+
+def test_in_place_the_limits_hold_the_peaks_of_memory() -> None:
+    """The VPA's target is 1Gi for each of 4 pods. With limits of 2Gi they may request half of that, or what is used."""
+    targets, quiet = {"app": {"cpu": "1", "memory": "1Gi"}}, value("cpu", "1", "100m")
+
+    def memory(limit: str, used: str = "100Mi") -> int:
+        made = [build.container("app", {"cpu": "1", "memory": "1Gi"}, {"memory": limit})]
+        seen = state(4, made, [quiet, value("memory", "1Gi", used)], targets, {"trajectory": EXACT})
+        return wanted(build.decided(seen, resizes=True))[1][MEMORY]
+
+    assert memory("2Gi") == GIB // 1000 * 1000 + 1000
+    assert memory("1Gi") == 2 * GIB // 1000 * 1000 + 1000, "the limit is no larger than the request"
+    assert memory("2Gi", "2Gi") == memory("1Gi", "2Gi") == 8 * GIB // 3 // 1000 * 1000 + 1000
+
+
+def test_in_place_nothing_is_taken_away_while_containers_that_ran_out_of_memory_may_wait() -> None:
+    made, targets = [app("1", "1Gi")], {"app": {"cpu": "1", "memory": "2Gi"}}
+    pods = [build.oom_killed(build.NOW - dt.timedelta(minutes=4), containers=made), *started(3, made)]
+    seen = state(4, made, [value("cpu", "1", "100m")], targets, {"trajectory": EXACT}, pods=pods)
+    held = build.decided(seen, resizes=True)
+    assert wanted(held)[1][CPU] == 1000
+    assert wanted(held)[0] == 4
+    later = build.decided(seen, build.NOW + dt.timedelta(minutes=1), resizes=True)
+    assert wanted(later)[1][CPU] < 200
+
+
+def started(count: int, made: list[dict[str, Any]]) -> list[Pod]:
+    return [build.pod(f"web-{index}", containers=made) for index in range(1, count + 1)]
 
 
 # --- ends ------------------------------------------------------------------------------------------------------------

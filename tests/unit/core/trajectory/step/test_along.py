@@ -91,6 +91,23 @@ def test_a_container_that_runs_out_again_is_raised_again() -> None:
     assert (early.blocked[0].until, early.blocked[0].wanted) == (at(minutes=5), 2_576_981_000)
 
 
+def test_in_place_it_is_raised_by_half_and_as_soon_as_the_pods_have_the_raise() -> None:
+    def raised_again(seconds: int) -> Decision:
+        status = {
+            "axes": {"vertical": {"overrides": [{"container": "app", "time": stamp(at(seconds=-seconds))}]}}
+        }
+        made = [app("1", "2Gi")]
+        pods = [build.oom_killed(at(seconds=-1), containers=made), build.pod("web-1", containers=made)]
+        targets = {"app": {"cpu": "1", "memory": "1Gi"}}
+        seen = state(2, made, [], targets, {"hpa": {"deploy": False}}, status=status, pods=pods)
+        return build.decided(seen, resizes=True)
+
+    assert requests(raised_again(30))["memory"] == 3 * GIB // 1000 * 1000 + 1000
+    early = raised_again(29)
+    assert held(early) == [("up", "memory", "RecentRaise")]
+    assert early.blocked[0].until == at(seconds=1)
+
+
 def test_a_starving_container_passes_what_holds_others() -> None:
     made = [app("1", "1Gi")]
     pods = [build.oom_killed(at(minutes=-1), containers=made), build.pod("web-1", containers=made)]

@@ -193,6 +193,36 @@ def test_in_place_pods_that_are_ready_serve_until_the_new_ones_are() -> None:
     assert (held_sizes.replicas, held_sizes.containers) == (5, ())
 
 
+@pytest.mark.parametrize(
+    ("axis_name", "since"), [("vertical", "lastScaleUpTime"), ("horizontal", "lastScaleTime")]
+)
+def test_in_place_pods_that_are_ready_serve_what_a_step_was_for_until_it_is_measured(
+    axis_name: str, since: str
+) -> None:
+    """One pod was saturated at 1200m, and there are to be 3 of 1667m: until the HPA has measured that, the one that is
+    ready keeps the 5 cores of all, though its status calls for 1200m."""
+    made = [app("1667m")]
+    waits = [build.pod(f"web-{index}", containers=made, ready=False) for index in (1, 2)]
+    targets, spec = {"app": {"cpu": "1"}}, {"updateStrategy": {"type": "InPlace"}}
+
+    def larger(seconds: int) -> list[object]:
+        seen = state(
+            3,
+            made,
+            [value("cpu", "1", "1200m")],
+            targets,
+            spec,
+            pods=[build.pod("web-0", containers=made), *waits],
+            status={"axes": {axis_name: {since: stamp(at(seconds=-seconds))}}},
+        )
+        desired = build.decided(seen, resizes=True).status.desired
+        assert desired is not None
+        return [one.requests for one in desired.ready_pods]
+
+    assert larger(59) == [{"cpu": "5001m"}]
+    assert larger(60) == [{"cpu": "2001m"}], "what the HPA calls for"
+
+
 @pytest.mark.parametrize(("seconds", "names"), [(29, ["cpu"]), (30, ["cpu", "memory"])])
 def test_in_place_pods_that_find_no_node_are_served_by_the_memory_of_the_others_too(
     seconds: float, names: list[str]
