@@ -115,8 +115,9 @@ compat: venv control-plane ## what users install, on API servers 1.30 to 1.37 (C
 	@$(PY) -m tests.e2e.compat $(COMPAT_ARGS)
 
 .PHONY: evidence
-evidence: venv ## what joint scaling costs beside HPA and VPA: tables in OUT_DIR (TRACES=DIR: recorded loads too; an hour)
-	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --days 7 $(if $(TRACES),--traces $(TRACES)) $(EVIDENCE_ARGS)
+evidence: venv ## what joint scaling costs beside HPA and VPA: measure it, and write it into README and docs (an hour on two cores)
+	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --keep $(EVIDENCE_ARGS)
+	@$(PY) -m tools.evidence
 
 .PHONY: page-check
 page-check: chromium ## look at the page of `hvpa simulate --html` in headless Chromium (CHROMIUM names one)

@@ -1,5 +1,6 @@
-"""`python -m benchmarks [decision|simulation|client|scale|resizes|joint] [options]`: one of them, or all but joint one
-after the other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its own default is 10,000 too)."""
+"""`python -m benchmarks [decision|simulation|client|scale|resizes|joint|jumps] [options]`: one of them, or all but
+the last three one after the other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its own default
+is 10,000 too)."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ MODULES = {
     "scale": "benchmarks.scale.command",
     "resizes": "benchmarks.resizes",
     "joint": "benchmarks.joint.command",
+    "jumps": "benchmarks.joint.jumps",
 }
 ALL = {"decision": [], "simulation": ["--days", "3"], "client": [], "scale": ["--hvpas", "100,2000"]}
 """What runs without a name, and its options."""

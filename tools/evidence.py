@@ -1,27 +1,21 @@
-"""Prints a page with its tables of measured results written anew from the kept ones (`benchmarks/kept`): what
+"""Writes what the documents say of measured results anew from the kept ones (`benchmarks/kept`): the plot, and what
 stands between `<!-- measured: NAME -->` and `<!-- end -->`."""
 
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from benchmarks.joint.kept import Kept, Row, read
+from benchmarks.joint.kept import Kept, read
+from benchmarks.joint.plot import draw
+from benchmarks.joint.report import NAMES, beside, by_load, kinds, of_kind, others, summary
 
 WIDTH: Final = 118
 ROOT: Final = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_WORKLOADS: Final = {
-    "cpu": "bound by CPU",
-    "cpu-base": "bound by CPU, with base usage",
-    "memory": "bound by memory",
-    "memory-base": "bound by memory, with base usage",
-}
-_RESIZES: Final = {"Recreate": "replaced", "InPlace": "resized in place"}
 
 
 def page(text: str, kept: Kept) -> str:
@@ -31,21 +25,27 @@ def page(text: str, kept: Kept) -> str:
 
 def _headline(kept: Kept) -> str:
     """The README's sentences: pods resized in place, then pods replaced; the best first."""
+    loads = len({one.load for one in kept.places}) * kept.seeds
+    where = (
+        f"under {loads} simulated loads that nothing was tuned on, at the same unmet demand, by what pods are"
+    )
+    link = "[All results, and what they say](docs/joint-scaling.md#what-it-costs-measured)"
     sentence = (
-        f"Measured beside an HPA and a VPA on the same workload, in {kept.scenarios} simulated weeks, by what pods are"
-        f" ({kept.commit}, {kept.date}). Pods resized in place (`spec.updateStrategy`), by both: "
-        f"{_results(kept, 'InPlace')}. Pods replaced, by both: {_results(kept, 'Recreate')}."
-        " [All results, and what they say](docs/joint-scaling.md#what-it-costs-measured)."
+        f"Measured beside an HPA and a VPA on the same workload, {where} ({kept.commit}, {kept.date}). Pods resized"
+        f" in place (`spec.updateStrategy`), by both: {_results(kept, 'InPlace')}. Pods replaced, by both:"
+        f" {_results(kept, 'Recreate')}. {link}."
     )
     return f"{textwrap.fill(sentence, WIDTH, break_on_hyphens=False, break_long_words=False)}\n"
 
 
 def _results(kept: Kept, resize: str) -> str:
-    rows = sorted((row for row in kept.rows if row.resize == resize), key=lambda row: row.cost)
-    return "; ".join(
-        f"{_WORKLOADS[row.workload]}: {_difference(row.cost)} cost, {_difference(row.unmet)} unmet demand"
-        for row in rows
-    )
+    costs = {
+        workload: beside(of_kind(kept, resize, workload)).cost
+        for one, workload in kinds(kept)
+        if one == resize
+    }
+    best_first = sorted(costs.items(), key=lambda one: one[1])
+    return "; ".join(f"{NAMES[workload]}: {_difference(cost)} cost" for workload, cost in best_first)
 
 
 def _difference(ratio: float) -> str:
@@ -53,24 +53,33 @@ def _difference(ratio: float) -> str:
     return f"{abs(round(100 * (ratio - 1)))} % {'less' if ratio < 1 else 'more'}"
 
 
-def _table(kept: Kept) -> str:
-    """The table of docs/joint-scaling.md."""
-    head = "| weight 50, pods | cost | unmet demand | OOMs | restarts |\n| --- | --- | --- | --- | --- |\n"
-    return head + "".join(map(_line, kept.rows))
+def _provenance(kept: Kept) -> str:
+    loads = len({one.load for one in kept.places})
+    return f"{kept.date}, commit {kept.commit}: {loads} kinds of loads, {kept.seeds} seeds, {kept.days:g} days each.\n"
 
 
-def _line(row: Row) -> str:
-    cells: Iterable[str] = (
-        f"{_WORKLOADS[row.workload]}, {_RESIZES[row.resize]}",
-        f"{row.cost:.2f}",
-        f"{row.unmet:.2f}",
-        f"{row.ooms} ({row.baseline_ooms})",
-        f"{row.restarts} ({row.baseline_restarts})",
-    )
-    return f"| {' | '.join(cells)} |\n"
+PARTS: Final[Mapping[str, Callable[[Kept], str]]] = {
+    "headline": _headline,
+    "provenance": _provenance,
+    "summary": summary,
+    "in_place": lambda kept: by_load(kept, "InPlace"),
+    "replaced": lambda kept: by_load(kept, "Recreate"),
+    "others": others,
+}
 
 
-PARTS: Final[Mapping[str, Callable[[Kept], str]]] = {"headline": _headline, "table": _table}
+PAGES: Final = ("README.md", "docs/joint-scaling.md")
+PLOT: Final = "docs/joint-scaling-cost.svg"
+
+
+def main() -> None:
+    """Write them."""
+    kept = read()
+    for name in PAGES:
+        path = ROOT / name
+        path.write_text(page(path.read_text(), kept))
+    draw(kept, ROOT / PLOT)
+
 
 if __name__ == "__main__":
-    sys.stdout.write(page((ROOT / sys.argv[1]).read_text(), read()))
+    main()

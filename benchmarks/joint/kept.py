@@ -1,52 +1,60 @@
-"""The results of `python -m benchmarks joint` that the documents cite, kept in the repository: one policy beside the
-baseline, a row for each kind of workload and of resizes. `--keep` writes them; `tools/evidence.py` writes the
-tables."""
+"""The evidence that is kept in the repository: what each policy cost and left undone under each load, seed by seed.
+`--keep` writes it; `tools/evidence.py` makes all tables, plots and numbers of the documents from it."""
 
 from __future__ import annotations
 
 import datetime as dt
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from benchmarks.joint.policies import BASELINE
-from benchmarks.joint.report import compared, done, mean, sums
-from benchmarks.joint.run import Run
+from benchmarks.joint.run import Outcome, Run
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FILE: Final = ROOT / "benchmarks" / "kept" / "joint-scaling.json"
-POLICY: Final = "Trajectory 50"
+GIB_PER_CORE: Final = 8.0
+"""So many GiB cost what a core costs: about the price ratio of the clouds' machines."""
+Key = tuple[str, str, str]
+"""Load, workload, and kind of resizes."""
 
 
-class Row(Struct, frozen=True, forbid_unknown_fields=True):
-    """`cost` and `unmet` are geometric means of ratios to the baseline (0.97: 3 percent less), the others sums."""
+class Line(Struct, frozen=True, forbid_unknown_fields=True):
+    """A policy with one headroom, a number for each seed: the cost (core-hours, and GiB-hours / 8), unmet demand
+    (core-seconds), OOMs and restarts."""
 
+    policy: str
+    target: int
+    cost: tuple[float, ...]
+    unmet: tuple[float, ...]
+    ooms: tuple[int, ...]
+    restarts: tuple[int, ...]
+
+
+class Place(Struct, frozen=True, forbid_unknown_fields=True):
+    """All policies under one load, with one workload and kind of resizes. `oracle` is the limit of the cost, for each
+    seed."""
+
+    load: str
     workload: str
     resize: str
-    cost: float
-    unmet: float
-    ooms: int
-    baseline_ooms: int
-    restarts: int
-    baseline_restarts: int
+    oracle: tuple[float, ...]
+    lines: tuple[Line, ...]
 
 
 class Kept(Struct, frozen=True, forbid_unknown_fields=True):
     """What the documents cite. `how` says how the figures came to be, `commit` and `date` of which code they speak,
-    `days` how long each load was, `scenarios` how many loads and workloads there were."""
+    `days` how long each load was (the first one is not counted)."""
 
     how: str
     commit: str
     date: str
     days: float
-    scenarios: int
-    policy: str
-    baseline: str
-    rows: tuple[Row, ...]
+    seeds: int
+    places: tuple[Place, ...]
 
 
 def read() -> Kept:
@@ -54,26 +62,64 @@ def read() -> Kept:
     return msgspec.json.decode(FILE.read_bytes(), type=Kept)
 
 
-def keep(runs: Sequence[Run], days: float) -> None:
-    """Write the results of these runs in place of the kept ones."""
+def keep(found: Kept) -> None:
+    """Write these results in place of the kept ones, a line of text for each policy."""
+    head = msgspec.structs.replace(found, places=())
+    text = msgspec.json.encode(head).decode().removesuffix("[]}")
+    places = []
+    for place in found.places:
+        lines = ",\n".join(f"  {msgspec.json.encode(line).decode()}" for line in place.lines)
+        own = msgspec.json.encode(msgspec.structs.replace(place, lines=())).decode().removesuffix("[]}")
+        places.append(f" {own}[\n{lines}]}}")
+    FILE.write_text(f"{text}[\n" + ",\n".join(places) + "]}\n")
+
+
+def version() -> str:
+    """The commit that the code is of, and whether it was changed since."""
     commit = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    version = subprocess.run(commit, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-    today = dt.datetime.now(dt.UTC).date().isoformat()
-    text = msgspec.json.format(msgspec.json.encode(kept(runs, days, version, today)), indent=1)
-    FILE.write_bytes(text + b"\n")
+    return subprocess.run(commit, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def kept(runs: Sequence[Run], days: float, commit: str, date: str) -> Kept:
-    """The rows of these runs."""
-    found = [one for one in compared(done(runs)) if one.done.run.policy == POLICY]
-    kinds = {(one.done.run.resize, one.done.run.workload) for one in found}
-    rows = []
-    for resize, workload in sorted(kinds, key=lambda kind: (kind[0] != "Recreate", kind[1])):
-        part = [one for one in found if (one.done.run.resize, one.done.run.workload) == (resize, workload)]
-        own, base = (sums(side) for side in zip(*(one.totals for one in part), strict=True))
-        cost, unmet = mean([one.cost for one in part]), mean([one.unmet for one in part])
-        counts = (own[0], base[0], own[1], base[1])
-        rows.append(Row(workload, resize, round(cost, 2), round(unmet, 2), *counts))
-    scenarios = len({(one.done.run.load, one.done.run.workload) for one in found})
+def gathered(
+    runs: Sequence[Run], oracles: Mapping[Key, Sequence[float]], days: float, commit: str = ""
+) -> Kept:
+    """The results of these runs: those of one policy and headroom together, in the order of their seeds. A policy that
+    could not be run with each seed is left out."""
+    seeds = sorted({run.seed for run in runs})
+    found: dict[Key, dict[tuple[str, int], list[Outcome]]] = {}
+    for run in sorted(runs, key=lambda one: one.seed):
+        if run.outcome is not None:
+            place = found.setdefault((run.load, run.workload, run.resize), {})
+            place.setdefault((run.policy, run.target), []).append(run.outcome)
+    places = [
+        Place(
+            *key,
+            tuple(round(one, 2) for one in oracles[key]),
+            tuple(
+                _line(*named, outcomes) for named, outcomes in lines.items() if len(outcomes) == len(seeds)
+            ),
+        )
+        for key, lines in found.items()
+    ]
     how = "Written by `python -m benchmarks joint --keep`."
-    return Kept(how, commit, date, days, scenarios, POLICY, BASELINE, tuple(rows))
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    return Kept(how, commit or version(), today, days, len(seeds), tuple(places))
+
+
+def _line(policy: str, target: int, outcomes: Sequence[Outcome]) -> Line:
+    totals = [one.totals for one in outcomes]
+    return Line(
+        policy,
+        target,
+        tuple(round(cost_of(one), 2) for one in outcomes),
+        tuple(round(one.unmet_core_seconds, 1) for one in totals),
+        tuple(one.ooms for one in totals),
+        tuple(one.restarts for one in totals),
+    )
+
+
+def cost_of(outcome: Outcome) -> float:
+    """Core-hours and GiB-hours in one number: requested, and used beyond that."""
+    totals = outcome.totals
+    cpu = totals.core_hours_requested + outcome.cpu_beyond
+    return cpu + (totals.gib_hours_requested + outcome.memory_beyond) / GIB_PER_CORE

@@ -37,14 +37,15 @@ growth, flash crowds on a wave at another hour each day, a square wave. None beg
 
 
 class LoadCase(NamedTuple):
-    """One load: its name, the scenario's field `load`, how long it takes (seconds), and the file that it names with the
-    file's text (two empty texts where there is none)."""
+    """One load: its name, the scenario's field `load`, how long it takes (seconds), the file that it names with the
+    file's text (two empty texts where there is none), and the memory that a pod loses under it in an hour."""
 
     name: str
     field: Mapping[str, object]
     duration: float
     file: str = ""
     text: str = ""
+    leak: str = "0"
 
 
 def formulas(days: float) -> list[LoadCase]:

@@ -19,6 +19,8 @@ MAX_ALLOWED: Final = {"cpu": "4", "memory": "16Gi"}
 REPLICAS: Final = {"minReplicas": 2, "maxReplicas": 30}
 BASELINE: Final = "HPA+VPA"
 """What the others are compared with."""
+POLICY: Final = "Trajectory 50"
+"""What is judged: joint scaling with weight 50, and defaults otherwise."""
 
 
 # --- workloads ------------------------------------------------------------------------------------------------------
@@ -44,15 +46,18 @@ WORKLOADS: Final = (  # 64Mi and 4Gi for 1.5 cores
 )
 
 
-def workload_field(workload: Workload, resize: Resize) -> Fields:
-    """The scenario's field `workload`. A core of work is a unit of the load."""
-    use = {
-        "cpu": {"base": workload.base_cpu, "perUnit": "1"},
-        "memory": {"base": workload.base_memory, "perUnit": workload.memory_per_core},
-    }
+RESIZE_DELAY: Final = "5s"
+"""From a resize's request until the pod has it: more than a kubelet takes that has nothing else to do."""
+
+
+def workload_field(workload: Workload, resize: Resize, leak: str) -> Fields:
+    """The scenario's field `workload`; `leak` is the memory that a pod loses in an hour. A core of work is a unit of
+    the load."""
+    memory = {"base": workload.base_memory, "perUnit": workload.memory_per_core, "leakPerHour": leak}
+    use = {"cpu": {"base": workload.base_cpu, "perUnit": "1"}, "memory": memory}
     container = {"name": CONTAINER, "requests": dict(REQUEST), "limits": {"memory": "3Gi"}, **use}
     field: Fields = {"name": "web", "replicas": 3, "startUp": "30s", "containers": [container]}
-    return field if resize == "Recreate" else {**field, "resize": resize}
+    return field if resize == "Recreate" else {**field, "resize": resize, "resizeDelay": RESIZE_DELAY}
 
 
 # --- headroom -------------------------------------------------------------------------------------------------------
@@ -81,14 +86,10 @@ class Headroom(NamedTuple):
 
 DEFAULT_TARGET: Final = 800
 DEFAULT_MARGIN: Final = 0.15
-TARGETS: Final = (600, 700, 800, 900)
 
 
-def headroom(target: int, scale_margin: bool) -> Headroom:
-    """The headroom of this target. With `scale_margin` the VPA's share is as much larger or smaller as the HPA's
-    1 / target."""
-    if not scale_margin:
-        return Headroom(target, DEFAULT_MARGIN)
+def headroom(target: int) -> Headroom:
+    """The headroom of this target: the VPA's share is as much larger or smaller as the HPA's 1 / target."""
     return Headroom(target, round((1 + DEFAULT_MARGIN) * DEFAULT_TARGET / target - 1, 4))
 
 
@@ -99,16 +100,16 @@ class Case(NamedTuple):
     workload: Workload
     headroom: Headroom
     resize: Resize
-    hpa_window: bool = False
-    """An Hvpa's HPA has the memory that HPAs have by themselves, and the Hvpa does not wait."""
 
 
 class PolicyCase(NamedTuple):
-    """A way to scale, and how its pods are resized."""
+    """A way to scale, how its pods are resized, and the targets of the headrooms that the evidence has of it (none: it
+    is run by `--only` alone)."""
 
     name: str
     resize: Resize
     build: Callable[[Case], Fields]
+    targets: tuple[int, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -124,10 +125,10 @@ def _absolute(case: Case, room: Headroom) -> Fields:
     return {**REPLICAS, "metrics": metrics}
 
 
-def _relative(case: Case) -> Fields:
-    """An HPA by Utilization, of requests that stay as they are."""
+def _relative(case: Case, by_memory: bool) -> Fields:
+    """An HPA by Utilization."""
     percent = {"cpu": case.headroom.target // 10}
-    if case.workload.by_memory:
+    if by_memory:
         percent["memory"] = case.headroom.memory * 100 // 2048
     metrics = [_metric(one, {"type": "Utilization", "averageUtilization": of}) for one, of in percent.items()]
     return {**REPLICAS, "metrics": metrics}
@@ -141,11 +142,10 @@ def _resource_policy(bounds: Fields) -> Fields:
     return {"containerPolicies": [{"containerName": CONTAINER, **bounds}]}
 
 
-def _vpa(case: Case) -> Fields:
-    """A VPA that acts; limits keep the proportion of the template."""
-    spec: Fields = {
-        "resourcePolicy": _resource_policy({"minAllowed": dict(MIN_ALLOWED), "maxAllowed": dict(MAX_ALLOWED)})
-    }
+def _vpa(case: Case, **policy: Any) -> Fields:
+    """A VPA that acts; limits keep the proportion of the template. `policy`: further fields of the container's."""
+    bounds = {"minAllowed": dict(MIN_ALLOWED), "maxAllowed": dict(MAX_ALLOWED), **policy}
+    spec: Fields = {"resourcePolicy": _resource_policy(bounds)}
     if case.resize == "InPlace":
         spec["updatePolicy"] = {"updateMode": "InPlaceOrRecreate"}
     return spec
@@ -179,11 +179,8 @@ def _hvpa(case: Case, blend: Fields, least: bool = True) -> Fields:
 
 def _hvpa_hpa(case: Case, room: Headroom) -> Fields:
     """`spec.hpa`, with five minutes before scaling in."""
-    spec = _absolute(case, room)
-    if case.hpa_window:
-        behavior = {"scaleDown": {"stabilizationWindowSeconds": 300}}
-        return {"deploy": True, "template": {"spec": {**spec, "behavior": behavior}}}
-    return {"deploy": True, "template": {"spec": spec}, "scaleDown": {"stabilizationDuration": "5m"}}
+    template = {"spec": _absolute(case, room)}
+    return {"deploy": True, "template": template, "scaleDown": {"stabilizationDuration": "5m"}}
 
 
 def _weights(weight: int) -> Fields:
@@ -218,20 +215,31 @@ def _by_intervals(case: Case) -> Fields:
     return {"hvpa": _hvpa(case, _trajectory(case, {"intervals": [dict(one) for one in PATH]}))}
 
 
-_RESIZED: Final[Mapping[str, Callable[[Case], Fields]]] = {
-    BASELINE: lambda case: {"hpa": _absolute(case, case.headroom), "vpa": _vpa(case)},
-    "VPA": lambda case: {"vpa": _vpa(case)},
-    "Additive 50": _additive(50),
-    "Trajectory 0": _by_weight(0, least=False),
-    "Trajectory 50": _by_weight(50, least=False),
-    "Trajectory 80": _by_weight(80, least=False),
-    "Trajectory 50 from 100m": _by_weight(50),
-    "Trajectory intervals": _by_intervals,
+LINE: Final = (700, 800, 900)
+"""Targets of the headrooms through which the line of HPA and VPA is drawn."""
+_ONE: Final = (DEFAULT_TARGET,)
+_RESIZED: Final[Mapping[str, tuple[Callable[[Case], Fields], tuple[int, ...]]]] = {
+    BASELINE: (lambda case: {"hpa": _absolute(case, case.headroom), "vpa": _vpa(case)}, LINE),
+    "HPA on CPU, VPA on memory": (
+        lambda case: {"hpa": _relative(case, False), "vpa": _vpa(case, controlledResources=["memory"])},
+        _ONE,
+    ),
+    "VPA": (lambda case: {"vpa": _vpa(case)}, _ONE),
+    POLICY: (_by_weight(50, least=False), _ONE),
+    "Additive 50": (_additive(50), ()),
+    "Trajectory 0": (_by_weight(0, least=False), ()),
+    "Trajectory 80": (_by_weight(80, least=False), ()),
+    "Trajectory 50 from 100m": (_by_weight(50), ()),
+    "Trajectory intervals": (_by_intervals, ()),
 }
 _KINDS: Final[tuple[Resize, ...]] = ("Recreate", "InPlace")
 POLICIES: Final = (
-    PolicyCase("HPA", "Recreate", lambda case: {"hpa": _relative(case)}),
-    *(PolicyCase(name, resize, build) for resize in _KINDS for name, build in _RESIZED.items()),
+    PolicyCase("HPA", "Recreate", lambda case: {"hpa": _relative(case, case.workload.by_memory)}, _ONE),
+    *(
+        PolicyCase(name, resize, build, targets)
+        for resize in _KINDS
+        for name, (build, targets) in _RESIZED.items()
+    ),
 )
 """All of them. A path by weights begins at the requests that are found, but `from 100m` at minAllowed, which is a floor
 and no pod that one would run. An HPA by itself resizes nothing: it stands with those that recreate."""

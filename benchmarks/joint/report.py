@@ -1,169 +1,149 @@
-"""What `python -m benchmarks joint` prints: a table for each load and workload, and what comes of all of them."""
+"""What the kept evidence says: joint scaling beside the line of HPA and VPA, and the tables of it in Markdown.
+
+Who pays more serves more, so one point says little. HPA and VPA have a *line*: cost against unmet demand, through
+several headrooms. Joint scaling with its default headroom is compared with what HPA and VPA cost where they leave as
+much unmet: between two points of the line in a straight line over the logarithm of unmet demand.
+
+Example: HPA and VPA cost 100 at 1,000 core-seconds, and 90 at 2,000. Joint scaling costs 75 at 1,500: they cost 94
+there (ln 1.5 / ln 2 of the way), so that is 0.80 times the cost. An oracle costs 60, 0.6 of the default: 0.20 / 0.40,
+half of the way to it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
-from benchmarks.joint.policies import BASELINE, DEFAULT_TARGET
-from benchmarks.joint.run import Outcome, Run
-from hvpa.simulate.model import Totals
+from benchmarks.joint.kept import Kept, Line, Place
+from benchmarks.joint.policies import BASELINE, DEFAULT_TARGET, POLICY
 
-GIB_PER_CORE: Final = 8.0
-"""So many GiB cost what a core costs: about the price ratio of the clouds' machines."""
-GOAL: Final = 0.8
-"""What the cost may be at most, as a share of the baseline's."""
 NEGLIGIBLE: Final = 60.0
-"""Core-seconds of unmet demand that are added to both sides of a ratio, so that a minute decides nothing."""
-Rows = list[tuple[str, ...]]
+"""Core-seconds of unmet demand that are added on all sides for each seed, so that a minute decides nothing."""
+GOALS: Final = {
+    ("cpu", "InPlace"): 0.79,
+    ("cpu-base", "InPlace"): 0.75,
+    ("memory", "InPlace"): 0.73,
+    ("memory-base", "InPlace"): 0.67,
+    ("cpu", "Recreate"): 0.95,
+    ("cpu-base", "Recreate"): 0.88,
+    ("memory", "Recreate"): 0.88,
+    ("memory-base", "Recreate"): 0.78,
+}
+"""The cost that is aimed at, by workload and kind of resizes."""
+NAMES: Final = {
+    "cpu": "bound by CPU",
+    "cpu-base": "bound by CPU, with base usage",
+    "memory": "bound by memory",
+    "memory-base": "bound by memory, with base usage",
+}
+RESIZES: Final = {"InPlace": "resized in place", "Recreate": "replaced"}
 
 
-class Done(NamedTuple):
-    """A run that has an outcome."""
+class Point(NamedTuple):
+    """What one policy did with one headroom: cost, and the logarithm of unmet demand."""
 
-    run: Run
-    outcome: Outcome
+    cost: float
+    unmet: float
+
+
+class Beside(NamedTuple):
+    """Joint scaling beside HPA and VPA at the same unmet demand; `cost` is a ratio, `low` and `high` the least and
+    the largest of it that a single seed has. `oracle` is the ratio of the limit to HPA and VPA with the default
+    headroom. Under `more` loads it serves more than they do with any headroom, and is compared with the one that
+    serves most; under `less` it serves less, and is compared with the cheapest. OOMs and restarts are sums, with the
+    default headroom."""
+
+    cost: float
+    low: float
+    high: float
+    oracle: float
+    more: int
+    less: int
+    ooms: int
+    base_ooms: int
+    restarts: int
+    base_restarts: int
 
     @property
-    def cost(self) -> float:
-        """Core-hours and GiB-hours in one number: requested, and used beyond that."""
-        outcome, totals = self.outcome, self.outcome.totals
-        cpu = totals.core_hours_requested + outcome.cpu_beyond
-        return cpu + (totals.gib_hours_requested + outcome.memory_beyond) / GIB_PER_CORE
+    def way(self) -> float:
+        """The share of the way to the oracle: 1 is the oracle, 0 HPA and VPA."""
+        return (1 - self.cost) / (1 - self.oracle)
 
 
-class Against(NamedTuple):
-    """A run beside the baseline of the same load, workload, kind of resizes and headroom."""
-
-    done: Done
-    base: Done
-
-    @property
-    def totals(self) -> tuple[Totals, Totals]:
-        """The run's, and the baseline's."""
-        return self.done.outcome.totals, self.base.outcome.totals
-
-    @property
-    def cost(self) -> float:
-        """The ratio of the costs."""
-        return self.done.cost / self.base.cost
-
-    @property
-    def unmet(self) -> float:
-        """The ratio of unmet demand."""
-        own, base = self.totals
-        return (own.unmet_core_seconds + NEGLIGIBLE) / (base.unmet_core_seconds + NEGLIGIBLE)
-
-    @property
-    def goals(self) -> tuple[bool, bool, bool, bool]:
-        """Whether it is cheaper by as much as is wanted, and has no more unmet demand, OOMs and restarts."""
-        own, base = self.totals
-        return (
-            self.cost <= GOAL,
-            own.unmet_core_seconds <= base.unmet_core_seconds,
-            own.ooms <= base.ooms,
-            own.restarts <= base.restarts,
-        )
+# --- one load -------------------------------------------------------------------------------------------------------
+def lines_of(place: Place, policy: str) -> list[Line]:
+    """This policy with all its headrooms."""
+    return [line for line in place.lines if line.policy == policy]
 
 
-def done(runs: Iterable[Run]) -> list[Done]:
-    """Those that have an outcome."""
-    return [Done(run, run.outcome) for run in runs if run.outcome is not None]
-
-
-def place(run: Run) -> tuple[str, str, str, int, float]:
-    """What two runs must share to be compared."""
-    return run.load, run.workload, run.resize, run.target, run.margin
-
-
-def compared(all_done: Sequence[Done]) -> list[Against]:
-    """Each run beside its baseline, where there is one."""
-    baselines = {place(one.run): one for one in all_done if one.run.policy == BASELINE}
-    return [Against(one, baselines[place(one.run)]) for one in all_done if place(one.run) in baselines]
-
-
-# --- one table for each load and workload ------------------------------------------------------------------------
-_HEAD: Final = (
-    *("policy", "resize", "target", "cost", "core-h", "GiB-h", "core-h beyond", "GiB-h beyond"),
-    *("unmet core-s", "time %", "OOMs", "restarts"),
-    *("replicas chg", "requests chg", "pods", "largest", "cpu each", "GiB each", "cost x", "unmet x", "goal"),
-)
-
-
-def tables(runs: Sequence[Run]) -> Iterator[str]:
-    """A table for each load and workload, one row per policy."""
-    ratios = {id(one.done.run): one for one in compared(done(runs))}
-    for (load, workload), group in groupby(runs, lambda one: (one.load, one.workload)):
-        rows: Rows = [_HEAD]
-        for one in done(group):
-            rows.append(_row(one, ratios.get(id(one.run))))
-        yield f"{load}, {workload}\n{_table(rows, 2)}"
-
-
-def _row(one: Done, against: Against | None) -> tuple[str, ...]:
-    run, outcome, totals = one.run, one.outcome, one.outcome.totals
-    ratios = ("", "", "")
-    if against is not None and run.policy != BASELINE:
-        ratios = (f"{against.cost:.2f}", f"{against.unmet:.2f}", "yes" if all(against.goals) else "no")
-    return (
-        *(run.policy, run.resize, f"{run.target}m", f"{one.cost:.0f}", f"{totals.core_hours_requested:.0f}"),
-        *(f"{totals.gib_hours_requested:.0f}", f"{outcome.cpu_beyond:.1f}", f"{outcome.memory_beyond:.1f}"),
-        *(
-            f"{totals.unmet_core_seconds:.0f}",
-            f"{totals.unmet_share:.2%}"[:-1],
-            str(totals.ooms),
-            str(totals.restarts),
-        ),
-        *(str(totals.replica_changes), str(totals.request_changes), f"{outcome.replicas_mean:.1f}"),
-        *(str(outcome.replicas_max), f"{outcome.cpu_mean:.2f}", f"{outcome.memory_mean:.2f}", *ratios),
+def at_default(place: Place, policy: str) -> Line:
+    """This policy with the default headroom. Raises ValueError where it was not run."""
+    for line in lines_of(place, policy):
+        if line.target == DEFAULT_TARGET:
+            return line
+    raise ValueError(
+        f"{place.load}, {place.workload}, {place.resize}: {policy} was not run with {DEFAULT_TARGET}m"
     )
 
 
-# --- all of them ----------------------------------------------------------------------------------------------------
-_SUMMARY: Final = (
-    *("policy", "resize", "workload", "target", "cost x", "unmet x", "OOMs", "restarts", "base OOMs"),
-    *("base restarts", "cheaper", "unmet <=", "OOMs <=", "restarts <=", "all four"),
-)
+def point(line: Line, seeds: Sequence[int]) -> Point:
+    """These seeds together."""
+    unmet = sum(line.unmet[seed] for seed in seeds) + NEGLIGIBLE * len(seeds)
+    return Point(sum(line.cost[seed] for seed in seeds), math.log(unmet))
 
 
-def summary(runs: Sequence[Run]) -> str:
-    """Each policy beside the baseline over all loads: for each workload, and for all of them together."""
-    found = [one for one in compared(done(runs)) if one.done.run.policy != BASELINE]
-    order = list(dict.fromkeys((*_name(one), one.done.run.target) for one in found))
-    workloads = list(dict.fromkeys(one.done.run.workload for one in found))
-    rows: Rows = [_SUMMARY]
-    for policy, resize, target in order:
-        own = [one for one in found if (*_name(one), one.done.run.target) == (policy, resize, target)]
-        for workload in ("all", *workloads):
-            part = [one for one in own if workload in ("all", one.done.run.workload)]
-            if part:
-                rows.append((policy, resize, workload, f"{target}m", *_together(part)))
-    return (
-        f"Beside {BASELINE} of the same kind of resizes and the same headroom: geometric means of ratios, sums of OOMs"
-        f" and restarts,\nand how many scenarios reach each goal (cheaper: by {1 - GOAL:.0%} or more)\n"
-    ) + _table(rows, 3)
+def cost_at(points: Iterable[Point], unmet: float) -> tuple[float, int]:
+    """The cost at this logarithm of unmet demand, by the points than which none is cheaper and serves more. -1 with it:
+    none serves so much, and it is the cost of the one that serves most; 1: all serve more, and it is that of the
+    cheapest."""
+    front: list[Point] = []
+    for one in sorted(points, key=lambda one: (one.unmet, one.cost)):
+        if not front or one.cost < front[-1].cost:
+            front.append(one)
+    if unmet < front[0].unmet:
+        return front[0].cost, -1
+    for left, right in pairwise(front):
+        if unmet <= right.unmet:
+            part = (unmet - left.unmet) / (right.unmet - left.unmet)
+            return left.cost + (right.cost - left.cost) * part, 0
+    return front[-1].cost, int(unmet > front[-1].unmet)
 
 
-def _name(one: Against) -> tuple[str, str]:
-    return one.done.run.policy, one.done.run.resize
+def ratio(place: Place, seeds: Sequence[int]) -> tuple[float, int]:
+    """The cost of joint scaling beside that of HPA and VPA at its unmet demand, over these seeds, and whether it serves
+    more (-1) or less (1) than their line."""
+    own = point(at_default(place, POLICY), seeds)
+    cost, outside = cost_at([point(line, seeds) for line in lines_of(place, BASELINE)], own.unmet)
+    return own.cost / cost, outside
 
 
-def _together(part: Sequence[Against]) -> tuple[str, ...]:
-    own, base = zip(*(one.totals for one in part), strict=True)
-    reached = [sum(column) for column in zip(*(one.goals for one in part), strict=True)]
-    return (
-        *(f"{mean([one.cost for one in part]):.3f}", f"{mean([one.unmet for one in part]):.2f}"),
-        *(str(amount) for side in (own, base) for amount in sums(side)),
-        *(f"{count}/{len(part)}" for count in (*reached, sum(all(one.goals) for one in part))),
+# --- several loads --------------------------------------------------------------------------------------------------
+def beside(places: Sequence[Place]) -> Beside:
+    """Joint scaling under these loads together: geometric means of ratios, and sums."""
+    seeds = range(len(places[0].oracle))
+    found = [ratio(place, seeds) for place in places]
+    by_seed = [mean([ratio(place, [seed])[0] for place in places]) for seed in seeds]
+    own = [at_default(place, POLICY) for place in places]
+    base = [at_default(place, BASELINE) for place in places]
+    oracles = [sum(place.oracle) / sum(line.cost) for place, line in zip(places, base, strict=True)]
+    return Beside(
+        mean([cost for cost, _ in found]),
+        min(by_seed),
+        max(by_seed),
+        mean(oracles),
+        sum(outside < 0 for _, outside in found),
+        sum(outside > 0 for _, outside in found),
+        _sum(own, lambda line: line.ooms),
+        _sum(base, lambda line: line.ooms),
+        _sum(own, lambda line: line.restarts),
+        _sum(base, lambda line: line.restarts),
     )
 
 
-def sums(totals: Sequence[Totals]) -> tuple[int, int]:
-    """OOMs and restarts together."""
-    return sum(one.ooms for one in totals), sum(one.restarts for one in totals)
+def _sum(lines: Iterable[Line], numbers: Callable[[Line], Sequence[int]]) -> int:
+    return sum(sum(numbers(line)) for line in lines)
 
 
 def mean(ratios: Sequence[float]) -> float:
@@ -171,71 +151,103 @@ def mean(ratios: Sequence[float]) -> float:
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
 
 
-# --- a sweep: cost at the same unmet demand ---------------------------------------------------------------------------
-def same_unmet(runs: Sequence[Run]) -> str:
-    """Each policy's cost at the default target, beside what the baseline costs where it leaves the same demand unmet:
-    between the points of its sweep in a straight line over the logarithm, beyond them not at all."""
-    curves: dict[tuple[str, str, str], list[Done]] = {}
-    for one in done(runs):
-        if one.run.policy == BASELINE:
-            curves.setdefault(_curve(one.run), []).append(one)
-    ratios: dict[tuple[str, str], list[float]] = {}
-    outside: Counter[tuple[str, str]] = Counter()
-    for one in done(runs):
-        if one.run.policy == BASELINE or one.run.target != DEFAULT_TARGET:
-            continue
-        cost = _cost_at(curves.get(_curve(one.run), []), _unmet(one))
-        name = one.run.policy, one.run.resize
-        ratios.setdefault(name, [])
-        if cost is None:
-            outside[name] += 1
-        else:
-            ratios[name].append(one.cost / cost)
-    rows: Rows = [("policy", "resize", "cost x", "scenarios", "cheaper by 20 %", "beyond the sweep")]
-    for name, found in ratios.items():
-        average = f"{mean(found):.3f}" if found else ""
-        counts = (str(len(found)), str(sum(one <= GOAL for one in found)), str(outside[name]))
-        rows.append((*name, average, *counts))
-    return f"Cost beside {BASELINE} at the same unmet demand, by its sweep\n{_table(rows, 2)}"
+def kinds(kept: Kept) -> list[tuple[str, str]]:
+    """Kinds of resizes and workloads that joint scaling was run with, in place first."""
+    found = dict.fromkeys((one.resize, one.workload) for one in kept.places if lines_of(one, POLICY))
+    return sorted(found, key=lambda kind: (kind[0] != "InPlace", list(NAMES).index(kind[1])))
 
 
-def _curve(run: Run) -> tuple[str, str, str]:
-    return run.load, run.workload, run.resize
+def of_kind(kept: Kept, resize: str, workload: str) -> list[Place]:
+    """The places of this kind."""
+    return [one for one in kept.places if (one.resize, one.workload) == (resize, workload)]
 
 
-def _unmet(one: Done) -> float:
-    return math.log(one.outcome.totals.unmet_core_seconds + NEGLIGIBLE)
+# --- tables ---------------------------------------------------------------------------------------------------------
+Rows = list[tuple[str, ...]]
 
 
-def _cost_at(curve: Sequence[Done], unmet: float) -> float | None:
-    """The cost at this logarithm of unmet demand, through the points than which none is cheaper and serves more."""
-    front: list[tuple[float, float]] = []
-    for point in sorted((_unmet(one), one.cost) for one in curve):
-        if not front or point[1] < front[-1][1]:
-            front.append(point)
-    for (left, low), (right, high) in pairwise([*front, *front[-1:]]):
-        if left <= unmet <= right:
-            return low if left == right else low + (high - low) * (unmet - left) / (right - left)
-    return None
+def summary(kept: Kept) -> str:
+    """A row for each kind of workload and of resizes."""
+    rows: Rows = [
+        ("pods", "cost", "seeds", "goal", "oracle", "way to it", "OOMs", "restarts", "serves more", "less")
+    ]
+    for resize, workload in kinds(kept):
+        places = of_kind(kept, resize, workload)
+        one = beside(places)
+        rows.append(
+            (
+                f"{NAMES[workload]}, {RESIZES[resize]}",
+                f"{one.cost:.2f}",
+                f"{one.low:.2f} to {one.high:.2f}",
+                f"{GOALS[workload, resize]:.2f}",
+                f"{one.oracle:.2f}",
+                f"{one.way:.0%}".replace("%", " %"),
+                f"{one.ooms} ({one.base_ooms})",
+                f"{one.restarts} ({one.base_restarts})",
+                str(one.more),
+                str(one.less),
+            )
+        )
+    return markdown(rows)
 
 
-# --- text -----------------------------------------------------------------------------------------------------------
-def failures(runs: Sequence[Run]) -> str:
-    """What could not be run, each reason once."""
-    found = Counter((one.policy, one.resize, one.error) for one in runs if one.error)
-    return "\n".join(
-        f"not run: {policy}/{resize} ({count} times): {error}"
-        for (policy, resize, error), count in found.items()
-    )
+def by_load(kept: Kept, resize: str) -> str:
+    """A row for each load, a column for each kind of workload: the cost at the same unmet demand, and the spread over
+    seeds."""
+    loads = list(dict.fromkeys(one.load for one in kept.places))
+    rows: Rows = [("load", *NAMES.values())]
+    for load in loads:
+        cells = []
+        for workload in NAMES:
+            places = [one for one in of_kind(kept, resize, workload) if one.load == load]
+            cells.append(_cell(beside(places)) if places and lines_of(places[0], POLICY) else "")
+        rows.append((load, *cells))
+    return markdown(rows)
 
 
-def _table(rows: Rows, names: int) -> str:
-    """Columns under each other; the first ones are names, the others numbers."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if at < names else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+def _cell(one: Beside) -> str:
+    note = ", serves more" * one.more + ", serves less" * one.less
+    return f"{one.cost:.2f} ({one.low:.2f} to {one.high:.2f}{note})"
+
+
+def others(kept: Kept) -> str:
+    """Each policy with the default headroom beside HPA and VPA with theirs: cost / unmet demand, by kind of workload;
+    OOMs and restarts of all."""
+    rows: Rows = [("policy", *NAMES.values(), "OOMs", "restarts")]
+    for resize in RESIZES:
+        for policy in dict.fromkeys(line.policy for one in kept.places for line in one.lines):
+            places = [one for one in kept.places if one.resize == resize]
+            own = [
+                (one, line)
+                for one in places
+                for line in lines_of(one, policy)
+                if line.target == DEFAULT_TARGET
+            ]
+            if not own:
+                continue
+            cells = [
+                _point_beside([pair for pair in own if pair[0].workload == workload]) for workload in NAMES
+            ]
+            lines = [line for _, line in own]
+            counts = (str(_sum(lines, lambda one: one.ooms)), str(_sum(lines, lambda one: one.restarts)))
+            rows.append((f"{policy}, {RESIZES[resize]}", *cells, *counts))
+    return markdown(rows)
+
+
+def _point_beside(own: Sequence[tuple[Place, Line]]) -> str:
+    if not own:
+        return ""
+    costs, unmet = [], []
+    for place, line in own:
+        seeds = range(len(place.oracle))
+        mine, theirs = point(line, seeds), point(at_default(place, BASELINE), seeds)
+        costs.append(mine.cost / theirs.cost)
+        unmet.append(math.exp(mine.unmet - theirs.unmet))
+    return f"{mean(costs):.2f} / {mean(unmet):.2f}"
+
+
+def markdown(rows: Rows) -> str:
+    """A table; the first row is its head."""
+    head, *body = rows
+    lines = [head, tuple("---" for _ in head), *body]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

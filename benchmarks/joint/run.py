@@ -30,7 +30,16 @@ import yaml
 
 import hvpa
 from benchmarks.joint.loads import LoadCase
-from benchmarks.joint.policies import CONTAINER, Case, PolicyCase, workload_field
+from benchmarks.joint.policies import (
+    CONTAINER,
+    DEFAULT_TARGET,
+    POLICIES,
+    WORKLOADS,
+    Case,
+    PolicyCase,
+    headroom,
+    workload_field,
+)
 from hvpa.api.values.duration import format_duration
 from hvpa.simulate.engine import quiet, simulate
 from hvpa.simulate.errors import ScenarioError
@@ -38,7 +47,7 @@ from hvpa.simulate.model import PolicyResult, Scenario, Totals
 from hvpa.simulate.policy.base import SimulationError
 from hvpa.simulate.scenario.read import load_scenario
 
-STEP: Final = 15
+STEP: Final = 5
 SCENARIO: Final = "scenario.yaml"
 """What the file of one run is called, for as long as it is read."""
 DAY: Final = 86400.0
@@ -65,14 +74,14 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Names(msgspec.Struct, frozen=True):
-    """How a run is called in reports."""
+    """How a run is called in reports. What is drawn in it comes from `seed`."""
 
     load: str
     workload: str
     policy: str
     resize: str
     target: int
-    margin: float
+    seed: int
 
 
 class Job(Names, frozen=True):
@@ -81,7 +90,6 @@ class Job(Names, frozen=True):
     scenario: dict[str, Any]
     file: str
     text: str
-    seed: int
 
 
 class Run(Names, frozen=True):
@@ -102,7 +110,7 @@ def scenario_of(load: LoadCase, case: Case, policies: Sequence[PolicyCase]) -> d
         "warmUp": _length(min(DAY, load.duration / 2)),
         "step": f"{STEP}s",
         "load": dict(load.field),
-        "workload": workload_field(case.workload, case.resize),
+        "workload": workload_field(case.workload, case.resize, load.leak),
         "nodes": {"cpu": 16, "memory": "64Gi", "headroom": "20%", "startUp": "2m"},
         "controllers": {"vpa": {"safetyMargin": case.headroom.margin}},
         "policies": [{"name": one.name, **one.build(case)} for one in policies],
@@ -117,7 +125,17 @@ def job_of(load: LoadCase, case: Case, policy: PolicyCase, seed: int) -> Job:
     """The run of this policy."""
     scenario = scenario_of(load, case, [policy])
     names = (load.name, case.workload.name, policy.name, case.resize)
-    return Job(*names, *case.headroom, scenario, load.file, load.text, seed)
+    return Job(*names, case.headroom.target, seed, scenario, load.file, load.text)
+
+
+def load_of(load: LoadCase, seed: int) -> Sequence[float]:
+    """The load of this seed at each step that counts, in cores of work."""
+    case = Case(WORKLOADS[0], headroom(DEFAULT_TARGET), "Recreate")
+    with TemporaryDirectory() as folder:
+        fields = scenario_of(load, case, [POLICIES[0]])
+        scenario = load_scenario(write_scenario(Path(folder) / SCENARIO, fields, load.file, load.text), seed)
+    steps = math.ceil(scenario.duration / STEP)
+    return [scenario.load.at(at * STEP) for at in range(round(scenario.warm_up / STEP), steps)]
 
 
 def write_scenario(path: Path, scenario: Mapping[str, Any], file: str, text: str) -> Path:

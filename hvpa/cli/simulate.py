@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,10 @@ from hvpa.simulate.policy.base import SimulationError
 from hvpa.simulate.report.compare import Comparison, compare
 from hvpa.simulate.report.json import to_json
 from hvpa.simulate.report.table import to_text
+from hvpa.simulate.sweep import reading, swept
 
+MOST_UNMET: Final = 0.1
+"""Percent of the demand that may go unmet in the reading of a sweep."""
 QUIET_FOR: Final = 1.5
 """Seconds that a run may take before it shows its progress."""
 
@@ -40,12 +44,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     baseline = "the first HPA beside a VPA, else the first HPA, VPA, fixed size"
     add("--baseline", metavar="NAME", help=f"compare with this policy (default: {baseline})")
     add_prices(add)
+    sweep = "each policy with several targets of its HPA, and which is the cheapest that serves enough"
+    add("--sweep", action="store_true", help=sweep)
+    unmet = f"with --sweep: so much of the demand may go unmet (default {MOST_UNMET:g})"
+    add("--unmet", type=_percent, metavar="PERCENT", help=unmet)
     seed = "what is random is drawn from this; the same seed gives the same output (default 0)"
     add("--seed", type=count_from(0), default=0, metavar="NUMBER", help=seed)
     jobs = "policies that are simulated at once (default: one per processor)"
     add("--jobs", type=count_from(1), default=processors(), metavar="NUMBER", help=jobs)
     progress = "a bar on standard error; auto: on a terminal, where it takes long (default: auto)"
     add("--progress", choices=("auto", "always", "never"), default="auto", help=progress)
+
+
+def _percent(text: str) -> float:
+    """A share that is given in percent."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 100: {text!r}")
+    return value / 100
 
 
 def processors() -> int:
@@ -57,6 +76,8 @@ def main(args: argparse.Namespace) -> int:
     """Simulate, print, draw. Raises CommandError."""
     if args.series and args.output != "json":
         raise UsageError("--series has a meaning with -o json only")
+    if args.unmet is not None and not (args.sweep and args.output == "table"):
+        raise UsageError("--unmet has a meaning with --sweep and -o table only")
     if args.html is not None:
         refuse_undrawable("--html", args.html)
     if args.png is not None:
@@ -64,6 +85,8 @@ def main(args: argparse.Namespace) -> int:
     quiet()
     try:
         run = plan(args.scenarios, args.seed, args.policy)
+        if args.sweep:
+            run = run._replace(scenarios=tuple(map(swept, run.scenarios)))
         if args.baseline is not None and args.baseline not in run.names:
             there = ", ".join(run.names)
             raise UsageError(f"--baseline: no policy {args.baseline!r} is simulated; there are: {there}")
@@ -74,6 +97,9 @@ def main(args: argparse.Namespace) -> int:
     compared = [compare(one, prices_of(args), args.baseline) for one in results]
     _draw(args, compared)
     print(to_json(compared, series=args.series) if args.output == "json" else to_text(compared))
+    if args.sweep and args.output == "table":
+        most = MOST_UNMET / 100 if args.unmet is None else args.unmet
+        print("", *(reading(one, most) for one in compared), sep="\n")
     return DONE
 
 

@@ -1,33 +1,43 @@
-"""What `--keep` makes of runs: ratios to the baseline of the same place, and sums."""
+"""The evidence as it is gathered and kept: a number for each seed, and the file read back as it was written."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from benchmarks.joint.kept import POLICY, kept
-from benchmarks.joint.policies import BASELINE
+import pytest
+
+from benchmarks.joint import kept
+from benchmarks.joint.kept import Line, Place, gathered, keep, read
 from benchmarks.joint.run import Outcome, Run
 from hvpa.simulate.model import Totals
 
 
-def run(load: str, policy: str, core_hours: float, unmet: float, **other: Any) -> Run:
-    """A run of pods that are bound by CPU and replaced, whose memory costs nothing."""
+def run(policy: str, seed: int, core_hours: float, unmet: float = 0.0, **other: Any) -> Run:
+    """A run of pods that are bound by CPU and replaced."""
     numbers = {name: 0 for name in Totals.__struct_fields__}
     totals = Totals(**{**numbers, "core_hours_requested": core_hours, "unmet_core_seconds": unmet, **other})
-    outcome = Outcome(totals, 0, 0, 2, 3, 1, 1, 1, "code")
-    return Run(load, "cpu", policy, "Recreate", 800, 0.15, outcome)
+    outcome = Outcome(totals, 1.0, 4.0, 2, 3, 1, 1, 1, "code")
+    return Run("wave", "cpu", policy, "Recreate", 800, seed, outcome)
 
 
-def test_ratios_are_geometric_means_over_loads_and_counts_are_sums() -> None:
+def test_results_are_gathered_by_policy_in_the_order_of_their_seeds() -> None:
     runs = [
-        run("wave", BASELINE, 100, 60, ooms=3, restarts=7),
-        run("wave", POLICY, 80, 180, ooms=1, restarts=2),  # (180 + 60) / (60 + 60)
-        run("flash", BASELINE, 100, 0, ooms=1, restarts=1),
-        run("flash", POLICY, 20, 0, restarts=4),
-        run("flash", "Additive 50", 1, 0),
+        run("A", 1, 20, 5, ooms=1, restarts=2),
+        run("B", 0, 1),
+        run("A", 0, 10, gib_hours_requested=12),
+        Run("wave", "cpu", "B", "Recreate", 800, 1, error="it could not be run"),
     ]
-    found = kept(runs, 7, "abc", "2026-01-01")
-    assert (found.commit, found.date, found.days, found.scenarios) == ("abc", "2026-01-01", 7, 2)
-    (row,) = found.rows
-    assert (row.workload, row.resize, row.cost, row.unmet) == ("cpu", "Recreate", 0.4, 1.41)
-    assert (row.ooms, row.baseline_ooms, row.restarts, row.baseline_restarts) == (1, 4, 6, 8)
+    found = gathered(runs, {("wave", "cpu", "Recreate"): [7, 8]}, 2, "abc")
+    assert (found.commit, found.days, found.seeds) == ("abc", 2, 2)
+    line = Line("A", 800, (13, 21.5), (0, 5), (0, 1), (0, 2))  # 10 + 1 + (12 + 4) / 8
+    assert found.places == (Place("wave", "cpu", "Recreate", (7, 8), (line,)),), "B was not run with seed 1"
+
+
+def test_what_is_kept_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "FILE", tmp_path / "kept.json")
+    oracles = {("wave", "cpu", "Recreate"): [7]}
+    found = gathered([run("A", 0, 10), run("B", 0, 20)], oracles, 2)
+    keep(found)
+    assert read() == found
+    assert (tmp_path / "kept.json").read_text().count("\n") == 4, "a line of text for each policy"

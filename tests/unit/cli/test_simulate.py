@@ -235,3 +235,47 @@ def test_the_table_needs_neither_matplotlib_nor_a_client(scenario: str) -> None:
     command = [sys.executable, "-c", program, "simulate", scenario, "--jobs", "1"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60)
     assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+# --- a sweep ----------------------------------------------------------------------------------------------------------
+CPU_METRIC = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
+HPA = {"maxReplicas": 5, "metrics": [{"type": "Resource", "resource": CPU_METRIC}]}
+SWEPT = SCENARIO | {"policies": [{"name": "mine", "hpa": HPA}, {"name": "small", "fixed": {"replicas": 1}}]}
+
+
+def test_a_sweep_shows_each_target_and_reads_off_the_cheapest_that_serves_enough(shell: Shell) -> None:
+    ran = shell.run("simulate", shell.file(SWEPT), "--sweep", "--unmet", "100")
+    assert ran.code == 0
+    assert [f"cpu {percent} %: mine" in ran.out for percent in (56, 64, 72, 80, 88, 96)] == [True] * 6
+    assert "\n7  " not in ran.out, "a fixed size has no target"
+    last = ran.out.rstrip().splitlines()[-1]
+    assert last.startswith("For at most 100.00 % unmet demand take cpu ")
+    assert "For at most 0.10 % " in shell.run("simulate", shell.file(SWEPT), "--sweep").out
+
+
+def test_a_sweep_as_json_has_the_targets_as_policies(shell: Shell) -> None:
+    ran = shell.run("simulate", shell.file(SWEPT), "--sweep", "-o", "json")
+    assert ran.code == 0
+    check(ran.json, schema())
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--unmet", "1"], "--unmet has a meaning with --sweep and -o table only"),
+        (["--sweep", "-o", "json", "--unmet", "1"], "--unmet has a meaning with --sweep and -o table only"),
+        (["--sweep", "--unmet", "-1"], "must be a number from 0 to 100: '-1'"),
+        (["--sweep", "--unmet", "few"], "must be a number from 0 to 100: 'few'"),
+        (["--sweep", "--unmet", "nan"], "must be a number from 0 to 100: 'nan'"),
+    ],
+)
+def test_what_a_sweep_can_not_read_off_is_refused(shell: Shell, options: list[str], problem: str) -> None:
+    ran = shell.run("simulate", shell.file(SWEPT), *options)
+    assert ran.code == 2
+    assert problem in ran.err
+
+
+def test_a_scenario_without_a_target_has_no_sweep(shell: Shell, scenario: str) -> None:
+    ran = shell.run("simulate", scenario, "--sweep")
+    assert ran.code == 1
+    assert "small: no policy has an HPA whose target is one of CPU or memory" in ran.err

@@ -1,0 +1,137 @@
+"""What a user feels of a jump: how long until capacity covers demand, phase by phase: `python -m benchmarks jumps`.
+
+Two hours of 1.5 cores of work, and then 2, 5 or 10 times as much, which stays: under an HPA alone, an HPA beside a
+VPA and joint scaling, with pods replaced and resized in place, with the timing and the rules of `python -m benchmarks
+joint`. When the controllers happen to look is drawn from the seed, so the figures are medians over seeds, with the
+least and the largest.
+
+*Capacity* is the longest time in which demand went unmet. The phases before: until a measurement showed it, until the
+HPA looked, until the change was made, until all new pods were ready. The goal is half of the HPA's time in place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+from benchmarks.joint.loads import LoadCase
+from benchmarks.joint.policies import BASELINE, DEFAULT_TARGET, POLICIES, POLICY, WORKLOADS, Case, headroom
+from benchmarks.joint.report import Rows, markdown
+from benchmarks.joint.run import SCENARIO, scenario_of, write_scenario
+from hvpa.simulate.engine import quiet, simulate
+from hvpa.simulate.model import Reaction
+from hvpa.simulate.scenario.read import load_scenario
+
+JUMPS: Final = (2, 5, 10)
+CALM: Final = 7200.0
+SEEDS: Final = 9
+SHOWN: Final = (
+    "HPA/Recreate",
+    f"{BASELINE}/Recreate",
+    f"{POLICY}/Recreate",
+    f"{BASELINE}/InPlace",
+    f"{POLICY}/InPlace",
+)
+"""The ways to scale, the HPA alone first."""
+WORKLOAD: Final = WORKLOADS[0]
+
+
+class Felt(NamedTuple):
+    """One policy under one jump: the reaction with each seed."""
+
+    policy: str
+    times: int
+    reactions: tuple[Reaction, ...]
+
+    @property
+    def cover(self) -> float:
+        """Median seconds until capacity covers demand."""
+        return statistics.median(one.cover_seconds for one in self.reactions)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the table; 0 when the goal is met for each jump, else 1."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks jumps", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many (default: {SEEDS})")
+    args = parser.parse_args(argv)
+    quiet()
+    found = [felt(policy, times, range(args.seeds)) for times in JUMPS for policy in SHOWN]
+    print(table(found))
+    return 0 if all(ratio <= 0.5 for ratio in in_place_beside_hpa(found).values()) else 1
+
+
+def felt(policy: str, times: int, seeds: Sequence[int]) -> Felt:
+    """Simulate this jump under this policy with these seeds."""
+    (case,) = [one for one in POLICIES if one.full_name == policy]
+    formula = f"1.5 * (1 if t < {CALM:g} else {times})"
+    load = LoadCase("jump", {"formula": formula, "noise": 0.02}, CALM + 1800)
+    fields = scenario_of(load, Case(WORKLOAD, headroom(DEFAULT_TARGET), case.resize), [case])
+    reactions = []
+    with TemporaryDirectory() as folder:
+        path = write_scenario(Path(folder) / SCENARIO, fields, "", "")
+        for seed in seeds:
+            scenario = load_scenario(path, seed)
+            reactions.append(simulate(scenario, scenario.policies[0]).reactions[-1])
+    return Felt(policy, times, tuple(reactions))
+
+
+def in_place_beside_hpa(found: Sequence[Felt]) -> dict[int, float]:
+    """The time of joint scaling in place as a share of the HPA's, for each jump."""
+    covers = {(one.policy, one.times): one.cover for one in found}
+    return {
+        times: covers[SHOWN[-1], times] / covers[SHOWN[0], times]
+        for times in JUMPS
+        if (SHOWN[0], times) in covers
+    }
+
+
+def table(found: Sequence[Felt]) -> str:
+    """A row for each jump and policy; seconds."""
+    rows: Rows = [
+        (
+            "jump",
+            "policy",
+            "capacity",
+            "least to largest",
+            "measured",
+            "HPA looks",
+            "change made",
+            "pods ready",
+        )
+    ]
+    for one in found:
+        covers = [reaction.cover_seconds for reaction in one.reactions]
+        rows.append(
+            (
+                f"× {one.times}",
+                one.policy.replace("/Recreate", ", replaced").replace("/InPlace", ", in place"),
+                f"{one.cover:.0f}",
+                f"{min(covers):.0f} to {max(covers):.0f}",
+                _median([_sum(reaction.tolerance, reaction.metric_age) for reaction in one.reactions]),
+                _median([reaction.hpa_period for reaction in one.reactions]),
+                _median([reaction.gates for reaction in one.reactions]),
+                _median([reaction.start_up for reaction in one.reactions]),
+            )
+        )
+    ratios = ", ".join(f"× {times}: {ratio:.2f}" for times, ratio in in_place_beside_hpa(found).items())
+    return f"{markdown(rows)}\nIn place beside an HPA alone: {ratios} (goal: 0.5)"
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _median(seconds: Sequence[float | None]) -> str:
+    known = [one for one in seconds if one is not None]
+    return f"{statistics.median(known):.0f}" if known else "–"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

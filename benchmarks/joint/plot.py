@@ -1,0 +1,67 @@
+"""The plot of the kept evidence: for each kind of workload and of resizes, the line of HPA and VPA through their
+headrooms, joint scaling, other ways to scale, and the oracle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.joint.kept import Kept, Line, Place
+from benchmarks.joint.policies import BASELINE, POLICY
+from benchmarks.joint.report import NAMES, RESIZES, at_default, beside, kinds, mean, of_kind, point
+
+COLOURS: Final = {BASELINE: "#555555", POLICY: "#1f6fd6"}
+_OTHERS: Final = "#b7791f"
+
+
+def draw(kept: Kept, path: Path) -> None:
+    """Write the plot as SVG, the same bytes for the same results."""
+    found = kinds(kept)
+    with mpl.rc_context({"svg.hashsalt": "evidence", "svg.fonttype": "none", "font.size": 8}):
+        figure = Figure(figsize=(10, 5.2), layout="constrained")
+        panels = figure.subplots(2, 4, sharex=True, sharey=True, squeeze=False)
+        for panel in panels.flat:
+            panel.set_visible(False)
+        for resize, workload in found:
+            panel = panels[list(RESIZES).index(resize)][list(NAMES).index(workload)]
+            panel.set_visible(True)
+            _panel(panel, of_kind(kept, resize, workload), f"{NAMES[workload]},\n{RESIZES[resize]}")
+        figure.supxlabel("unmet demand beside HPA and VPA with their default headroom (1: as much)")
+        figure.supylabel("cost beside theirs")
+        figure.savefig(path, format="svg", metadata={"Date": None})
+
+
+def _panel(panel: Axes, places: Sequence[Place], title: str) -> None:
+    panel.set_title(title)
+    panel.set_xscale("log")
+    panel.axhline(beside(places).oracle, color="#2f855a", linestyle="--", linewidth=1)
+    policies = dict.fromkeys((line.policy, line.target) for one in places for line in one.lines)
+    for policy in dict.fromkeys(name for name, _ in policies):
+        points = sorted(_point(places, policy, target) for name, target in policies if name == policy)
+        colour = COLOURS.get(policy, _OTHERS)
+        panel.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1, color=colour)
+        panel.annotate(
+            policy, points[-1], xytext=(3, 3), textcoords="offset points", color=colour, fontsize=6
+        )
+
+
+def _point(places: Sequence[Place], policy: str, target: int) -> tuple[float, float]:
+    """Unmet demand and cost beside HPA and VPA with the default headroom: geometric means over the loads."""
+    unmet, cost = [], []
+    for place in places:
+        seeds = range(len(place.oracle))
+        own, base = point(_line(place, policy, target), seeds), point(at_default(place, BASELINE), seeds)
+        unmet.append(math.exp(own.unmet - base.unmet))
+        cost.append(own.cost / base.cost)
+    return mean(unmet), mean(cost)
+
+
+def _line(place: Place, policy: str, target: int) -> Line:
+    (found,) = (line for line in place.lines if (line.policy, line.target) == (policy, target))
+    return found
