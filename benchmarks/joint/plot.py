@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -18,6 +18,14 @@ from benchmarks.joint.report import NAMES, RESIZES, at_default, beside, kinds, m
 
 COLOURS: Final = {BASELINE: "#555555", POLICY: "#1f6fd6"}
 _OTHERS: Final = "#b7791f"
+_ORACLE: Final[dict[str, Any]] = {
+    "xycoords": ("axes fraction", "data"),
+    "xytext": (0, 2),
+    "textcoords": "offset points",
+    "ha": "right",
+    "color": "#2f855a",
+    "fontsize": 6,
+}
 
 
 def draw(kept: Kept, path: Path) -> None:
@@ -38,17 +46,17 @@ def draw(kept: Kept, path: Path) -> None:
 
 
 def _panel(panel: Axes, places: Sequence[Place], title: str) -> None:
-    panel.set_title(title)
+    panel.set_title(title, fontsize=7)
     panel.set_xscale("log")
     panel.axhline(beside(places).oracle, color="#2f855a", linestyle="--", linewidth=1)
+    panel.annotate("oracle", (0.98, beside(places).oracle), **_ORACLE)
     policies = dict.fromkeys((line.policy, line.target) for one in places for line in one.lines)
     for policy in dict.fromkeys(name for name, _ in policies):
-        points = sorted(_point(places, policy, target) for name, target in policies if name == policy)
+        points = [_point(places, policy, target) for name, target in policies if name == policy]
         colour = COLOURS.get(policy, _OTHERS)
         panel.plot(*zip(*points, strict=True), marker="o", markersize=3, linewidth=1, color=colour)
-        panel.annotate(
-            policy, points[-1], xytext=(3, 3), textcoords="offset points", color=colour, fontsize=6
-        )
+        where = (3, -8) if policy in COLOURS else (3, 3)
+        panel.annotate(policy, points[-1], xytext=where, textcoords="offset points", color=colour, fontsize=6)
 
 
 def _point(places: Sequence[Place], policy: str, target: int) -> tuple[float, float]:
