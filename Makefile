@@ -117,7 +117,7 @@ compat: venv control-plane ## what users install, on API servers 1.30 to 1.37 (C
 .PHONY: evidence
 evidence: venv ## what joint scaling costs beside HPA and VPA: measure it, and write it into README and docs (an hour on two cores)
 	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --keep $(EVIDENCE_ARGS)
-	@$(PY) -m tools.evidence
+	@$(PY) tools/generate.py
 
 .PHONY: page-check
 page-check: chromium ## look at the page of `hvpa simulate --html` in headless Chromium (CHROMIUM names one)

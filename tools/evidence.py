@@ -1,9 +1,10 @@
-"""Writes what the documents say of measured results anew from the kept ones (`benchmarks/kept`): the plot, and what
-stands between `<!-- measured: NAME -->` and `<!-- end -->`."""
+"""Prints a page with its measured results written anew from the kept ones (`benchmarks/kept`), which is what stands
+between `<!-- measured: NAME -->` and `<!-- end -->`, or their plot: `python -m tools.evidence README.md`."""
 
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -72,14 +73,11 @@ PAGES: Final = ("README.md", "docs/joint-scaling.md")
 PLOT: Final = "docs/joint-scaling-cost.svg"
 
 
-def main() -> None:
-    """Write them."""
+def main(name: str) -> None:
+    """Print the file of this name."""
     kept = read()
-    for name in PAGES:
-        path = ROOT / name
-        path.write_text(page(path.read_text(), kept))
-    draw(kept, ROOT / PLOT)
+    sys.stdout.write(draw(kept) if name == PLOT else page((ROOT / name).read_text(), kept))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

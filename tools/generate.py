@@ -15,6 +15,7 @@ GENERATED = {
     "docs/remedies.md": ("-m", "tools.remedies"),
     "docs/joint-scaling.md": ("-m", "tools.evidence", "docs/joint-scaling.md"),
     "README.md": ("-m", "tools.evidence", "README.md"),
+    "docs/joint-scaling-cost.svg": ("-m", "tools.evidence", "docs/joint-scaling-cost.svg"),
 }
 """File, and the arguments of the Python that prints it."""
 

@@ -3,9 +3,9 @@ headrooms, joint scaling, other ways to scale, and the oracle."""
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import matplotlib as mpl
@@ -28,8 +28,8 @@ _ORACLE: Final[dict[str, Any]] = {
 }
 
 
-def draw(kept: Kept, path: Path) -> None:
-    """Write the plot as SVG, the same bytes for the same results."""
+def draw(kept: Kept) -> str:
+    """The plot as SVG, the same text for the same results."""
     found = kinds(kept)
     with mpl.rc_context({"svg.hashsalt": "evidence", "svg.fonttype": "none", "font.size": 8}):
         figure = Figure(figsize=(10, 5.2), layout="constrained")
@@ -42,7 +42,9 @@ def draw(kept: Kept, path: Path) -> None:
             _panel(panel, of_kind(kept, resize, workload), f"{NAMES[workload]},\n{RESIZES[resize]}")
         figure.supxlabel("unmet demand beside HPA and VPA with their default headroom (1: as much)")
         figure.supylabel("cost beside theirs")
-        figure.savefig(path, format="svg", metadata={"Date": None})
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
 
 
 def _panel(panel: Axes, places: Sequence[Place], title: str) -> None:
