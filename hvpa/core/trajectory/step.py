@@ -13,14 +13,12 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.objects.read_models import Meta
 from hvpa.api.values.quantity import Resource
 from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, restored, scale_to
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import MEASUREMENT, POD_REPLACEMENT, REFUSED, GateContext
 from hvpa.core.model import Blocked, JointView, ObservedState
-from hvpa.core.path.path import Path, ResourceKey, Sizes
+from hvpa.core.path.path import ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
@@ -37,7 +35,6 @@ from hvpa.core.trajectory.history import Memory, first_seen
 from hvpa.core.trajectory.requests import NOT_WORTH_REPLACING, scale_to_sizes
 from hvpa.core.trajectory.solve import Joint
 from hvpa.core.trajectory.view import View
-from hvpa.core.values.memo import Basis, latest
 from hvpa.core.values.weight import Bounds, Weight, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import (
     RESOURCES,
@@ -62,31 +59,6 @@ class JointResult(Struct, frozen=True):
     vertical: RequestsResult | None
     view: JointView
     ready_pods: Sizes
-
-
-def _path_basis(
-    hvpa: Meta,
-    spec: HvpaSpec,
-    items: Sequence[ContainerResource],
-    first: Mapping[ResourceKey, int],
-    counts: Bounds,
-    vertical_only: bool,
-) -> Basis:
-    """All that a path is made of: not the targets of the items."""
-    bounds = tuple([(one.key, one.bounds) for one in items])
-    return Basis((hvpa.namespace, hvpa.name), (spec,), (bounds, first, counts, vertical_only))
-
-
-@latest(_path_basis)
-def _path(
-    hvpa: Meta,
-    spec: HvpaSpec,
-    items: Sequence[ContainerResource],
-    first: Mapping[ResourceKey, int],
-    counts: Bounds,
-    vertical_only: bool,
-) -> Path:
-    return path_of(spec, items, first, counts, vertical_only)
 
 
 LONGEST_BACK_OFF: Final = dt.timedelta(minutes=5)
@@ -176,7 +148,7 @@ class JointScaling:
         self.known, means = memory.brought_up(self.known, measured, desired.unmeasured)
         stands = found is not None and unsettled and not begun(seen.horizontal, self.replicas)
         return Joint(
-            path=_path(seen.metadata, self.spec, items, first, self.bounds, self.vertical_only),
+            path=path_of(self.spec, items, first, self.bounds, self.vertical_only),
             items=items,
             requests=requests,
             margins=overlaps(self.spec),
