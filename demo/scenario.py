@@ -199,10 +199,8 @@ def _scenario(load: Scenario, seconds: int) -> Json:
                 }
             ],
         },
-        "metrics": {
-            "resolution": plane.metric_resolution,
-            "delay": "0s",
-        },  # the kubelet of the demo answers at once
+        # The kubelet of the demo answers at once.
+        "metrics": {"resolution": plane.metric_resolution, "delay": "0s"},
         "controllers": {
             "hpa": {
                 "syncPeriod": plane.hpa_sync_period,

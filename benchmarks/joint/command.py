@@ -1,4 +1,4 @@
-"""What joint scaling costs beside what there is: `python -m benchmarks joint --out DIR`.
+"""What joint scaling costs, compared with an HPA, a VPA and both: `python -m benchmarks joint --out DIR`.
 
 Every load runs under every policy with every workload and seed, in the simulator (`hvpa.simulate`), in steps of 5
 seconds. A day of warm-up does not count. The rules that make points comparable:
@@ -120,7 +120,10 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     add("--keep", action="store_true", help="also keep in the repository what the documents cite")
     only = "only these, by name or pattern; policies as NAME or NAME/RESIZE; empty: all. Repeatable"
     add("--only", action="append", type=_filter, metavar="LOAD,WORKLOAD,POLICY", help=only)
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.traces and not args.tuned:
+        parser.error("--traces has a meaning with --tuned only")
+    return args
 
 
 def _loads(args: argparse.Namespace, seed: int) -> list[LoadCase]:

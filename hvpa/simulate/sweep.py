@@ -1,16 +1,15 @@
 """What headroom costs: policies with several targets of their HPAs, and which of them is the cheapest that serves
 enough.
 
-An HPA's target is how much of a request should be in use, so a lower one means more headroom: dearer, and less unmet
-demand when the load jumps. Between these two nobody but the owner can choose; this puts the choices beside each
-other.
+An HPA's target is how much of a request should be in use, so a lower one means more headroom: higher cost, and less
+unmet demand when the load jumps. The owner of the workload chooses; a sweep shows what each choice costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from hvpa.api.values.prices import money
 from hvpa.api.values.quantity import Resource, format_resource, parse_resource
@@ -20,7 +19,8 @@ from hvpa.simulate.report.compare import Comparison, Standing
 from hvpa.simulate.report.text import percent
 
 FACTORS: Final = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
-"""The targets that are tried, as multiples of those that are given; no utilization above 100 percent."""
+"""The targets that are tried, as multiples of those that are given. No utilization goes above 100 percent, or above the
+one that is given where that is larger."""
 _SOURCES: Final = ("resource", "containerResource")
 
 
@@ -35,53 +35,34 @@ def swept(scenario: Scenario) -> Scenario:
 
 def variants(policy: Policy) -> list[Policy]:
     """The policy with other targets of its HPA's metrics of CPU and memory, each named by them: with 80 percent, six
-    from 56 to 96."""
+    from 56 to 96. Empty where there is no such metric."""
     found = []
     for factor in FACTORS:
-        labels: list[str] = []
-        if policy.hvpa is not None:
-            manifest = _at(policy.hvpa, ("spec", "hpa", "template", "spec", "metrics"), factor, labels)
-            variant = replace(policy, hvpa=manifest)
-        else:
-            variant = replace(policy, hpa=_at(policy.hpa or {}, ("metrics",), factor, labels))
-        if labels and "" not in labels:
-            found.append(replace(variant, name=f"{', '.join(labels)}: {policy.name}"))
+        variant = copy.deepcopy(policy)
+        labels = [_scaled(source["name"], source["target"], factor) for source in _sources(variant)]
+        if labels and None not in labels:
+            found.append(replace(variant, name=f"{', '.join(filter(None, labels))}: {policy.name}"))
     return found
 
 
-def _at(
-    fields: Mapping[str, object], path: Sequence[str], factor: float, labels: list[str]
-) -> dict[str, object]:
-    """The fields with the metrics at this path changed."""
-    name, *rest = path
-    value = fields.get(name)
-    if not value:
-        return dict(fields)
-    if rest:
-        return {**fields, name: _at(cast(Mapping[str, object], value), rest, factor, labels)}
-    return {**fields, name: [_metric(one, factor, labels) for one in cast(Sequence[Any], value)]}
+def _sources(policy: Policy) -> list[dict[str, Any]]:
+    """The metrics of CPU and memory of the policy's HPA: `name` and `target` of each."""
+    spec: Any = policy.hpa or {}
+    if policy.hvpa is not None:
+        manifest: Any = policy.hvpa
+        spec = manifest["spec"].get("hpa", {}).get("template", {}).get("spec", {})
+    return [metric[kind] for metric in spec.get("metrics", ()) for kind in _SOURCES if kind in metric]
 
 
-def _metric(metric: Mapping[str, Any], factor: float, labels: list[str]) -> Mapping[str, Any]:
-    """The metric with another target, if it is one of CPU or memory. Its label is empty where the target can't be."""
-    for source in _SOURCES:
-        if source in metric:
-            own = metric[source]
-            target, label = _target(own["target"], own["name"], factor)
-            labels.append(label and f"{own['name']} {label}")
-            return {**metric, source: {**own, "target": target}}
-    return metric
-
-
-def _target(target: Mapping[str, Any], resource: Resource, factor: float) -> tuple[dict[str, Any], str]:
+def _scaled(resource: Resource, target: dict[str, Any], factor: float) -> str | None:
+    """Multiply the target, and say what it is now; None where it would be a utilization that is not tried."""
     used = target.get("averageUtilization")
-    if used is not None:
-        wanted = max(1, round(int(used) * factor))
-        return {**target, "averageUtilization": wanted}, f"{wanted} %" if wanted <= 100 else ""
-    amount = format_resource(
-        resource, max(1, round(parse_resource(resource, target["averageValue"]) * factor))
-    )
-    return {**target, "averageValue": amount}, amount
+    if used is None:
+        amount = max(1, round(parse_resource(resource, target["averageValue"]) * factor))
+        target["averageValue"] = format_resource(resource, amount)
+        return f"{resource} {target['averageValue']}"
+    target["averageUtilization"] = wanted = max(1, round(used * factor))
+    return None if wanted > max(100, used) else f"{resource} {wanted} %"
 
 
 def reading(comparison: Comparison, most: float) -> str:

@@ -48,6 +48,8 @@ from hvpa.core.workload.stuck import UNSCHEDULABLE
 
 _FEW: Final = 10
 """One of so many pods may be new without its share in a mean over all being worth to wait for."""
+LONGEST_BACK_OFF: Final = dt.timedelta(minutes=5)
+"""Up to so long the kubelet waits until it starts a container again (`MaxContainerBackOff`)."""
 _UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
 
 
@@ -59,10 +61,6 @@ class JointResult(Struct, frozen=True):
     vertical: RequestsResult | None
     view: JointView
     ready_pods: Sizes
-
-
-LONGEST_BACK_OFF: Final = dt.timedelta(minutes=5)
-"""Up to so long the kubelet waits until it starts a container again (`MaxContainerBackOff`)."""
 
 
 class JointScaling:

@@ -55,7 +55,8 @@ class Workload:
         self.revision = 1
         self.admission: Callable[[Template], Template] | None = None
         self.pods: list[SimPod] = []
-        self._terminating: list[SimPod] = []
+        self._terminating: list[tuple[float, SimPod]] = []
+        """Deleted pods that are still on their nodes, and until when."""
         self.changes = 0
         self.events: list[SimulationEvent] = []
         self.on_oom: Callable[[SimPod, SimContainer, float], None] | None = None
@@ -160,20 +161,21 @@ class Workload:
         self._restarts += replaced
         if pod.node is not None:
             pod.ready = False
-            self._terminating.append(pod)
+            self._terminating.append((now + self.model.termination_grace, pod))
             self._release(now)
 
     def _release(self, now: float) -> None:
         """Deleted pods whose grace is over leave their nodes."""
-        grace = self.model.termination_grace
-        gone = [
-            one
-            for one in self._terminating
-            if one.deleted is not None and one.deleted + grace <= now + INSTANT
-        ]
-        for pod in gone:
-            self._terminating.remove(pod)
+        over = [one for one in self._terminating if one[0] <= now + INSTANT]
+        self._terminating = [one for one in self._terminating if one[0] > now + INSTANT]
+        for _, pod in over:
             self._nodes.release(pod, now)
+
+    @property
+    def _placed(self) -> list[SimPod]:
+        """The pods that have a node, deleted ones included."""
+        pods = [pod for pod in self.pods if pod.node is not None]
+        return pods + [pod for _, pod in self._terminating]
 
     # --- time ---
 
@@ -217,7 +219,7 @@ class Workload:
             parts = [part + amount * seconds for part, amount in zip(parts, arrangement.amounts, strict=True)]
             memory = arrangement.memory
             at = until
-        placed = [pod for pod in (*self.pods, *self._terminating) if pod.node is not None]
+        placed = self._placed
         requested = sum(pod.cpu_request for pod in placed), sum(pod.memory_request for pod in placed)
         counts = len(self.pods), self.ready_replicas, self._ooms, self._restarts
         self._ooms = self._restarts = 0
@@ -238,7 +240,7 @@ class Workload:
     def _measure(self, at: float, load: float) -> Arrangement:
         """What the pods use now."""
         if self._arrangement is None:
-            self._arrangement = Arrangement([*self.pods, *self._terminating], self._models, self._node_model)
+            self._arrangement = Arrangement(self._placed, self._models, self._node_model)
         self._tick = None
         self._arrangement.measure(load, at)
         return self._arrangement
@@ -292,9 +294,7 @@ class Workload:
                 pod.refused = True
                 self.events.append(SimulationEvent(max(0.0, now), "Unschedulable", "Unschedulable", reason))
         self._next = min((pod.next_event for pod in self.pods), default=math.inf)
-        ends = [
-            one.deleted + self.model.termination_grace for one in self._terminating if one.deleted is not None
-        ]
+        ends = [end for end, _ in self._terminating]
         self._next = min(self._next, self._nodes.next_event(now), *ends)
 
     def _settle(self) -> None:

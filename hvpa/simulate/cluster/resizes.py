@@ -48,8 +48,7 @@ class Resizes:
         if pod.node is None:
             pod.take(resources)
         elif resources != pod.resources:
-            pod.resize = resize = Resize(pod, resources, now)
-            resize.due = now + self._delay
+            pod.resize = resize = Resize(pod, resources, now, due=now + self._delay)
             if is_refused(pod.resources, resources):
                 self._fails(resize, now, "the API server refuses it")
             elif before is not None and before.state == "Deferred":

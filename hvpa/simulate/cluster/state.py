@@ -226,8 +226,8 @@ class SimPod:
 
     @property
     def next_event(self) -> float:
-        """When this pod changes by itself next, in seconds: a container starts again, the pod becomes ready, or its
-        kubelet looks at a resize."""
+        """The time in seconds of the next change without a request: a container starts again, the pod becomes ready, or
+        the kubelet looks at a resize."""
         times = [one.restart_at for one in self.containers if one.restart_at is not None]
         if self.ready_at is not None and not self.ready:
             times.append(self.ready_at)

@@ -13,7 +13,7 @@ leave. CPU that can't be had is lost: nothing queues.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,8 +64,8 @@ def share_out(capacity: float, wants: Sequence[tuple[float, float, int]]) -> lis
 @dataclass(slots=True, eq=False)
 class Group:
     """Pods that are alike: `each` on each of the nodes that are alike. `cap` is what one pod may use of CPU; `want`
-    and `held` are what one pod uses of CPU and memory. `starts`: they have a use of their own until they are ready,
-    which is nobody's demand."""
+    and `held` are what one pod uses of CPU and memory. `starts`: until they are ready they use an amount of
+    their own, which does not count as demand."""
 
     pods: list[SimPod]
     each: int
@@ -171,13 +171,10 @@ class Host:
 
 
 class Arrangement:
-    """The pods that have a node, in groups. `demand`, `unmet`, `used` and `capacity` (millicores) and `memory` (bytes)
+    """Pods that have a node, in groups. `demand`, `unmet`, `used` and `capacity` (millicores) and `memory` (bytes)
     are all pods' together after `measure`; `over` says that there is too much memory somewhere."""
 
-    def __init__(
-        self, pods: Iterable[SimPod], models: Mapping[str, ContainerModel], nodes: NodeModel
-    ) -> None:
-        placed = [pod for pod in pods if pod.node is not None]
+    def __init__(self, placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: NodeModel) -> None:
         self.hosts = _hosts(placed, models, nodes)
         self.groups = [(group, group.each * len(host.nodes)) for host in self.hosts for group in host.groups]
         self.meters = [meter for group, _ in self.groups for meter in group.meters]

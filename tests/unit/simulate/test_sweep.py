@@ -48,6 +48,12 @@ def test_no_utilization_goes_above_100_percent() -> None:
         "cpu 86 %: mine",
         "cpu 95 %: mine",
     ]
+    assert [one.name for one in variants(hpa(utilization(150)))] == [
+        "cpu 105 %: mine",
+        "cpu 120 %: mine",
+        "cpu 135 %: mine",
+        "cpu 150 %: mine",
+    ], "nor above what is given"
 
 
 def test_an_hvpa_is_tried_with_other_amounts_and_keeps_the_rest() -> None:

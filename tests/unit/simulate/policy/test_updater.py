@@ -289,6 +289,12 @@ def test_what_can_not_be_resized_is_evicted_at_once(state: ResizeState) -> None:
     assert Updater().loop(seen) == ([], ["stuck"])
 
 
+def test_one_that_the_kubelet_has_not_reported_on_is_no_failure() -> None:
+    """The updater sees a resize by the pod's conditions only (`isInPlaceUpdating`), so it is requested again."""
+    seen = [pod("asked", resize=""), *(pod(f"fits-{n}", "10") for n in range(3))]
+    assert Updater().loop(seen) == (["asked"], [])
+
+
 def test_a_deferred_one_when_it_has_been_seen_so_for_more_than_five_minutes() -> None:
     seen = [pod("stuck", resize="Deferred"), *(pod(f"fits-{n}", "10") for n in range(3))]
     updater = Updater()
