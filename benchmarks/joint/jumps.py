@@ -3,7 +3,7 @@
 Two hours of 1.5 cores of work, and then 2, 5 or 10 times as much, which stays: under an HPA alone, an HPA beside a
 VPA and joint scaling, with pods replaced and resized in place, with the timing and the rules of `python -m benchmarks
 joint`. When the controllers happen to look is drawn from the seed, so the figures are medians over seeds, with the
-least and the largest.
+least and the largest. `--cluster` measures the same on a local control plane (`benchmarks.joint.live`).
 
 *Capacity* is the longest time in which demand went unmet. The phases before: until a measurement showed it, until the
 HPA looked, until the change was made, until all new pods were ready. The goal is half of the HPA's time in place.
@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
+from benchmarks.joint import live
 from benchmarks.joint.loads import LoadCase
 from benchmarks.joint.policies import BASELINE, DEFAULT_TARGET, POLICIES, POLICY, WORKLOADS, Case, headroom
 from benchmarks.joint.report import Rows, markdown
@@ -38,6 +39,9 @@ SHOWN: Final = (
     f"{POLICY}/InPlace",
 )
 """The ways to scale, the HPA alone first."""
+LIVE: Final = (SHOWN[0], *SHOWN[-2:])
+"""Those of the cluster."""
+REPEATS: Final = 3
 WORKLOAD: Final = WORKLOADS[0]
 
 
@@ -60,9 +64,16 @@ def main(argv: Sequence[str]) -> int:
         prog="python -m benchmarks jumps", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"how many (default: {SEEDS})")
+    parser.add_argument("--cluster", action="store_true", help="on a local control plane: some 15 minutes")
+    parser.add_argument(
+        "--repeats", type=int, default=REPEATS, help=f"with --cluster, of each jump (default: {REPEATS})"
+    )
     args = parser.parse_args(argv)
-    quiet()
-    found = [felt(policy, times, range(args.seeds)) for times in JUMPS for policy in SHOWN]
+    if args.cluster:
+        found = on_cluster(args.repeats)
+    else:
+        quiet()
+        found = [felt(policy, times, range(args.seeds)) for times in JUMPS for policy in SHOWN]
     print(table(found))
     return 0 if all(ratio <= 0.5 for ratio in in_place_beside_hpa(found).values()) else 1
 
@@ -80,6 +91,12 @@ def felt(policy: str, times: int, seeds: Sequence[int]) -> Felt:
             scenario = load_scenario(path, seed)
             reactions.append(simulate(scenario, scenario.policies[0]).reactions[-1])
     return Felt(policy, times, tuple(reactions))
+
+
+def on_cluster(repeats: int) -> list[Felt]:
+    """Measure all jumps at the same time on a local control plane."""
+    reactions = live.run([one for one in POLICIES if one.full_name in LIVE], JUMPS, repeats)
+    return [Felt(policy, times, tuple(reactions[policy, times])) for times in JUMPS for policy in LIVE]
 
 
 def in_place_beside_hpa(found: Sequence[Felt]) -> dict[int, float]:

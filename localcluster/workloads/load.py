@@ -21,6 +21,40 @@ Total = float | Callable[[float], float]
 """A number, or a function of the seconds since the load began."""
 
 
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """What a kubelet reports of a container's CPU: the mean of a `window`, as it was `delay` seconds ago. With a window
+    of 15 and a delay of 10, a usage that begins now is reported by a third after 15 seconds, and whole after 25."""
+
+    delay: float
+    window: float
+
+
+@dataclass(slots=True)
+class Course:
+    """What a container used: `before` until the first entry of `steps`, which are times with the usage from then on."""
+
+    before: float
+    steps: list[tuple[float, float]] = field(default_factory=list)
+
+    def add(self, now: float, usage: float) -> None:
+        """The usage from now on."""
+        self.steps.append((now, usage))
+
+    def mean(self, now: float, how: Delayed) -> float:
+        """The mean of the window; what is older is forgotten."""
+        end = now - how.delay
+        begin = end - how.window
+        while len(self.steps) > 1 and self.steps[1][0] <= begin:
+            del self.steps[0]
+        first = self.steps[0][0] if self.steps else end
+        total = self.before * max(0.0, min(first, end) - begin)
+        ends = [at for at, _ in self.steps[1:]] + [math.inf]
+        for (at, usage), until in zip(self.steps, ends, strict=True):
+            total += usage * max(0.0, min(until, end) - max(at, begin))
+        return total / how.window
+
+
 @dataclass(slots=True)
 class Usage:
     """What the last sharing-out gave to each ready pod."""
@@ -38,7 +72,8 @@ class Usage:
 class Load:
     """The total load on the pods of one label selector. `cpu` (millicores) and `memory` (bytes) are totals
     and may be set while it runs; each pod uses its share, plus `base_cpu` and `base_memory` whatever arrives.
-    Of more than `most_cpu` per pod (its node's headroom, or its limit) the rest is lost. The
+    Of more than `most_cpu` per pod (its node's headroom, or its limit; a number, or a function of the pod) the rest is
+    lost. With `delayed` the CPU is reported late; a pod used `base_cpu` before it was ready. The
     annotations are written for `container` where it is named, for every container of the pod otherwise.
 
     Use it as a context manager: it runs in a thread of its own, and `error` reports when it could not go on."""
@@ -50,11 +85,13 @@ class Load:
     memory: Total = 0.0
     base_cpu: float = 0.0
     base_memory: float = 16 * 2**20
-    most_cpu: float = math.inf
+    most_cpu: float | Callable[[Json], float] = math.inf
     container: str = ""
+    delayed: Delayed | None = None
     usage: Usage = field(default_factory=Usage, init=False)
     error: Exception | None = field(default=None, init=False)
     _written: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
+    _courses: dict[str, Course] = field(default_factory=dict, init=False)
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _started: float = field(default=0.0, init=False)
@@ -92,15 +129,25 @@ class Load:
         cpu, memory = self._now(self.cpu), self._now(self.memory)
         count = max(1, len(pods))
         # At least 1: metrics-server drops pods that use nothing.
-        share = (
-            max(1, round(min(self.base_cpu + cpu / count, self.most_cpu))),
-            max(1, round(self.base_memory + memory / count)),
-        )
+        each = max(1, round(self.base_memory + memory / count))
+        share = 1
         for pod in pods:
-            self._write(pod, share)
-        self._written = {pod["metadata"]["uid"]: self._written[pod["metadata"]["uid"]] for pod in pods}
-        self.usage = Usage(share[0], share[1], len(pods), cpu)
+            share = max(1, round(self._reported(pod, self.base_cpu + cpu / count)))
+            self._write(pod, (share, each))
+        uids = {pod["metadata"]["uid"] for pod in pods}
+        self._written = {uid: written for uid, written in self._written.items() if uid in uids}
+        self._courses = {uid: course for uid, course in self._courses.items() if uid in uids}
+        self.usage = Usage(share, each, len(pods), cpu)
         return self.usage
+
+    def _reported(self, pod: Json, wanted: float) -> float:
+        """What is reported of a pod that would use so many millicores."""
+        used = min(wanted, self.most_cpu(pod) if callable(self.most_cpu) else self.most_cpu)
+        if self.delayed is None:
+            return used
+        course = self._courses.setdefault(pod["metadata"]["uid"], Course(self.base_cpu))
+        course.add(self.seconds, used)
+        return course.mean(self.seconds, self.delayed)
 
     def _now(self, total: Total) -> float:
         return total(self.seconds) if callable(total) else total

@@ -21,7 +21,7 @@ from localcluster.process import free_port
 from localcluster.programs import toolchain
 from localcluster.programs.build import Programs
 from localcluster.proxy.faults import Fault, Matcher, verb_of
-from localcluster.workloads.load import Load
+from localcluster.workloads.load import Course, Delayed, Load
 
 
 @pytest.mark.parametrize(
@@ -176,6 +176,34 @@ def test_a_load_is_a_function_of_time_and_a_pod_uses_no_more_than_it_can() -> No
     )
     load.share_out()
     assert pods.written == [("pod-0", "400m", "1")]
+
+
+def test_what_a_pod_can_use_may_depend_on_the_pod() -> None:
+    pods = Pods(True, True)
+    most = {"pod-0": 300.0, "pod-1": 700.0}
+    load = Load(
+        cast(KubeApi, pods), "a", "app=web", cpu=1000, most_cpu=lambda one: most[one["metadata"]["name"]]
+    )
+    load.share_out()
+    assert [cpu for _, cpu, _ in pods.written] == ["300m", "500m"]
+
+
+def test_usage_is_reported_late_and_as_a_mean() -> None:
+    """900m from second 100 on, 1200m from 210 on, in means of 15 seconds that are 10 seconds old."""
+    course, how = Course(before=300), Delayed(delay=10, window=15)
+    course.add(100, 900)
+    assert [course.mean(now, how) for now in (100, 110, 115, 125, 200)] == [300, 300, 500, 900, 900]
+    course.add(201, 900)
+    course.add(210, 1200)
+    assert [course.mean(now, how) for now in (220, 225, 235, 300)] == [900, 1000, 1200, 1200]
+    assert course.steps == [(210, 1200)], "what is older is forgotten"
+
+
+def test_a_delayed_load_writes_what_the_pod_used_before() -> None:
+    pods = Pods(True)
+    load = Load(cast(KubeApi, pods), "a", "app=web", cpu=900, base_cpu=20, delayed=Delayed(10, 15))
+    load.share_out()
+    assert [cpu for _, cpu, _ in pods.written] == ["20m"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,364 @@
+"""The jumps of `python -m benchmarks jumps` on the control plane of `localcluster`: `--cluster`.
+
+Each policy under each jump is a workload of its own, so that all of them run at the same time in one cluster, with its
+real HPA controller, metrics-server, VPA recommender and operator. The objects are those of the simulator's scenarios.
+The periods are Kubernetes' defaults; pods take 30 seconds to start, resizes 5, and usage is reported as the mean of 15
+seconds, as it was 10 seconds ago. Repeats are spread evenly over metrics-server's period.
+
+What the cluster does not have: the VPA's updater and admission controller (its recommendations reach no pod), nodes
+that are full, noise of the load; and a container that ran out of memory is ready again at once. `minHistory` of an Hvpa
+is a minute, so that the calm need not take an hour.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from benchmarks.joint.loads import LoadCase
+from benchmarks.joint.policies import (
+    DEFAULT_TARGET,
+    POLICY,
+    REQUEST,
+    RESIZE_DELAY,
+    WORKLOADS,
+    Case,
+    PolicyCase,
+    headroom,
+)
+from benchmarks.joint.run import scenario_of
+from hvpa.api.values.quantity import parse_cpu, parse_memory
+from hvpa.simulate.model import Reaction
+from localcluster.client.api import Json, KubeApi
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.manifests import (
+    CPU_ANNOTATION,
+    MEMORY_ANNOTATION,
+    MEMORY_LIMIT_ANNOTATION,
+    RESIZE_ANNOTATION,
+    START_UP_ANNOTATION,
+)
+from localcluster.operator.operator import NAMESPACE, Operator, install_operator_rbac
+from localcluster.workloads import samples
+from localcluster.workloads.load import Delayed, Load, await_pods
+
+SETTINGS: Final = Settings(
+    hpa_sync_period="15s",
+    hpa_cpu_initialization_period="5m0s",
+    hpa_initial_readiness_delay="30s",
+    metric_resolution="15s",
+    recommender_interval="1m",
+    cpu_half_life="24h",
+    memory_half_life="24h",
+    memory_aggregation_interval="24h",
+    memory_aggregation_count=8,
+    pod_min_cpu_millicores=25,
+    pod_min_memory_megabytes=250,
+    node_cpu="256",
+    node_memory="1024Gi",
+)
+"""Defaults of Kubernetes and of the VPA, as the simulator has them; nodes that have room for all."""
+PERIOD: Final = 15.0
+"""Of metrics-server, in seconds."""
+REPORTED: Final = Delayed(delay=10.0, window=PERIOD)
+WORK: Final = 1500.0
+"""Millicores in the calm."""
+REPLICAS: Final = 2
+"""Of each workload in the calm."""
+BURST: Final = 1.2
+"""What a pod may use of its request (the scenarios' `nodes.headroom`)."""
+TOLERANCE: Final = 1.1
+"""By which usage is beyond the HPA's target before the HPA adds replicas."""
+CALM: Final = 240.0
+"""Seconds from the first pods until the first jump."""
+LOOK: Final = 0.5
+QUIET: Final = 60.0
+"""Seconds in which demand is covered and all pods are ready, and after which nothing more is expected."""
+LIMIT: Final = 540.0
+"""Seconds after which a workload is no longer looked at, whatever it lacks."""
+NAME: Final = "jumps"
+
+
+# --- what was seen, and what comes of it -----------------------------------------------------------------------------
+class Seen(NamedTuple):
+    """A workload at one time: seconds since its jump; whether demand goes unmet; whether the metrics API shows more
+    than the target and the HPA's tolerance; whether the HPA wants more replicas than before the jump; whether replicas
+    or requests are larger than before; whether all pods are ready and have what their spec says."""
+
+    at: float
+    unmet: bool
+    shown: bool
+    looked: bool
+    grown: bool
+    settled: bool
+
+
+def reaction(seen: Sequence[Seen]) -> Reaction:
+    """The reaction to a jump, by the simulator's definitions: `cover_seconds` is the longest time without a break in
+    which demand went unmet. Demand that is unmet from 0 to 50 s, and from 60 to 65 s: 50."""
+    shown = _first(seen, lambda one: one.shown)
+    looked = _first(seen, lambda one: one.looked)
+    grown = _first(seen, lambda one: one.grown)
+    if grown is not None and (looked is None or looked > grown):
+        looked = shown = None  # it grew for another reason than the HPA's
+    ready = None if grown is None else _first(seen, lambda one: one.settled and one.at > grown)
+    longest = current = unmet = 0.0
+    for one, following in pairwise(seen):
+        length = following.at - one.at
+        current = current + length if one.unmet else 0.0
+        unmet += length * one.unmet
+        longest = max(longest, current)
+    return Reaction(
+        start=0.0,
+        end=0.0,
+        tolerance=None if shown is None else 0.0,
+        metric_age=shown,
+        hpa_period=_between(shown, looked),
+        gates=_between(looked, grown),
+        start_up=_between(grown, ready),
+        unmet_seconds=unmet,
+        total=grown,
+        cover_seconds=longest,
+        covered=not seen[-1].unmet,
+    )
+
+
+def _first(seen: Sequence[Seen], holds: Callable[[Seen], bool]) -> float | None:
+    return next((one.at for one in seen if holds(one)), None)
+
+
+def _between(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else max(0.0, end - start)
+
+
+def is_met(work: float, base: float, applied: Sequence[int]) -> bool:
+    """Whether ready pods with these CPU requests (millicores) serve the work, which they share equally, each on top of
+    its base, and use up to `BURST` times their request: of 3000m, with a base of 20m, two pods of 1267m serve all."""
+    return bool(applied) and all(work / len(applied) + base <= BURST * one for one in applied)
+
+
+# --- objects ---------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Workload:
+    """A policy under one jump: its Deployment `name`, the load, when the load jumps (seconds after the calm), and what
+    was seen from then on. `target` are the millicores that its HPA lets a pod use."""
+
+    name: str
+    policy: PolicyCase
+    times: int
+    delay: float
+    target: float
+    load: Load
+    jumped: float | None = None
+    before: tuple[int, int] = (0, 0)
+    """Replicas, and millicores of the largest pod, at the jump."""
+    seen: list[Seen] = field(default_factory=list)
+
+    def jump(self, before: tuple[int, int]) -> None:
+        """The work is so many times as much from now on."""
+        self.before, self.jumped = before, time.monotonic()
+        self.load.cpu, self.load.memory = work(self.times)
+
+    @property
+    def done(self) -> bool:
+        """Whether demand has been covered by pods that are all ready, for a while."""
+        if not self.seen:
+            return False
+        now = self.seen[-1].at
+        late = [one for one in self.seen if one.at >= now - QUIET]
+        quiet = now > QUIET and all(one.settled and one.grown and not one.unmet for one in late)
+        return quiet or now > LIMIT
+
+
+def work(times: int) -> tuple[float, float]:
+    """Millicores and bytes of the work, in the calm (once) or after a jump; the pods' base comes on top."""
+    cores = WORK / 1000 * times
+    return WORK * times, cores * float(WORKLOADS[0].memory_per_core)
+
+
+def objects(name: str, policy: PolicyCase) -> list[Json]:
+    """The Deployment and what scales it: what the simulator's scenario has of both."""
+    case = Case(WORKLOADS[0], headroom(DEFAULT_TARGET), policy.resize)
+    scenario = scenario_of(LoadCase("jump", {}, 3600.0), case, [policy])
+    (container,) = scenario["workload"]["containers"]
+    use = {
+        CPU_ANNOTATION: case.workload.base_cpu,
+        MEMORY_ANNOTATION: case.workload.base_memory,
+        START_UP_ANNOTATION: scenario["workload"]["startUp"],
+        RESIZE_ANNOTATION: RESIZE_DELAY,
+        MEMORY_LIMIT_ANNOTATION: "Enforced",
+    }
+    deployment = samples.deployment(
+        name, NAME, replicas=REPLICAS, limits=container["limits"], annotations=use, **REQUEST
+    )
+    target, fields = samples.target_of(deployment), scenario["policies"][0]
+    metadata = {"name": name, "namespace": NAME}
+    made = [deployment]
+    if "hpa" in fields:
+        kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata}
+        made.append({**kind, "spec": {"scaleTargetRef": target, **fields["hpa"]}})
+    if "vpa" in fields:
+        kind = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": metadata}
+        made.append({**kind, "spec": {"targetRef": target, **fields["vpa"]}})
+    if "hvpa" in fields:
+        spec = fields["hvpa"]["spec"]
+        vpa = {**spec["vpa"], "scaleDown": {"minHistory": "1m"}}
+        made.append(
+            {**fields["hvpa"], "metadata": metadata, "spec": {**spec, "targetRef": target, "vpa": vpa}}
+        )
+    return made
+
+
+def _requested(pod: Json) -> int:
+    """The CPU that the pod is to have."""
+    return parse_cpu(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
+
+
+def applied(pod: Json) -> Json:
+    """The resources that the kubelet has applied; those of the spec where the pod has not begun."""
+    statuses = pod["status"].get("containerStatuses") or [{}]
+    found: Json = statuses[0].get("resources") or pod["spec"]["containers"][0]["resources"]
+    return found
+
+
+def _most(pod: Json) -> float:
+    return BURST * parse_cpu(applied(pod)["requests"]["cpu"])
+
+
+def _is_ready(pod: Json) -> bool:
+    conditions = pod["status"].get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+# --- the run ---------------------------------------------------------------------------------------------------------
+def run(
+    policies: Sequence[PolicyCase], jumps: Sequence[int], repeats: int
+) -> dict[tuple[str, int], list[Reaction]]:
+    """The reactions of each policy to each jump, all in one new cluster."""
+    with ControlPlane(settings=SETTINGS) as plane:
+        kubeconfig = install_operator_rbac(plane)
+        flags = ("--leader-elect", "--lease-namespace", NAMESPACE)
+        with (
+            Operator(plane, kubeconfig, *flags) as operator,
+            _workloads(plane.api, policies, jumps, repeats) as all_of,
+        ):
+            _report(f"{len(all_of)} workloads; calm for {CALM:.0f} s")
+            time.sleep(CALM)
+            _observe(plane.api, all_of)
+            operator.probe("readyz")
+    found: dict[tuple[str, int], list[Reaction]] = {}
+    for one in all_of:
+        found.setdefault((one.policy.full_name, one.times), []).append(reaction(one.seen))
+    return found
+
+
+@contextlib.contextmanager
+def _workloads(
+    api: KubeApi, policies: Sequence[PolicyCase], jumps: Sequence[int], repeats: int
+) -> Iterator[list[Workload]]:
+    """Create all workloads, and share out the calm's load to their pods."""
+    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}})
+    use, room = WORKLOADS[0], headroom(DEFAULT_TARGET)
+    cpu, memory = work(1)
+    made = []
+    for number, policy in enumerate(policies):
+        for times in jumps:
+            for repeat in range(repeats):
+                name = f"web-{number}-{times}-{repeat}"
+                load = Load(
+                    api,
+                    NAME,
+                    f"app={name}",
+                    cpu=cpu,
+                    memory=memory,
+                    base_cpu=parse_cpu(use.base_cpu),
+                    base_memory=parse_memory(use.base_memory),
+                    most_cpu=_most,
+                    delayed=REPORTED,
+                )
+                target = (room.share if policy.name == POLICY else room).target
+                made.append(Workload(name, policy, times, repeat * PERIOD / repeats, target, load))
+    for one in made:
+        deployment, *_ = objects(one.name, one.policy)
+        api.create(deployment)
+    with contextlib.ExitStack() as stack:
+        for one in made:
+            await_pods(api, NAME, one.name)
+            stack.enter_context(one.load)
+        time.sleep(REPORTED.delay + 2 * PERIOD)  # what recommenders see first is the calm
+        for one in made:
+            for manifest in objects(one.name, one.policy)[1:]:
+                api.create(manifest)
+        yield made
+
+
+def _observe(api: KubeApi, workloads: Sequence[Workload]) -> None:
+    """Let the loads jump and look at everything, until nothing more is expected."""
+    began = time.monotonic()
+    while not all(one.done for one in workloads):
+        now = time.monotonic()
+        seen = _View(api)
+        for one in workloads:
+            if one.load.error is not None:
+                raise one.load.error
+            if one.jumped is None and now - began >= one.delay:
+                one.jump(seen.size(one))
+            elif one.jumped is not None and not one.done:
+                one.seen.append(seen.look(one, now - one.jumped))
+        time.sleep(max(0.0, LOOK - (time.monotonic() - now)))
+
+
+class _View:
+    """The namespace at one time, by the API server."""
+
+    def __init__(self, api: KubeApi) -> None:
+        self._pods: dict[str, list[Json]] = {}
+        for pod in api.list("Pod", NAME):
+            if "deletionTimestamp" not in pod["metadata"]:
+                self._pods.setdefault(pod["metadata"]["labels"]["app"], []).append(pod)
+        self._deployments = _named(api.list("Deployment", NAME))
+        self._hpas = _named(api.list("HorizontalPodAutoscaler", NAME))
+        self._used: dict[str, list[int]] = {}
+        for one in api.list("PodMetrics", NAME):
+            cpu = sum(parse_cpu(container["usage"]["cpu"]) for container in one["containers"])
+            self._used.setdefault(one["metadata"]["labels"]["app"], []).append(cpu)
+
+    def size(self, workload: Workload) -> tuple[int, int]:
+        """Replicas, and millicores of the largest pod, as they are to be."""
+        replicas = int(self._deployments[workload.name]["spec"]["replicas"])
+        return replicas, max(map(_requested, self._pods[workload.name]))
+
+    def look(self, workload: Workload, at: float) -> Seen:
+        """The workload so many seconds after its jump."""
+        name = workload.name
+        pods = self._pods[name]
+        ready = [pod for pod in pods if _is_ready(pod)]
+        replicas, largest = self.size(workload)
+        used = self._used.get(name, [])
+        status = self._hpas[name].get("status", {})
+        done = [pod for pod in ready if applied(pod) == pod["spec"]["containers"][0]["resources"]]
+        cpu, _ = work(workload.times)
+        return Seen(
+            at=at,
+            unmet=not is_met(
+                cpu, workload.load.base_cpu, [parse_cpu(applied(pod)["requests"]["cpu"]) for pod in ready]
+            ),
+            shown=bool(used) and sum(used) / len(used) > TOLERANCE * workload.target,
+            looked=status.get("desiredReplicas", 0) > workload.before[0],
+            grown=replicas > workload.before[0] or largest > workload.before[1],
+            settled=len(done) == replicas == len(pods),
+        )
+
+
+def _named(found: Sequence[Mapping[str, Any]]) -> dict[str, Json]:
+    return {one["metadata"]["name"]: dict(one) for one in found}
+
+
+def _report(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
