@@ -20,9 +20,7 @@ CPU_ANNOTATION = "kwok.x-k8s.io/usage-cpu"
 MEMORY_ANNOTATION = "kwok.x-k8s.io/usage-memory"
 # On a pod (or a pod template): becomes ready so much later (a Go duration).
 START_UP_ANNOTATION = "hvpa.test/start-up"
-# Likewise: is resized so long after the request (a Go duration; half a second by default), and loses containers that
-# use more memory than their limit; see kubelet.yaml.
-RESIZE_ANNOTATION = "hvpa.test/resize-delay"
+# Likewise, `Enforced`: loses containers that use more memory than their limit; see kubelet.yaml.
 MEMORY_LIMIT_ANNOTATION = "hvpa.test/memory-limit"
 
 # The users of the control plane's own programs (client certificates of `controlplane.py`).
