@@ -2,12 +2,11 @@
 
 Each policy under each jump is a workload of its own, so that all of them run at the same time in one cluster, with its
 real HPA controller, metrics-server, VPA recommender and operator. The objects are those of the simulator's scenarios.
-The periods are Kubernetes' defaults; pods take 30 seconds to start, and usage is reported as the mean of 15 seconds, as
-it was 10 seconds ago. Repeats are spread evenly over metrics-server's period.
+The periods are Kubernetes' defaults; pods take 30 seconds to start, resizes 5, and usage is reported as the mean of 15
+seconds, as it was 10 seconds ago. Repeats are spread evenly over metrics-server's period.
 
 What differs from the simulator: there is no updater and no admission controller of the VPA, so its recommendations
-reach no pod; nodes are never full; the load has no noise; a resize takes half a second, not 5 (KWOK begins a delay anew
-with each write to the pod, and the load writes every second); a container that ran out of memory is ready again at once.
+reach no pod; nodes are never full; the load has no noise; a container that ran out of memory is ready again at once.
 `minHistory` of an Hvpa is a minute, so that the calm need not take an hour.
 """
 
@@ -26,6 +25,7 @@ from benchmarks.joint.policies import (
     DEFAULT_TARGET,
     POLICY,
     REQUEST,
+    RESIZE_DELAY,
     WORKLOADS,
     Case,
     PolicyCase,
@@ -41,6 +41,7 @@ from localcluster.controlplane.manifests import (
     CPU_ANNOTATION,
     MEMORY_ANNOTATION,
     MEMORY_LIMIT_ANNOTATION,
+    RESIZE_ANNOTATION,
     START_UP_ANNOTATION,
 )
 from localcluster.operator.operator import NAMESPACE, Operator, install_operator_rbac
@@ -74,7 +75,7 @@ BURST: Final = 1.2
 """What a pod may use of its request (the scenarios' `nodes.headroom`)."""
 TOLERANCE: Final = 1.1
 """By which usage is beyond the HPA's target before the HPA adds replicas."""
-CALM: Final = 180.0
+CALM: Final = 210.0
 """Seconds from the first pods until the first jump."""
 LOOK: Final = 0.5
 QUIET: Final = 60.0
@@ -190,6 +191,7 @@ def objects(name: str, policy: PolicyCase) -> list[Json]:
         CPU_ANNOTATION: case.workload.base_cpu,
         MEMORY_ANNOTATION: case.workload.base_memory,
         START_UP_ANNOTATION: scenario["workload"]["startUp"],
+        RESIZE_ANNOTATION: RESIZE_DELAY,
         MEMORY_LIMIT_ANNOTATION: "Enforced",
     }
     deployment = samples.deployment(

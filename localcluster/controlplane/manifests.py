@@ -18,9 +18,11 @@ KUBELET = Path(__file__).parent / "kubelet.yaml"
 
 CPU_ANNOTATION = "kwok.x-k8s.io/usage-cpu"
 MEMORY_ANNOTATION = "kwok.x-k8s.io/usage-memory"
-# On a pod (or a pod template): becomes ready so much later (a Go duration).
+# On a pod (or a pod template): becomes ready so long after its creation (in seconds: `30s`).
 START_UP_ANNOTATION = "hvpa.test/start-up"
-# Likewise, `Enforced`: loses containers that use more memory than their limit; see kubelet.yaml.
+# Likewise: is resized so long after the request; and, `Enforced`: loses containers that use more memory than their
+# limit. See kubelet.yaml.
+RESIZE_ANNOTATION = "hvpa.test/resize-delay"
 MEMORY_LIMIT_ANNOTATION = "hvpa.test/memory-limit"
 
 # The users of the control plane's own programs (client certificates of `controlplane.py`).
@@ -88,7 +90,11 @@ def kwok_config(programs: Programs) -> str:
     ready = next(stage for stage in stages if stage["metadata"]["name"] == "pod-ready")["spec"]
     ready["delay"] = {
         "durationMilliseconds": 0,
-        "durationFrom": {"expressionFrom": f'.metadata.annotations["{START_UP_ANNOTATION}"]'},
+        # A time, not a duration: KWOK begins a duration anew with each write to the pod, such as a resize.
+        "durationFrom": {
+            "expressionFrom": f'(.metadata.annotations["{START_UP_ANNOTATION}"] | rtrimstr("s") | tonumber)'
+            " + (.metadata.creationTimestamp | fromdate) | todate"
+        },
     }
     started = "- image: {{ .image | Quote }}\n"
     template = ready["next"]["statusTemplate"]

@@ -4,6 +4,8 @@ follows the kubelet's sources alone.)"""
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Callable, Mapping
 from typing import Literal
 
@@ -65,14 +67,19 @@ class Simulated:
 class Real:
     """A pod on KWOK's node (`localcluster/controlplane/kubelet.yaml`)."""
 
-    def __init__(self, cluster: Cluster, namespace: str, used: int) -> None:
+    def __init__(self, cluster: Cluster, namespace: str, used: int, **delays: str) -> None:
         self.api: KubeApi = cluster.api
         self.namespace = namespace
         container = {"name": "app", "image": "app", "resources": resources(BEFORE, LIMIT)}
-        metadata = {"name": "pod", "namespace": namespace, "annotations": {MEMORY_ANNOTATION: f"{used}Mi"}}
+        annotations = {
+            MEMORY_ANNOTATION: f"{used}Mi",
+            **{f"hvpa.test/{key}": how for key, how in delays.items()},
+        }
+        metadata = {"name": "pod", "namespace": namespace, "annotations": annotations}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
         self.api.create(pod)
-        self.soon(lambda: self.has(BEFORE, LIMIT), "runs")
+        if not delays:
+            self.soon(lambda: self.has(BEFORE, LIMIT), "runs")
 
     def end(self, requests: Amounts, limits: Amounts) -> End:
         body = {"spec": {"containers": [{"name": "app", "resources": resources(requests, limits)}]}}
@@ -129,3 +136,27 @@ def test_a_resize_comes_to_the_same_end(cluster: Cluster, namespace: str, case: 
     if expected == "error":
         real.uses(50)
         real.soon(lambda: real.has(requests, limits), "has it once less is used")
+
+
+def test_writes_to_a_pod_delay_neither_its_start_nor_its_resize(cluster: Cluster, namespace: str) -> None:
+    """Something is written twice a second, as a load does: the pod runs after four seconds, and is resized four seconds
+    after the request."""
+    real = Real(cluster, namespace, 100, **{"start-up": "4s", "resize-delay": "4s"})
+    numbers = itertools.count(100)
+
+    def seconds(requests: Amounts, limits: Amounts) -> float:
+        """How long it takes until the pod has these amounts."""
+        began = time.monotonic()
+
+        def holds() -> bool:
+            real.uses(next(numbers))
+            return real.has(requests, limits)
+
+        wait_for(holds, 30, "the pod has what it is to have", interval=0.5)
+        return time.monotonic() - began
+
+    assert seconds(BEFORE, LIMIT) > 2, "times are in whole seconds"
+    more: Amounts = {"cpu": "1", "memory": "128Mi"}
+    body = {"spec": {"containers": [{"name": "app", "resources": resources(more, LIMIT)}]}}
+    real.api.patch("Pod", "pod", namespace, body, type="strategic", subresource="resize")
+    assert seconds(more, LIMIT) > 2
