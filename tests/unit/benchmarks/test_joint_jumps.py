@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.joint.jumps import SHOWN, Felt, felt, in_place_beside_hpa, table
+from benchmarks.joint.jumps import SHOWN, Felt, felt, in_place_beside_hpa, main, table
 from hvpa.simulate.engine import quiet
 from hvpa.simulate.model import Reaction
 
@@ -23,6 +23,12 @@ def test_a_row_has_medians_and_says_where_a_phase_was_not_reached() -> None:
     assert lines[3] == "| × 2 | Trajectory 50, in place | 25 | 20 to 30 | – | 5 | 0 | 30 |"
     assert in_place_beside_hpa(found) == {2: 0.5}
     assert lines[-1] == "In place beside an HPA alone: × 2: 0.50 (goal: 0.5)"
+
+
+def test_nothing_can_be_said_about_no_repeats(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--cluster", "--repeats", "0"])
+    assert "--seeds and --repeats: at least 1" in capsys.readouterr().err
 
 
 @pytest.mark.long
