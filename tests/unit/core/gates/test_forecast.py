@@ -351,6 +351,32 @@ def test_a_metric_that_lies_for_a_minute_changes_nothing() -> None:
     assert [record(one).replicas for one in decisions[DAY * 3 : DAY * 3 + 6]] == [1] * 6
 
 
+def office_week(when: dt.datetime) -> int:
+    """10 replicas in the day of weekdays, 2 at night, 4 on days of the weekend."""
+    return (10 if when.weekday() < 5 else 4) if 8 <= when.hour < 18 else 2
+
+
+@pytest.mark.parametrize(
+    ("day", "used"),
+    [
+        ("Mon", False),
+        ("Tue", False),
+        ("Wed", False),
+        ("Thu", True),
+        ("Fri", True),
+        ("Sat", True),
+        ("Sun", False),
+    ],
+)
+def test_a_weekend_closes_it_until_three_days_are_alike(day: str, used: bool) -> None:
+    """At 8:00. Until Saturday's day is measured, the forecast is right."""
+    now = dt.datetime(
+        2026, 11, 23 + ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun").index(day), 8, tzinfo=dt.UTC
+    )
+    found = record(build.decided(objects(2, 2, status=status(office_week, 4, now)), now))
+    assert (found.replicas is not None) == used
+
+
 def test_it_does_not_feed_itself() -> None:
     """The forecast holds 8 replicas, and half of them are enough from now on: that is what is recorded."""
     decisions = lived(lambda when: 4, 0.1, known=status(lambda when: 8))
