@@ -297,6 +297,21 @@ def test_what_is_not_measured_is_no_sample(spec: dict[str, Any]) -> None:
     assert (found.samples, found.values, found.time) == ((4,), "4 - 5", LAST)
 
 
+def test_a_path_whose_hpa_has_no_metrics_has_no_sample() -> None:
+    joint = one_core(3, "5", "5", {"trajectory": EXACT, **SPEC}, status=recorded([2]))
+    silent = build.hpa(3, change={"status": {"currentMetrics": []}})
+    assert record(build.decided(joint)).samples == (4,), "15 cores are 4 x 3750m on the path"
+    assert record(build.decided(replace(joint, hpas=(silent,)))).samples == (2,)
+
+
+def test_an_hpa_that_is_read_as_it_is_counts_as_well() -> None:
+    """Mode Recommend, with an HPA that scales the workload itself."""
+    target_ref = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
+    own = build.hpa(6, 100, replicas=3, change={"metadata": {"ownerReferences": []}, "spec": target_ref})
+    measured = objects(6, 3, {"mode": "Recommend", "hpa": {"deploy": False, "name": "web"}})
+    assert record(build.decided(replace(measured, hpas=(own,)))).samples == (6,)
+
+
 # --- over days -------------------------------------------------------------------------------------------------------
 def lived(
     load: Callable[[dt.datetime], int],
