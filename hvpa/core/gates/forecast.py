@@ -102,16 +102,17 @@ def outlook_of(clock: Clock, seen: ObservedState, bounds: Bounds) -> Outlook:
     tick, until = clock.answer(_tick)
     sampled = None if record.time is None else _tick(record.time)[0][0]
     samples, values = _at(record, sampled, tick)
-    values = values[-DAY * (spec.days + 1) :]
-    here = len(values)
-    found = [_foreseen(values, at, spec) for at in {here, here + (tick + 1) // TICKS - tick // TICKS}]
+    here = DAY * (spec.days + 1)
+    values = values[-here:]
+    whole = (*[None] * (here - len(values)), *values)
+    found = [_foreseen(whole, at, spec) for at in {here, here + (tick + 1) // TICKS - tick // TICKS}]
     foreseen = max((bounds.clamp(one) for one in found if one is not None), default=None)
     judged = off = needed = 0
-    for at in range(max(0, here - DAY), here):
-        value, guess = values[at], _foreseen(values, at, spec)
-        if value is not None and guess is not None:
-            judged, needed = judged + 1, needed + bounds.clamp(value)
-            off += abs(bounds.clamp(guess) - bounds.clamp(value))
+    for at in range(here - DAY, here):
+        value = whole[at]
+        if value is not None and (guess := _foreseen(whole, at, spec)) is not None:
+            value = bounds.clamp(value)
+            judged, needed, off = judged + 1, needed + value, off + abs(bounds.clamp(guess) - value)
     percent = ceil_div(off * 100, max(1, needed))
     return Outlook(tick, until, values, samples, sampled != tick, foreseen, judged, percent)
 
@@ -188,6 +189,5 @@ def _foreseen(values: Values, at: int, spec: Forecast) -> int | None:
     unless more than half of these are known.
 
     Example: 4, 9 and 5 replicas were needed on three days: 5 by the median, 9 by quantile 100."""
-    days = [at - day * DAY for day in range(1, spec.days + 1)]
-    known = sorted([one for day in days if 0 <= day < len(values) and (one := values[day]) is not None])
+    known = sorted([one for one in values[at - DAY * spec.days : at : DAY] if one is not None])
     return known[(len(known) - 1) * spec.quantile // 100] if len(known) * 2 > spec.days else None
