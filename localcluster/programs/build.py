@@ -1,7 +1,8 @@
 """Building the programs of the control plane from Go modules, once per version, into the user's cache. The
 modules and their versions are in `localcluster/programs/modules/*/go.mod`; what starts the programs is
 `controlplane.py`. Also built here are the programs of our own beside those files, which replay scenarios through the
-code of the real recommenders (`tests/recorded`), and API servers of other versions (`tests/e2e/compat`)."""
+code of the real recommenders and the real VPA updater (`tests/recorded`), and API servers of other versions
+(`tests/e2e/compat`)."""
 
 from __future__ import annotations
 
@@ -100,6 +101,7 @@ _GROUPS = {
     ),
     "hpa-replay": _Group("core", {"hpa-replay": "./hpa-replay"}, sources="hpa-replay"),
     "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
+    "updater-replay": _Group("addons", {"updater-replay": "./updater-replay"}, sources="updater-replay"),
     # API servers of other versions, for `make compat`.
     **{
         folder.name: _Group(folder.name, {"kube-apiserver": _APISERVER}, version=_version(folder.name))
@@ -107,7 +109,7 @@ _GROUPS = {
     },
 }
 _CONTROL_PLANE = ("core", "addons")
-_REPLAYS = ("hpa-replay", "vpa-replay")
+_REPLAYS = ("hpa-replay", "vpa-replay", "updater-replay")
 # What KUBEBUILDER_ASSETS holds by convention (envtest); used instead of building these.
 _ASSETS = ("etcd", "kube-apiserver", "kubectl")
 _BARE = ("etcd", "kube-apiserver", "kubectl")
@@ -138,7 +140,8 @@ def build(*, full: bool = True, report: Report = to_stderr) -> Programs:
 
 
 def build_replays(*, report: Report = to_stderr) -> Programs:
-    """The programs `hpa-replay` and `vpa-replay`, built where they are not in the cache yet. Raises `BuildError`."""
+    """The programs `hpa-replay`, `vpa-replay` and `updater-replay`, built where they are not in the cache yet. Raises
+    `BuildError`."""
     return _build(_REPLAYS, lambda _: True, report)
 
 
