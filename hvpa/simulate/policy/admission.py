@@ -73,8 +73,10 @@ def recommended(pod: Mapping[str, ResourceRequirements], vpa: Vpa) -> dict[str, 
 
 def proportional_limit(limit: int, request: int, wanted: int) -> int | None:
     """The limit that has the same proportion to the wanted request as the present limit has to the present request, cut
-    off to a whole unit; None where there is no limit or no wanted request. Without a request the two are equal. Example:
-    200m of 150m, and 100m are wanted: 133m."""
+    off to a whole unit; None where there is no limit or no wanted request. Without a request the two are equal.
+
+    Example: a limit of 200m for a request of 150m becomes 133m for 100m.
+    """
     if limit == 0 or wanted == 0:
         return None
     if request in (0, limit):

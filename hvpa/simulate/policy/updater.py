@@ -32,7 +32,7 @@ class UpdaterSettings:
     """The updater's flags with their defaults; times in seconds, fractions of 1."""
 
     min_replicas: int = 2
-    """`--min-replicas`: with fewer live pods none is evicted."""
+    """`--min-replicas`: with fewer live pods none is changed. A VPA's own `minReplicas` goes before."""
     eviction_tolerance: float = 0.5
     """`--eviction-tolerance`: the fraction of the replicas that may be missing at once."""
     update_threshold: float = 0.1
@@ -173,14 +173,14 @@ class Updater:
         server would not change a pod so, whereupon the pod is evicted.
 
         Among equal priorities the order of `pods` counts (Go's sort leaves it open for more than a dozen). Of the VPA's
-        `updatePolicy`, `minReplicas` and `evictionRequirements` are not read. Raises `QuantityError` for a quantity of
+        `updatePolicy`, `evictionRequirements` are not read. Raises `QuantityError` for a quantity of
         the VPA that is none.
         """
         updates = Updates([], [])
         live, mode = live_pods(pods), update_mode(vpa)
         if mode not in ACTING_MODES or vpa.status.recommendation is None:
             return updates
-        if len(live) < self._settings.min_replicas or replicas == 0:
+        if len(live) < self._min_replicas(vpa) or replicas == 0:
             return updates
         budget = Budget(live, replicas, self._settings.eviction_tolerance)
         able = [pod for pod in live if self._decide(pod, budget, now) != "deferred"]
@@ -192,6 +192,11 @@ class Updater:
                 budget.spent += 1
                 updates.evict.append(pod)
         return updates
+
+    def _min_replicas(self, vpa: Vpa) -> int:
+        policy = vpa.spec.update_policy
+        own = policy.min_replicas if policy is not None else None
+        return self._settings.min_replicas if own is None else own
 
     def _resize(
         self,

@@ -21,6 +21,7 @@ def scenario(
     steps: Iterable[Json],
     *,
     mode: str | None = "Recreate",
+    min_replicas: int | None = None,
     policies: Sequence[Json] | None = None,
     flags: Mapping[str, object] | None = None,
     template: Sequence[Json] | None = None,
@@ -29,6 +30,8 @@ def scenario(
     spec: Json = {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
     if mode is not None:
         spec["updatePolicy"] = {"updateMode": mode}
+        if min_replicas is not None:
+            spec["updatePolicy"]["minReplicas"] = min_replicas
     if policies is not None:
         spec["resourcePolicy"] = {"containerPolicies": list(policies)}
     return {

@@ -127,6 +127,15 @@ def budgets(mode: str) -> list[Json]:
             )
             for least in (0, 1, 3)
         ),
+        *(
+            b.scenario(
+                f"{mode}-min-replicas-{least}-of-the-vpa",
+                [b.loop(b.pods(count), b.cpu("1")) for count in (1, 2, 3)],
+                mode=mode,
+                min_replicas=least,
+            )
+            for least in (0, 1, 3)
+        ),
     ]
 
 

@@ -113,6 +113,7 @@ def case(seed: int) -> Json:
         mode=chance.choice(
             ("Recreate", "InPlaceOrRecreate", "InPlaceOrRecreate", "Auto", "Initial", "Off", None)
         ),
+        min_replicas=chance.choice((None, None, None, 1, 2, 4)),
         policies=_policies(chance),
         flags=_flags(chance),
         template=sizes[0],
