@@ -19,6 +19,8 @@ from localcluster.operator.operator import REPOSITORY
 from tests.e2e.chart.command import CHART, IMAGE, Json, documents, run, succeed
 from tests.manifests import base
 
+pytestmark = pytest.mark.owned_cluster
+
 NAMESPACE: Final = "hvpa-system"
 CRD: Final = ("CustomResourceDefinition", "hvpas.autoscaling.k8s.io")
 OLD: Final = "0.0.1"
