@@ -1,5 +1,5 @@
-"""The generated files of the Helm chart: what is replaced in a manifest, and the table of values. That the chart renders
-what kustomize renders is tested end to end."""
+"""The generated files of the Helm chart: what is replaced in a manifest, and the table of values. That the chart
+renders what kustomize renders is tested end to end."""
 
 from __future__ import annotations
 
