@@ -188,6 +188,8 @@ def _foreseen(values: Values, at: int, spec: Forecast) -> int | None:
     """The forecast for the quarter that is `at` this index of the values, or beyond them, from the days before it; None
     unless more than half of these are known.
 
-    Example: 4, 9 and 5 replicas were needed on three days: 5 by the median, 9 by quantile 100."""
+    Example (nearest rank): 4, 9 and 5 replicas were needed on three days: 5 by the median, 9 from quantile 67 on."""
     known = sorted([one for one in values[at - DAY * spec.days : at : DAY] if one is not None])
-    return known[(len(known) - 1) * spec.quantile // 100] if len(known) * 2 > spec.days else None
+    if len(known) * 2 <= spec.days:
+        return None
+    return known[max(0, ceil_div(len(known) * spec.quantile, 100) - 1)]
