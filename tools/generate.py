@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # run as a script, Python finds only what is beside it
+
+from tools.chart import TEMPLATES  # noqa: E402
+
 GENERATED = {
     "config/crd/autoscaling.k8s.io_hvpas.yaml": ("-m", "hvpa.api.crd"),
     "docs/simulate.schema.json": ("-m", "hvpa.simulate.report.json"),
@@ -16,6 +20,8 @@ GENERATED = {
     "docs/joint-scaling.md": ("-m", "tools.evidence", "docs/joint-scaling.md"),
     "README.md": ("-m", "tools.evidence", "README.md"),
     "docs/joint-scaling-cost.svg": ("-m", "tools.evidence", "docs/joint-scaling-cost.svg"),
+    "charts/hvpa/README.md": ("-m", "tools.chart", "README.md"),
+    **{f"charts/hvpa/templates/{name}": ("-m", "tools.chart", name) for name in TEMPLATES},
 }
 """File, and the arguments of the Python that prints it."""
 

@@ -17,6 +17,7 @@ from hvpa.core.additive import scale_horizontally, scale_vertically
 from hvpa.core.axes.replicas import ReplicasResult, without_past_goal
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.floors import floor_state
+from hvpa.core.gates.forecast import next_record, raised_by_forecast
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import (
     LAST_APPLIED,
@@ -35,11 +36,13 @@ from hvpa.core.recommenders.desired_replicas import (
     put_inside,
     trusted_replicas,
 )
+from hvpa.core.recommenders.estimate import MICRO
 from hvpa.core.report.events import events_of, step_events
 from hvpa.core.report.status import next_status
 from hvpa.core.report.summary import DecisionParts
 from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.trajectory.step import JointScaling
+from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.values.weight import Axes, Bounds, Weight, weight_at
@@ -79,6 +82,9 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
         context = _context(clock, seen, seen.spec)
         decided = _judge(context, seen, desired, bounds)
+        if seen.spec.forecast is not None:
+            record = next_record(clock, seen, bounds, decided.needed, decided.scaled_to_zero)
+            decided = structs.replace(decided, forecast=record)
         decided = _rolled(context, seen, decided)
         if seen.spec.update_strategy.in_place:
             decided = _actuated(context, seen, decided)
@@ -189,7 +195,8 @@ def _judge(
         wants_out = desired.beyond_max and bounds.upper is not None and current >= bounds.upper
         vertical = scale_vertically(seen, context, weight, wants_out)
     decided = _joined(seen, desired, weight, horizontal, vertical, resources)
-    return structs.replace(decided, upper=bounds.upper)
+    measured = [] if desired.unmeasured else [ceil_div(one.pods, MICRO) for one in desired.measured]
+    return structs.replace(decided, upper=bounds.upper, needed=max(measured, default=None))
 
 
 def _is_left_at_zero(seen: ObservedState, bounds: Bounds) -> bool:
@@ -215,6 +222,8 @@ def _judge_jointly(
     seen: ObservedState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
 ) -> DecisionParts:
     """Both axes, solved together."""
+    assert seen.spec is not None
+    spec = seen.spec
     scaling = JointScaling(seen, context, desired, bounds)
     found = scaling.outcome()
     decided = _joined(seen, desired, scaling.weight(), found.horizontal, found.vertical, scaling.resources)
@@ -224,6 +233,7 @@ def _judge_jointly(
         vertical=scaling.known.kept(decided.vertical or seen.vertical),
         joint=found.view,
         ready_pods=found.ready_pods,
+        needed=None if desired.unmeasured or spec.forecast is None else scaling.joint.needed,
     )
 
 
@@ -269,13 +279,14 @@ def _joined(
 
 
 def _bounds(seen: Observation, clock: Clock) -> Bounds:
-    """minReplicas and maxReplicas, and the floor that `spec.hpa.schedule` has now."""
+    """minReplicas and maxReplicas, and the floor that `spec.hpa.schedule` or `spec.forecast` has now."""
     assert seen.spec is not None
     spec, bounds = seen.spec, _bounds_of_hpa(seen)
-    if not spec.hpa.schedule:
-        return bounds
-    floor = clock.answer(lambda now: ((state := floor_state(spec, now)), state.until))
-    return structs.replace(bounds, floor=floor.replicas, floor_by=floor.text()) if floor.replicas else bounds
+    if spec.hpa.schedule:
+        floor = clock.answer(lambda now: ((state := floor_state(spec, now)), state.until))
+        if floor.replicas:
+            bounds = structs.replace(bounds, floor=floor.replicas, floor_by=floor.text())
+    return bounds if spec.forecast is None else raised_by_forecast(clock, seen, bounds)
 
 
 def _bounds_of_hpa(seen: Observation) -> Bounds:

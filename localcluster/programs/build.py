@@ -1,7 +1,8 @@
 """Building the programs of the control plane from Go modules, once per version, into the user's cache. The
 modules and their versions are in `localcluster/programs/modules/*/go.mod`; what starts the programs is
 `controlplane.py`. Also built here are the programs of our own beside those files, which replay scenarios through the
-code of the real recommenders (`tests/recorded`), and API servers of other versions (`tests/e2e/compat`)."""
+code of the real recommenders and the real VPA updater (`tests/recorded`), API servers of other versions
+(`tests/e2e/compat`), and Helm (`tests/e2e/chart`)."""
 
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ __all__ = [
     "Programs",
     "build",
     "build_apiserver",
+    "build_helm",
     "build_replays",
     "kubernetes_version",
     "other_versions",
@@ -100,6 +102,9 @@ _GROUPS = {
     ),
     "hpa-replay": _Group("core", {"hpa-replay": "./hpa-replay"}, sources="hpa-replay"),
     "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
+    "updater-replay": _Group("addons", {"updater-replay": "./updater-replay"}, sources="updater-replay"),
+    # For the tests of the chart alone. Needs newer modules than "core", so hardly anything compiled is shared.
+    "helm": _Group("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}),
     # API servers of other versions, for `make compat`.
     **{
         folder.name: _Group(folder.name, {"kube-apiserver": _APISERVER}, version=_version(folder.name))
@@ -107,7 +112,7 @@ _GROUPS = {
     },
 }
 _CONTROL_PLANE = ("core", "addons")
-_REPLAYS = ("hpa-replay", "vpa-replay")
+_REPLAYS = ("hpa-replay", "vpa-replay", "updater-replay")
 # What KUBEBUILDER_ASSETS holds by convention (envtest); used instead of building these.
 _ASSETS = ("etcd", "kube-apiserver", "kubectl")
 _BARE = ("etcd", "kube-apiserver", "kubectl")
@@ -138,8 +143,14 @@ def build(*, full: bool = True, report: Report = to_stderr) -> Programs:
 
 
 def build_replays(*, report: Report = to_stderr) -> Programs:
-    """The programs `hpa-replay` and `vpa-replay`, built where they are not in the cache yet. Raises `BuildError`."""
+    """The programs `hpa-replay`, `vpa-replay` and `updater-replay`, built where they are not in the cache yet. Raises
+    `BuildError`."""
     return _build(_REPLAYS, lambda _: True, report)
+
+
+def build_helm(*, report: Report = to_stderr) -> Path:
+    """The program `helm`, built where it is not in the cache yet. Raises `BuildError`."""
+    return _build(("helm",), lambda _: True, report)["helm"]
 
 
 def kubernetes_version() -> str:
@@ -255,7 +266,9 @@ def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, 
     if missing:
         report(f"building {', '.join(missing)} with {program}")
         if not group.sources:
-            report("(once; on two cores three minutes for an API server, six to eight for the control plane)")
+            report(
+                "(once; on two cores three minutes for an API server or Helm, six to eight for the control plane)"
+            )
     for name, package in missing.items():
         temporary = folder / f"{name}.{os.getpid()}.tmp"
         argv = [str(program), "build", *_flags(group), "-o", str(temporary), package]

@@ -7,18 +7,20 @@ import contextlib
 import os
 import tempfile
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from localcluster.controlplane.cluster import Cluster, ExternalCluster
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.process import Process, tail
-from localcluster.programs.build import Programs, build
+from localcluster.programs.build import Programs, build, build_helm
 from localcluster.programs.toolchain import BuildError
 from tests.e2e import whole_run
 
+_T = TypeVar("_T")
 _LOGS = pytest.StashKey[dict[str, Process]]()
 _TAIL_LINES = 10
 _OWN_TAIL_LINES = 60
@@ -50,6 +52,15 @@ def bare_cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
         yield owned
 
 
+@pytest.fixture(scope="session")
+def helm(request: pytest.FixtureRequest) -> Path:
+    """The program Helm."""
+    try:
+        return _build_shown(request.config, build_helm)
+    except BuildError as error:
+        pytest.fail(f"Helm could not be built: {error}", pytrace=False)
+
+
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
     """A new namespace in `cluster`, deleted afterwards."""
@@ -70,10 +81,14 @@ def _programs(config: pytest.Config, *, full: bool) -> Programs:
 
 
 def _build(config: pytest.Config, *, full: bool) -> Programs:
+    return _build_shown(config, lambda: build(full=full))
+
+
+def _build_shown(config: pytest.Config, build: Callable[[], _T]) -> _T:
     capture = config.pluginmanager.getplugin("capturemanager")
     shown = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
     with shown:  # the progress of a build is for whoever waits
-        return build(full=full)
+        return build()
 
 
 def _namespace(cluster: Cluster) -> Iterator[str]:
@@ -111,6 +126,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         with contextlib.suppress(BuildError):  # the fixtures report it
             full = "plane" in used or ("cluster" in needed and not os.environ.get(_EXTERNAL))
             _build(session.config, full=full)
+    if "helm" in used and not session.config.option.collectonly:
+        with contextlib.suppress(BuildError):
+            _build_shown(session.config, build_helm)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,5 +1,6 @@
-"""The recorded answers of the real HPA controller and VPA recommender, one file for each: by scenario, the answers in
-order. An answer lacks what is equal to the one before it, which makes the files a third as large."""
+"""The recorded answers of the real HPA controller, the real VPA recommender, and the real VPA updater with its webhook,
+one file for each: by scenario, the answers in order. An answer lacks what is equal to the one before it, which makes
+the files a third as large."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ _FOLDER = Path(__file__).parent
 
 
 def read(recommender: str) -> dict[str, list[Json]]:
-    """The recorded answers of `hpa` or `vpa`, by scenario."""
+    """The recorded answers of `hpa`, `vpa` or `updater`, by scenario."""
     recorded = json.loads((_FOLDER / f"{recommender}.json").read_text(encoding="utf-8"))
     return {name: _whole(answers) for name, answers in recorded.items()}
 
 
 def write(recommender: str, answers: Mapping[str, Sequence[Json]]) -> None:
-    """Record these answers of `hpa` or `vpa`, a line for each scenario."""
+    """Record these answers of `hpa`, `vpa` or `updater`, a line for each scenario."""
     lines = [f"{json.dumps(name)}: {json.dumps(_changes(given))}" for name, given in answers.items()]
     (_FOLDER / f"{recommender}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from hvpa.api.hvpa.actuation import UpdateStrategy
+from hvpa.api.hvpa.forecast import Forecast
 from hvpa.api.hvpa.intervals import INTERVAL_RULES, OVERLAPS, ScalingInterval, overlapping, weights_in_ppm
 from hvpa.api.hvpa.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
 from hvpa.api.hvpa.selector import LabelSelector
@@ -149,6 +150,9 @@ class HvpaSpec(SpecModel):
     missing: Trajectory if trajectory is set, else Additive."""
     trajectory: Trajectory | None = None
     """The path that both axes are scaled along together."""
+    forecast: Forecast | None = None
+    """A floor of the number of replicas by the time of day, from what was needed on the days before. Off where it is
+    missing."""
     update_strategy: UpdateStrategy = UpdateStrategy()
     """How a changed size reaches the pods."""
 

@@ -444,6 +444,25 @@ class RolloutRecord(StatusModel):
     """What this rollout takes back."""
 
 
+# --- how many replicas were needed at each time of day (`spec.forecast`) ---
+class ForecastRecord(StatusModel):
+    """What the forecast says, and what it is made of."""
+
+    message: str = ""
+    """Whether the forecast is used, and how far it was off in the last 24 hours."""
+    replicas: Whole | None = None
+    """The floor of the number of replicas that it makes now. Missing where the forecast is not used."""
+    off_percent: Whole | None = None
+    """How far it was off in the last 24 hours, in percent of what was needed. Missing where that is not known yet."""
+    time: Timestamp | None = None
+    """When the last measurement was due."""
+    samples: tuple[Whole, ...] = ()
+    """The replicas that were needed in that quarter of an hour, measured once in five minutes."""
+    values: str = ""
+    """The replicas that were needed in the quarters of an hour before that one, the oldest first; a dash where that is
+    not known. Not meant for other readers."""
+
+
 # --- the whole ---
 class HvpaStatus(StatusModel):
     """What the operator reports of an Hvpa, and what it must remember."""
@@ -484,6 +503,8 @@ class HvpaStatus(StatusModel):
     """What holds a rollout that the operator began."""
     rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)
     """The last size that failed on the pods that it was tried on."""
+    forecast: ForecastRecord | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What the forecast says (`spec.forecast`), and what it is made of."""
     axes: Axes | None = None
     """What the operator remembers; not meant for other readers."""
 

@@ -251,6 +251,8 @@ class VpaUpdatePolicy(ReadModel, frozen=True):
     """`spec.updatePolicy` of a VPA."""
 
     update_mode: str = ""
+    min_replicas: Count | None = None
+    """With fewer pods the updater changes none (None: the updater's own)."""
 
 
 class VpaRecommender(ReadModel, frozen=True):

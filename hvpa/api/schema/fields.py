@@ -152,6 +152,7 @@ _WRITE_TIMESTAMP = PlainSerializer(format_timestamp, return_type=str, when_used=
 
 Count = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=INT32_MAX)]
 PositiveCount = Annotated[int, BeforeValidator(_integer), Field(ge=1, le=INT32_MAX)]
+Percent = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=100)]
 Weight = Annotated[float, BeforeValidator(_number), Field(ge=0, le=100, allow_inf_nan=False)]
 GrowthFactor = Annotated[float, BeforeValidator(_growth), WithJsonSchema(_GROWTH_SCHEMA)]
 """How many times as much: above 1, or nothing would grow."""

@@ -66,6 +66,7 @@ def to_json(seen: Observation, decision: Decision, applied: Decision | None = No
             "resizes": resizes(decision),
             "actuation": _actuation(seen, decision),
             "schedule": _schedule(seen),
+            "forecast": _forecast(decision),
         }
     )
 
@@ -136,6 +137,14 @@ def _schedule(seen: Observation) -> Json | None:
     floor = floor_state(spec, seen.now)
     following = next_floor(spec, floor)
     return {"now": _floor(floor), "next": None if following is None else _floor(following[1], following[0])}
+
+
+def _forecast(decision: Decision) -> Json | None:
+    """The floor of the forecast, and whether it is used; None without a forecast."""
+    found = decision.status.forecast
+    if found is None:
+        return None
+    return {"minReplicas": found.replicas, "offPercent": found.off_percent, "message": found.message}
 
 
 def _floor(floor: FloorState, begin: dt.datetime | None = None) -> Json | None:

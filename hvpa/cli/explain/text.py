@@ -179,6 +179,7 @@ def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
     yield f"vpa.scaleUp: {_gate(seen, vpa.scale_up, vertical)}, minChange {_least_sizes(vpa.scale_up)}{timeout}"
     yield f"vpa.scaleDown: {_gate(seen, vpa.scale_down, vertical)}, minChange {_least_sizes(vpa.scale_down)}"
     yield from _schedule(seen, spec)
+    yield from _forecast(decision)
     yield from _rollout(seen, decision)
     yield from _measurement(seen, decision)
 
@@ -196,6 +197,14 @@ def _schedule(seen: Observation, spec: HvpaSpec) -> Iterable[str]:
         begin, then = following
         text += f"; next: {then.replicas} from {readable_timestamp(begin)} (entry {then.entry})"
     yield f"schedule: {text}"
+
+
+def _forecast(decision: Decision) -> Iterable[str]:
+    """The floor of the forecast, and whether it is used."""
+    found = decision.status.forecast
+    if found is not None:
+        floor = "" if found.replicas is None else f"at least {counted(found.replicas)} now; "
+        yield f"forecast: {floor}{found.message}"
 
 
 def _gate(seen: Observation, policy: ScaleType, last: dt.datetime | None) -> str:

@@ -57,9 +57,9 @@ class DesiredReplicas(Struct, frozen=True):
 
     `replicas` is the trusted desired replicas (None: the HPA's are not used), `beyond_max` whether it would go out
     further than maxReplicas. `scale_replicas` is the count to be written to `spec.replicas`, `correction` the record of
-    that write where it corrects the HPA. For a joint decision: `measured` is what each metric calls for, in fractions
-    of pods, `demands` the same as far as the HPA stands by it, `held` that of desired replicas above it, since the HPA
-    is slower to scale in; `unmeasured`: a metric has no value.
+    that write where it corrects the HPA. For a joint decision and a forecast: `measured` is what each metric calls for,
+    in fractions of pods, `demands` the same as far as the HPA stands by it, `held` that of desired replicas above it,
+    since the HPA is slower to scale in; `unmeasured`: a metric has no value.
     """
 
     replicas: int | None
@@ -84,9 +84,11 @@ def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) 
         inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
         return structs.replace(_unknown_replicas(hpa, seen, bounds, problem, clock), scale_replicas=inside)
     desired = _whole_replicas(hpa, seen, bounds, estimate, is_never_stale(readings), clock)
-    if desired.replicas is None or not seen.spec.joint:
+    if desired.replicas is None or not (seen.spec.joint or seen.spec.forecast):
         return desired
     found = _with_demands(desired, seen, readings)
+    if not seen.spec.joint:
+        return found
     as_desired = _as_desired(found.measured, desired.replicas * MICRO)
     # More than the metrics call for is a reason to keep replicas, and none for larger pods: it is counted in pods as
     # they are, and would grow with them.
@@ -110,7 +112,7 @@ def measured_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock)
         return _unknown_replicas(hpa, seen, bounds, problem, clock)
     beyond = bounds.upper is not None and estimate > bounds.upper
     desired = DesiredReplicas(bounds.clamp(estimate), beyond, correction=seen.horizontal.correction)
-    return _with_demands(desired, seen, readings) if seen.spec.joint else desired
+    return _with_demands(desired, seen, readings) if seen.spec.joint or seen.spec.forecast else desired
 
 
 def _with_demands(desired: DesiredReplicas, seen: Observation, readings: Readings) -> DesiredReplicas:

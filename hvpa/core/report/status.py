@@ -26,6 +26,7 @@ from hvpa.api.hvpa.status import (
 )
 from hvpa.api.values import text
 from hvpa.api.values.quantity import format_resource
+from hvpa.core.gates.forecast import unused
 from hvpa.core.model import Axis, Blocked, ObservedState
 from hvpa.core.report.conditions import conditions, refusals
 from hvpa.core.report.summary import DecisionParts
@@ -67,6 +68,7 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
         "rollout": decided.rollout.held,
         "rolled_back": decided.rolled_back or before.rolled_back,
         "actuation": None if decided.resizing is None else decided.resizing.status,
+        "forecast": decided.forecast,
         "axes": Axes(
             horizontal=decided.horizontal or seen.horizontal, vertical=decided.vertical or seen.vertical
         ),
@@ -87,6 +89,7 @@ def _not_scaled(seen: ObservedState) -> dict[str, object]:
         "last_blocked_scaling": (),
         "recommended": None,
         "rollout": None,
+        "forecast": seen.status.forecast and unused(seen.status.forecast, "not used: nothing is scaled"),
     }
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from hvpa.api.hvpa.status import (
     DesiredSize,
+    ForecastRecord,
     HeldRollout,
     HorizontalAxis,
     HvpaStatus,
@@ -62,6 +63,10 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """What becomes of the rollout that the operator began."""
     upper: int | None = None
     """maxReplicas, where there is an HPA."""
+    needed: int | None = None
+    """The replicas that the demand takes, whatever there are (None: unknown). For `spec.forecast` only."""
+    forecast: ForecastRecord | None = None
+    """What the status keeps of the forecast."""
 
 
 def blocked_text(entry: Blocked) -> str:

@@ -41,7 +41,7 @@ class Remark:
 def review(spec: HvpaSpec) -> tuple[Remark, ...]:
     """The remarks on a spec: on what it has, then on what has no effect."""
     parts = (_recommenders, _target, _replicas, _interval_bounds, _interval_holes)
-    effects = (_one_axis_only, _utilization, _windows, _floors, _long_waits)
+    effects = (_one_axis_only, _utilization, _windows, _floors, _forecast, _long_waits)
     return tuple(remark for check in (*parts, *effects) for remark in check(spec))
 
 
@@ -241,6 +241,19 @@ def _floors(spec: HvpaSpec) -> Iterator[Remark]:
         elif floor <= least:
             why = f"{floor} is not above the HPA's minReplicas ({least}): it does nothing"
             yield Remark(field, why, "raise the floor, or take it out")
+
+
+def _forecast(spec: HvpaSpec) -> Iterator[Remark]:
+    """A forecast that does nothing."""
+    if spec.forecast is None:
+        return
+    if not has_hpa(spec):
+        yield Remark(
+            "spec.forecast", "has no effect: no HPA is deployed or named", "set spec.hpa.deploy: true"
+        )
+    elif is_off(spec.hpa.scale_up):
+        why = "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off"
+        yield Remark("spec.forecast", why, "set Auto, or take the forecast out")
 
 
 def _long_waits(spec: HvpaSpec) -> Iterator[Remark]:

@@ -203,6 +203,17 @@ class Joint:
         ]
         return max(grown, default=1)
 
+    @property
+    def needed(self) -> int | None:
+        """The replicas that the present demand takes, however many there are; None where it is not measured."""
+        if not self.found or self.unknown is not None:
+            return None
+        sizes = self.wanted.sizes
+        if not (self.in_place and self.items):
+            return self._count(self.requirements, sizes, may_grow=True)
+        rest = [pods_needed(one, {}, self.requests) for one in self.requirements if not one.keys]
+        return self.path.counts.clamp(max([self.path.count(self._served_in_place()), *rest]))
+
     def replicas_for(self, sizes: Sizes, *, may_grow: bool) -> int:
         """How many pods of these sizes serve the present demand: more where it takes more, fewer where it would take
         fewer with the overlap to spare. `may_grow`: larger pods come first where the path says so."""

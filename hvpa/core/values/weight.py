@@ -18,7 +18,8 @@ FULL = 1_000_000
 
 class Bounds(msgspec.Struct, frozen=True, gc=False):
     """Replica bounds of the horizontal axis: the HPA's; `upper` is None where there is no HPA. `floor` are the replicas
-    that `spec.hpa.schedule` asks for at least now (0: none), `floor_by` says until when, and by which entry."""
+    that `spec.hpa.schedule` or `spec.forecast` asks for at least now (0: none), `floor_by` says until when, and by
+    which of them."""
 
     lower: int = 1
     upper: int | None = None

@@ -1,6 +1,6 @@
 """The VPA's webhook: the resources of a new pod under a VPA that acts, and what its recommendation says about one pod
 (vertical-pod-autoscaler 1.7.3, `pkg/admission-controller/resource/pod` and `pkg/utils/vpa/{capping,
-limit_and_request_scaling}.go`, where there is no LimitRange).
+limit_and_request_scaling}.go`, where there is no LimitRange). It is held against the real webhook (`tests/recorded`).
 
 CPU in whole millicores, memory in whole bytes.
 """
@@ -18,6 +18,8 @@ Amounts = dict[Resource, int]
 RECREATE: Final = "Recreate"
 REQUESTS_ONLY: Final = "RequestsOnly"
 _RESOURCES: Final[tuple[Resource, ...]] = (CPU, MEMORY)
+_MAX_QUANTITY: Final = 2**63 - 1
+"""No limit is larger: a Go `int64` has to hold it."""
 
 
 class Recommended(NamedTuple):
@@ -71,12 +73,15 @@ def recommended(pod: Mapping[str, ResourceRequirements], vpa: Vpa) -> dict[str, 
 
 def proportional_limit(limit: int, request: int, wanted: int) -> int | None:
     """The limit that has the same proportion to the wanted request as the present limit has to the present request, cut
-    off to a whole unit; None where there is no limit or no wanted request. Without a request the two are equal."""
+    off to a whole unit; None where there is no limit or no wanted request. Without a request the two are equal.
+
+    Example: a limit of 200m for a request of 150m becomes 133m for 100m.
+    """
     if limit == 0 or wanted == 0:
         return None
     if request in (0, limit):
         return wanted
-    return limit * wanted // request
+    return min(limit * wanted // request, _MAX_QUANTITY)
 
 
 def _changed(own: ResourceRequirements, target: Amounts, policy: VpaContainerPolicy) -> ResourceRequirements:

@@ -18,7 +18,7 @@ from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.model import Policy
 from hvpa.simulate.policy.admission import admitted, update_mode
 from hvpa.simulate.policy.base import Context, VpaController
-from hvpa.simulate.policy.updater import IN_PLACE_OR_RECREATE, InPlaceUpdater, to_evict
+from hvpa.simulate.policy.updater import Updater
 
 SCALING_ACTIVE: Final = "ScalingActive"
 RESCALED: Final = "SuccessfulRescale"
@@ -48,7 +48,7 @@ class ActingScaler:
         controllers = scenario.controllers
         self._updater = Every(controllers.updater_period, controllers.updater_offset)
         self._pods = PodObjects(context.state, scenario.start)
-        self._in_place = InPlaceUpdater()
+        self._vpa_updater = Updater()
         self._acts = self._vpa is not None and update_mode(self._vpa) != "Off"
         self._admitted: Mapping[str, ResourceRequirements] = context.state.pod_resources
         if self._acts:
@@ -105,17 +105,6 @@ class ActingScaler:
     def _update(self, vpa: Vpa, now: float) -> None:
         """One loop of the updater."""
         state, record = self._context.state, self._context.recorder.record
-        if update_mode(vpa) == IN_PLACE_OR_RECREATE:
-            evicted = self._resize(vpa, now)
-        else:
-            evicted = to_evict(state.pods, vpa, state.replicas, now)
-        for pod in evicted:
-            state.evict(pod, now)
-            record("Evicted", "EvictedByVPA", f"{pod.name} was evicted to be resized")
-
-    def _resize(self, vpa: Vpa, now: float) -> list[SimPod]:
-        """Resize pods in place; those that have to be evicted instead."""
-        state = self._context.state
         wanted: dict[int, Mapping[str, ResourceRequirements]] = {}  # of pods that share their resources
 
         def resources(pod: SimPod) -> Mapping[str, ResourceRequirements]:
@@ -123,7 +112,7 @@ class ActingScaler:
                 wanted[id(pod.resources)] = admitted(pod.resources, vpa)
             return wanted[id(pod.resources)]
 
-        updates = self._in_place.loop(
+        updates = self._vpa_updater.loop(
             state.pods, vpa, state.replicas, now, lambda pod: is_refused(pod.resources, resources(pod))
         )
         changes = [(pod, resources(pod)) for pod in updates.resize]
@@ -131,6 +120,7 @@ class ActingScaler:
             self._admit(state.pod_resources)
         for pod, given in changes:
             state.resize(pod, given, now)
-            text = f"{pod.name} is to be resized in place"
-            self._context.recorder.record("Requests", "InPlaceResizedByVPA", text)
-        return updates.evict
+            record("Requests", "InPlaceResizedByVPA", f"{pod.name} is to be resized in place")
+        for pod in updates.evict:
+            state.evict(pod, now)
+            record("Evicted", "EvictedByVPA", f"{pod.name} was evicted to be resized")

@@ -1,6 +1,6 @@
 """The VPA's updater: which pods it evicts in one loop, so that the webhook can give their successors other resources,
 and which it resizes in mode InPlaceOrRecreate (vertical-pod-autoscaler 1.7.3,
-`pkg/updater/{logic,priority,restriction}`).
+`pkg/updater/{logic,priority,restriction}`). It is held against the real updater (`tests/recorded`).
 
 Times in seconds of the simulation, CPU in millicores, memory in bytes.
 """
@@ -18,9 +18,9 @@ from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.policy.admission import Recommended, recommended, update_mode
 
 _HOUR: Final = 3600.0
-ACTING_MODES: Final = frozenset({"Recreate", "Auto"})
-"""Modes in which pods are evicted straight away; `Initial` and `Off` leave running pods alone."""
 IN_PLACE_OR_RECREATE: Final = "InPlaceOrRecreate"
+ACTING_MODES: Final = frozenset({"Recreate", "Auto", IN_PLACE_OR_RECREATE})
+"""Modes in which running pods are changed; `Initial` and `Off` leave them alone."""
 DEFERRED_TIMEOUT: Final = 300.0
 """Seconds after which a deferred resize counts as failed: `DeferredResizeUpdateTimeout`
 (`pkg/updater/restriction/pods_inplace_restriction.go`)."""
@@ -32,7 +32,7 @@ class UpdaterSettings:
     """The updater's flags with their defaults; times in seconds, fractions of 1."""
 
     min_replicas: int = 2
-    """`--min-replicas`: with fewer live pods none is evicted."""
+    """`--min-replicas`: with fewer live pods none is changed. A VPA's own `minReplicas` goes before."""
     eviction_tolerance: float = 0.5
     """`--eviction-tolerance`: the fraction of the replicas that may be missing at once."""
     update_threshold: float = 0.1
@@ -50,29 +50,6 @@ class Priority(NamedTuple):
     difference: float
     """Change of all requests relative to what they are, summed over the resources."""
     outside_range: bool
-
-
-def to_evict(
-    pods: Sequence[SimPod], vpa: Vpa, replicas: int, now: float, settings: UpdaterSettings = UpdaterSettings()
-) -> list[SimPod]:
-    """The pods that are evicted now, in this order. `replicas` is the workload's configured count.
-
-    Among equal priorities the order of `pods` counts (Go's sort leaves it open for more than a dozen). Of the VPA's
-    `updatePolicy`, `minReplicas` and `evictionRequirements` are not read. Raises `QuantityError` for a quantity of the
-    VPA that is none.
-    """
-    if update_mode(vpa) not in ACTING_MODES:
-        return []
-    live = live_pods(pods)
-    if len(live) < settings.min_replicas or replicas == 0:
-        return []
-    budget = Budget(live, replicas, settings.eviction_tolerance)
-    evicted: list[SimPod] = []
-    for pod in by_priority(live, vpa, now, settings):
-        if budget.allows:
-            budget.spent += 1
-            evicted.append(pod)
-    return evicted
 
 
 def live_pods(pods: Iterable[SimPod]) -> list[SimPod]:
@@ -168,7 +145,6 @@ def _quick_oom(pod: SimPod, vpa: Vpa, now: float, threshold: float) -> bool:
     return False
 
 
-# --- in place ---------------------------------------------------------------------------------------------------------
 class Updates(NamedTuple):
     """What one loop does: pods to resize in place, and pods to evict, each in this order."""
 
@@ -176,8 +152,8 @@ class Updates(NamedTuple):
     evict: list[SimPod]
 
 
-class InPlaceUpdater:
-    """What the updater remembers of one VPA's pods between its loops."""
+class Updater:
+    """The updater of one VPA, with what it remembers of the pods between its loops."""
 
     def __init__(self, settings: UpdaterSettings | None = None) -> None:
         self._settings = settings or UpdaterSettings()
@@ -193,30 +169,56 @@ class InPlaceUpdater:
         now: float,
         is_refused: Callable[[SimPod], bool],
     ) -> Updates:
-        """What is done now. `replicas` is the workload's configured count; `is_refused`: whether the API
-        server would not change a pod so, whereupon the pod is evicted. Raises `QuantityError`."""
+        """What is done now (`RunOnce`). `replicas` is the workload's configured count; `is_refused`: whether the API
+        server would not change a pod so, whereupon the pod is evicted.
+
+        Among equal priorities the order of `pods` counts (Go's sort leaves it open for more than a dozen). Of the VPA's
+        `updatePolicy`, `evictionRequirements` are not read. Raises `QuantityError` for a quantity of
+        the VPA that is none.
+        """
         updates = Updates([], [])
-        live = live_pods(pods)
-        if len(live) < self._settings.min_replicas or replicas == 0 or vpa.status.recommendation is None:
+        live, mode = live_pods(pods), update_mode(vpa)
+        if mode not in ACTING_MODES or vpa.status.recommendation is None:
+            return updates
+        if len(live) < self._min_replicas(vpa) or replicas == 0:
             return updates
         budget = Budget(live, replicas, self._settings.eviction_tolerance)
         able = [pod for pod in live if self._decide(pod, budget, now) != "deferred"]
+        wanted = by_priority(able, vpa, now, self._settings)
+        if mode == IN_PLACE_OR_RECREATE:
+            wanted = self._resize(wanted, budget, now, is_refused, updates)
+        for pod in wanted:
+            if self._decide(pod, budget, now) != "deferred":
+                budget.spent += 1
+                updates.evict.append(pod)
+        return updates
+
+    def _min_replicas(self, vpa: Vpa) -> int:
+        policy = vpa.spec.update_policy
+        own = policy.min_replicas if policy is not None else None
+        return self._settings.min_replicas if own is None else own
+
+    def _resize(
+        self,
+        wanted: Sequence[SimPod],
+        budget: Budget,
+        now: float,
+        is_refused: Callable[[SimPod], bool],
+        updates: Updates,
+    ) -> list[SimPod]:
+        """Note those that are resized; the pods that have to be evicted instead."""
         given_up: list[SimPod] = []
-        for pod in by_priority(able, vpa, now, self._settings):
+        for pod in wanted:
             decision = self._decide(pod, budget, now)
             if decision == "evict" or (decision == "approved" and is_refused(pod)):
                 given_up.append(pod)
             elif decision == "approved":
                 budget.spent += 1
                 updates.resize.append(pod)
-        for pod in given_up:
-            if self._decide(pod, budget, now) != "deferred":
-                budget.spent += 1
-                updates.evict.append(pod)
-        return updates
+        return given_up
 
     def _decide(self, pod: SimPod, budget: Budget, now: float) -> Decision:
-        """What may be done with the pod (`CanInPlaceUpdate`)."""
+        """What may be done with the pod (`CanInPlaceUpdate`, `CanEvict`)."""
         if pod.resize is not None and pod.resize.state:  # the kubelet has not reported on others yet
             first = self._seen.setdefault(pod.name, now)
             waited = pod.resize.state == "Deferred" and now - first <= DEFERRED_TIMEOUT

@@ -260,6 +260,7 @@ class VpaUpdates(SpecModel):
     update_mode: Annotated[Literal["Recreate", "InPlaceOrRecreate", "Off"], BeforeValidator(_mode)] = (
         "Recreate"
     )
+    min_replicas: PositiveCount | None = None
 
 
 class VpaAlone(VpaTemplateSpec):
@@ -269,7 +270,10 @@ class VpaAlone(VpaTemplateSpec):
 
     def to_wire(self) -> dict[str, object]:
         """As autoscaling.k8s.io/v1 writes it."""
-        wire: dict[str, object] = {"updatePolicy": {"updateMode": self.update_policy.update_mode}}
+        updates: dict[str, object] = {"updateMode": self.update_policy.update_mode}
+        if self.update_policy.min_replicas is not None:
+            updates["minReplicas"] = self.update_policy.min_replicas
+        wire: dict[str, object] = {"updatePolicy": updates}
         if self.resource_policy is not None:
             wire["resourcePolicy"] = self.resource_policy.to_wire()
         return wire

@@ -11,7 +11,7 @@ from localcluster.programs.build import BuildError, Programs, build_replays
 
 @pytest.fixture(scope="session")
 def replays(request: pytest.FixtureRequest) -> Programs:
-    """The programs `hpa-replay` and `vpa-replay`."""
+    """The programs `hpa-replay`, `vpa-replay` and `updater-replay`."""
     try:
         return _build(request.config)
     except BuildError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -116,6 +116,10 @@ class Loop:
     refuses: bool = False
     tolerance: float = 0.1
     """The HPA's own; the operator assumes 0.1."""
+    shown: Callable[[float], float] = lambda _now: 1.0
+    """How many times the CPU in use the HPA's metrics show at that time."""
+    ahead: Callable[[float], float] = lambda _now: 0.0
+    """How many seconds the operator's clock is ahead at that time."""
     now: float = 0.0
     writes: list[Write] = field(default_factory=list)
     decisions: list[Decided] = field(default_factory=list)
@@ -163,7 +167,7 @@ class Loop:
 
     def _at_once(self) -> None:
         now = self.now
-        self._clock.instant = instant(now)
+        self._clock.instant = instant(now + self.ahead(now))
         self._load = self.load.at(now)
         self.deployment.advance(now)
         self._look_closely()
@@ -180,7 +184,8 @@ class Loop:
     def _look_closely(self) -> None:
         """Have the HPA look for a while after a change."""
         assert self.hvpa.spec is not None
-        sight = (self.deployment.version, self.hpa is None), (self._load, self.hvpa.spec.replicas)
+        pods = self.deployment.version, self.hpa is None, self.shown(self.now)
+        sight = pods, (self._load, self.hvpa.spec.replicas)
         if sight == self._sight:
             return
         looks = HPA_LOOKS_AT_LOAD if sight[0] == self._sight[0] else HPA_LOOKS
@@ -218,7 +223,9 @@ class Loop:
 
     def _value(self, resource: str, container: str, used: Mapping[str, tuple[float, int]]) -> int:
         found = [one for name, one in used.items() if container in ("", name)]
-        return sum(math.ceil(cpu) if resource == "cpu" else 1000 * memory for cpu, memory in found)
+        if resource == "memory":
+            return sum(1000 * memory for _, memory in found)
+        return math.ceil(self.shown(self.now) * sum(math.ceil(cpu) for cpu, _ in found))
 
     def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
         raise MetricsError("there are no custom metrics")

@@ -197,6 +197,7 @@ def specs(draw: st.DrawFn, limits: Limits = ANYTHING) -> dict[str, Any]:
     }
     return {
         "replicas": draw(st.none() | st.integers(0, 15)),
+        "forecast": draw(st.none() | st.just({"history": "1d"})),
         "mode": draw(st.sampled_from(limits.hvpa_modes)),
         "hpa": hpa,
         "vpa": vpa,

@@ -48,6 +48,7 @@ def changed(before: dict[str, str]) -> set[str]:
         ("core/go.sum", {"core", "hpa-replay"}),
         ("addons/go.mod", {"addons", "vpa-replay"}),
         ("apiserver-1.30/go.sum", {"apiserver-1.30"}),
+        ("helm/go.mod", {"helm"}),
     ],
 )
 def test_a_changed_file_moves_what_is_built_of_it(modules: Path, file: str, groups: set[str]) -> None:

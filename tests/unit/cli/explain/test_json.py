@@ -31,7 +31,7 @@ EMPTY: Doc = {
     "replicas": None, "weights": None, "containers": {}, "recommended": {"replicas": None, "containers": {}},
     "changes": False, "blocked": [], "recheckAfterSeconds": None, "path": None, "patch": None, "scaleReplicas": None,
     "reported": {"conditions": [], "lastError": None, "refused": []}, "differences": [], "inModeApply": None,
-    "resizes": [], "actuation": None, "schedule": None,
+    "resizes": [], "actuation": None, "schedule": None, "forecast": None,
 }  # fmt: skip
 """What is explained where nothing can be decided."""
 
@@ -350,6 +350,12 @@ def test_scheduled_floors_are_in_the_json(
     scheduled = changed(gardener, Hvpa__spec__hpa__schedule=entries)
     assert shell.explain(scheduled)["schedule"] == expected
     assert shell.explain(without(scheduled, "Deployment"))["schedule"] is None
+
+
+def test_a_forecast_is_in_the_json(shell: Shell, gardener: list[Doc]) -> None:
+    found = shell.explain(changed(gardener, Hvpa__spec__forecast={}))["forecast"]
+    assert (found["minReplicas"], found["offPercent"]) == (None, None)
+    assert found["message"].startswith("not used yet: 0 quarters of an hour of the last 24 hours")
 
 
 def test_each_field_of_a_decision_is_in_the_json() -> None:

@@ -83,6 +83,14 @@ TWO_STEPS = axes(
 MORNING: Doc = {"schedule": "0 9 * * *", "duration": "3h", "minReplicas": 5}
 ALL_DAY: Doc = {"schedule": "0 8 * * *", "duration": "24h", "minReplicas": 2}
 EVENING: Doc = {"schedule": "0 19 * * *", "duration": "1h", "minReplicas": 3, "timeZone": "Europe/Berlin"}
+
+
+def forecast_of(values: str) -> Doc:
+    """An Hvpa with a forecast, and what was needed up to 10:00."""
+    record = {"time": "2026-11-21T10:00:00Z", "samples": [2], "values": values}
+    return {"Hvpa__spec__forecast": {}, "Hvpa__status__forecast": record}
+
+
 CASES: dict[str, tuple[Doc, str, list[str]]] = {
     # --- demand ---
     "the target is gone": (
@@ -134,6 +142,12 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
         "schedule: no floor now; next: 3 from 2026-11-21T18:00:00Z (entry 1)"]),
     "a floor that is the reason": ({"Hvpa__spec__hpa__schedule": [{**MORNING, "minReplicas": 7}]}, "Blend", [
         "replicas: 3 now, the HPA asks for 6; 7 at least until 2026-11-21T12:00:00Z, by entry 1 of spec.hpa.schedule"]),
+    # --- forecast ---
+    "a forecast that is not used": (forecast_of("2 " * 320 + "9 " * 63 + "9"), "Gates", [
+        "forecast: not used: in the last 24 hours it was off by 70 percent; it is used up to 20 percent"]),
+    "a forecast that is used": (forecast_of("4 " * 383 + "4"), "Gates", [
+        "forecast: at least 4 replicas now; used: in the last 24 hours it was off by 0 percent; it is used up to 20"
+        " percent"]),
     # --- waits ---
     "a rollout that goes on": (unready("2026-11-21T09:55:00Z"), "Gates", [
         "last rollout: not complete: 2 of 3 pods are available",

@@ -110,6 +110,15 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
         {"spec.hpa.schedule": floors(3), "spec.hpa.scaleUp.updatePolicy.updateMode": "Off"}, (), {
             "spec.hpa.schedule": "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off",
         }),
+    "a forecast without an HPA": (
+        {"spec.hpa": {}, "spec.forecast": {}, "spec.trajectory": {}},
+        ("spec.maintenanceWindows", "spec.maintenanceTimeWindow"),
+        {"spec.forecast": "has no effect: no HPA is deployed or named"}),
+    "a forecast that nothing is added for": (
+        {"spec.forecast": {}, "spec.hpa.scaleUp.updatePolicy.updateMode": "Off"}, (), {
+            "spec.forecast": "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off",
+        }),
+    "a forecast that adds replicas": ({"spec.forecast": {"history": "7d", "quantile": 90}}, (), {}),
     "scaling out that waits for an hour": ({"spec.hpa.scaleUp.stabilizationDuration": "1h30m"}, (), {
         "spec.hpa.scaleUp.stabilizationDuration": "no replica is added for 1h30m",
     }),

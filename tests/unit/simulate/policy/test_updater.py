@@ -14,7 +14,7 @@ from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.state import Resize, ResizeState, SimContainer, SimPod
 from hvpa.simulate.policy.admission import Amounts, Recommended
-from hvpa.simulate.policy.updater import InPlaceUpdater, Priority, UpdaterSettings, priority_of, to_evict
+from hvpa.simulate.policy.updater import Priority, Updater, UpdaterSettings, priority_of
 
 HOUR = 3600.0
 NOW = 100 * HOUR
@@ -76,7 +76,9 @@ def vpa(
 
 
 def evicted(pods: list[SimPod], wanted: Vpa, replicas: int = 4, **settings: Any) -> list[str]:
-    return [one.name for one in to_evict(pods, wanted, replicas, NOW, UpdaterSettings(**settings))]
+    updates = Updater(UpdaterSettings(**settings)).loop(pods, wanted, replicas, NOW, lambda _: True)
+    assert not updates.resize
+    return [one.name for one in updates.evict]
 
 
 def four(*first: SimPod) -> list[SimPod]:
@@ -242,9 +244,9 @@ WANTED = vpa(mode="InPlaceOrRecreate")
 
 
 # --- in place ---------------------------------------------------------------------------------------------------------
-class Updater:
+class InPlace:
     def __init__(self, **settings: Any) -> None:
-        self._one = InPlaceUpdater(UpdaterSettings(**settings)) if settings else InPlaceUpdater()
+        self._one = Updater(UpdaterSettings(**settings)) if settings else Updater()
 
     def loop(
         self, seen: list[SimPod], replicas: int = 4, now: float = NOW, refused: frozenset[str] = frozenset()
@@ -268,36 +270,36 @@ class Updater:
 def test_as_many_are_resized_as_might_be_evicted(
     running: int, replicas: int, tolerance: float, expected: int
 ) -> None:
-    found = Updater(eviction_tolerance=tolerance).loop(pods(running), replicas)
+    found = InPlace(eviction_tolerance=tolerance).loop(pods(running), replicas)
     assert found == ([f"pod-{n}" for n in range(expected)], [])
 
 
 def test_in_the_order_of_their_priority() -> None:
     seen = [pod("shrinks", "1000"), pod("grows", "8"), pod("grows-more", "2"), pod("fits", "10")]
-    assert Updater(eviction_tolerance=1.0).loop(seen) == (["grows-more", "grows", "shrinks"], [])
+    assert InPlace(eviction_tolerance=1.0).loop(seen) == (["grows-more", "grows", "shrinks"], [])
 
 
 def test_without_a_recommendation_nothing_happens() -> None:
     none = msgspec.structs.replace(WANTED, status=VpaStatusRead())
     seen = [pod("stuck", resize="Infeasible"), *pods(3)]
-    assert InPlaceUpdater().loop(seen, none, 4, NOW, lambda _: False) == ([], [])
+    assert Updater().loop(seen, none, 4, NOW, lambda _: False) == ([], [])
 
 
 @pytest.mark.parametrize("state", ["Infeasible", "Error"])
 def test_what_can_not_be_resized_is_evicted_at_once(state: ResizeState) -> None:
     seen = [pod("stuck", resize=state), *(pod(f"fits-{n}", "10") for n in range(3))]
-    assert Updater().loop(seen) == ([], ["stuck"])
+    assert InPlace().loop(seen) == ([], ["stuck"])
 
 
 def test_one_that_the_kubelet_has_not_reported_on_is_no_failure() -> None:
     """The updater sees a resize by the pod's conditions only (`isInPlaceUpdating`), so it is requested again."""
     seen = [pod("asked", resize=""), *(pod(f"fits-{n}", "10") for n in range(3))]
-    assert Updater().loop(seen) == (["asked"], [])
+    assert InPlace().loop(seen) == (["asked"], [])
 
 
 def test_a_deferred_one_when_it_has_been_seen_so_for_more_than_five_minutes() -> None:
     seen = [pod("stuck", resize="Deferred"), *(pod(f"fits-{n}", "10") for n in range(3))]
-    updater = Updater()
+    updater = InPlace()
     assert [updater.loop(seen, now=NOW + at)[1] for at in (0.0, 60.0, 300.0, 360.0)] == [
         [],
         [],
@@ -309,7 +311,7 @@ def test_a_deferred_one_when_it_has_been_seen_so_for_more_than_five_minutes() ->
 def test_one_that_was_deferred_long_ago_is_not_waited_for_again() -> None:
     """The updater never forgets when it first saw a pod of this name so."""
     rest = [pod(f"fits-{n}", "10") for n in range(3)]
-    updater = Updater()
+    updater = InPlace()
     assert updater.loop([pod("stuck", resize="Deferred"), *rest]) == ([], [])
     assert updater.loop([pod("stuck", "10"), *rest], now=NOW + 60.0) == ([], [])
     assert updater.loop([pod("stuck", resize="Deferred"), *rest], now=NOW + 3600.0) == ([], ["stuck"])
@@ -317,7 +319,7 @@ def test_one_that_was_deferred_long_ago_is_not_waited_for_again() -> None:
 
 def test_while_too_many_are_missing_nothing_is_evicted_but_the_time_counts() -> None:
     seen = [pod("stuck", resize="Deferred"), pod("fits", "10")]
-    updater = Updater()
+    updater = InPlace()
     assert updater.loop(seen) == ([], [])
     assert updater.loop(seen, now=NOW + 360.0) == ([], [])
     assert updater.loop([*seen, pod("back", "10")], now=NOW + 361.0) == ([], ["stuck"])
@@ -325,20 +327,20 @@ def test_while_too_many_are_missing_nothing_is_evicted_but_the_time_counts() -> 
 
 def test_one_that_has_what_it_needs_is_not_evicted_however_long_it_waits() -> None:
     seen = [pod("stuck", "10", resize="Infeasible"), *(pod(f"fits-{n}", "10") for n in range(3))]
-    assert Updater().loop(seen) == ([], [])
+    assert InPlace().loop(seen) == ([], [])
 
 
 def test_evictions_come_out_of_what_resizes_leave() -> None:
     """Four of which two may be missing: two are resized, and the one that is stuck stays for now; with one to resize it
     goes."""
     stuck = pod("stuck", "9", resize="Infeasible", started=NOW - 13 * 3600.0)
-    assert Updater().loop([stuck, *pods(3)]) == (["pod-0", "pod-1"], [])
-    assert Updater().loop([stuck, pod("pod-0"), pod("a", "10"), pod("b", "10")]) == (["pod-0"], ["stuck"])
+    assert InPlace().loop([stuck, *pods(3)]) == (["pod-0", "pod-1"], [])
+    assert InPlace().loop([stuck, pod("pod-0"), pod("a", "10"), pod("b", "10")]) == (["pod-0"], ["stuck"])
 
 
 def test_where_the_api_server_refuses_a_resize_the_pod_is_evicted_after_the_others_were_resized() -> None:
-    assert Updater().loop(pods(4), refused=frozenset({"pod-0"})) == (["pod-1", "pod-2"], [])
-    assert Updater(eviction_tolerance=0.75).loop(pods(4), refused=frozenset({"pod-0", "pod-3"})) == (
+    assert InPlace().loop(pods(4), refused=frozenset({"pod-0"})) == (["pod-1", "pod-2"], [])
+    assert InPlace(eviction_tolerance=0.75).loop(pods(4), refused=frozenset({"pod-0", "pod-3"})) == (
         ["pod-1", "pod-2"],
         ["pod-0"],
     )

@@ -1,0 +1,195 @@
+"""The forecast (`spec.forecast`, docs/decisions/0036): how many replicas were needed at the same time on the days
+before, as a floor, while that was nearly right in the last 24 hours.
+
+Days have 96 quarters of an hour, in UTC. What was needed in one is the median of its measurements, one in each five
+minutes: a metric that is wrong for less changes nothing. The forecast and how far it was off follow from the values
+of the quarters, which stand in the status, for one day more than `history`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from statistics import median_low
+from typing import Final, NamedTuple
+
+from msgspec import structs
+
+from hvpa.api.hvpa.forecast import Forecast
+from hvpa.api.hvpa.status import ForecastRecord
+from hvpa.api.schema.fields import INT32_MAX
+from hvpa.api.values.timestamp import readable_timestamp
+from hvpa.core.model import ObservedState
+from hvpa.core.values.arithmetic import ceil_div
+from hvpa.core.values.clock import Clock, after
+from hvpa.core.values.memo import Basis, remembered_while
+from hvpa.core.values.weight import Bounds
+
+TICK: Final = dt.timedelta(minutes=5)
+"""The first measurement of each such time counts. The forecast of a quarter of an hour is used from a tick before it
+on: pods need time to start."""
+TICKS: Final = 3
+"""Ticks of a quarter of an hour."""
+DAY: Final = 96
+"""Quarters of an hour of a day."""
+ALLOWED_PERCENT: Final = 20
+"""How far the forecast may have been off in the last 24 hours, in percent of what was needed (docs/decisions/0036 has
+figures)."""
+LEAST_JUDGED: Final = DAY // 2
+"""How many quarters of the last 24 hours must have been forecast and measured."""
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_VALUES: Final = re.compile(r"(?:(?:[0-9]{1,10}|-) )*", re.ASCII)
+_UNKNOWN: Final = "-"
+_NEVER: Final = ForecastRecord()
+
+MOST: Final = DAY * 8
+"""Quarters that are kept at most: of `history`, which is a week at most, and a day more."""
+LONGEST: Final = MOST * 11
+"""Characters that these have at most: counts have 32 bits, up to ten digits."""
+Values = tuple[int | None, ...]
+
+
+class Outlook(NamedTuple):
+    """What the forecast says at `tick` (times of five minutes since 1970), which ends at `until`.
+
+    `values` are what was needed in the quarters of an hour before the present one, the oldest first (None: unknown);
+    `samples` the measurements of the present one, and `is_due` whether another one is. `foreseen` are the replicas that
+    the forecast has for now (None: too few of the days are known). Of `judged` quarters of the last 24 hours both the
+    forecast and what was needed are known; they differ by `off` percent.
+    """
+
+    tick: int
+    until: dt.datetime
+    values: Values
+    samples: tuple[int, ...]
+    is_due: bool
+    foreseen: int | None
+    judged: int
+    off: int
+
+    @property
+    def floor(self) -> int | None:
+        """The replicas that there are at least; None where the forecast is not used."""
+        return self.foreseen if self.judged >= LEAST_JUDGED and self.off <= ALLOWED_PERCENT else None
+
+    @property
+    def text(self) -> str:
+        """Whether the forecast is used, and why not."""
+        if self.judged < LEAST_JUDGED:
+            return (
+                f"not used yet: {self.judged} quarters of an hour of the last 24 hours were both forecast and measured,"
+                f" and it takes {LEAST_JUDGED} to judge the forecast"
+            )
+        was_off = f"in the last 24 hours it was off by {self.off} percent"
+        if self.off > ALLOWED_PERCENT:
+            return f"not used: {was_off}; it is used up to {ALLOWED_PERCENT} percent"
+        if self.foreseen is None:
+            return f"not used now: what was needed at this time of day is known of too few days; {was_off}"
+        return f"used: {was_off}; it is used up to {ALLOWED_PERCENT} percent"
+
+
+def _basis(seen: ObservedState, bounds: Bounds) -> Basis:
+    assert seen.spec is not None
+    key = (seen.metadata.namespace, seen.metadata.name)
+    return Basis(key, (seen.status.forecast, seen.spec.forecast), (bounds,))
+
+
+@remembered_while(_basis)
+def outlook_of(clock: Clock, seen: ObservedState, bounds: Bounds) -> Outlook:
+    """What the forecast says now, within the HPA's `bounds`."""
+    assert seen.spec is not None and seen.spec.forecast is not None
+    spec, record = seen.spec.forecast, seen.status.forecast or _NEVER
+    tick, until = clock.answer(_tick)
+    sampled = None if record.time is None else _tick(record.time)[0][0]
+    samples, values = _at(record, sampled, tick)
+    here = DAY * (spec.days + 1)
+    values = values[-here:]
+    whole = (*[None] * (here - len(values)), *values)
+    found = [_foreseen(whole, at, spec) for at in {here, here + (tick + 1) // TICKS - tick // TICKS}]
+    foreseen = max((bounds.clamp(one) for one in found if one is not None), default=None)
+    judged = off = needed = 0
+    for at in range(here - DAY, here):
+        value = whole[at]
+        if value is not None and (guess := _foreseen(whole, at, spec)) is not None:
+            value = bounds.clamp(value)
+            judged, needed, off = judged + 1, needed + value, off + abs(bounds.clamp(guess) - value)
+    percent = ceil_div(off * 100, max(1, needed))
+    return Outlook(tick, until, values, samples, sampled != tick, foreseen, judged, percent)
+
+
+def raised_by_forecast(clock: Clock, seen: ObservedState, bounds: Bounds) -> Bounds:
+    """The bounds with the floor of the forecast, where that is above the one that is scheduled."""
+    assert seen.spec is not None
+    if seen.spec.forecast is None or bounds.upper is None or not seen.hpa.in_charge:
+        return bounds
+    outlook = outlook_of(clock, seen, Bounds(bounds.lower, bounds.upper))
+    if outlook.floor is None or outlook.floor <= max(bounds.lower, bounds.floor):
+        return bounds
+    floor_by = f"until {readable_timestamp(outlook.until)}, by spec.forecast"
+    return structs.replace(bounds, floor=outlook.floor, floor_by=floor_by)
+
+
+def next_record(
+    clock: Clock, seen: ObservedState, bounds: Bounds, needed: int | None, is_left: bool
+) -> ForecastRecord:
+    """What is to stand in the status, where so many replicas are `needed` now (None: unknown). `is_left`: the target
+    has no replicas, and is left alone."""
+    assert seen.spec is not None
+    before = seen.status.forecast
+    if bounds.upper is None or not seen.hpa.in_charge:
+        return unused(before, "not used: no HPA scales the workload")
+    if is_left:
+        return unused(before, "not used: the target has 0 replicas and is left alone")
+    outlook = outlook_of(clock, seen, Bounds(bounds.lower, bounds.upper))
+    fields: dict[str, object] = {
+        "message": outlook.text,
+        "replicas": outlook.floor,
+        "off_percent": outlook.off if outlook.judged >= LEAST_JUDGED else None,
+    }
+    if outlook.is_due and needed is not None and seen.spec.mode != "Paused":
+        fields["time"] = _EPOCH + outlook.tick * TICK
+        fields["samples"] = (*outlook.samples, needed)[-TICKS:]
+        fields["values"] = " ".join([_UNKNOWN if one is None else str(one) for one in outlook.values])
+    return (before or _NEVER).model_copy(update=fields)
+
+
+def unused(before: ForecastRecord | None, why: str) -> ForecastRecord:
+    """The record while there is no forecast; what is known of earlier quarters stays."""
+    return (before or _NEVER).model_copy(update={"message": why, "replicas": None, "off_percent": None})
+
+
+def _tick(now: dt.datetime) -> tuple[tuple[int, dt.datetime], dt.datetime]:
+    """How many times five minutes have passed since 1970, and until when that is so."""
+    tick = (now - _EPOCH) // TICK
+    until = after(_EPOCH + tick * TICK, TICK)
+    return (tick, until), until
+
+
+def _at(record: ForecastRecord, sampled: int | None, tick: int) -> tuple[tuple[int, ...], Values]:
+    """The samples of the quarter of this tick, and the values of the quarters before it, as far as they are recorded.
+    What is recorded of the future is from a clock that was wrong, and counts for nothing."""
+    if (
+        sampled is None
+        or len(record.values) > LONGEST
+        or _VALUES.fullmatch(f"{record.values} ".lstrip()) is None
+    ):
+        return (), ()
+    values: Values = tuple([None if one == _UNKNOWN else int(one) for one in record.values.split()])
+    passed = tick // TICKS - sampled // TICKS
+    if sampled > tick:
+        return (), values[: max(0, len(values) + passed)]
+    if not passed:
+        return record.samples[-TICKS:], values
+    last = min(median_low(record.samples[-TICKS:]), INT32_MAX) if record.samples else None
+    return (), (*values, last, *[None] * min(passed - 1, MOST))
+
+
+def _foreseen(values: Values, at: int, spec: Forecast) -> int | None:
+    """The forecast for the quarter that is `at` this index of the values, or beyond them, from the days before it; None
+    unless more than half of these are known.
+
+    Example (nearest rank): 4, 9 and 5 replicas were needed on three days: 5 by the median, 9 from quantile 67 on."""
+    known = sorted([one for one in values[at - DAY * spec.days : at : DAY] if one is not None])
+    if len(known) * 2 <= spec.days:
+        return None
+    return known[max(0, ceil_div(len(known) * spec.quantile, 100) - 1)]

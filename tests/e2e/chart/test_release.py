@@ -1,0 +1,174 @@
+"""Installing, upgrading and uninstalling the chart on a control plane of its own (etcd and the API server: nothing runs
+the Deployment's pods). No version was released yet, so the older one of the upgrade is this chart with a lower version
+and a CRD that lacks a field."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from localcluster.client.api import ApiError, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import REPOSITORY
+from tests.e2e.chart.command import CHART, IMAGE, Json, documents, run, succeed
+from tests.manifests import base
+
+pytestmark = pytest.mark.owned_cluster
+
+NAMESPACE: Final = "hvpa-system"
+CRD: Final = ("CustomResourceDefinition", "hvpas.autoscaling.k8s.io")
+OLD: Final = "0.0.1"
+NEW: Final = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+
+
+class Release:
+    """The chart on a control plane, by the real Helm."""
+
+    def __init__(self, helm: Path, plane: ControlPlane) -> None:
+        """Nothing is installed yet."""
+        self.helm, self.plane = helm, plane
+
+    def __call__(self, *args: str | Path) -> str:
+        """Run Helm; its output."""
+        return succeed(self.helm, *args, "--namespace", NAMESPACE, kubeconfig=self.plane.kubeconfig)
+
+    def refusal(self, *args: str | Path) -> str:
+        """Run Helm, which must fail; what it says."""
+        done = run(self.helm, *args, "--namespace", NAMESPACE, kubeconfig=self.plane.kubeconfig)
+        assert done.returncode != 0, done.stdout
+        return done.stderr
+
+    def install(self, *args: str, chart: Path = CHART) -> list[Json]:
+        """Install; the objects that the release consists of."""
+        self("install", "hvpa", chart, "--create-namespace", *IMAGE, *args)
+        return documents(self("get", "manifest", "hvpa"))
+
+    def present(self, objects: list[Json]) -> set[str]:
+        """Which of these objects are there, as kubectl names them."""
+        manifest = yaml.safe_dump_all(objects)
+        found = self.plane.kubectl("get", "-f", "-", "--ignore-not-found", "-o", "name", input=manifest)
+        return set(found.stdout.split())
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """A control plane without anything of ours."""
+    with ControlPlane(full=False) as owned:
+        yield owned
+
+
+@pytest.fixture
+def release(helm: Path, plane: ControlPlane) -> Iterator[Release]:
+    """Nothing is installed, neither before nor after."""
+    release = Release(helm, plane)
+    yield release
+    run(helm, "uninstall", "hvpa", "--namespace", NAMESPACE, kubeconfig=plane.kubeconfig)
+    plane.kubectl("delete", "--ignore-not-found", "crd", CRD[1])
+    wait_for(lambda: plane.api.find(*CRD) is None, 60, "the CRD is gone")
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """The chart with a lower version, and a CRD whose Hvpas have no `spec.updateStrategy`."""
+    chart = tmp_path / "hvpa"
+    shutil.copytree(CHART, chart)
+    about, crd = chart / "Chart.yaml", chart / "templates/crds.yaml"
+    about.write_text(about.read_text().replace(NEW, OLD))
+    text, found = re.subn(r"^( +)updateStrategy:\n(?:\1 .*\n)+", "", crd.read_text(), flags=re.MULTILINE)
+    assert found == 1
+    crd.write_text(text)
+    return chart
+
+
+def hvpa(name: str, **spec: object) -> Json:
+    manifest = base() | {"metadata": {"name": name, "namespace": "default"}}
+    manifest["spec"] |= spec
+    return manifest
+
+
+def refusal(plane: ControlPlane, manifest: Json) -> str:
+    """Why the API server refuses an Hvpa; empty where it is stored, with all of its fields."""
+    try:
+        plane.api.create(manifest)
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+def test_everything_is_installed_and_uninstalled_but_the_hvpas(release: Release) -> None:
+    objects = release.install()
+    kinds = {one["kind"] for one in objects}
+    assert {"Deployment", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "PriorityClass"} <= kinds
+    assert len(release.present(objects)) == len(objects)
+    release.plane.await_crd(CRD[1])
+    release.plane.api.create(hvpa("stays"))
+    release("uninstall", "hvpa")
+    assert release.present(objects) == {f"customresourcedefinition.apiextensions.k8s.io/{CRD[1]}"}
+    assert release.plane.api.find("Hvpa", "stays", "default") is not None
+    # The same release takes the CRD that was left as its own.
+    assert len(release.present(release.install())) == len(objects)
+
+
+def test_the_api_server_takes_what_can_be_switched_on(release: Release) -> None:
+    switched = "shards=32,metrics.secure=true,policies.target=true,policies.bounds=true,flowControl=true"
+    objects = release.install("--set", f"{switched},networkPolicy.enabled=true")
+    assert {"FlowSchema", "NetworkPolicy"} <= {one["kind"] for one in objects}
+    assert len(release.present(objects)) == len(objects)
+
+
+def test_an_upgrade_brings_the_newer_crd_and_image_and_keeps_hvpas(release: Release, older: Path) -> None:
+    api = release.plane.api
+    release.install(chart=older)
+    release.plane.await_crd(CRD[1])
+    api.create(hvpa("before"))
+    new = hvpa("new", updateStrategy={"type": "InPlace"})
+    assert 'unknown field "spec.updateStrategy"' in refusal(release.plane, new)
+    release("upgrade", "hvpa", CHART, *IMAGE)
+    wait_for(lambda: not refusal(release.plane, new), 60, "the newer CRD is served")
+    assert api.find("Hvpa", "before", "default") is not None
+    (container,) = api.get("Deployment", "hvpa", NAMESPACE)["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"hvpa:{NEW}"
+    assert [one["chart"] for one in yaml.safe_load(release("history", "hvpa", "-o", "yaml"))] == [
+        f"hvpa-{OLD}",
+        f"hvpa-{NEW}",
+    ]
+
+
+def test_values_change_what_is_installed(release: Release) -> None:
+    before = release.install()
+    release("upgrade", "hvpa", CHART, *IMAGE, "--set", "inPlaceOnly=true,sizeAtCreation=Never,replicaCount=3")
+    after = documents(release("get", "manifest", "hvpa"))
+    gone = [one for one in before if one["kind"].endswith(("AdmissionPolicy", "AdmissionPolicyBinding"))]
+    assert len(gone) == 4
+    assert release.present(gone) == set()
+    assert len(release.present(after)) == len(after)
+    assert release.plane.api.get("Deployment", "hvpa", NAMESPACE)["spec"]["replicas"] == 3
+    rules = release.plane.api.get("ClusterRole", "hvpa-operator")["rules"]
+    assert next(one for one in rules if "deployments" in one["resources"])["verbs"] == ["list", "watch"]
+
+
+def test_hvpas_go_with_the_release_where_that_is_said(release: Release) -> None:
+    objects = release.install("--set=crds.keep=false")
+    release("uninstall", "hvpa")
+    wait_for(lambda: not release.present(objects), 60, "everything is gone")
+
+
+def test_what_make_deploy_installed_is_taken_over(release: Release) -> None:
+    plane = release.plane
+    plane.kubectl("apply", "--server-side", "-k", REPOSITORY / "config/default")
+    deployed = plane.api.get("Deployment", "hvpa", NAMESPACE)
+    assert "cannot be imported into the current release" in release.refusal("install", "hvpa", CHART, *IMAGE)
+    objects = release.install("--take-ownership")
+    assert len(release.present(objects)) == len(objects)
+    assert plane.api.get("Deployment", "hvpa", NAMESPACE)["metadata"]["uid"] == deployed["metadata"]["uid"]
+
+
+def test_a_second_release_is_refused(release: Release) -> None:
+    release.install()
+    assert "exists and cannot be imported" in release.refusal("install", "second", CHART, *IMAGE)

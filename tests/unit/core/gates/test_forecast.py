@@ -1,0 +1,435 @@
+"""The forecast as a floor of replicas (docs/decisions/0036), as decided. NOW is 10:00 on a Saturday."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import build
+from builders.build import NOW, at, stamp
+from hvpa.api.hvpa.status import ForecastRecord, to_wire
+from hvpa.core import Decision, Objects
+from hvpa.core.values.memo import forget_all
+from tests.unit.core.additive.test_replicas import hold, seen, target
+from tests.unit.core.named import named
+from tests.unit.core.trajectory.jointly import EXACT, count, one_core, requests
+
+DAY: Final = 96
+QUARTER: Final = dt.timedelta(minutes=15)
+SPEC: Final[dict[str, Any]] = {"forecast": {}}
+Load = Callable[[dt.datetime], int | None]
+
+
+def nine_to_five(when: dt.datetime) -> int:
+    """8 replicas from 9:00 to 17:00, 2 else."""
+    return 8 if 9 <= when.hour < 17 else 2
+
+
+def ten_to_five(when: dt.datetime) -> int:
+    """8 replicas from 10:00 to 17:00, 2 else."""
+    return 8 if 10 <= when.hour < 17 else 2
+
+
+def text(values: Iterable[int | None]) -> str:
+    return " ".join("-" if one is None else str(one) for one in values)
+
+
+def status(load: Load, days: float = 4, until: dt.datetime = NOW) -> dict[str, Any]:
+    """What is recorded of so many days up to `until`, but for the measurement of that instant."""
+    values = [load(until - QUARTER * ago) for ago in range(int(days * DAY), 0, -1)]
+    return {"forecast": {"time": stamp(until), "samples": [2], "values": text(values)}}
+
+
+def objects(needed: int, replicas: int, spec: dict[str, Any] | None = None, **rest: Any) -> Objects:
+    """Replicas of which the HPA wants `needed`."""
+    return seen(needed, replicas, 0, build.merged(SPEC, spec or {}), **rest)
+
+
+def record(decision: Decision) -> ForecastRecord:
+    found = decision.status.forecast
+    assert found is not None
+    return found
+
+
+# --- the floor -------------------------------------------------------------------------------------------------------
+def test_there_are_as_many_replicas_as_were_needed_at_this_time() -> None:
+    decision = build.decided(objects(2, 2, status=status(ten_to_five)))
+    assert (target(decision), decision.blocked, record(decision).replicas) == (8, (), 8)
+    assert (
+        record(decision).message
+        == "used: in the last 24 hours it was off by 0 percent; it is used up to 20 percent"
+    )
+    assert (
+        "replicas: 2 now, the HPA asks for 2; 8 at least until 2026-11-21T10:05:00Z, by spec.forecast"
+        in decision.steps
+    )
+    assert "at least 8 until 2026-11-21T10:05:00Z, by spec.forecast" in decision.events[0].message
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    named(
+        {
+            "ten minutes before": (-10, 2),
+            "five minutes before: pods have to start": (-5, 8),
+            "to the end of it": (7 * 60 - 1, 8),
+            "and no longer": (7 * 60, 2),
+        }
+    ),
+)
+def test_it_begins_a_start_up_time_ahead(minutes: int, expected: int) -> None:
+    now = at(minutes=minutes)
+    known = status(ten_to_five, until=now - dt.timedelta(minutes=now.minute % 15))
+    assert record(build.decided(objects(2, 2, status=known), now)).replicas == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "needed", "expected"),
+    named(
+        {
+            "demand above it counts": ({}, 9, 9),
+            "never above maxReplicas": ({"hpa": {"template": {"spec": {"maxReplicas": 5}}}}, 2, 5),
+            "a larger floor of the schedule counts": (
+                {"hpa": {"schedule": [{"schedule": "0 9 * * *", "duration": "2h", "minReplicas": 9}]}}, 2, 9),
+            "a smaller one does not": (
+                {"hpa": {"schedule": [{"schedule": "0 9 * * *", "duration": "2h", "minReplicas": 4}]}}, 2, 8),
+        }
+    ),
+)  # fmt: skip
+def test_the_largest_count_is_set(spec: dict[str, Any], needed: int, expected: int) -> None:
+    assert target(build.decided(objects(needed, 2, spec, status=status(ten_to_five)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("history", "quantile", "expected"),
+    [("3d", 50, 4), ("3d", 0, 3), ("3d", 100, 9), ("2d", 50, 3), ("1d", 50, 3), ("1d", 100, 3)],
+)
+def test_the_quantile_says_which_day_counts(history: str, quantile: int, expected: int) -> None:
+    """At 10:00, 3 replicas were needed yesterday, 4 on the day before, 9 before that."""
+    unusual = {1: 3, 2: 4, 3: 9}
+
+    def load(when: dt.datetime) -> int:
+        return unusual.get((NOW - when).days, 2) if (when.hour, when.minute) == (10, 0) else 2
+
+    spec = {"forecast": {"history": history, "quantile": quantile}}
+    assert record(build.decided(objects(2, 2, spec, status=status(load)))).replicas == expected
+
+
+def test_without_a_forecast_nothing_is_kept() -> None:
+    decision = build.decided(seen(2, 2, 0, {}, status(ten_to_five)))
+    assert (target(decision), decision.status.forecast, decision.recheck_after) == (2, None, None)
+
+
+@pytest.mark.parametrize(("resizes", "needed"), [(False, 3), (True, 3)])
+def test_a_path_has_more_replicas_of_the_sizes_of_the_demand(resizes: bool, needed: int) -> None:
+    known = status(ten_to_five)
+
+    def decided(spec: dict[str, Any]) -> Decision:
+        joint = one_core(1, "5", "5", {"trajectory": EXACT, **spec}, status=known)
+        return build.decided(joint, at(minutes=5), resizes=resizes)
+
+    without, floored = decided({}), decided(SPEC)
+    assert (count(without), count(floored)) == (3, 8)
+    assert requests(floored) == requests(without)
+    assert record(floored).samples == (2, needed), "what the demand takes, without the floor"
+
+
+# --- what holds it ---------------------------------------------------------------------------------------------------
+def doubled_on_saturday(when: dt.datetime) -> int:
+    return 8 if when.date() == NOW.date() else 4
+
+
+def quiet_since(start: dt.datetime, load: Load = nine_to_five) -> Load:
+    return lambda when: 1 if when >= start else load(when)
+
+
+def off_by(count: int) -> Load:
+    """10 replicas were needed in all quarters but the last ones, so many, in which 1 was."""
+
+    def load(when: dt.datetime) -> int:
+        ago = (NOW - when) // QUARTER
+        return 1 if ago <= count else 10
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("load", "days", "message"),
+    named(
+        {
+            "it was wrong": (
+                doubled_on_saturday, 4,
+                "not used: in the last 24 hours it was off by 30 percent; it is used up to 20 percent"),
+            "nothing is known": (
+                nine_to_five, 0,
+                "not used yet: 0 quarters of an hour of the last 24 hours were both forecast and measured, and it"
+                " takes 48 to judge the forecast"),
+            "two days and ten hours are known": (
+                nine_to_five, 2 + 40 / DAY,
+                "not used yet: 40 quarters of an hour of the last 24 hours were both forecast and measured, and it"
+                " takes 48 to judge the forecast"),
+            "this time of day is not known": (
+                lambda when: None if (when.hour, when.minute) == (10, 0) else nine_to_five(when), 4,
+                "not used now: what was needed at this time of day is known of too few days; in the last 24 hours it"
+                " was off by 0 percent"),
+        }
+    ),
+)  # fmt: skip
+def test_it_is_not_used_and_says_why(load: Load, days: float, message: str) -> None:
+    decision = build.decided(objects(2, 2, status=status(load, days)))
+    assert target(decision) == 2
+    assert (record(decision).replicas, record(decision).message) == (None, message)
+
+
+def test_from_how_much_error_on_it_is_closed() -> None:
+    """17 quarters of 9 replicas too many: 153 for 807 that were needed, 19 percent. One more: 21 percent."""
+    last, beyond = (record(build.decided(objects(1, 1, status=status(off_by(count))))) for count in (17, 18))
+    assert (last.off_percent, last.replicas) == (19, 10)
+    assert (beyond.off_percent, beyond.replicas) == (21, None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    named(
+        {
+            "Paused": ({"mode": "Paused"}, "Paused"),
+            "adding is off": ({"hpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}, "UpdatePolicy"),
+        }
+    ),
+)
+def test_what_holds_a_step_holds_the_forecast(spec: dict[str, Any], reason: str) -> None:
+    decision = build.decided(objects(2, 2, spec, status=status(ten_to_five)))
+    assert target(decision) == 2
+    assert hold(decision)[:4] == (reason, "up", 2, 8)
+
+
+def test_without_an_hpa_it_says_so() -> None:
+    spec = {"hpa": {"deploy": False, "template": None}, **SPEC}
+    found = record(build.decided(build.objects(build.hvpa(spec, status(ten_to_five)))))
+    assert (found.message, found.replicas) == ("not used: no HPA scales the workload", None)
+
+
+def test_a_target_of_no_replicas_is_left_alone() -> None:
+    decision = build.decided(replace(objects(2, 2, status=status(ten_to_five)), workload=build.workload(0)))
+    assert target(decision) == 0
+    assert record(decision).message == "not used: the target has 0 replicas and is left alone"
+
+
+def test_where_nothing_is_scaled_it_says_so_and_keeps_what_it_knows() -> None:
+    known = status(ten_to_five)
+    found = record(build.decided(replace(objects(2, 2, status=known), workload=None)))
+    assert (found.message, found.replicas) == ("not used: nothing is scaled", None)
+    assert found.values == known["forecast"]["values"]
+
+
+# --- what is recorded ------------------------------------------------------------------------------------------------
+LAST: Final = at(minutes=-5)
+"""The last measurement of the quarter before NOW."""
+
+
+def recorded(samples: list[int], time: dt.datetime = LAST, values: str = "4 - 5") -> dict[str, Any]:
+    return {"forecast": {"time": stamp(time), "samples": samples, "values": values}}
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    named(
+        {
+            "nothing yet": ({}, ((6,), "")),
+            "a clock was ten minutes ahead": (recorded([5], at(minutes=10)), ((6,), "4 - 5")),
+            "the median of the one that is over": (recorded([9, 3, 4]), ((6,), "4 - 5 4")),
+            "the smaller one of two": (recorded([3, 90]), ((6,), "4 - 5 3")),
+            "none was measured in it": (recorded([]), ((6,), "4 - 5 -")),
+            "the operator was down for an hour": (recorded([3], at(hours=-1)), ((6,), "4 - 5 3 - - -")),
+            "it was down for a year": (recorded([3], at(days=-365)), ((6,), text([None] * 4 * DAY))),
+            "more samples than there can be": (recorded([9, 9, 9, 1, 2, 3]), ((6,), "4 - 5 2")),
+            "a clock was two quarters ahead": (recorded([3], at(minutes=30)), ((6,), "4")),
+            "a clock was days ahead": (recorded([3], at(days=9)), ((6,), "")),
+            "a sample beyond 32 bits": (recorded([10**18]), ((6,), "4 - 5 2147483647")),
+        }
+    ),
+)
+def test_what_is_recorded_of_the_quarters_of_an_hour(
+    before: dict[str, Any], expected: tuple[Any, str]
+) -> None:
+    found = record(build.decided(objects(6, 3, status=before)))
+    assert (found.samples, found.values, found.time) == (*expected, NOW)
+
+
+@pytest.mark.parametrize(
+    "values", ["soon", "4 -  5", "-4", "4,5", "12345678901", "4\n5", "٣", "4 " * 9_000, "1e3", "NaN"]
+)
+def test_foreign_values_count_for_nothing(values: str) -> None:
+    decision = build.decided(objects(6, 3, status=recorded([3], values=values)))
+    assert (target(decision), record(decision).values) == (6, "")
+
+
+def test_a_foreign_record_is_no_reason_to_stop() -> None:
+    for broken in ("text", {"samples": "3"}, {"time": "never"}, {"samples": [-1]}, ["list"]):
+        decision = build.decided(objects(6, 3, status={"forecast": broken}))
+        assert (target(decision), record(decision).samples) == (6, (6,))
+
+
+def test_huge_values_go_no_further_than_max_replicas() -> None:
+    known = status(lambda when: 2**31 - 1)
+    assert target(build.decided(objects(2, 2, status=known))) == 10
+
+
+def test_the_same_instant_is_measured_once_and_the_next_look_is_in_five_minutes() -> None:
+    first = build.decided(objects(6, 3))
+    before = build.with_status(objects(6, 6).hvpa, first.status)
+    again, later = (build.decided(replace(objects(3, 6), hvpa=before), at(minutes=more)) for more in (0, 5))
+    assert (record(first).samples, record(again).samples, record(later).samples) == ((6,), (6,), (6, 3))
+    assert again.recheck_after == dt.timedelta(minutes=5)
+
+
+@pytest.mark.parametrize("spec", [{"mode": "Paused"}, {}])
+def test_what_is_not_measured_is_no_sample(spec: dict[str, Any]) -> None:
+    silent = build.hpa(6, change={"status": {"currentMetrics": []}})
+    measured = objects(6, 3, spec, status=recorded([4]))
+    found = record(build.decided(measured if spec else replace(measured, hpas=(silent,))))
+    assert (found.samples, found.values, found.time) == ((4,), "4 - 5", LAST)
+
+
+def test_a_path_whose_hpa_has_no_metrics_has_no_sample() -> None:
+    joint = one_core(3, "5", "5", {"trajectory": EXACT, **SPEC}, status=recorded([2]))
+    silent = build.hpa(3, change={"status": {"currentMetrics": []}})
+    assert record(build.decided(joint)).samples == (4,), "15 cores are 4 x 3750m on the path"
+    assert record(build.decided(replace(joint, hpas=(silent,)))).samples == (2,)
+
+
+def test_an_hpa_that_is_read_as_it_is_counts_as_well() -> None:
+    """Mode Recommend, with an HPA that scales the workload itself."""
+    target_ref = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
+    own = build.hpa(6, 100, replicas=3, change={"metadata": {"ownerReferences": []}, "spec": target_ref})
+    measured = objects(6, 3, {"mode": "Recommend", "hpa": {"deploy": False, "name": "web"}})
+    assert record(build.decided(replace(measured, hpas=(own,)))).samples == (6,)
+
+
+# --- over days -------------------------------------------------------------------------------------------------------
+def lived(
+    load: Callable[[dt.datetime], int],
+    days: float,
+    start: dt.datetime = NOW,
+    known: dict[str, Any] | None = None,
+) -> list[Decision]:
+    """The decisions of these days, one in five minutes, of replicas that are always what was decided."""
+    found: list[Decision] = []
+    hvpa, replicas = build.hvpa({**SPEC, "weightBasedScalingIntervals": [{"vpaWeight": 0}]}, known), 2
+    for index in range(int(days * DAY * 3)):
+        now = start + index * dt.timedelta(minutes=5)
+        found.append(build.decided(replace(objects(load(now), replicas), hvpa=hvpa), now))
+        hvpa = build.with_status(hvpa, found[-1].status)
+        replicas = target(found[-1])
+    return found
+
+
+def used(decisions: list[Decision]) -> list[bool]:
+    return [record(one).replicas is not None for one in decisions]
+
+
+def test_a_day_that_repeats_itself_is_forecast_after_two_and_a_half() -> None:
+    decisions = lived(nine_to_five, 3)
+    assert used(decisions).index(True) == int(2.5 * DAY * 3)
+    assert record(decisions[-1]).off_percent == 0
+    last = decisions[-1].status
+    forget_all()
+    again = lived(nine_to_five, 1 / DAY, at(days=3), {"forecast": _wire(last)})
+    assert used(again) == [True, True, True], "a restart loses nothing"
+    size = len(record(decisions[-1]).values)
+    assert size < 600, f"{size} characters"
+
+
+def _wire(one: Any) -> dict[str, Any]:
+    found: dict[str, Any] = to_wire(one)["forecast"]
+    return found
+
+
+def test_a_load_that_stops_closes_it_within_hours() -> None:
+    """8 replicas each quarter; at 10:00 no more than 1."""
+    decisions = lived(lambda when: 1, 1, known=status(lambda when: 8))
+    open_until = used(decisions).index(False) * 5 / 60
+    assert 4 <= open_until <= 5
+    assert not any(used(decisions)[-200:])
+    assert target(decisions[-1]) == 1
+
+
+def test_a_metric_that_lies_for_a_minute_changes_nothing() -> None:
+    """Ten times as much at one look: the decision follows the HPA, the forecast of the next day does not."""
+    decisions = lived(lambda when: 10 if when == NOW else 1, 1.05, known=status(lambda when: 1))
+    assert [record(one).replicas for one in decisions[DAY * 3 : DAY * 3 + 6]] == [1] * 6
+
+
+def office_week(when: dt.datetime) -> int:
+    """10 replicas in the day of weekdays, 2 at night, 4 on days of the weekend."""
+    return (10 if when.weekday() < 5 else 4) if 8 <= when.hour < 18 else 2
+
+
+@pytest.mark.parametrize(
+    ("day", "used"),
+    [
+        ("Mon", False),
+        ("Tue", False),
+        ("Wed", False),
+        ("Thu", True),
+        ("Fri", True),
+        ("Sat", True),
+        ("Sun", False),
+    ],
+)
+def test_a_weekend_closes_it_until_three_days_are_alike(day: str, used: bool) -> None:
+    """At 8:00. Until Saturday's day is measured, the forecast is right."""
+    now = dt.datetime(
+        2026, 11, 23 + ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun").index(day), 8, tzinfo=dt.UTC
+    )
+    found = record(build.decided(objects(2, 2, status=status(office_week, 4, now)), now))
+    assert (found.replicas is not None) == used
+
+
+def test_it_does_not_feed_itself() -> None:
+    """The forecast holds 8 replicas, and half of them are enough from now on: that is what is recorded."""
+    decisions = lived(lambda when: 4, 0.1, known=status(lambda when: 8))
+    assert {target(one) for one in decisions} == {8}
+    assert record(decisions[-1]).values.split()[-8:] == ["4"] * 8
+
+
+def test_a_gap_is_a_gap_and_the_other_days_still_count() -> None:
+    """Nothing was measured for two hours of the day before; two of three days are enough."""
+
+    def load(when: dt.datetime) -> int | None:
+        return None if at(days=-1) <= when < at(days=-1, hours=2) else nine_to_five(when)
+
+    assert record(build.decided(objects(2, 2, status=status(load)))).replicas == 8
+
+
+@pytest.mark.parametrize(
+    "jump", [dt.timedelta(days=-2), dt.timedelta(hours=-1), dt.timedelta(days=3), dt.timedelta(days=400)]
+)
+def test_a_clock_that_jumps_is_survived(jump: dt.timedelta) -> None:
+    """Forwards leaves a gap, backwards drops what is of the future; both may close the forecast and raise nothing."""
+    known = status(lambda when: 5)
+    decision = build.decided(objects(2, 2, status=known), NOW + jump)
+    assert target(decision) in (2, 5)
+    assert len(record(decision).values.split()) <= 4 * DAY
+    assert record(decision).time == NOW + jump
+
+
+@given(
+    st.text("0123456789- x", max_size=40),
+    st.lists(st.integers(0, 2**63 - 1), max_size=5),
+    st.integers(-10_000_000, 10_000_000),
+)
+def test_whatever_is_recorded_the_count_is_inside_its_bounds(
+    values: str, samples: list[int], minutes: int
+) -> None:
+    record_of = {"time": stamp(at(minutes=minutes)), "samples": samples, "values": values}
+    decision = build.decided(objects(4, 2, status={"forecast": record_of}))
+    assert target(decision) == 4, "so few values are no history"
+    again = build.with_status(build.hvpa(SPEC), decision.status)
+    assert again.status.forecast == decision.status.forecast

@@ -1,0 +1,63 @@
+"""The generated files of the Helm chart: what is replaced in a manifest, and the table of values. That the chart
+renders what kustomize renders is tested end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tools import chart
+
+
+def leaves(schema: dict[str, Any], prefix: str = "") -> set[str]:
+    """The values that a schema knows, `image.tag`."""
+    found = set()
+    for name, one in schema["properties"].items():
+        below = leaves(one, f"{prefix}{name}.") if "properties" in one else {f"{prefix}{name}"}
+        found |= below
+    return found
+
+
+def present(values: dict[str, Any], path: str) -> bool:
+    """Whether a value has a default."""
+    found: Any = values
+    for name in path.split("."):
+        if name not in found:
+            return False
+        found = found[name]
+    return True
+
+
+def test_schema_defaults_and_table_know_the_same_values() -> None:
+    schema = json.loads((chart.CHART / "values.schema.json").read_text())
+    # An entry of a list is no value of its own; `global` is Helm's, for charts that contain this one.
+    known = {one for one in leaves(schema) if one != "global"}
+    defaults = yaml.safe_load((chart.CHART / "values.yaml").read_text())
+    assert chart.values().keys() == known
+    assert [one for one in known if not present(defaults, one)] == []
+    assert set(defaults) == {one.split(".")[0] for one in known}
+
+
+@pytest.mark.parametrize("name", chart.TEMPLATES)
+def test_a_template_names_no_namespace_and_no_name_of_the_default_installation(name: str) -> None:
+    # Where names stand in config: the release's take their place. The object of sizes has one name in all namespaces.
+    lines = [line.strip() for line in chart.template(name).splitlines() if not line.strip().startswith("#")]
+    fixed = [
+        line
+        for line in lines
+        if "hvpa-system" in line or line.startswith(("name: hvpa-", "policyName: hvpa"))
+    ]
+    assert fixed == []
+    assert lines.count("name: hvpa") == (1 if name == "size-at-creation.yaml" else 0)
+
+
+def test_text_that_helm_would_evaluate_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config/policy").mkdir(parents=True)
+    (tmp_path / "config/policy/hvpa_target.yaml").write_text("message: '{{ .Values }}'\n")
+    monkeypatch.setattr(chart, "ROOT", tmp_path)
+    with pytest.raises(ValueError, match=r"config/policy/hvpa_target\.yaml: Helm would evaluate"):
+        chart.template("policy-target.yaml")

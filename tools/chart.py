@@ -1,0 +1,135 @@
+"""Prints a generated file of the chart: a template made from manifests of `config/` (`python -m tools.chart
+operator-policy.yaml`), or the README with its table of values (`python -m tools.chart README.md`).
+
+Templates differ from their manifests in names, namespace and labels, which follow the release, and in the condition
+around them. What has values of its own (the Deployment, for instance) is written by hand;
+`tests/e2e/chart/test_template.py` holds all of the chart against what kustomize renders."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+CHART: Final = ROOT / "charts" / "hvpa"
+SIZES: Final = 'eq (include "hvpa.sizeAtCreation" .) "true"'
+TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "crds.yaml": (".Values.crds.install", ("crd/autoscaling.k8s.io_hvpas.yaml",)),
+    "crd-hvpasizes.yaml": (SIZES, ("size-at-creation/crd.yaml",)),
+    "flow-control.yaml": (".Values.flowControl", ("flow-control/flow_schemas.yaml",)),
+    "operator-policy.yaml": (
+        "and .Values.operatorPolicy (not .Values.inPlaceOnly)",
+        ("operator-policy/policy.yaml",),
+    ),
+    "policy-bounds.yaml": (".Values.policies.bounds", ("policy/hvpa_bounds.yaml",)),
+    "policy-target.yaml": (".Values.policies.target", ("policy/hvpa_target.yaml",)),
+    "rbac.yaml": (
+        "",
+        (
+            "rbac/operator_role.yaml",
+            "rbac/operator_role_binding.yaml",
+            "rbac/leader_election_role.yaml",
+            "rbac/leader_election_role_binding.yaml",
+            "rbac/hvpa_editor_role.yaml",
+            "rbac/hvpa_viewer_role.yaml",
+        ),
+    ),
+    "rbac-secure-metrics.yaml": (
+        ".Values.metrics.secure",
+        (
+            "secure-metrics/metrics_auth_role.yaml",
+            "secure-metrics/metrics_auth_role_binding.yaml",
+            "secure-metrics/metrics_reader_role.yaml",
+        ),
+    ),
+    "rbac-sharded.yaml": (
+        "gt (int .Values.shards) 1",
+        ("sharded/shards_role.yaml", "sharded/shards_role_binding.yaml"),
+    ),
+    "size-at-creation.yaml": (SIZES, ("size-at-creation/policy.yaml",)),
+}
+"""Template -> when it is rendered (always, where empty), and its manifests in `config/`."""
+FULL_NAME: Final = '{{ include "hvpa.fullname" . }}'
+ACCOUNT: Final = '{{ include "hvpa.serviceAccountName" . }}'
+NAMESPACE: Final = "{{ .Release.Namespace }}"
+KEEP: Final = "    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}\n"
+_WORKLOADS = r"(resources: \[(?:deployments, .*|replicationcontrollers)\]\n    verbs: )\[list, watch, patch\]"
+SUBSTITUTIONS: Final = (
+    (r"^    app\.kubernetes\.io/name: hvpa$", '    {{- include "hvpa.labels" . | nindent 4 }}'),
+    (r"(kind: ServiceAccount\n +name: )hvpa$", rf"\g<1>{ACCOUNT}"),
+    (r"(paramRef:\n    name: )hvpa(?=\n    namespace:)", rf"\g<1>{ACCOUNT}"),
+    (r"(serviceAccount: \{namespace: )hvpa-system, name: hvpa\}", rf"\g<1>{NAMESPACE}, name: {ACCOUNT}}}"),
+    (r"hvpa-system", NAMESPACE),
+    # The object of sizes has the same name in every namespace, whatever the release is called.
+    (r"(?<!paramRef:\n    )((?:name|policyName): )hvpa(-[a-z-]+)?$", rf"\g<1>{FULL_NAME}\g<2>"),
+    (_WORKLOADS, r"\g<1>[list, watch{{ if not .Values.inPlaceOnly }}, patch{{ end }}]"),
+)
+"""Applied to each manifest, one after the other."""
+_ROWS = re.compile(r"(<!-- values: begin -->\n).*(<!-- values: end -->)", re.DOTALL)
+
+
+def template(name: str) -> str:
+    """The template of some manifests. Raises ValueError where one has text that Helm would evaluate."""
+    condition, sources = TEMPLATES[name]
+    note = f"{{{{- /* make generate writes this from config/: {', '.join(sources)} */ -}}}}\n"
+    text = "---\n".join(map(_adapted, sources))
+    return note + (f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text)
+
+
+def _adapted(source: str) -> str:
+    text = (ROOT / "config" / source).read_text()
+    if "{{" in text:
+        raise ValueError(f"config/{source}: Helm would evaluate what stands between braces")
+    for pattern, by in SUBSTITUTIONS:
+        text = re.sub(pattern, by, text, flags=re.MULTILINE)
+    if source.startswith("crd/"):
+        text = text.replace("  annotations:\n", f"  annotations:\n{KEEP}", 1)
+    return text
+
+
+def values() -> dict[str, tuple[str, str]]:
+    """Each value of `values.yaml`: its default and the comment above it."""
+    found: dict[str, tuple[str, str]] = {}
+    path: list[str] = []
+    comment: list[str] = []
+    text = (CHART / "values.yaml").read_text()
+    defaults = yaml.safe_load(text)
+    for line in text.splitlines():
+        if match := re.match(r" *# (.*)", line):
+            comment.append(match[1])
+        elif (match := re.match(r"( *)([\w]+):", line)) and comment:
+            path = [*path[: len(match[1]) // 2], match[2]]
+            default = defaults
+            for key in path:
+                default = default[key]
+            found[".".join(path)] = (
+                yaml.safe_dump(default, default_flow_style=True, width=999),
+                " ".join(comment),
+            )
+            comment = []
+        elif match:
+            path = [*path[: len(match[1]) // 2], match[2]]
+    return found
+
+
+def readme() -> str:
+    """The README with its table of values."""
+    rows = "".join(
+        f"| `{name}` | `{default.removesuffix('...' + chr(10)).strip()}` | {text} |\n"
+        for name, (default, text) in values().items()
+    )
+    table = f"| value | default | |\n| --- | --- | --- |\n{rows}"
+    return _ROWS.sub(lambda found: f"{found[1]}{table}{found[2]}", (CHART / "README.md").read_text())
+
+
+def main(name: str) -> None:
+    """Print the file of this name."""
+    sys.stdout.write(readme() if name == "README.md" else template(name))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
