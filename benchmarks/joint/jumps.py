@@ -85,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
 def felt(policy: str, times: int, seeds: Sequence[int]) -> Felt:
     """Simulate this jump under this policy with these seeds."""
     (case,) = [one for one in POLICIES if one.full_name == policy]
-    formula = f"1.5 * (1 if t < {CALM:g} else {times})"
+    formula = f"{live.WORK / 1000:g} * (1 if t < {CALM:g} else {times})"
     load = LoadCase("jump", {"formula": formula, "noise": 0.02}, CALM + 1800)
     fields = scenario_of(load, Case(WORKLOAD, headroom(DEFAULT_TARGET), case.resize), [case])
     reactions = []

@@ -68,7 +68,7 @@ PERIOD: Final = 15.0
 """Of metrics-server, in seconds."""
 REPORTED: Final = Delayed(delay=10.0, window=PERIOD)
 WORK: Final = 1500.0
-"""Millicores in the calm."""
+"""Millicores in the calm, here and in the simulation (`jumps`)."""
 REPLICAS: Final = 2
 """Of each workload in the calm."""
 BURST: Final = 1.2

@@ -12,7 +12,7 @@ MINUTE = 60
 HOUR = 3600
 OLD = -13 * HOUR
 YOUNG = -11 * HOUR
-"""Starts of pods that the updater's `--in-recommendation-bounds-eviction-lifetime-threshold` (12 hours) tells apart."""
+"""Starts of pods before and after the updater's `--in-recommendation-bounds-eviction-lifetime-threshold` (12 hours)."""
 TEMPLATE = {"cpu": "100m", "memory": "100Mi"}
 
 

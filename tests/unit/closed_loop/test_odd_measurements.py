@@ -7,7 +7,6 @@ import pytest
 from tests.unit.closed_loop import loads
 from tests.unit.closed_loop.cases import BLENDS, Case, plain
 from tests.unit.closed_loop.loads import DAY, HOUR
-from tests.unit.closed_loop.loop import Loop
 from tests.unit.closed_loop.workload import Use
 
 pytestmark = pytest.mark.long
@@ -19,13 +18,6 @@ LOAD = 2000
 
 def case(blend: str) -> Case:
     return plain(Use(cpu=500), blend=blend, load=LOAD, replicas=4)
-
-
-def settled(blend: str, **changes: object) -> Loop:
-    loop = case(blend).loop(loads.constant(LOAD))
-    for name, value in changes.items():
-        setattr(loop, name, value)
-    return loop.run(BEGIN)
 
 
 def wrong_for_a_minute(now: float, times: float) -> float:
@@ -42,12 +34,16 @@ def test_a_metric_that_is_wrong_by_a_factor_of_ten_for_a_minute_is_forgotten(
     blend: str, times: float
 ) -> None:
     """`Additive` follows its HPA at once in both directions, as gardener's controller does."""
-    loop = settled(blend, shown=lambda now: wrong_for_a_minute(now, times))
+    loop = case(blend).loop(loads.constant(LOAD))
+    loop.shown = lambda now: wrong_for_a_minute(now, times)
+    loop.run(BEGIN)
     before, sizes = loop.deployment.replicas, loop.requests()
     loop.run(BEGIN + HOUR)
     later = [one for one in loop.writes if one.at >= BEGIN]
     assert loop.requests() == sizes, later
     assert [one for one in later if one.is_vertical] == []
+    if times > 1:
+        assert max(one.replicas[1] for one in later) > before
     assert abs(loop.deployment.replicas - before) <= 1, later
     if blend == "Trajectory" and times < 1:
         assert later == []
@@ -66,9 +62,16 @@ def test_a_load_that_stops_leaves_the_least_count_and_one_that_returns_is_served
 @pytest.mark.parametrize("blend", BLENDS)
 @pytest.mark.parametrize("seconds", [3 * DAY, -3 * DAY, HOUR, -HOUR])
 def test_a_clock_that_jumps_for_ten_minutes_and_back_scales_nothing(blend: str, seconds: float) -> None:
-    loop = settled(blend, ahead=lambda now: seconds if BEGIN <= now < BEGIN + 600 else 0.0)
+    loop = case(blend).loop(loads.constant(LOAD))
+    loop.ahead = lambda now: seconds if BEGIN <= now < BEGIN + 600 else 0.0
+    loop.shown = lambda now: (
+        1.02 if BEGIN <= now < BEGIN + 900 else 1.0
+    )  # so that there is something to look at
+    loop.run(BEGIN)
     before, sizes = loop.deployment.replicas, loop.requests()
     loop.run(BEGIN + HOUR)
+    for since, until in ((BEGIN, BEGIN + 600), (BEGIN + 900, BEGIN + HOUR)):
+        assert [one for one in loop.decisions if since <= one.at < until]
     assert (loop.deployment.replicas, loop.requests()) == (before, sizes), [
         one for one in loop.writes if one.at >= BEGIN
     ]
