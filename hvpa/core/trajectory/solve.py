@@ -197,9 +197,9 @@ class Joint:
     def _growth(self) -> Fraction | int:
         """How many times its usual one the present demand is, of what has grown most; 1 where nothing has."""
         grown = [
-            Fraction(self.urgent_demand[key]) / Fraction(mean)
+            Fraction(self.present[key]) / Fraction(mean)
             for key, mean in self.means.measured.items()
-            if self.urgent_demand.get(key, 0) > mean >= 1  # a mean of nothing is next to nothing
+            if self.present.get(key, 0) > mean >= 1  # a mean of nothing is next to nothing
         ]
         return max(grown, default=1)
 
