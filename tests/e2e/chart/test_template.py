@@ -25,6 +25,10 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "policy": (("default", "policy"), "policies.target=true,policies.bounds=true"),
     "network-policy": (("default", "network-policy"), "networkPolicy.enabled=true"),
     "flow-control": (("default", "flow-control"), "flowControl=true"),
+    "monitoring": (
+        ("default", "monitoring"),
+        "podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true",
+    ),
 }
 """The overlays of `config`, and the values for the same (sizes at creation depend on the API server: they are off)."""
 PARTS: Final = {"crd", "manager", "rbac", "operator-policy", "samples"}
