@@ -17,7 +17,9 @@ from localcluster.client.api import wait_for
 from localcluster.operator.operator import NAMESPACE, REPOSITORY, Operator
 from localcluster.programs.build import Programs
 from localcluster.prometheus import Prometheus, scraping
+from localcluster.workloads.bare_manifests import VERTICAL_ONLY, merged, weight
 from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.actuation.test_canary import CANARY, fails_a_canary
 from tests.e2e.bare.conditions.gates import HPA_OF_10, contested, mode, scale_up
 from tests.e2e.bare.conditions.row import content
 from tests.e2e.bare.conditions.spec import most
@@ -95,6 +97,8 @@ def some_problems(new_scenario: NewScenario) -> Scenario:
     refused = new_scenario("refused")
     HPA_OF_10.impose(refused)
     refused.change({"hpa": {"template": {"spec": {"maxReplicas": 12}}}})
+    tried = new_scenario("tried", changes=merged(merged(VERTICAL_ONLY, weight(100)), CANARY))
+    fails_a_canary(tried)
     new_scenario("silent")
     alone = new_scenario("alone", create=False)
     alone.api.create(alone.manifest)
@@ -112,6 +116,7 @@ def test_alerts_fire_for_hvpas_with_problems_and_every_query_of_the_dashboard_fi
         ("HvpaRecommenderSilent", "silent", "NoMetrics"),
         ("HvpaNotReady", "alone", "TargetNotFound"),
         ("HvpaWritesFail", "refused", "ChangeOwned"),
+        ("HvpaRolledBack", "tried", "RolledBack"),
     }
     wait_for(lambda: firing(server, space) >= expected, SOON, lambda: f"not only {firing(server, space)}")
     assert not server.query('ALERTS{alertname="HvpaOperatorDown"}')
