@@ -173,9 +173,8 @@ def dashboard() -> dict[str, Any]:
     panels: list[dict[str, Any]] = []
     y, width = 0, WIDTH // 4
     for title, row in ROWS.items():
-        panels.append(
-            {"type": "row", "title": title, "gridPos": {"x": 0, "y": y, "w": WIDTH, "h": 1}, "panels": []}
-        )
+        at = {"x": 0, "y": y, "w": WIDTH, "h": 1}
+        panels.append({"type": "row", "title": title, "collapsed": False, "gridPos": at, "panels": []})
         for number, one in enumerate(row):
             panels.append(panel(one, number % 4 * width, y + 1 + number // 4 * HEIGHT, width))
         y += 1 + -(-len(row) // 4) * HEIGHT

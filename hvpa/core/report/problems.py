@@ -22,17 +22,15 @@ _NOT_ASKED: Final = frozenset({"NotConfigured", "NotReady", "NoPods"})
 
 
 def problems(status: HvpaStatus) -> frozenset[tuple[Problem, str]]:
-    """The problems of an Hvpa, each with its reason: `("Starving", "UpdatePolicy")`. What mode Recommend holds back is
-    none: the workload is scaled by others."""
+    """The problems of an Hvpa, each with its reason: `("Starving", "UpdatePolicy")`. A workload of 0 replicas has none,
+    and what mode Recommend holds back is none: the workload is scaled by others."""
+    ready = next((one.reason for one in status.conditions if one.type == "Ready"), "")
+    if ready == "ScaledToZero":
+        return frozenset()
     found = {one for condition in status.conditions for one in _of_condition(condition)}
-    if ready_reason(status) != "Recommend":
+    if ready != "Recommend":
         found = found.union(*(_of_blocked(status, one) for one in status.last_blocked_scaling))
     return frozenset(found)
-
-
-def ready_reason(status: HvpaStatus) -> str:
-    """The reason of the condition `Ready`; empty where there is none yet."""
-    return next((one.reason for one in status.conditions if one.type == "Ready"), "")
 
 
 def _of_condition(one: StatusCondition) -> Iterator[tuple[Problem, str]]:

@@ -61,3 +61,10 @@ def test_what_only_a_recommendation_holds_back_is_no_problem() -> None:
     held = blocked("RolledBack", "vertical", "up", "memory")
     ready = condition("Ready", "True", "Recommend").conditions
     assert problems(held.model_copy(update={"conditions": ready})) == set()
+
+
+def test_a_workload_that_was_scaled_to_zero_has_no_problem() -> None:
+    ready = condition("Ready", "True", "ScaledToZero").conditions
+    silent = condition("HpaActive", "False", "ScalingDisabled").conditions
+    assert problems(HvpaStatus(conditions=silent)) == {("RecommenderSilent", "ScalingDisabled")}
+    assert problems(HvpaStatus(conditions=(*ready, *silent))) == set()
