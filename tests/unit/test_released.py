@@ -1,5 +1,5 @@
 """This version takes the objects of the last release, and decides about them as that did (docs/releases.md). Where it
-is meant to decide otherwise, `python -m tests.recorded.released` records anew, with a line in CHANGELOG.md."""
+is meant to decide otherwise: `python -m tests.recorded.released --again`, and a line in CHANGELOG.md."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """`python -m tests.recorded.released` records the CRD and decisions of this version, when it is released: from then on
-`tests/unit/test_released.py` holds all later ones against them. Where a later version decides otherwise on purpose, or
-before the first release the CRD changes, this records them anew, with a line in CHANGELOG.md."""
+`tests/unit/test_released.py` holds all later ones against them. With `--again`, the stored objects stay those of the
+release, and what is decided about them is recorded anew: where that changes on purpose, with a line in CHANGELOG.md."""
 
 from __future__ import annotations
 
+import argparse
 import datetime as dt
 import json
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.recorded.released.cases import cases
 from tests.recorded.released.decisions import decided, step
 from tests.recorded.replay import Json
 
+DECISIONS = "released/decisions"
 MOST_HELD = 2
 """Decisions of one Hvpa that are recorded because of what holds a change back; of those that change something, the
 first of each sort is."""
@@ -29,9 +31,17 @@ first of each sort is."""
 
 def main() -> None:
     """Write `crd.json` and `decisions.json`."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--again", action="store_true", help="the objects stay as they are recorded")
+    if parser.parse_args().again:
+        kept = answers.read(DECISIONS)
+        again = {name: [{**one, "decided": decided(one)} for one in steps] for name, steps in kept.items()}
+        answers.write(DECISIONS, again)
+        return
     quiet()
-    recorded = {name: steps(scenario) for name, scenario in cases().items()}
-    answers.write("released/decisions", recorded)
+    answers.write(DECISIONS, {name: steps(scenario) for name, scenario in cases().items()})
     text = json.dumps(without_texts(render_crd()), separators=(",", ":"))
     (Path(__file__).parent / "crd.json").write_text(f"{text}\n")
 

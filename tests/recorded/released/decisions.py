@@ -57,7 +57,7 @@ def decided(step: Json) -> Json:
 
 
 def _decided(decision: Decision) -> Json:
-    """The parts of a decision that a version promises: without texts, and without what the operator remembers."""
+    """The parts of a decision that a version promises, and what the operator remembers for the next one; no texts."""
     replicas = decision.replicas
     return {
         "replicas": None if replicas is None else [replicas.target, replicas.recommended],
@@ -73,6 +73,7 @@ def _decided(decision: Decision) -> Json:
             [one.axis, one.direction, one.reason, one.container, one.resource, one.current, one.wanted]
             for one in decision.blocked
         ),
+        "remembered": to_wire(decision.status, {"axes": True, "desired": True, "rollout": True}),
         "conditions": {one.type: f"{one.status} {one.reason}" for one in decision.status.conditions},
     }
 
