@@ -1,0 +1,100 @@
+"""GitOps tools at work, by the real kubectl: as Argo CD and Flux do, it applies the manifests of workloads again and
+again, also those that do not differ from what is there."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import yaml
+
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.workloads.scenario import Scenario
+
+EVERY = 2.0
+"""Seconds between two rounds."""
+
+
+class Tool(NamedTuple):
+    """How a tool applies. `ignores`: it leaves replicas and resources as they are in the cluster, as Argo CD does with
+    `ignoreDifferences` and `RespectIgnoreDifferences=true`: it puts the cluster's values into what it applies."""
+
+    manager: str
+    server_side: bool
+    ignores: bool = False
+
+    @property
+    def flags(self) -> list[str]:
+        """The flags of `kubectl apply`. It does without the schemas of the API server, which take it a second."""
+        how = ["--server-side", "--force-conflicts"] if self.server_side else ["--openapi-patch=false"]
+        return [f"--field-manager={self.manager}", "--validate=false", *how]
+
+
+class Reapplying:
+    """One tool applies the manifests of some workloads as long as the block lasts. After each round the workload's
+    controller has seen what was applied, and its rollout completes."""
+
+    def __init__(self, plane: ControlPlane, tool: Tool, manifests: Sequence[tuple[Scenario, Json]]) -> None:
+        self.plane, self.tool, self.manifests = plane, tool, manifests
+        self.rounds = 0
+        self.failure: AssertionError | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=tool.manager, daemon=True)
+
+    def __enter__(self) -> Reapplying:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(60)
+        if self.failure is not None:
+            raise self.failure
+
+    def go_on(self, rounds: int) -> None:
+        """Wait until so many further rounds have begun and ended."""
+        until = self.rounds + rounds + 1
+        wait_for(
+            lambda: self.failure is not None or self.rounds >= until, 120, f"{rounds} rounds", interval=0.1
+        )
+
+    def _run(self) -> None:
+        while not self._ended.wait(EVERY):
+            try:
+                self.apply()
+            except AssertionError as failure:
+                self.failure = failure
+                return
+            self.rounds += 1
+
+    def apply(self) -> None:
+        """One round."""
+        wanted = [self._wanted(scenario, manifest) for scenario, manifest in self.manifests]
+        self.plane.kubectl("apply", *self.tool.flags, "-f", "-", input=yaml.safe_dump_all(wanted))
+        for scenario, _ in self.manifests:
+            scenario.rollout_completes()
+
+    def _wanted(self, scenario: Scenario, manifest: Json) -> Json:
+        """What is applied of a manifest."""
+        if not self.tool.ignores:
+            return manifest
+        wanted, live = copy.deepcopy(manifest), scenario.target
+        wanted["spec"]["replicas"] = live["spec"]["replicas"]
+        (container,), (present,) = (one["spec"]["template"]["spec"]["containers"] for one in (wanted, live))
+        container["resources"] = present["resources"]
+        return wanted
+
+
+def in_git(scenario: Scenario, *, replicas: bool, resources: bool) -> Json:
+    """The workload's manifest as it is in Git: with or without these fields, and with one that only Git sets."""
+    manifest = copy.deepcopy(scenario.workload)
+    manifest["metadata"]["labels"] = {"from": "git"}
+    if not replicas:
+        del manifest["spec"]["replicas"]
+    if not resources:
+        for container in manifest["spec"]["template"]["spec"]["containers"]:
+            del container["resources"]
+    return manifest
