@@ -22,14 +22,10 @@ from localcluster.workloads.bare_manifests import merged, trajectory, weight
 from localcluster.workloads.scenario import Scenario, parallel
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import USER, NewScenario
-from tests.e2e.bare.gitops.reapplying import Reapplying, Tool, in_git
+from tests.e2e.reapplying import ARGO, ARGO_SERVER_SIDE, FLUX, Reapplying, Tool, in_git, with_ignored
 
 STRATEGIES = ("Rollout", "InPlaceOrRollout", "InPlace")
 BLENDS = ("Additive", "Trajectory")
-ARGO = Tool("argocd-controller", server_side=False)
-ARGO_SERVER_SIDE = Tool("argocd-controller", server_side=True)
-FLUX = Tool("kustomize-controller", server_side=True)
-"""Flux sends what Argo CD sends with `ServerSideApply=true`, under its own name."""
 IGNORING = (ARGO._replace(ignores=True), ARGO_SERVER_SIDE._replace(ignores=True))
 ROUNDS = 2
 """Rounds in which nothing may be set back."""
@@ -48,12 +44,17 @@ class Case:
         self.scenario: Scenario = new_scenario(name, create=False, replicas=2, changes=changes)
         bare_manifests.request(self.scenario.workload, cpu="1", memory="500M")
         self.kubelet = Pods(self.scenario)
+        self.manifest: Json = {}
         self.pods: list[str] = []
 
     def begin(self) -> None:
         """The pods run, and a load of five cores comes."""
         self.pods = [self.kubelet.start(str(number)) for number in range(2)]
         self.scenario.under(5000)
+
+    def applied(self) -> Json:
+        """What the tool applies."""
+        return with_ignored(self.manifest, self.scenario.target) if self.tool.ignores else self.manifest
 
     def has_more_than(self, replicas: int) -> bool:
         """Whether there are to be more replicas."""
@@ -79,24 +80,35 @@ class Case:
         )
 
 
+def tool_on(plane: ControlPlane, tool: Tool, cases: Sequence[Case]) -> Reapplying:
+    """A tool on these cases. After each round the workload's controller has seen what was applied, and is done."""
+
+    def completed() -> None:
+        for one in cases:
+            one.scenario.rollout_completes()
+
+    return Reapplying(plane, tool, lambda: [one.applied() for one in cases], completed)
+
+
 class AtWork:
     """The tools at work on cases, of whose manifests in Git `manifest` says what they hold."""
 
     def __init__(self, plane: ControlPlane, cases: Sequence[Case], manifest: Callable[[Case], Json]) -> None:
         self.plane, self.cases = plane, cases
-        tools = dict.fromkeys(one.tool for one in cases)
-        self.tools = [
-            Reapplying(plane, tool, [(one.scenario, manifest(one)) for one in cases if one.tool == tool])
-            for tool in tools
-        ]
-        self._stack = ExitStack()
+        by_tool: dict[Tool, list[Case]] = defaultdict(list)
+        for one in cases:
+            one.manifest = manifest(one)
+            by_tool[one.tool].append(one)
+        self.tools = [tool_on(plane, tool, of) for tool, of in by_tool.items()]
 
     def __enter__(self) -> AtWork:
-        for one in self.tools:
-            self._stack.enter_context(one)
-        self.go_on(1)
-        for case in self.cases:
-            case.begin()
+        with ExitStack() as stack:
+            for one in self.tools:
+                stack.enter_context(one)
+            self.go_on(1)
+            for case in self.cases:
+                case.begin()
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -146,14 +158,16 @@ def cases(new_scenario: NewScenario, operator: Operator, request: pytest.Fixture
 def test_what_is_not_in_git_is_left_alone(plane: ControlPlane, cases: list[Case]) -> None:
     """No replicas, and no resources where the template is patched. Where pods are resized, resources are in Git."""
     with AtWork(
-        plane, cases, lambda one: in_git(one.scenario, replicas=False, resources=one.in_place)
+        plane, cases, lambda one: in_git(one.scenario.workload, replicas=False, resources=one.in_place)
     ) as work:
         work.await_rest()
 
 
 @pytest.mark.parametrize("cases", [IGNORING], indirect=True, ids=["tools"])
 def test_what_argo_cd_ignores_is_left_alone(plane: ControlPlane, cases: list[Case]) -> None:
-    with AtWork(plane, cases, lambda one: in_git(one.scenario, replicas=True, resources=True)) as work:
+    with AtWork(
+        plane, cases, lambda one: in_git(one.scenario.workload, replicas=True, resources=True)
+    ) as work:
         work.await_rest()
 
 
@@ -161,7 +175,9 @@ def test_what_argo_cd_ignores_is_left_alone(plane: ControlPlane, cases: list[Cas
 def test_what_is_in_git_is_contested_and_the_operator_stops(plane: ControlPlane, cases: list[Case]) -> None:
     """The operator sets what was set back once more, and then waits. Where pods are resized, resources in Git are no
     contest: those of the template are not touched."""
-    with AtWork(plane, cases, lambda one: in_git(one.scenario, replicas=True, resources=True)) as work:
+    with AtWork(
+        plane, cases, lambda one: in_git(one.scenario.workload, replicas=True, resources=True)
+    ) as work:
         began = time.monotonic()
         for one in cases:
             message = one.scenario.await_condition("Contested", "True", "SetBack")["message"]
@@ -187,15 +203,17 @@ def test_replicas_that_are_removed_from_git(
     server, client, prepared = (new_scenario(name, create=False) for name in ("server", "client", "prepared"))
     every = (server, client, prepared)
     for one, tool in zip(every, (FLUX, ARGO, ARGO), strict=True):
-        Reapplying(plane, tool, [(one, in_git(one, replicas=True, resources=True))]).apply()
+        before = in_git(one.workload, replicas=True, resources=True)
+        Reapplying(plane, tool, partial(list, [before])).apply()
+        one.rollout_completes()
         one.api.create(one.manifest)
         one.await_owned()
         one.scales()
         one.rollout_completes()
-    after = {one.name: in_git(one, replicas=False, resources=True) for one in every}
+    after = {one.name: in_git(one.workload, replicas=False, resources=True) for one in every}
     plane.kubectl("apply", "set-last-applied", "-f", "-", input=yaml.safe_dump(after[prepared.name]))
     for one, tool in zip(every, (FLUX, ARGO, ARGO), strict=True):
-        Reapplying(plane, tool, [(one, after[one.name])]).apply()
+        Reapplying(plane, tool, partial(list, [after[one.name]])).apply()
     client.await_replicas(4)
     seen = {one.name: [version.replicas for version in one.versions(plane.audit)] for one in every}
     assert seen["server"][-1] == seen["prepared"][-1] == 4

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import yaml
 
 from localcluster.client.api import Json, wait_for
-from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.workloads.scenario import Scenario
+from localcluster.controlplane.cluster import Cluster
 
 EVERY = 2.0
 """Seconds between two rounds."""
@@ -33,12 +32,24 @@ class Tool(NamedTuple):
         return [f"--field-manager={self.manager}", "--validate=false", *how]
 
 
-class Reapplying:
-    """One tool applies the manifests of some workloads as long as the block lasts. After each round the workload's
-    controller has seen what was applied, and its rollout completes."""
+ARGO = Tool("argocd-controller", server_side=False)
+ARGO_SERVER_SIDE = Tool("argocd-controller", server_side=True)
+FLUX = Tool("kustomize-controller", server_side=True)
+"""Flux sends what Argo CD sends with `ServerSideApply=true`, under its own name."""
 
-    def __init__(self, plane: ControlPlane, tool: Tool, manifests: Sequence[tuple[Scenario, Json]]) -> None:
-        self.plane, self.tool, self.manifests = plane, tool, manifests
+
+class Reapplying:
+    """One tool applies manifests as long as the block lasts. They are asked for anew in each round, and `after` is
+    called when they are applied."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        tool: Tool,
+        manifests: Callable[[], list[Json]],
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.cluster, self.tool, self.manifests, self.after = cluster, tool, manifests, after
         self.rounds = 0
         self.failure: Exception | None = None
         self._ended = threading.Event()
@@ -72,30 +83,16 @@ class Reapplying:
 
     def apply(self) -> None:
         """One round."""
-        wanted = [self._wanted(scenario, manifest) for scenario, manifest in self.manifests]
-        text = yaml.safe_dump_all(wanted)
-        done = self.plane.kubectl("apply", *self.tool.flags, "-f", "-", input=text, check=False)
+        text = yaml.safe_dump_all(self.manifests())
+        done = self.cluster.kubectl("apply", *self.tool.flags, "-f", "-", input=text, check=False)
         errors = [line for line in done.stderr.splitlines() if not line.startswith("Warning: ")]
         assert all(self.tool.ignores and "(Conflict)" in line for line in errors), done.stderr
-        for scenario, _ in self.manifests:
-            scenario.rollout_completes()
-
-    def _wanted(self, scenario: Scenario, manifest: Json) -> Json:
-        """What is applied of a manifest."""
-        if not self.tool.ignores:
-            return manifest
-        wanted, live = copy.deepcopy(manifest), scenario.target
-        # A step that comes after this look is not undone: the write is refused, and made in the next round.
-        wanted["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
-        wanted["spec"]["replicas"] = live["spec"]["replicas"]
-        (container,), (present,) = (one["spec"]["template"]["spec"]["containers"] for one in (wanted, live))
-        container["resources"] = present["resources"]
-        return wanted
+        self.after()
 
 
-def in_git(scenario: Scenario, *, replicas: bool, resources: bool) -> Json:
-    """The workload's manifest as it is in Git: with or without these fields, and with one that only Git sets."""
-    manifest = copy.deepcopy(scenario.workload)
+def in_git(workload: Json, *, replicas: bool, resources: bool) -> Json:
+    """A workload's manifest as it is in Git: with or without these fields, and with one that only Git sets."""
+    manifest = copy.deepcopy(workload)
     manifest["metadata"]["labels"] = {"from": "git"}
     if not replicas:
         del manifest["spec"]["replicas"]
@@ -103,3 +100,14 @@ def in_git(scenario: Scenario, *, replicas: bool, resources: bool) -> Json:
         for container in manifest["spec"]["template"]["spec"]["containers"]:
             del container["resources"]
     return manifest
+
+
+def with_ignored(manifest: Json, live: Json) -> Json:
+    """What is applied of a manifest where replicas and resources are ignored: with those of the cluster. A step that
+    comes after this look is not undone: the write is refused, and made in the next round."""
+    wanted = copy.deepcopy(manifest)
+    wanted["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
+    wanted["spec"]["replicas"] = live["spec"]["replicas"]
+    (container,), (present,) = (one["spec"]["template"]["spec"]["containers"] for one in (wanted, live))
+    container["resources"] = present["resources"]
+    return wanted
