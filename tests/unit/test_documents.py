@@ -19,6 +19,7 @@ from hvpa.cli.run import add_arguments
 from hvpa.core.gates import gates
 from hvpa.kube.server.metrics import Metrics
 from hvpa.reconcile.telemetry import Operation
+from tools.reference import metrics_page
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
@@ -84,6 +85,7 @@ def test_every_metric_is_in_the_table_and_no_other() -> None:
     table = OPERATIONS.partition("## Metrics")[2].partition("## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `hvpa_")]
     assert set(re.findall(r"`(hvpa_\w+)`", " ".join(cells))) == names
+    assert set(re.findall(r"^\| `(hvpa_\w+)`", metrics_page(), re.MULTILINE)) == names
     alerts = OPERATIONS.partition("## Alerts")[2].partition("## ")[0]
     assert set(re.findall(r"\bhvpa_\w+", alerts)) <= names
 
