@@ -93,6 +93,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         shell.run("make cluster-down")
 
 
+@pytest.mark.timeout(900)  # two dozen commands, each of which may wait for a busy machine
 def test_the_page_keeps_its_word(shell: Shell) -> None:
     """The load is served by more pods in the time that the page says, and no pod is replaced by one of another size;
     the modes do what the page says, and all that the Hvpa made is gone with it."""
