@@ -1,0 +1,184 @@
+"""`hvpa init`: an Hvpa for one workload, from its history, and what it would have cost. Writes files, and nothing into
+the cluster."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from hvpa.cli.arguments import add_cluster, add_files, add_output, add_prices, checked, count_from, prices_of
+from hvpa.cli.errors import DONE, CommandError, UsageError
+from hvpa.cli.init.draft import drafts
+from hvpa.cli.init.files import publish, refuse_taken, workshop
+from hvpa.cli.init.manifest import manifest
+from hvpa.cli.init.present import Present, present, target_name
+from hvpa.cli.init.result import Result
+from hvpa.cli.init.scenario import LOAD, MANIFEST, SCENARIO, load_csv, scenario, today
+from hvpa.cli.init.text import to_text
+from hvpa.cli.init.trial import Outcome, Trial, Work, outcomes
+from hvpa.cli.init.verdict import MATCHES, best, judged
+from hvpa.cli.input.files import read_documents
+from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
+from hvpa.cli.progress import add_progress, processors
+from hvpa.simulate.engine import quiet
+from hvpa.simulate.errors import ScenarioError
+from hvpa.simulate.history.fit import Fit, fit
+from hvpa.simulate.history.pattern import pattern
+from hvpa.simulate.history.record import DAY, History
+from hvpa.simulate.history.table import read_history
+from hvpa.simulate.load.series import readable_length
+from hvpa.simulate.scenario.yaml import read_text
+
+DAYS: Final = 8
+"""Days that are simulated: a week, and one before it for the VPA to learn. On two cores that takes four minutes
+(docs/init.md)."""
+SEEDS: Final = 3
+"""The controllers' phases are drawn as often."""
+LEAST: Final = DAY
+"""Shorter histories show no day."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    add = parser.add_argument
+    text = "deployment/NAME or statefulset/NAME; with -f it can be left out where there is one"
+    add("workload", nargs="?", type=target_name, metavar="WORKLOAD", help=text)
+    add_files(add, "workload, HPA and VPA", "the workload's namespace")
+    add_cluster(add)
+    columns = "time, replicas, cpu and memory (of all pods), and load where it is known"
+    add("--csv", type=Path, metavar="FILE", help=f"the history: a CSV file with the columns {columns}")
+    text = "the API server's version, such as 1.33, where it is not read from the cluster"
+    add("--kubernetes", type=minor_version, metavar="VERSION", help=text)
+    for flag, what in (("--min-replicas", "fewest"), ("--max-replicas", "most")):
+        add(flag, type=count_from(1), metavar="NUMBER", help=f"{what} replicas (default: the HPA's)")
+    text = (
+        "folder for hvpa.yaml, scenario.yaml and load.csv, which must not be there yet (default: hvpa-NAME)"
+    )
+    add("--out", type=Path, metavar="DIR", help=text)
+    add("--force", action="store_true", help="replace the files in a folder that is there")
+    text = f"simulate so many days, the last of the history (default {DAYS})"
+    add("--days", type=count_from(1), default=DAYS, metavar="NUMBER", help=text)
+    text = f"how often the controllers' phases are drawn (default {SEEDS})"
+    add("--seeds", type=count_from(1), default=SEEDS, metavar="NUMBER", help=text)
+    add_prices(add)
+    text = "simulations that run at once (default: one per processor)"
+    add("--jobs", type=count_from(1), default=processors(), metavar="NUMBER", help=text)
+    add_progress(add)
+    add_output(add)
+
+
+def minor_version(text: str) -> int:
+    """The minor number of a version 1.x."""
+    return checked(text.removeprefix("v"), _minor, lambda minor: minor >= 0, "a version such as 1.33")
+
+
+def _minor(text: str) -> int:
+    major, _, minor = text.partition(".")
+    if major != "1":
+        raise ValueError
+    return int(minor.partition(".")[0])
+
+
+def main(args: argparse.Namespace) -> int:
+    """Read, fit, simulate, write, print. Raises CommandError."""
+    if args.csv is None:
+        raise UsageError("give the history: --csv FILE")
+    quiet()
+    now = _present(args)
+    folder = args.out or Path(f"hvpa-{now.name}")
+    refuse_taken(folder, force=args.force)
+    history = _history(args, now)
+    if history.length < LEAST:
+        raise CommandError(
+            f"{history.source}: the history is {readable_length(history.length)} long: at least a day is needed"
+        )
+    result = _tried(args, now, history, folder)
+    print(to_text(result))
+    return DONE
+
+
+def _present(args: argparse.Namespace) -> Present:
+    if not args.filename:
+        raise UsageError("give the workload's files with -f")
+    documents = [one for path in dict.fromkeys(args.filename) for one in read_documents(path)]
+    namespaces = {str(one.metadata["namespace"]) for one in documents if one.metadata.get("namespace")}
+    namespace = args.namespace or (namespaces.pop() if len(namespaces) == 1 else DEFAULT_NAMESPACE)
+    Filled(documents, namespace)  # refuses what an API server would have refused
+    objects: Sequence[dict[str, Any]] = [one.content for one in documents]
+    return present(objects, args.workload, namespace, args.kubernetes)
+
+
+def _history(args: argparse.Namespace, now: Present) -> History:
+    try:
+        text = read_text(args.csv)
+        return read_history(str(args.csv), text, now.shares())
+    except ScenarioError as error:
+        raise CommandError(str(error)) from error
+
+
+def _tried(args: argparse.Namespace, now: Present, history: History, folder: Path) -> Result:
+    """Simulate, choose and write."""
+    learnt, recent = fit(history), history.last(args.days * DAY)
+    candidates = drafts(now, learnt, (args.min_replicas, args.max_replicas))
+    work = Work(args.jobs, args.progress, prices_of(args))
+    length = readable_length(history.length)
+    heading = f"Written by hvpa init for {now.title} from {length} of history ({history.source})."
+    with workshop(folder) as shop:
+        written = {LOAD: load_csv(recent, learnt)}
+        named = [(one.name, f"{index}.yaml") for index, one in enumerate(candidates)]
+        for draft, (_, file) in zip(candidates, named, strict=True):
+            written[file] = manifest(now, learnt, draft, heading, "")
+        written[SCENARIO] = scenario(now, recent, learnt, named)
+        _write(shop, written)
+        first = outcomes(shop / SCENARIO, folder, [0], (), work)
+        own = today(now)["name"]
+        tried = [Trial(one, first[own], first[one.name]) for one in candidates]
+        chosen = best(tried)
+        files = {
+            LOAD: written[LOAD],
+            MANIFEST: manifest(now, learnt, chosen.draft, heading, _why(tried, chosen)),
+            SCENARIO: scenario(now, recent, learnt, [(chosen.draft.name, MANIFEST)]),
+        }
+        _write(shop, files)
+        if args.seeds > 1:
+            more = outcomes(shop / SCENARIO, folder, range(1, args.seeds), (), work)
+            chosen = _joined(chosen, more[own], more[chosen.draft.name])
+        judgement = judged(chosen, _doubts(learnt, recent, chosen))
+        publish(shop, folder, files)
+    tried = [chosen if one.draft is chosen.draft else one for one in tried]
+    shape = pattern(history.times, learnt.load)
+    return Result(now, history, recent, learnt, shape, tried, chosen, judgement, folder)
+
+
+def _write(shop: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (shop / name).write_text(content, encoding="utf-8")
+
+
+def _joined(trial: Trial, now: Sequence[Outcome], own: Sequence[Outcome]) -> Trial:
+    return Trial(trial.draft, [*trial.today, *now], [*trial.hvpa, *own])
+
+
+def _why(tried: Sequence[Trial], chosen: Trial) -> str:
+    """How the target was chosen."""
+    if len(tried) == 1:
+        return ""
+    costs = ", ".join(f"{one.draft.target} percent: {one.hvpa[0].cost:.4g}" for one in tried)
+    return (
+        f"{chosen.draft.target} percent of a request in use: the cheapest that is no worse than today in what was"
+        f" simulated (cost a week with {costs})"
+    )
+
+
+def _doubts(learnt: Fit, recent: History, chosen: Trial) -> list[str]:
+    """Reasons not to rely on the result."""
+    found = ["the fit is poor (see above)"] if learnt.is_poor else []
+    had = sum(recent.replicas) / len(recent.replicas)
+    simulated = sum(one.replicas for one in chosen.today) / len(chosen.today)
+    if abs(simulated - had) > MATCHES * max(had, 1):
+        found.append(
+            f"today's configuration has {simulated:.1f} replicas in the simulation, and had {had:.1f} in the history"
+        )
+    return found

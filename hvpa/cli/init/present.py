@@ -1,0 +1,207 @@
+"""Today's configuration of one workload: its size, and the HPA, VPA or KEDA object that scales it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from hvpa.api.objects.read_models import Workload
+from hvpa.api.values.quantity import CPU, MEMORY, Resource
+from hvpa.cli.errors import CommandError
+from hvpa.cli.input.files import Plain, below
+from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.containers import present_resources
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, WORKLOADS
+from hvpa.simulate.history.table import Share
+
+SCALED_OBJECT: Final = "ScaledObject"
+START_UP: Final = 30.0
+"""Seconds until a pod is ready that are assumed: the value of the measurements in docs/joint-scaling.md."""
+IN_PLACE_SINCE: Final = 33
+"""Kubernetes 1.33 resizes running pods unless told not to (docs/in-place.md)."""
+_KINDS: Final = {
+    **dict.fromkeys(("deployment", "deployments", "deploy"), DEPLOYMENTS.kind),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), STATEFULSETS.kind),
+}
+_SIMULATED_MODES: Final = {
+    "Auto": "Recreate",
+    "Recreate": "Recreate",
+    "InPlaceOrRecreate": "InPlaceOrRecreate",
+    "Off": "Off",
+}
+
+
+class TargetName(NamedTuple):
+    """The workload that the command line names."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def target_name(text: str) -> TargetName:
+    """`deployment/web`. Raises ArgumentTypeError."""
+    kind, slash, name = text.partition("/")
+    if not slash or not name or kind.lower() not in _KINDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not deployment/NAME or statefulset/NAME")
+    return TargetName(_KINDS[kind.lower()], name)
+
+
+class Found(NamedTuple):
+    """An object that scales the workload: its name and its spec as the API server has it."""
+
+    name: str
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """A workload as it is today. `raw` is its manifest, `minor` that of the API server's version 1.x (None: not known);
+    `notes` is what was taken for granted."""
+
+    workload: Workload
+    raw: Mapping[str, Any]
+    hpa: Found | None
+    vpa: Found | None
+    scaled_object: str | None
+    minor: int | None
+    notes: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """How messages call the workload."""
+        return f"{self.workload.kind} {self.namespace}/{self.name}"
+
+    @property
+    def name(self) -> str:
+        """The workload's name."""
+        return self.workload.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The workload's namespace."""
+        return self.workload.metadata.namespace
+
+    @property
+    def containers(self) -> Mapping[str, ResourceRequirements]:
+        """Requests and limits of the containers."""
+        return present_resources(self.workload.spec.template.spec.containers)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether pods can be resized while they run."""
+        return self.minor is not None and self.minor >= IN_PLACE_SINCE
+
+    @property
+    def vpa_mode(self) -> str:
+        """What the VPA's updater does, of what can be simulated."""
+        mode = None if self.vpa is None else below(self.vpa.spec, "updatePolicy", "updateMode") or "Auto"
+        return _SIMULATED_MODES.get(str(mode), "Off")
+
+    @property
+    def scaled_by(self) -> str:
+        """What scales the workload today, in words."""
+        parts = []
+        if self.scaled_object is not None:
+            parts.append(f"KEDA's {SCALED_OBJECT} {self.scaled_object}")
+        elif self.hpa is not None:
+            parts.append(f"HPA {self.hpa.name}")
+        if self.vpa is not None:
+            mode = below(self.vpa.spec, "updatePolicy", "updateMode") or "Auto"
+            parts.append(f"VPA {self.vpa.name} ({mode})")
+        return " and ".join(parts) or "nothing"
+
+    def shares(self) -> dict[str, Share]:
+        """Each container's part of the pod's requests; equal parts where nothing is requested."""
+        even = 1 / len(self.containers)
+        resources: tuple[Resource, ...] = (CPU, MEMORY)
+        sums = {
+            resource: sum(one.requests.get(resource, 0) for one in self.containers.values())
+            for resource in resources
+        }
+        return {
+            name: Share(
+                *(
+                    one.requests.get(resource, 0) / whole if whole else even
+                    for resource, whole in sums.items()
+                )
+            )
+            for name, one in self.containers.items()
+        }
+
+
+def present(
+    objects: Sequence[Mapping[str, Any]], wanted: TargetName | None, namespace: str, minor: int | None
+) -> Present:
+    """The workload of this name among the objects (None: the only one), and what scales it. Raises CommandError where
+    it is not there, or where it is scaled by what can't be taken over."""
+    here = [one for one in objects if (below(one, "metadata", "namespace") or namespace) == namespace]
+    raw = _workload(here, wanted, namespace)
+    kind, name = str(raw["kind"]), str(below(raw, "metadata", "name"))
+    workload: Workload = WORKLOADS[kind].read(_encoded(raw, namespace))
+    if not workload.spec.template.spec.containers:
+        raise CommandError(f"{kind} {namespace}/{name} has no containers")
+    _refuse_hvpas(here, kind, name)
+    hpa = _one(here, HPAS.kind, ("scaleTargetRef",), kind, name)
+    vpa = _one(here, VPAS.kind, ("targetRef",), kind, name)
+    keda = _one(here, SCALED_OBJECT, ("scaleTargetRef",), kind, name)
+    notes = []
+    if keda is not None and hpa is None:
+        raise CommandError(
+            f"{SCALED_OBJECT} {keda.name} scales {kind} {name}, and the HPA that KEDA makes of it is missing:"
+            f" give it too (kubectl get hpa keda-hpa-{keda.name} -o yaml)"
+        )
+    if keda is not None and not below(keda.spec, "minReplicaCount"):
+        notes.append(f"{SCALED_OBJECT} {keda.name} scales to 0 when idle: that is not simulated")
+    mode = None if vpa is None else below(vpa.spec, "updatePolicy", "updateMode")
+    if mode is not None and mode not in _SIMULATED_MODES:
+        notes.append(f"updateMode {mode} of VPA {vpa.name if vpa else ''} is not simulated: it counts as Off")
+    return Present(workload, raw, hpa, vpa, keda.name if keda else None, minor, tuple(notes))
+
+
+def _workload(
+    objects: Iterable[Mapping[str, Any]], wanted: TargetName | None, namespace: str
+) -> Mapping[str, Any]:
+    found = [one for one in objects if one.get("kind") in (DEPLOYMENTS.kind, STATEFULSETS.kind)]
+    if wanted is not None:
+        found = [one for one in found if (one["kind"], below(one, "metadata", "name")) == wanted]
+    if len(found) == 1:
+        return found[0]
+    if wanted is not None:
+        raise CommandError(f"{wanted.kind} {namespace}/{wanted.name} does not exist")
+    there = ", ".join(f"{one['kind']} {below(one, 'metadata', 'name')}" for one in found)
+    raise CommandError(f"name one of the workloads: there are {there or 'none'}")
+
+
+def _encoded(raw: Mapping[str, Any], namespace: str) -> bytes:
+    return msgspec.json.encode({**raw, "metadata": {**raw["metadata"], "namespace": namespace}})
+
+
+def _one(
+    objects: Iterable[Mapping[str, Any]], kind: str, reference: tuple[str, ...], target: str, name: str
+) -> Found | None:
+    """The object of this kind that points at the workload. Raises CommandError where there are several."""
+    found = []
+    for one in objects:
+        to: Plain = below(one, "spec", *reference)
+        points_at = (below(to, "kind") or DEPLOYMENTS.kind, below(to, "name"))  # KEDA's default kind
+        if one.get("kind") == kind and points_at == (target, name):
+            found.append(Found(str(below(one, "metadata", "name")), one["spec"]))
+    if len(found) > 1:
+        names = ", ".join(one.name for one in found)
+        raise CommandError(
+            f"{len(found)} objects of kind {kind} scale {target} {name}: {names}; delete all but one"
+        )
+    return found[0] if found else None
+
+
+def _refuse_hvpas(objects: Iterable[Mapping[str, Any]], kind: str, name: str) -> None:
+    own = _one(objects, HVPAS.kind, ("targetRef",), kind, name)
+    if own is not None:
+        raise CommandError(f"Hvpa {own.name} scales {kind} {name} already: hvpa explain shows what it does")

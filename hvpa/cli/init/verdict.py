@@ -1,0 +1,119 @@
+"""Judges a trial: which Hvpa to take, and whether to take it at all, in words."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple
+
+from hvpa.cli.init.trial import Outcome, Trial
+
+Verdict = Literal["Take", "Keep"]
+WORTH: Final = 0.02
+"""A saving below 2 percent is no reason to change anything."""
+MATCHES: Final = 0.2
+"""Today's configuration, simulated, may have so many replicas more or fewer than the history had."""
+
+
+class Judgement(NamedTuple):
+    """What to do, and why; `doubts` are reasons not to rely on it."""
+
+    verdict: Verdict
+    words: str
+    doubts: tuple[str, ...]
+
+
+def best(trials: Sequence[Trial]) -> Trial:
+    """The cheapest of those that leave no more unmet and have no more OOMs and restarts than today; where none is so,
+    of those that are worse in as little as can be: restarts, before OOMs, before unmet demand."""
+    return min(trials, key=lambda one: (_worse(one), _mean(one.hvpa, lambda outcome: outcome.cost)))
+
+
+def _worse(trial: Trial) -> tuple[bool, bool, bool]:
+    return (
+        _exceeds(trial, lambda one: one.counted_unmet),
+        _exceeds(trial, lambda one: one.ooms),
+        _exceeds(trial, lambda one: one.restarts),
+    )
+
+
+def _exceeds(trial: Trial, value: Callable[[Outcome], float]) -> bool:
+    return _mean(trial.hvpa, value) > _mean(trial.today, value)
+
+
+def _mean(outcomes: Sequence[Outcome], value: Callable[[Outcome], float]) -> float:
+    return statistics.fmean(value(one) for one in outcomes)
+
+
+def judged(trial: Trial, doubts: Sequence[str]) -> Judgement:
+    """The judgement on the Hvpa that was chosen."""
+    unmet, ooms, _ = _worse(trial)
+    served = _mean(trial.today, lambda one: one.counted_unmet) > _mean(
+        trial.hvpa, lambda one: one.counted_unmet
+    )
+    summary = _summary(trial)
+    if unmet or ooms:
+        reasons = [
+            reason
+            for is_so, reason in (
+                (unmet, "it leaves more of the demand unmet"),
+                (ooms, "containers run out of memory more often"),
+            )
+            if is_so
+        ]
+        return Judgement(
+            "Keep", f"Keep what you have, because {' and '.join(reasons)}: {summary}.", tuple(doubts)
+        )
+    if min(trial.savings) >= WORTH:
+        return Judgement("Take", f"{summary[:1].upper()}{summary[1:]}.", tuple(doubts))
+    if served:
+        return Judgement("Take", f"It serves what is unmet today: {summary}.", tuple(doubts))
+    why = f"an Hvpa saves less than {WORTH:.0%}" if max(trial.savings) >= 0 else "an Hvpa costs more"
+    if statistics.fmean(trial.savings) >= WORTH:
+        why = "not every seed saves anything"
+    return Judgement("Keep", f"Keep what you have, because {why}: {summary}.", tuple(doubts))
+
+
+def _summary(trial: Trial) -> str:
+    """`31 percent cheaper (27 to 34), 2 restarts a week, no OOM, unmet demand as today`."""
+    savings = trial.savings
+    return ", ".join(
+        [
+            _price(statistics.fmean(savings), min(savings), max(savings)),
+            _restarts(trial),
+            _ooms(trial),
+            _unmet(trial),
+        ]
+    )
+
+
+def _price(mean: float, least: float, most: float) -> str:
+    if round(mean * 100) == 0:
+        return "as expensive as today"
+    sign = 1 if mean > 0 else -1
+    low, high = sorted((sign * least * 100, sign * most * 100))
+    return f"{abs(mean) * 100:.0f} percent {'cheaper' if mean > 0 else 'dearer'} ({low:.0f} to {high:.0f})"
+
+
+def _restarts(trial: Trial) -> str:
+    own, now = (_mean(one, lambda outcome: outcome.restarts) for one in (trial.hvpa, trial.today))
+    today = "" if round(own) == round(now) else f" (today {_count(now)})"
+    return f"{_count(own)} restart{'' if round(own) == 1 else 's'} a week{today}"
+
+
+def _ooms(trial: Trial) -> str:
+    own, now = (_mean(one, lambda outcome: outcome.ooms) for one in (trial.hvpa, trial.today))
+    if own == now == 0:
+        return "no OOM"
+    return f"{_count(own)} OOMs (today {_count(now)})"
+
+
+def _count(value: float) -> str:
+    return "no" if value == 0 else "fewer than 1" if value < 0.5 else f"{value:.0f}"
+
+
+def _unmet(trial: Trial) -> str:
+    own, now = (_mean(one, lambda outcome: outcome.counted_unmet) for one in (trial.hvpa, trial.today))
+    if own == now:
+        return "unmet demand as today" if now else "no unmet demand, as today"
+    return f"{own:.2%} of the demand unmet instead of {now:.2%}"
