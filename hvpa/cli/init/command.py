@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hvpa.cli.arguments import add_cluster, add_files, add_output, add_prices, checked, count_from, prices_of
+from hvpa.cli.arguments import (
+    add_cluster,
+    add_files,
+    add_now,
+    add_output,
+    add_prices,
+    checked,
+    count_from,
+    prices_of,
+)
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.init.draft import drafts
 from hvpa.cli.init.files import publish, refuse_taken, workshop
@@ -22,6 +31,7 @@ from hvpa.cli.init.verdict import MATCHES, best, judged
 from hvpa.cli.input.files import read_documents
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
 from hvpa.cli.progress import add_progress, processors
+from hvpa.kube.clock import SystemClock
 from hvpa.simulate.engine import quiet
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.history.fit import Fit, fit
@@ -29,6 +39,7 @@ from hvpa.simulate.history.pattern import pattern
 from hvpa.simulate.history.record import DAY, History
 from hvpa.simulate.history.table import read_history
 from hvpa.simulate.load.series import readable_length
+from hvpa.simulate.scenario.fields import seconds_of
 from hvpa.simulate.scenario.yaml import read_text
 
 DAYS: Final = 8
@@ -36,6 +47,9 @@ DAYS: Final = 8
 (docs/init.md)."""
 SEEDS: Final = 3
 """The controllers' phases are drawn as often."""
+SINCE: Final = "14d"
+STEP: Final = "1m"
+TIMEOUT: Final = "1m"
 LEAST: Final = DAY
 """Shorter histories show no day."""
 
@@ -49,6 +63,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_cluster(add)
     columns = "time, replicas, cpu and memory (of all pods), and load where it is known"
     add("--csv", type=Path, metavar="FILE", help=f"the history: a CSV file with the columns {columns}")
+    text = "the history: the address of a Prometheus, such as http://localhost:9090"
+    add("--prometheus", metavar="URL", help=text)
+    text = f"with --prometheus: so much of the past (default {SINCE})"
+    add("--since", type=length, default=length(SINCE), metavar="DURATION", help=text)
+    text = f"with --prometheus: a value every so often (default {STEP})"
+    add("--step", type=length, default=length(STEP), metavar="DURATION", help=text)
+    text = 'with --prometheus: PromQL of the load, such as sum(rate(http_requests_total{namespace="$namespace"}[5m]))'
+    add("--load", metavar="PROMQL", help=text)
+    text = "with --prometheus: YAML with PromQL for cpu, memory, replicas or load in place of the standard metrics"
+    add("--queries", type=Path, metavar="FILE", help=text)
+    text = "with --prometheus: file with a bearer token"
+    add("--prometheus-token", type=Path, metavar="FILE", help=text)
+    text = f"with --prometheus: how long an answer may take (default {TIMEOUT})"
+    add("--timeout", type=length, default=length(TIMEOUT), metavar="DURATION", help=text)
+    add_now(add, "the end of the history from Prometheus is the present")
     text = "the API server's version, such as 1.33, where it is not read from the cluster"
     add("--kubernetes", type=minor_version, metavar="VERSION", help=text)
     for flag, what in (("--min-replicas", "fewest"), ("--max-replicas", "most")):
@@ -69,6 +98,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(add)
 
 
+def length(text: str) -> float:
+    """A length of time of a second or more, in seconds."""
+    return checked(
+        text, seconds_of, lambda found: found >= 1, "a duration of a second or more (such as 1m, 6h, 14d)"
+    )
+
+
 def minor_version(text: str) -> int:
     """The minor number of a version 1.x."""
     return checked(text.removeprefix("v"), _minor, lambda minor: minor >= 0, "a version such as 1.33")
@@ -83,8 +119,7 @@ def _minor(text: str) -> int:
 
 def main(args: argparse.Namespace) -> int:
     """Read, fit, simulate, write, print. Raises CommandError."""
-    if args.csv is None:
-        raise UsageError("give the history: --csv FILE")
+    _check_usage(args)
     quiet()
     now = _present(args)
     folder = args.out or Path(f"hvpa-{now.name}")
@@ -99,9 +134,24 @@ def main(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _check_usage(args: argparse.Namespace) -> None:
+    """Raise UsageError for flags that make no sense together."""
+    if (args.csv is None) == (args.prometheus is None):
+        raise UsageError("give the history: --csv FILE or --prometheus URL")
+    for flag in ("load", "queries", "prometheus_token"):
+        if args.csv is not None and getattr(args, flag) is not None:
+            raise UsageError(f"--{flag.replace('_', '-')} has a meaning with --prometheus only")
+    if args.filename and (args.kubeconfig is not None or args.context is not None):
+        raise UsageError("--kubeconfig and --context have no meaning with -f")
+    if not args.filename and args.workload is None:
+        raise UsageError("name a workload, such as deployment/web, or give files with -f")
+
+
 def _present(args: argparse.Namespace) -> Present:
     if not args.filename:
-        raise UsageError("give the workload's files with -f")
+        from hvpa.cli.init.live import fetch_present  # its client takes longer to import than all the rest
+
+        return fetch_present(args, args.workload)
     documents = [one for path in dict.fromkeys(args.filename) for one in read_documents(path)]
     namespaces = {str(one.metadata["namespace"]) for one in documents if one.metadata.get("namespace")}
     namespace = args.namespace or (namespaces.pop() if len(namespaces) == 1 else DEFAULT_NAMESPACE)
@@ -111,6 +161,11 @@ def _present(args: argparse.Namespace) -> Present:
 
 
 def _history(args: argparse.Namespace, now: Present) -> History:
+    if args.prometheus is not None:
+        from hvpa.cli.init.prometheus import asked_of, fetch_history
+
+        until = args.now or SystemClock().now()
+        return fetch_history(asked_of(args, until.timestamp()), now)
     try:
         text = read_text(args.csv)
         return read_history(str(args.csv), text, now.shares())
@@ -120,7 +175,7 @@ def _history(args: argparse.Namespace, now: Present) -> History:
 
 def _tried(args: argparse.Namespace, now: Present, history: History, folder: Path) -> Result:
     """Simulate, choose and write."""
-    learnt, recent = fit(history), history.last(args.days * DAY)
+    learnt, recent = _fit(now, history), history.last(args.days * DAY)
     candidates = drafts(now, learnt, (args.min_replicas, args.max_replicas))
     work = Work(args.jobs, args.progress, prices_of(args))
     length = readable_length(history.length)
@@ -150,6 +205,21 @@ def _tried(args: argparse.Namespace, now: Present, history: History, folder: Pat
     tried = [chosen if one.draft is chosen.draft else one for one in tried]
     shape = pattern(history.times, learnt.load)
     return Result(now, history, recent, learnt, shape, tried, chosen, judgement, folder)
+
+
+def _fit(now: Present, history: History) -> Fit:
+    """What the history says. Raises CommandError where the HPA's metric is not in it."""
+    names = now.load_metrics
+    if len(names) > 1:
+        raise CommandError(
+            f"the HPA scales by {' and '.join(names)}: only one of them can be the load of a simulation"
+        )
+    if names and (history.load is None or not any(history.load)):
+        raise CommandError(
+            f"the HPA scales by {names[0]}, so the history must have it: as column load of --csv, or by --load with"
+            " --prometheus"
+        )
+    return fit(history, by_load=bool(names))
 
 
 def _write(shop: Path, files: dict[str, str]) -> None:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from hvpa.api.objects.read_models import Workload
+from hvpa.api.objects.read_models import Pod, Workload, condition
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input.files import Plain, below
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import present_resources
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, STATEFULSETS, VPAS, WORKLOADS
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, WORKLOADS
 from hvpa.simulate.history.table import Share
 
 SCALED_OBJECT: Final = "ScaledObject"
 START_UP: Final = 30.0
-"""Seconds until a pod is ready that are assumed: the value of the measurements in docs/joint-scaling.md."""
+"""Seconds until a pod is ready where no pod shows it: the value that docs/joint-scaling.md measured with."""
+_LONGEST_START: Final = 900.0
+"""A pod that became ready later after its start than that was not starting all the time."""
+_CUSTOM: Final = ("pods", "object", "external")
 IN_PLACE_SINCE: Final = 33
 """Kubernetes 1.33 resizes running pods unless told not to (docs/in-place.md)."""
 _KINDS: Final = {
@@ -62,8 +66,9 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """A workload as it is today. `raw` is its manifest, `minor` that of the API server's version 1.x (None: not known);
-    `notes` is what was taken for granted."""
+    """A workload as it is today. `raw` is its manifest, `minor` that of the API server's version 1.x (None: not known),
+    `start_up` how long its pods took to be ready, in seconds (None: no pod shows it); `notes` is what was taken for
+    granted."""
 
     workload: Workload
     raw: Mapping[str, Any]
@@ -71,6 +76,7 @@ class Present:
     vpa: Found | None
     scaled_object: str | None
     minor: int | None
+    start_up: float | None
     notes: tuple[str, ...]
 
     @property
@@ -97,6 +103,13 @@ class Present:
     def in_place(self) -> bool:
         """Whether pods can be resized while they run."""
         return self.minor is not None and self.minor >= IN_PLACE_SINCE
+
+    @property
+    def load_metrics(self) -> list[str]:
+        """The names of the HPA's metrics that are no resource: they speak of the load."""
+        metrics = [] if self.hpa is None else self.hpa.spec.get("metrics") or ()
+        names = [below(one, kind, "metric", "name") for one in metrics for kind in _CUSTOM if kind in one]
+        return list(dict.fromkeys(map(str, names)))
 
     @property
     def vpa_mode(self) -> str:
@@ -162,7 +175,26 @@ def present(
     mode = None if vpa is None else below(vpa.spec, "updatePolicy", "updateMode")
     if mode is not None and mode not in _SIMULATED_MODES:
         notes.append(f"updateMode {mode} of VPA {vpa.name if vpa else ''} is not simulated: it counts as Off")
-    return Present(workload, raw, hpa, vpa, keda.name if keda else None, minor, tuple(notes))
+    started = _start_up(here, below(raw, "spec", "selector", "matchLabels") or {})
+    return Present(workload, raw, hpa, vpa, keda.name if keda else None, minor, started, tuple(notes))
+
+
+def _start_up(objects: Iterable[Mapping[str, Any]], selector: Mapping[str, str]) -> float | None:
+    """The median of the times from a pod's start until it was ready, of pods that never restarted."""
+    found = []
+    for one in objects:
+        labels = below(one, "metadata", "labels") or {}
+        if one.get("kind") != PODS.kind or not selector.items() <= labels.items():
+            continue
+        pod: Pod = msgspec.convert(one, type=Pod)
+        ready = condition(pod.status.conditions, "Ready")
+        restarts = sum(status.restart_count for status in pod.status.container_statuses)
+        if pod.status.start_time is None or ready is None or ready.status != "True" or restarts:
+            continue
+        if ready.last_transition_time is not None:
+            took = (ready.last_transition_time - pod.status.start_time).total_seconds()
+            found += [took] if 0 <= took <= _LONGEST_START else []
+    return statistics.median(found) if found else None
 
 
 def _workload(

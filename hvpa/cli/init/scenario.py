@@ -98,6 +98,8 @@ def scenario(present: Present, recent: History, fit: Fit, hvpas: Sequence[tuple[
             else "what they used in 99 percent of the history"
         ),
     )
+    if present.load_metrics:
+        lines.field(0, "metrics", {"load": present.load_metrics[0]}, "the HPA's metric is the load")
     lines.add(0, "policies:")
     lines.block(1, [today(present)])
     for name, file in hvpas:
@@ -134,7 +136,12 @@ def _workload(lines: Lines, present: Present, recent: History, fit: Fit) -> None
     lines.field(1, "namespace", present.namespace)
     first = max(1, round(recent.replicas[0]))
     lines.field(1, "replicas", first, "what the history has when the simulated days begin")
-    lines.field(1, "startUp", f"{START_UP:g}s", "an assumption: how long a pod takes to be ready")
+    if present.start_up is None:
+        lines.field(
+            1, "startUp", f"{START_UP:g}s", "an assumption: no pod shows how long it takes to be ready"
+        )
+    else:
+        lines.field(1, "startUp", f"{present.start_up:g}s", "what today's pods took to be ready")
     if present.in_place:
         lines.field(1, "resize", "InPlace", f"Kubernetes 1.{present.minor} resizes pods while they run")
     if present.workload.kind == "Deployment":

@@ -60,15 +60,15 @@ class Fit:
         return math.fsum(one.memory.per_replica for one in self.containers.values())
 
 
-def fit(history: History) -> Fit:
-    """What the history says about usage."""
+def fit(history: History, *, by_load: bool = False) -> Fit:
+    """What the history says about usage. `by_load`: the load that was recorded is kept, whether CPU follows it or not."""
     notes: list[str] = []
     load = _recorded(history, notes)
     lines: dict[str, Line] = {}
     if load is not None:
         lines = {name: fitted(history.replicas, load, used.cpu) for name, used in history.containers.items()}
         whole = fitted(history.replicas, load, history.total("cpu"))
-        if whole.is_poor:
+        if whole.is_poor and not by_load:
             notes.append(
                 f"CPU does not follow the load, which explains {_percent(whole.explained)} of it:"
                 " CPU itself is taken as the load"

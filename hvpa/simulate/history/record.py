@@ -35,8 +35,8 @@ class History:
     notes: tuple[str, ...] = ()
 
     def record(self, values: array[float]) -> Record:
-        """One of its series; its lines are not known any more."""
-        return Record(self.source, self.times, values, lambda _: 1)
+        """One of its series, without lines."""
+        return Record(self.source, self.times, values, lambda _: 0)
 
     @property
     def length(self) -> float:
