@@ -4,7 +4,7 @@ the cluster."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +19,12 @@ from hvpa.cli.arguments import (
     prices_of,
 )
 from hvpa.cli.errors import DONE, CommandError, UsageError
-from hvpa.cli.init.draft import drafts
+from hvpa.cli.init.draft import Draft, drafts
 from hvpa.cli.init.files import publish, refuse_taken, workshop
 from hvpa.cli.init.manifest import manifest
-from hvpa.cli.init.present import Present, present, target_name
 from hvpa.cli.init.result import Result
-from hvpa.cli.init.scenario import LOAD, MANIFEST, SCENARIO, load_csv, scenario, today
+from hvpa.cli.init.scenario import LOAD, MANIFEST, SCENARIO, load_csv, rivals, scenario, today
+from hvpa.cli.init.source.present import Present, present, target_name
 from hvpa.cli.init.text import to_text
 from hvpa.cli.init.trial import Outcome, Trial, Work, outcomes
 from hvpa.cli.init.verdict import MATCHES, best, judged
@@ -149,7 +149,9 @@ def _check_usage(args: argparse.Namespace) -> None:
 
 def _present(args: argparse.Namespace) -> Present:
     if not args.filename:
-        from hvpa.cli.init.live import fetch_present  # its client takes longer to import than all the rest
+        from hvpa.cli.init.source.live import (
+            fetch_present,  # its client takes longer to import than all the rest
+        )
 
         return fetch_present(args, args.workload)
     documents = [one for path in dict.fromkeys(args.filename) for one in read_documents(path)]
@@ -162,7 +164,7 @@ def _present(args: argparse.Namespace) -> Present:
 
 def _history(args: argparse.Namespace, now: Present) -> History:
     if args.prometheus is not None:
-        from hvpa.cli.init.prometheus import asked_of, fetch_history
+        from hvpa.cli.init.source.prometheus import asked_of, fetch_history
 
         until = args.now or SystemClock().now()
         return fetch_history(asked_of(args, until.timestamp()), now)
@@ -182,24 +184,23 @@ def _tried(args: argparse.Namespace, now: Present, history: History, folder: Pat
     heading = f"Written by hvpa init for {now.title} from {length} of history ({history.source})."
     with workshop(folder) as shop:
         written = {LOAD: load_csv(recent, learnt)}
-        named = [(one.name, f"{index}.yaml") for index, one in enumerate(candidates)]
-        for draft, (_, file) in zip(candidates, named, strict=True):
+        named = [(one, f"{index}.yaml") for index, one in enumerate(candidates)]
+        for draft, file in named:
             written[file] = manifest(now, learnt, draft, heading, "")
         written[SCENARIO] = scenario(now, recent, learnt, named)
         _write(shop, written)
         first = outcomes(shop / SCENARIO, folder, [0], (), work)
-        own = today(now)["name"]
-        tried = [Trial(one, first[own], first[one.name]) for one in candidates]
+        tried = [_trial(now, one, first) for one in candidates]
         chosen = best(tried)
         files = {
             LOAD: written[LOAD],
             MANIFEST: manifest(now, learnt, chosen.draft, heading, _why(tried, chosen)),
-            SCENARIO: scenario(now, recent, learnt, [(chosen.draft.name, MANIFEST)]),
+            SCENARIO: scenario(now, recent, learnt, [(chosen.draft, MANIFEST)]),
         }
         _write(shop, files)
         if args.seeds > 1:
             more = outcomes(shop / SCENARIO, folder, range(1, args.seeds), (), work)
-            chosen = _joined(chosen, more[own], more[chosen.draft.name])
+            chosen = _joined(chosen, _trial(now, chosen.draft, more))
         judgement = judged(chosen, _doubts(learnt, recent, chosen))
         publish(shop, folder, files)
     tried = [chosen if one.draft is chosen.draft else one for one in tried]
@@ -227,8 +228,14 @@ def _write(shop: Path, files: dict[str, str]) -> None:
         (shop / name).write_text(content, encoding="utf-8")
 
 
-def _joined(trial: Trial, now: Sequence[Outcome], own: Sequence[Outcome]) -> Trial:
-    return Trial(trial.draft, [*trial.today, *now], [*trial.hvpa, *own])
+def _trial(now: Present, draft: Draft, found: Mapping[str, Sequence[Outcome]]) -> Trial:
+    """The outcomes of one Hvpa, and of what it is compared with."""
+    rival = found.get(today(now, draft.target)["name"], ()) if rivals(now, [draft]) else ()
+    return Trial(draft, found[today(now)["name"]], found[draft.name], rival)
+
+
+def _joined(one: Trial, more: Trial) -> Trial:
+    return Trial(one.draft, [*one.today, *more.today], [*one.hvpa, *more.hvpa], [*one.rival, *more.rival])
 
 
 def _why(tried: Sequence[Trial], chosen: Trial) -> str:

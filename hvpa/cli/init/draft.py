@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hvpa.api.values.quantity import CPU, MEMORY, Resource, parse_cpu, parse_resource
-from hvpa.cli.init.present import Present
+from hvpa.cli.init.source.present import Present
 from hvpa.cli.input.files import below
 from hvpa.simulate.history.fit import Fit
 from hvpa.simulate.history.pattern import quantile
@@ -87,12 +87,12 @@ def _replicas(present: Present, given: tuple[int | None, int | None]) -> tuple[i
 
 def _targets(present: Present) -> list[int]:
     """Today's target if there is one in reach, then others."""
-    today = _today(present)
+    today = today_target(present)
     found = list(TARGETS) if today is None or today not in _RANGE else [today, *TARGETS]
     return list(dict.fromkeys(found))
 
 
-def _today(present: Present) -> int | None:
+def today_target(present: Present) -> int | None:
     """The CPU utilization that today's HPA aims at, in percent; that of an average value by today's request."""
     requested = sum(one.requests.get(CPU, 0) for one in present.containers.values())
     for metric in _metrics(present):
@@ -218,6 +218,11 @@ def _draft_metrics(present: Present, target: int, with_memory: bool) -> list[Map
 def _sources(metric: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The metric's source, if it is one of CPU or memory."""
     return [metric[kind] for kind in ("resource", "containerResource") if kind in metric]
+
+
+def at_target(present: Present, target: int) -> list[Mapping[str, Any]]:
+    """The metrics of today's HPA, with this target for CPU."""
+    return [_retargeted(one, target) for one in _metrics(present)] or [_utilization(CPU, target)]
 
 
 def _retargeted(metric: Mapping[str, Any], target: int) -> Mapping[str, Any]:

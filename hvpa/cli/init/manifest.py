@@ -8,7 +8,7 @@ from typing import Any, Final
 from hvpa.api.values.quantity import CPU, Resource, format_resource, readable_resource
 from hvpa.cli.init.draft import LOW, MARGIN, ROOM, WEIGHT, Draft
 from hvpa.cli.init.lines import Lines
-from hvpa.cli.init.present import Present
+from hvpa.cli.init.source.present import Present
 from hvpa.cli.input.files import below
 from hvpa.core.model import API_VERSION
 from hvpa.simulate.history.fit import Fit

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hvpa.cli.init.present import Present
+from hvpa.cli.init.source.present import Present
 from hvpa.cli.init.trial import Trial
 from hvpa.cli.init.verdict import Judgement
 from hvpa.simulate.history.fit import Fit

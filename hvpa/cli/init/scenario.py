@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from hvpa.api.values.quantity import CPU, MEMORY, format_resource
+from hvpa.cli.init.draft import Draft, at_target, today_target
 from hvpa.cli.init.lines import Lines
-from hvpa.cli.init.present import START_UP, Present
+from hvpa.cli.init.source.present import START_UP, Present
 from hvpa.cli.input.files import below
 from hvpa.simulate.history.fit import Fit
 from hvpa.simulate.history.pattern import quantile
@@ -61,8 +62,8 @@ def headroom(present: Present, history: History) -> int:
     return max(_LEAST_HEADROOM, math.ceil(beyond * 20 - 1e-9) * 5)
 
 
-def scenario(present: Present, recent: History, fit: Fit, hvpas: Sequence[tuple[str, str]]) -> str:
-    """The scenario of these last rows of the history; `hvpas` are the names of the policies and their files."""
+def scenario(present: Present, recent: History, fit: Fit, hvpas: Sequence[tuple[Draft, str]]) -> str:
+    """The scenario of these last rows of the history; `hvpas` are the Hvpas and their files."""
     span = span_of(recent)
     lines = Lines(
         f"{present.title} today, and as an Hvpa would scale it: hvpa simulate {SCENARIO}",
@@ -102,17 +103,29 @@ def scenario(present: Present, recent: History, fit: Fit, hvpas: Sequence[tuple[
         lines.field(0, "metrics", {"load": present.load_metrics[0]}, "the HPA's metric is the load")
     lines.add(0, "policies:")
     lines.block(1, [today(present)])
-    for name, file in hvpas:
-        lines.block(1, [{"name": name, "hvpa": file}])
+    for target in rivals(present, [draft for draft, _ in hvpas]):
+        lines.block(1, [today(present, target)])
+    for draft, file in hvpas:
+        lines.block(1, [{"name": draft.name, "hvpa": file}])
     return lines.text
 
 
-def today(present: Present) -> dict[str, Any]:
-    """The policy that is today's configuration."""
+def rivals(present: Present, drafts: Sequence[Draft]) -> list[int]:
+    """Targets of the Hvpas that today's HPA could have as well, and has not: they say how much of a saving comes from
+    the headroom alone."""
+    own = today_target(present)
+    return [one.target for one in drafts if own is not None and one.target not in (None, own)]
+
+
+def today(present: Present, target: int | None = None) -> dict[str, Any]:
+    """The policy that is today's configuration, with another target for its HPA where one is given."""
     policy: dict[str, Any] = {"name": f"today: {present.scaled_by}"}
     if present.hpa is not None:
         spec = {**present.hpa.spec}
         spec.pop("scaleTargetRef", None)
+        if target is not None:
+            policy["name"] += f", at {target} percent"
+            spec["metrics"] = at_target(present, target)
         policy["hpa"] = spec
     if present.vpa is not None and present.vpa_mode != "Off":
         updates = {"updateMode": present.vpa_mode} | _min_replicas(present.vpa.spec)

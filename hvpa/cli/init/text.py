@@ -14,6 +14,7 @@ from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.init.result import Result
 from hvpa.cli.init.scenario import MANIFEST, SCENARIO, STEP, span_of
 from hvpa.cli.init.trial import Outcome
+from hvpa.cli.init.verdict import on_the_target
 from hvpa.cli.output import table
 from hvpa.simulate.history.fit import Usage
 from hvpa.simulate.history.record import DAY
@@ -80,8 +81,8 @@ def _simulated(result: Result) -> list[str]:
         ("", "cost a week", "unmet %", "OOMs", "restarts a week", "replicas", "seeds")
     ]
     rows.append(_row("today", result.trial.today))
-    for one in result.tried:
-        rows.append(_row(one.draft.name, one.hvpa))
+    rows += [_row(f"today, at {one.draft.target} percent", one.rival) for one in result.tried if one.rival]
+    rows += [_row(one.draft.name, one.hvpa) for one in result.tried]
     return [f"Simulated: {which}, {counted}, in steps of {STEP}s", *table(rows)]
 
 
@@ -102,7 +103,8 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
 def _conclusion(result: Result) -> list[str]:
     judgement = result.judgement
-    lines = textwrap.wrap(judgement.words, _WIDTH - 2, break_on_hyphens=False)
+    words = f"{judgement.words} {on_the_target(result.trial)}".strip()
+    lines = textwrap.wrap(words, _WIDTH - 2, break_on_hyphens=False)
     doubts = [f"Don't rely on it: {one}" for one in judgement.doubts]
     return ["Conclusion", *(f"  {line}" for line in lines), *_notes(doubts)]
 

@@ -49,16 +49,26 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The outcomes of today's configuration and of an Hvpa, with the same seeds in the same order."""
+    """The outcomes of today's configuration and of an Hvpa, with the same seeds in the same order; `rival` those of
+    today's with the Hvpa's target for its HPA, empty where it has no other target."""
 
     draft: Draft
     today: Sequence[Outcome]
     hvpa: Sequence[Outcome]
+    rival: Sequence[Outcome] = ()
 
     @property
     def savings(self) -> list[float]:
         """How much cheaper the Hvpa is, as a share of today's cost, by seed: 0.3 is 30 percent cheaper."""
-        pairs = zip(self.today, self.hvpa, strict=True)
+        return self._savings(self.hvpa)
+
+    @property
+    def rival_savings(self) -> list[float]:
+        """How much cheaper the other target alone is."""
+        return self._savings(self.rival) if self.rival else []
+
+    def _savings(self, outcomes: Sequence[Outcome]) -> list[float]:
+        pairs = zip(self.today, outcomes, strict=True)
         return [1 - own.cost / now.cost if now.cost else 0.0 for now, own in pairs]
 
 

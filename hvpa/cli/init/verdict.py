@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
 from hvpa.cli.init.trial import Outcome, Trial
@@ -74,12 +75,22 @@ def judged(trial: Trial, doubts: Sequence[str]) -> Judgement:
     return Judgement("Keep", f"Keep what you have, because {why}: {summary}.", tuple(doubts))
 
 
+def on_the_target(trial: Trial) -> str:
+    """What the Hvpa's target would do in today's HPA; nothing where today's is the same."""
+    if not trial.rival_savings:
+        return ""
+    rival = replace(trial, hvpa=trial.rival)
+    return (
+        f"Of that, the target alone: today's HPA at {trial.draft.target} percent would be {_summary(rival)}."
+    )
+
+
 def _summary(trial: Trial) -> str:
     """`31 percent cheaper (27 to 34), 2 restarts a week, no OOM, unmet demand as today`."""
     savings = trial.savings
     return ", ".join(
         [
-            _price(statistics.fmean(savings), min(savings), max(savings)),
+            _price(savings),
             _restarts(trial),
             _ooms(trial),
             _unmet(trial),
@@ -87,11 +98,12 @@ def _summary(trial: Trial) -> str:
     )
 
 
-def _price(mean: float, least: float, most: float) -> str:
+def _price(savings: Sequence[float]) -> str:
+    mean = statistics.fmean(savings)
     if round(mean * 100) == 0:
         return "as expensive as today"
     sign = 1 if mean > 0 else -1
-    low, high = sorted((sign * least * 100, sign * most * 100))
+    low, high = sorted(sign * one * 100 for one in (min(savings), max(savings)))
     return f"{abs(mean) * 100:.0f} percent {'cheaper' if mean > 0 else 'dearer'} ({low:.0f} to {high:.0f})"
 
 

@@ -61,7 +61,7 @@ class Fit:
 
 
 def fit(history: History, *, by_load: bool = False) -> Fit:
-    """What the history says about usage. `by_load`: the load that was recorded is kept, whether CPU follows it or not."""
+    """What the history says about usage. `by_load`: the recorded load is kept, whether CPU follows it or not."""
     notes: list[str] = []
     load = _recorded(history, notes)
     lines: dict[str, Line] = {}

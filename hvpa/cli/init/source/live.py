@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from hvpa.cli.errors import CommandError
-from hvpa.cli.init.present import SCALED_OBJECT, Present, TargetName, present
+from hvpa.cli.init.source.present import SCALED_OBJECT, Present, TargetName, present
 from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.client.errors import ApiError
