@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime as dt
 from array import array
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,6 +13,8 @@ from typing import Final
 from hvpa.simulate.load.series import Record
 
 DAY: Final = 86400.0
+_ROUNDING: Final = 0.5
+"""Seconds that a time may be early: times are floats, and some clocks round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,7 @@ class History:
     def last(self, seconds: float) -> History:
         """Its rows of so many last seconds, at least two of them."""
         end = self.times[0] + self.length
-        first = next(at for at, time in enumerate(self.times) if time >= end - seconds - 0.5)
-        first = min(first, len(self.times) - 2)
+        first = min(bisect_left(self.times, end - seconds - _ROUNDING), len(self.times) - 2)
         return replace(
             self,
             times=self.times[first:],
