@@ -21,6 +21,7 @@ from hvpa.cli.arguments import (
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.init.draft import Draft, drafts
 from hvpa.cli.init.files import publish, refuse_taken, workshop
+from hvpa.cli.init.json import to_json
 from hvpa.cli.init.manifest import manifest
 from hvpa.cli.init.result import Result
 from hvpa.cli.init.scenario import LOAD, MANIFEST, SCENARIO, load_csv, rivals, scenario, today
@@ -130,7 +131,7 @@ def main(args: argparse.Namespace) -> int:
             f"{history.source}: the history is {readable_length(history.length)} long: at least a day is needed"
         )
     result = _tried(args, now, history, folder)
-    print(to_text(result))
+    print(to_json(result) if args.output == "json" else to_text(result))
     return DONE
 
 

@@ -42,6 +42,14 @@ def _exceeds(trial: Trial, value: Callable[[Outcome], float]) -> bool:
     return _mean(trial.hvpa, value) > _mean(trial.today, value)
 
 
+def _target_does(trial: Trial) -> bool:
+    """Whether today's HPA with the Hvpa's target is no worse than today, and saves as much, up to what counts."""
+    if not trial.rival:
+        return False
+    rival = replace(trial, hvpa=trial.rival)
+    return not any(_worse(rival)) and min(rival.savings) > max(WORTH, max(trial.savings) - WORTH)
+
+
 def _mean(outcomes: Sequence[Outcome], value: Callable[[Outcome], float]) -> float:
     return statistics.fmean(value(one) for one in outcomes)
 
@@ -65,13 +73,16 @@ def judged(trial: Trial, doubts: Sequence[str]) -> Judgement:
         return Judgement(
             "Keep", f"Keep what you have, because {' and '.join(reasons)}: {summary}.", tuple(doubts)
         )
+    if _target_does(trial):
+        does = f"today's HPA does as well at {trial.draft.target} percent"
+        return Judgement("Keep", f"Keep what you have, because {does}: an Hvpa is {summary}.", tuple(doubts))
     if min(trial.savings) >= WORTH:
         return Judgement("Take", f"{summary[:1].upper()}{summary[1:]}.", tuple(doubts))
     if served:
         return Judgement("Take", f"It serves what is unmet today: {summary}.", tuple(doubts))
     why = f"an Hvpa saves less than {WORTH:.0%}" if max(trial.savings) >= 0 else "an Hvpa costs more"
-    if statistics.fmean(trial.savings) >= WORTH:
-        why = "not every seed saves anything"
+    if max(trial.savings) >= WORTH:
+        why = f"with some seeds an Hvpa saves less than {WORTH:.0%}"
     return Judgement("Keep", f"Keep what you have, because {why}: {summary}.", tuple(doubts))
 
 
@@ -80,9 +91,7 @@ def on_the_target(trial: Trial) -> str:
     if not trial.rival_savings:
         return ""
     rival = replace(trial, hvpa=trial.rival)
-    return (
-        f"Of that, the target alone: today's HPA at {trial.draft.target} percent would be {_summary(rival)}."
-    )
+    return f"The target alone: today's HPA at {trial.draft.target} percent would be {_summary(rival)}."
 
 
 def _summary(trial: Trial) -> str:
@@ -104,7 +113,8 @@ def _price(savings: Sequence[float]) -> str:
         return "as expensive as today"
     sign = 1 if mean > 0 else -1
     low, high = sorted(sign * one * 100 for one in (min(savings), max(savings)))
-    return f"{abs(mean) * 100:.0f} percent {'cheaper' if mean > 0 else 'dearer'} ({low:.0f} to {high:.0f})"
+    spread = "" if round(low) == round(high) else f" ({low:.0f} to {high:.0f})"
+    return f"{abs(mean) * 100:.0f} percent {'cheaper' if mean > 0 else 'dearer'}{spread}"
 
 
 def _restarts(trial: Trial) -> str:
