@@ -28,6 +28,8 @@ from hvpa.simulate.load.series import readable_length
 
 RATE: Final = "5m"
 """Window of CPU's rate: four scrapes of a minute fit in, as Prometheus' documentation wants it."""
+MOST: Final = 10_000
+"""Values of one series in one answer: Prometheus refuses more than 11,000."""
 _TEMPLATES: Final = {
     "Deployment": """
 max by (namespace, pod) (
@@ -130,9 +132,9 @@ def fetch_history(asked: Asked, present: Present) -> History:
 
 
 def spans(since: float, until: float, step: float) -> Iterator[tuple[float, float]]:
-    """First and last time of each query: a day's worth of steps, or less."""
+    """First and last time of each query: a day's worth of steps, at most MOST."""
     count = int((until - since) // step) + 1
-    per_query = max(1, int(DAY // step))
+    per_query = max(1, min(MOST, int(DAY // step)))
     for first in range(0, count, per_query):
         last = min(first + per_query, count) - 1
         yield since + first * step, since + last * step
@@ -198,7 +200,7 @@ class _History:
             hint = "give another --prometheus-token" if asked.token else "give --prometheus-token"
             raise ClusterError(f"Prometheus at {asked.url} answers {response.status}: {hint}")
         if response.status >= 300 and not body.lstrip().startswith(b"{"):
-            text = printable(body[:100].decode("utf-8", "replace"))
+            text = printable(body[:100].decode("utf-8", "replace")) or "nothing"
             raise ClusterError(f"Prometheus at {asked.url} answers {response.status} to {url.path}: {text}")
         return body
 
