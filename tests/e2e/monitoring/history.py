@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 DAYS: Final = 14
@@ -16,7 +16,6 @@ CPU_BASE, CPU_PER_UNIT = 0.15, 0.010
 MEMORY_BASE, MEMORY_PER_UNIT = 400 * 2**20, 4 * 2**20
 """Bytes."""
 MOST: Final = 12
-_IN: Final = '{namespace="shop",pod="web-5c7-'
 
 
 def load(at: int) -> float:
@@ -44,31 +43,40 @@ def _replicas(end: int) -> list[int]:
 
 def lines(end: int) -> Iterator[str]:
     """OpenMetrics text, metric by metric; the last sample is before `end` (unix seconds)."""
-    times, counts = list(_times(end)), _replicas(end)
-    rows = list(zip(times, counts, strict=True))
-    for pod in range(MOST):
-        total = 0.0
-        for at, count in rows:
-            if pod < count:
-                total += EVERY * (CPU_BASE + CPU_PER_UNIT * load(at) / count)
-                yield f'container_cpu_usage_seconds_total{_IN}{pod}",container="app",image="web"}} {total:.3f} {at}'
-            else:
-                total = 0.0
-    for pod in range(MOST):
-        for at, count in rows:
-            if pod < count:
-                used = MEMORY_BASE + MEMORY_PER_UNIT * load(at) / count
-                yield f'container_memory_working_set_bytes{_IN}{pod}",container="app",image="web"}} {used:.0f} {at}'
-    for pod in range(MOST):
-        for at, count in rows:
-            if pod < count:
-                owner = 'owner_kind="ReplicaSet",owner_name="web-5c7"'
-                yield f'kube_pod_owner{_IN}{pod}",{owner}}} 1 {at}'
+    rows = list(zip(_times(end), _replicas(end), strict=True))
+    yield from _per_pod("container_cpu_usage_seconds_total", 'container="app",image="web"', _cpu, rows)
+    yield from _per_pod("container_memory_working_set_bytes", 'container="app",image="web"', _memory, rows)
+    yield from _per_pod("kube_pod_owner", 'owner_kind="ReplicaSet",owner_name="web-5c7"', _one, rows)
     labels = '{namespace="shop",replicaset="web-5c7",owner_kind="Deployment",owner_name="web"}'
-    yield from (f"kube_replicaset_owner{labels} 1 {at}" for at in times)
+    yield from (f"kube_replicaset_owner{labels} 1 {at}" for at, _ in rows)
     ready = 'kube_deployment_status_replicas_ready{namespace="shop",deployment="web"}'
     yield from (f"{ready} {count} {at}" for at, count in rows)
     total = 0.0
-    for at in times:
+    for at, _ in rows:
         total += EVERY * load(at)
         yield f'http_requests_total{{namespace="shop",service="web"}} {total:.3f} {at}'
+
+
+Value = Callable[[int, int, float], float]
+"""A sample of a pod, by the time, the replicas, and the sample before it."""
+
+
+def _per_pod(metric: str, labels: str, value: Value, rows: Sequence[tuple[int, int]]) -> Iterator[str]:
+    for pod in range(MOST):
+        before = 0.0
+        for at, count in rows:
+            before = value(at, count, before) if pod < count else 0.0
+            if pod < count:
+                yield f'{metric}{{namespace="shop",pod="web-5c7-{pod}",{labels}}} {before:.3f} {at}'
+
+
+def _cpu(at: int, count: int, before: float) -> float:
+    return before + EVERY * (CPU_BASE + CPU_PER_UNIT * load(at) / count)
+
+
+def _memory(at: int, count: int, before: float) -> float:
+    return MEMORY_BASE + MEMORY_PER_UNIT * load(at) / count
+
+
+def _one(at: int, count: int, before: float) -> float:
+    return 1.0

@@ -13,9 +13,9 @@ from tests.unit.simulate.history.build import history, wave
 def test_usage_follows_replicas_and_load() -> None:
     found = fit(history())
     (app,) = found.containers.values()
-    assert (app.cpu.per_replica, app.cpu.per_unit) == (pytest.approx(0.15), pytest.approx(0.01))
-    assert (app.memory.per_replica, app.memory.per_unit) == (pytest.approx(4e8), pytest.approx(1e6))
-    assert (found.cpu_base, found.memory_base) == (pytest.approx(0.15), pytest.approx(4e8))
+    assert (app.cpu.per_replica, app.cpu.per_unit) == pytest.approx((0.15, 0.01))
+    assert (app.memory.per_replica, app.memory.per_unit) == pytest.approx((4e8, 1e6))
+    assert (found.cpu_base, found.memory_base) == pytest.approx((0.15, 4e8))
     assert (found.is_cpu, found.is_poor, found.notes) == (False, False, ())
     assert found.load[0] == wave(0)
 
@@ -23,7 +23,8 @@ def test_usage_follows_replicas_and_load() -> None:
 def test_without_a_load_cpu_is_the_load_and_containers_share_it() -> None:
     found = fit(history(load=None, containers=("app", "proxy")))
     assert found.is_cpu
-    assert [one.cpu[:2] for one in found.containers.values()] == [(0.0, pytest.approx(0.5))] * 2
+    for one in found.containers.values():
+        assert one.cpu[:2] == pytest.approx((0, 0.5))
     assert found.load[0] == pytest.approx(0.15 * 2 + 0.01 * 50)
     assert found.notes == (
         "no load was given: CPU itself is taken as the load, and what a pod uses without any load counts as none",
@@ -59,10 +60,10 @@ def test_replicas_in_proportion_to_the_load_leave_no_base() -> None:
 
 def test_memory_that_is_told_apart_from_no_load_is_the_replicas() -> None:
     found = fit(history(replicas=lambda row: 3, load=lambda row: 100.0))
-    assert found.containers["app"].memory[:2] == (pytest.approx(4e8 + 1e8 / 3), 0.0)
+    assert found.containers["app"].memory[:2] == pytest.approx((4e8 + 1e8 / 3, 0.0))
     # Replicas that follow the load: what explains as much is taken to stay.
     found = fit(history(replicas=lambda row: wave(row) / 50, memory=lambda count, units: 4e8 * count))
-    assert found.containers["app"].memory[:2] == (pytest.approx(4e8), 0.0)
+    assert found.containers["app"].memory[:2] == pytest.approx((4e8, 0.0))
 
 
 def test_memory_above_the_line_is_what_nineteen_of_twenty_do_not_exceed() -> None:
