@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.arguments import (
     add_cluster,
     add_files,
@@ -40,6 +41,7 @@ from hvpa.simulate.history.pattern import pattern
 from hvpa.simulate.history.record import DAY, History
 from hvpa.simulate.history.table import read_history
 from hvpa.simulate.load.series import readable_length
+from hvpa.simulate.report.text import seconds
 from hvpa.simulate.scenario.fields import seconds_of
 from hvpa.simulate.scenario.yaml import read_text
 
@@ -181,8 +183,8 @@ def _tried(args: argparse.Namespace, now: Present, history: History, folder: Pat
     learnt, recent = _fit(now, history), history.last(args.days * DAY)
     candidates = drafts(now, learnt, (args.min_replicas, args.max_replicas))
     work = Work(args.jobs, args.progress, prices_of(args))
-    length = readable_length(history.length)
-    heading = f"Written by hvpa init for {now.title} from {length} of history ({history.source})."
+    past = f"{seconds(history.length)} of history from {format_timestamp(history.start)} ({history.source})"
+    heading = f"Written by hvpa init for {now.title} from {past}."
     with workshop(folder) as shop:
         written = {LOAD: load_csv(recent, learnt)}
         named = [(one, f"{index}.yaml") for index, one in enumerate(candidates)]

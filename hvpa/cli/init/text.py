@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import textwrap
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 from hvpa.api.values.prices import money
@@ -21,11 +20,13 @@ from hvpa.simulate.history.record import DAY
 from hvpa.simulate.report.text import percent, plain, seconds
 
 _WIDTH: Final = 100
+COARSE: Final = 120.0
+"""Seconds between two values beyond which the load's peaks are missing: pods and HPAs react within two minutes."""
 
 
 def to_text(result: Result) -> str:
     """All of it."""
-    parts = [_read(result), _learnt(result), _simulated(result), _conclusion(result), _written(result.folder)]
+    parts = [_read(result), _learnt(result), _simulated(result), _conclusion(result), _written(result)]
     return "\n\n".join("\n".join(one) for one in parts)
 
 
@@ -64,7 +65,7 @@ def _usage(usage: Usage, *, is_cpu: bool) -> Iterator[str]:
     ):
         base = readable_resource(resource, round(line.per_replica * unit))  # type: ignore[arg-type]
         per_unit = readable_resource(resource, round(line.per_unit * unit))  # type: ignore[arg-type]
-        quality = f"explains {percent(max(0.0, line.explained), 0)} percent, off by {percent(line.error, 0)} as a rule"
+        quality = f"explains {percent(max(0.0, line.explained), 0)} percent, off by {percent(line.error, 0)} percent"
         of = "core used" if is_cpu else "unit of load"
         if is_cpu and what == "CPU":
             yield f"CPU {percent(line.per_unit, 0)} percent of the pods'"
@@ -83,7 +84,15 @@ def _simulated(result: Result) -> list[str]:
     rows.append(_row("today", result.trial.today))
     rows += [_row(f"today, at {one.draft.target} percent", one.rival) for one in result.tried if one.rival]
     rows += [_row(one.draft.name, one.hvpa) for one in result.tried]
-    return [f"Simulated: {which}, {counted}, in steps of {STEP}s", *table(rows)]
+    usual = result.recent.record(result.recent.replicas).usual_step
+    coarse = (
+        f"the history has a value every {seconds(usual)}: what rises and falls within that time is not in it"
+    )
+    return [
+        f"Simulated: {which}, {counted}, in steps of {STEP}s",
+        *table(rows),
+        *(_notes([coarse]) if usual > COARSE else []),
+    ]
 
 
 def _row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
@@ -109,10 +118,20 @@ def _conclusion(result: Result) -> list[str]:
     return ["Conclusion", *(f"  {line}" for line in lines), *_notes(doubts)]
 
 
-def _written(folder: Path) -> list[str]:
+def _written(result: Result) -> list[str]:
+    folder, present = result.folder, result.present
+    first = []
+    if present.hpa is not None:
+        owner = (
+            f"ScaledObject {present.scaled_object}" if present.scaled_object else f"HPA {present.hpa.name}"
+        )
+        first.append(f"delete {owner}")
+    if present.vpa is not None and present.vpa_mode != "Off":
+        first.append(f"set updateMode Off in VPA {present.vpa.name}, or delete it")
     return [
         f"Written: {folder / MANIFEST}, {folder / SCENARIO}",
         f"Next: hvpa simulate {folder / SCENARIO} --html page.html; hvpa validate -f {folder / MANIFEST}",
+        *([f"Before you apply it: {', and '.join(first)}."] if first else []),
     ]
 
 

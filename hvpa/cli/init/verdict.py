@@ -120,7 +120,7 @@ def _price(savings: Sequence[float]) -> str:
 def _restarts(trial: Trial) -> str:
     own, now = (_mean(one, lambda outcome: outcome.restarts) for one in (trial.hvpa, trial.today))
     today = "" if round(own) == round(now) else f" (today {_count(now)})"
-    return f"{_count(own)} restart{'' if round(own) == 1 else 's'} a week{today}"
+    return f"{_count(own)} restart{'' if 0 < own < 1.5 else 's'} a week{today}"
 
 
 def _ooms(trial: Trial) -> str:

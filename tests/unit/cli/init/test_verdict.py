@@ -58,7 +58,7 @@ def trial(
          "Keep what you have, because with some seeds an Hvpa saves less than 2%: 5 percent cheaper (0 to 10),"
          " no restarts a week, no OOM, no unmet demand, as today."),
         (trial(outcomes(120, 120, 120, restarts=0.2), outcomes(100, 100, 100, unmet=0.03, ooms=1)), "Take",
-         "It serves what is unmet today: 20 percent dearer, fewer than 1 restarts a week, no OOMs (today 1),"
+         "It serves what is unmet today: 20 percent dearer, fewer than 1 restart a week, no OOMs (today 1),"
          " 0.00% of the demand unmet instead of 3.00%."),
         (trial(outcomes(70, 70, 70), rival=outcomes(69, 69, 69)), "Keep",
          "Keep what you have, because today's HPA does as well at 80 percent: an Hvpa is 30 percent cheaper,"
