@@ -26,11 +26,11 @@ from hvpa.cli.init.json import to_json
 from hvpa.cli.init.manifest import manifest
 from hvpa.cli.init.result import Result
 from hvpa.cli.init.scenario import LOAD, MANIFEST, SCENARIO, load_csv, rivals, scenario, today
-from hvpa.cli.init.source.present import Present, present, target_name
+from hvpa.cli.init.source.present import Present, TargetName, present, target_name
 from hvpa.cli.init.text import to_text
 from hvpa.cli.init.trial import Outcome, Trial, Work, outcomes
 from hvpa.cli.init.verdict import MATCHES, best, judged
-from hvpa.cli.input.files import read_documents
+from hvpa.cli.input.files import Document, read_documents
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
 from hvpa.cli.progress import add_progress, processors
 from hvpa.kube.clock import SystemClock
@@ -158,11 +158,19 @@ def _present(args: argparse.Namespace) -> Present:
 
         return fetch_present(args, args.workload)
     documents = [one for path in dict.fromkeys(args.filename) for one in read_documents(path)]
+    return documents_present(documents, args.workload, args.namespace, args.kubernetes)
+
+
+def documents_present(
+    documents: Sequence[Document], wanted: TargetName | None, given: str | None, minor: int | None
+) -> Present:
+    """The workload among these documents; `given` is the namespace of those that name none (default: the one that
+    others name). Raises CommandError."""
     namespaces = {str(one.metadata["namespace"]) for one in documents if one.metadata.get("namespace")}
-    namespace = args.namespace or (namespaces.pop() if len(namespaces) == 1 else DEFAULT_NAMESPACE)
+    namespace = given or (namespaces.pop() if len(namespaces) == 1 else DEFAULT_NAMESPACE)
     Filled(documents, namespace)  # refuses what an API server would have refused
     objects: Sequence[dict[str, Any]] = [one.content for one in documents]
-    return present(objects, args.workload, namespace, args.kubernetes)
+    return present(objects, wanted, namespace, minor)
 
 
 def _history(args: argparse.Namespace, now: Present) -> History:

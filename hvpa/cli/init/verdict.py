@@ -12,6 +12,10 @@ from hvpa.cli.init.trial import Outcome, Trial
 Verdict = Literal["Take", "Keep"]
 WORTH: Final = 0.02
 """A saving below 2 percent is no reason to change anything."""
+STARVES: Final = 0.001
+"""A thousandth of the demand that is unmet today is a reason to pay more: `hvpa simulate --sweep` calls less enough."""
+OFTEN: Final = 7.0
+"""Restarts a week of each pod beyond today's: once a day, more often than new versions come as a rule."""
 MATCHES: Final = 0.2
 """Today's configuration, simulated, may have so many replicas more or fewer than the history had."""
 
@@ -56,34 +60,42 @@ def _mean(outcomes: Sequence[Outcome], value: Callable[[Outcome], float]) -> flo
 
 def judged(trial: Trial, doubts: Sequence[str]) -> Judgement:
     """The judgement on the Hvpa that was chosen."""
-    unmet, ooms, _ = _worse(trial)
-    served = _mean(trial.today, lambda one: one.counted_unmet) > _mean(
-        trial.hvpa, lambda one: one.counted_unmet
-    )
-    summary = _summary(trial)
-    if unmet or ooms:
-        reasons = [
-            reason
-            for is_so, reason in (
-                (unmet, "it leaves more of the demand unmet"),
-                (ooms, "containers run out of memory more often"),
-            )
-            if is_so
-        ]
-        return Judgement(
-            "Keep", f"Keep what you have, because {' and '.join(reasons)}: {summary}.", tuple(doubts)
-        )
-    if _target_does(trial):
-        does = f"today's HPA does as well at {trial.draft.target} percent"
-        return Judgement("Keep", f"Keep what you have, because {does}: an Hvpa is {summary}.", tuple(doubts))
-    if min(trial.savings) >= WORTH:
-        return Judgement("Take", f"{summary[:1].upper()}{summary[1:]}.", tuple(doubts))
-    if served:
+    summary, reasons = _summary(trial), _against(trial)
+    if reasons:
+        words = f"Keep what you have, because {' and '.join(reasons)}: an Hvpa is {summary}."
+        return Judgement("Keep", words, tuple(doubts))
+    if _serves(trial) and min(trial.savings) < WORTH:
         return Judgement("Take", f"It serves what is unmet today: {summary}.", tuple(doubts))
-    why = f"an Hvpa saves less than {WORTH:.0%}" if max(trial.savings) >= 0 else "an Hvpa costs more"
+    return Judgement("Take", f"{summary[:1].upper()}{summary[1:]}.", tuple(doubts))
+
+
+def _against(trial: Trial) -> list[str]:
+    """The reasons against the Hvpa; what it costs is one only where there is no other, and where it serves no more."""
+    unmet, ooms, _ = _worse(trial)
+    more = _mean(trial.hvpa, _restarts_of_a_pod) - _mean(trial.today, _restarts_of_a_pod)
+    reasons = (
+        (unmet, "it leaves more of the demand unmet"),
+        (ooms, "containers run out of memory more often"),
+        (more > OFTEN, "each pod is replaced more than once a day"),
+        (_target_does(trial), f"today's HPA does as well at {trial.draft.target} percent"),
+    )
+    found = [reason for is_so, reason in reasons if is_so]
+    if found or min(trial.savings) >= WORTH or _serves(trial):
+        return found
     if max(trial.savings) >= WORTH:
-        why = f"with some seeds an Hvpa saves less than {WORTH:.0%}"
-    return Judgement("Keep", f"Keep what you have, because {why}: {summary}.", tuple(doubts))
+        return [f"with some seeds it saves less than {WORTH:.0%}"]
+    return [f"it saves less than {WORTH:.0%}" if max(trial.savings) >= 0 else "it costs more"]
+
+
+def _restarts_of_a_pod(outcome: Outcome) -> float:
+    """Restarts a week of one pod."""
+    return outcome.restarts / max(outcome.replicas, 1)
+
+
+def _serves(trial: Trial) -> bool:
+    """Whether today leaves much of the demand unmet, and the Hvpa less."""
+    today, own = (_mean(one, lambda outcome: outcome.counted_unmet) for one in (trial.today, trial.hvpa))
+    return today >= STARVES and own < today
 
 
 def on_the_target(trial: Trial) -> str:

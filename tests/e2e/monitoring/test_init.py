@@ -108,8 +108,11 @@ def test_two_weeks_become_an_hvpa_and_a_scenario_that_says_the_same(init: Init, 
 
 def test_the_manifest_is_what_the_api_server_takes(init: Init, shop: ControlPlane, tmp_path: Path) -> None:
     install_crds(shop)
-    ran = init("--load", REQUESTS, "--since", "2d", "--step", "5m", "--days", "1", "--seeds", "1")
+    queries = tmp_path / "queries.yaml"
+    queries.write_text(f"load: {REQUESTS}\ncpu: sum(rate(container_cpu_usage_seconds_total[5m]))\n")
+    ran = init("--queries", str(queries), "--since", "2d", "--step", "5m", "--days", "1", "--seeds", "1")
     assert (ran.returncode, ran.stderr) == (0, "")
+    assert "CPU 150m per replica and 10m per unit of load" in ran.stdout
     shop.kubectl("apply", "--dry-run=server", "-f", str(tmp_path / "out" / "hvpa.yaml"))
 
 

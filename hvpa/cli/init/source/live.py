@@ -10,17 +10,14 @@ from typing import Any, Final
 import msgspec
 
 from hvpa.cli.errors import CommandError
-from hvpa.cli.init.source.present import SCALED_OBJECT, Present, TargetName, present
+from hvpa.cli.init.source.present import API_VERSIONS, SCALED_OBJECTS, Present, TargetName, present
 from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource
 
-_SCALED_OBJECTS: Final[Resource[Any]] = Resource(
-    SCALED_OBJECT, "/apis/keda.sh/v1alpha1", "scaledobjects", msgspec.json.decode, lambda one: one
-)
-_SCALERS: Final[tuple[Resource[Any], ...]] = (HPAS, VPAS, HVPAS, _SCALED_OBJECTS)
+_SCALERS: Final[tuple[Resource[Any], ...]] = (HPAS, VPAS, HVPAS, SCALED_OBJECTS)
 _FORBIDDEN: Final = 403
 _NOT_THERE: Final = 404
 _DIGITS: Final = re.compile(r"[0-9]+")
@@ -61,12 +58,12 @@ async def _get(reader: Reader, wanted: TargetName) -> Object:
 
 
 def _named(resource: Resource[Any], raw: msgspec.Raw) -> Object:
-    """The object with its kind, which items of lists lack. Raises CommandError."""
+    """The object with its kind and API version, which items of lists lack. Raises CommandError."""
     try:
         content = msgspec.json.decode(raw, type=dict[str, Any])
     except msgspec.MsgspecError as error:
         raise CommandError(f"{resource.kind} can't be read: {error}") from error
-    return {**content, "kind": resource.kind}
+    return {**content, "kind": resource.kind, "apiVersion": API_VERSIONS[resource.kind]}
 
 
 async def _listed(

@@ -9,15 +9,29 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from pydantic import BaseModel, ValidationError
 
+from hvpa.api.hvpa.templates import ResourcePolicy
 from hvpa.api.objects.read_models import Pod, Workload, condition
-from hvpa.api.values.quantity import CPU, MEMORY, Resource
+from hvpa.api.schema.base import field_errors
+from hvpa.api.values.quantity import CPU, MEMORY
+from hvpa.api.values.quantity import Resource as ResourceName
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input.files import Plain, below
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import present_resources
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, WORKLOADS
+from hvpa.kube.objects.resources import (
+    DEPLOYMENTS,
+    HPAS,
+    HVPAS,
+    PODS,
+    STATEFULSETS,
+    VPAS,
+    WORKLOADS,
+    Resource,
+)
 from hvpa.simulate.history.table import Share
+from hvpa.simulate.scenario.schema import HpaAlone
 
 SCALED_OBJECT: Final = "ScaledObject"
 START_UP: Final = 30.0
@@ -31,6 +45,14 @@ _KINDS: Final = {
     **dict.fromkeys(("deployment", "deployments", "deploy"), DEPLOYMENTS.kind),
     **dict.fromkeys(("statefulset", "statefulsets", "sts"), STATEFULSETS.kind),
 }
+SCALED_OBJECTS: Final[Resource[Any]] = Resource(
+    SCALED_OBJECT, "/apis/keda.sh/v1alpha1", "scaledobjects", msgspec.json.decode, lambda one: one
+)
+API_VERSIONS: Final = {
+    one.kind: one.api.removeprefix("/apis/").removeprefix("/api/")
+    for one in (DEPLOYMENTS, STATEFULSETS, HPAS, VPAS, HVPAS, PODS, SCALED_OBJECTS)
+}
+"""What is read, by kind."""
 _SIMULATED_MODES: Final = {
     "Auto": "Recreate",
     "Recreate": "Recreate",
@@ -133,7 +155,7 @@ class Present:
     def shares(self) -> dict[str, Share]:
         """Each container's part of the pod's requests; equal parts where nothing is requested."""
         even = 1 / len(self.containers)
-        resources: tuple[Resource, ...] = (CPU, MEMORY)
+        resources: tuple[ResourceName, ...] = (CPU, MEMORY)
         sums = {
             resource: sum(one.requests.get(resource, 0) for one in self.containers.values())
             for resource in resources
@@ -154,7 +176,7 @@ def present(
 ) -> Present:
     """The workload of this name among the objects (None: the only one), and what scales it. Raises CommandError where
     it is not there, or where it is scaled by what can't be taken over."""
-    here = [one for one in objects if (below(one, "metadata", "namespace") or namespace) == namespace]
+    here = [one for one in objects if _is_read(one, namespace)]
     raw = _workload(here, wanted, namespace)
     kind, name = str(raw["kind"]), str(below(raw, "metadata", "name"))
     workload: Workload = WORKLOADS[kind].read(_encoded(raw, namespace))
@@ -163,8 +185,16 @@ def present(
     _refuse_hvpas(here, kind, name)
     hpa = _one(here, HPAS.kind, ("scaleTargetRef",), kind, name)
     vpa = _one(here, VPAS.kind, ("targetRef",), kind, name)
-    keda = _one(here, SCALED_OBJECT, ("scaleTargetRef",), kind, name)
     notes = []
+    if hpa is not None:
+        if hpa.spec.get("minReplicas") == 0:
+            hpa = Found(hpa.name, {**hpa.spec, "minReplicas": 1})
+            notes.append(f"HPA {hpa.name} scales to 0: that is not simulated")
+        _check(HpaAlone, hpa.spec, f"{HPAS.kind} {hpa.name}: spec", leave_out="scaleTargetRef")
+    if vpa is not None:
+        policy = below(vpa.spec, "resourcePolicy")
+        _check(ResourcePolicy, policy or {}, f"{VPAS.kind} {vpa.name}: spec.resourcePolicy")
+    keda = _one(here, SCALED_OBJECT, ("scaleTargetRef",), kind, name)
     if keda is not None and hpa is None:
         raise CommandError(
             f"{SCALED_OBJECT} {keda.name} scales {kind} {name}, and the HPA that KEDA makes of it is missing:"
@@ -177,6 +207,17 @@ def present(
         notes.append(f"updateMode {mode} of VPA {vpa.name if vpa else ''} is not simulated: it counts as Off")
     started = _start_up(here, below(raw, "spec", "selector", "matchLabels") or {})
     return Present(workload, raw, hpa, vpa, keda.name if keda else None, minor, started, tuple(notes))
+
+
+def _check(model: type[BaseModel], spec: Mapping[str, Any], place: str, leave_out: str = "") -> None:
+    """Raise CommandError where what is simulated of an object is wrong, or is not known."""
+    own = {field: value for field, value in spec.items() if field != leave_out}
+    try:
+        model.model_validate(own, by_alias=True, by_name=False)
+    except ValidationError as error:
+        problem = field_errors(error)[0]
+        path = f".{problem.path}" if problem.path else ""
+        raise CommandError(f"{place}{path}: {problem.message}") from None
 
 
 def _start_up(objects: Iterable[Mapping[str, Any]], selector: Mapping[str, str]) -> float | None:
@@ -195,6 +236,12 @@ def _start_up(objects: Iterable[Mapping[str, Any]], selector: Mapping[str, str])
             took = (ready.last_transition_time - pod.status.start_time).total_seconds()
             found += [took] if 0 <= took <= _LONGEST_START else []
     return statistics.median(found) if found else None
+
+
+def _is_read(one: Mapping[str, Any], namespace: str) -> bool:
+    """Whether it is an object of the namespace, and of an API that is read."""
+    is_known = one.get("apiVersion") == API_VERSIONS.get(str(one.get("kind")))
+    return is_known and (below(one, "metadata", "namespace") or namespace) == namespace
 
 
 def _workload(
@@ -224,7 +271,7 @@ def _one(
         to: Plain = below(one, "spec", *reference)
         points_at = (below(to, "kind") or DEPLOYMENTS.kind, below(to, "name"))  # KEDA's default kind
         if one.get("kind") == kind and points_at == (target, name):
-            found.append(Found(str(below(one, "metadata", "name")), one["spec"]))
+            found.append(Found(str(below(one, "metadata", "name")), one.get("spec", {})))
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise CommandError(

@@ -28,7 +28,12 @@ def pod(ready_after: int, *, restarts: int = 0, status: str = "True", label: str
     }
     state = {"startTime": "2026-01-05T00:00:00Z", "conditions": [condition]}
     state["containerStatuses"] = [{"name": "app", "restartCount": restarts}]
-    return {"kind": "Pod", "metadata": meta("web-1", labels={"app": label}), "status": state}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta("web-1", labels={"app": label}),
+        "status": state,
+    }
 
 
 @pytest.mark.parametrize(
@@ -68,7 +73,8 @@ def test_objects_of_others_are_left_alone() -> None:
     elsewhere["metadata"]["namespace"] = "market"
     other = vpa("Recreate")
     other["spec"]["targetRef"] = {**TARGET, "name": "other"}
-    assert found(workload(), elsewhere, other).scaled_by == "nothing"
+    foreign = {**hpa(CPU_70), "apiVersion": "example.com/v1"}
+    assert found(workload(), elsewhere, other, foreign).scaled_by == "nothing"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +85,16 @@ def test_objects_of_others_are_left_alone() -> None:
     ],
 )
 def test_what_is_not_simulated_is_said(document: Doc, note: str) -> None:
+    assert found(workload(), hpa(minReplicas=0)).notes == ("HPA web scales to 0: that is not simulated",)
     assert found(workload(), hpa(CPU_70), document).notes == (note,)
+
+
+OWN = {
+    "apiVersion": "autoscaling.k8s.io/v1alpha1",
+    "kind": "Hvpa",
+    "metadata": meta("own"),
+    "spec": {"targetRef": TARGET},
+}
 
 
 @pytest.mark.parametrize(
@@ -88,8 +103,13 @@ def test_what_is_not_simulated_is_said(document: Doc, note: str) -> None:
         ([], "Deployment shop/web does not exist"),
         ([workload(), keda()], "the HPA that KEDA makes of it is missing: give it too .kubectl get hpa keda-hpa-web"),
         ([workload(), vpa(), vpa()], "2 objects of kind VerticalPodAutoscaler scale Deployment web: web, web"),
-        ([workload(), {"kind": "Hvpa", "metadata": meta("own"), "spec": {"targetRef": TARGET}}],
+        ([workload(), OWN],
          "Hvpa own scales Deployment web already"),
+        ([workload(), hpa({"type": "Resource"})],
+         r"HorizontalPodAutoscaler web: spec.metrics.0..resource: "),
+        ([workload(), hpa(maxReplicas=0)], "HorizontalPodAutoscaler web: spec.maxReplicas: is required"),
+        ([workload(), vpa("Off", {"containerName": "app", "mode": "On"})],
+         "VerticalPodAutoscaler web: spec.resourcePolicy.containerPolicies.0..mode: "),
         ([workload(template={"spec": {"containers": []}})], "Deployment shop/web has no containers"),
     ],
 )  # fmt: skip
@@ -124,7 +144,8 @@ def test_pods_are_resized_from_1_33_on(minor: int | None, in_place: bool) -> Non
 
 
 def test_the_metrics_that_speak_of_the_load() -> None:
-    pods = {"type": "Pods", "pods": {"metric": {"name": "rps"}}}
-    external = {"type": "External", "external": {"metric": {"name": "s0-queue"}}}
+    target = {"type": "AverageValue", "averageValue": "5"}
+    pods = {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": target}}
+    external = {"type": "External", "external": {"metric": {"name": "s0-queue"}, "target": target}}
     assert found(workload(), hpa(CPU_70, pods, pods, external)).load_metrics == ["rps", "s0-queue"]
     assert found(workload()).load_metrics == []
