@@ -32,6 +32,7 @@ __all__ = [
     "build_prometheus",
     "build_replays",
     "kubernetes_version",
+    "monitoring_crds",
     "other_versions",
     "to_stderr",
 ]
@@ -118,6 +119,17 @@ _GROUPS = {
         },
         tags="remove_all_sd",
     ),
+    "monitoring-crds": _Group(
+        "monitoring-crds",
+        {},
+        {
+            f"{kind}-crd.yaml": (
+                "github.com/prometheus-operator/prometheus-operator",
+                f"example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml",
+            )
+            for kind in ("podmonitors", "prometheusrules")
+        },
+    ),
     # API servers of other versions, for `make compat`.
     **{
         folder.name: _Group(folder.name, {"kube-apiserver": _APISERVER}, version=_version(folder.name))
@@ -169,6 +181,12 @@ def build_helm(*, report: Report = to_stderr) -> Path:
 def build_prometheus(*, report: Report = to_stderr) -> Programs:
     """The programs `prometheus` and `promtool`, built where they are not in the cache yet. Raises `BuildError`."""
     return _build(("prometheus",), lambda _: True, report)
+
+
+def monitoring_crds(*, report: Report = to_stderr) -> list[Path]:
+    """The CRDs of the Prometheus operator for PodMonitors and PrometheusRules, downloaded where they are not in the
+    cache yet. Raises `BuildError`."""
+    return list(_build(("monitoring-crds",), lambda _: True, report).shared.values())
 
 
 def kubernetes_version() -> str:

@@ -51,6 +51,7 @@ def changed(before: dict[str, str]) -> set[str]:
         ("apiserver-1.30/go.sum", {"apiserver-1.30"}),
         ("helm/go.mod", {"helm"}),
         ("prometheus/go.sum", {"prometheus"}),
+        ("monitoring-crds/go.mod", {"monitoring-crds"}),
     ],
 )
 def test_a_changed_file_moves_what_is_built_of_it(modules: Path, file: str, groups: set[str]) -> None:
