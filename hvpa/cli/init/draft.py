@@ -179,11 +179,11 @@ def _bounds(
             _rounded_up(resource, (line.at(1, load) + above) * unit / parts[resource]) for load in per_pod
         )
         given_least, given_most = (below(policy, field, resource) for field in ("minAllowed", "maxAllowed"))
+        if given_least is not None:
+            smallest = parse_resource(resource, given_least)
         largest = _rounded_up(resource, max(ROOM * largest, own.requests.get(resource, 0), smallest))
         most[resource] = largest if given_most is None else parse_resource(resource, given_most)
         least[resource] = min(smallest, most[resource])
-        if given_least is not None:
-            least[resource] = parse_resource(resource, given_least)
     return Bounds(least, most)
 
 
@@ -208,8 +208,10 @@ def _policies(present: Present) -> dict[str, Mapping[str, Any]]:
 
 
 def _draft_metrics(present: Present, target: int, with_memory: bool) -> list[Mapping[str, Any]]:
-    """Today's metrics with this target for CPU; one of CPU where there is none, one of memory with `with_memory`."""
-    found = [_retargeted(one, target) for one in _metrics(present)]
+    """Today's metrics with this target for CPU; one of CPU where there is none, one of memory with `with_memory`. Those
+    that KEDA serves go with its ScaledObject."""
+    kept = [one for one in _metrics(present) if present.scaled_object is None or "external" not in one]
+    found = [_retargeted(one, target) for one in kept]
     named = {source.get("name") for one in found for source in _sources(one)}
     wanted: list[Resource] = [CPU, *((MEMORY,) if with_memory else ())]
     return found + [_utilization(name, target) for name in wanted if name not in named]

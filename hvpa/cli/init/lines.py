@@ -7,7 +7,12 @@ from typing import Any, Final
 
 import yaml
 
+from hvpa.api.values.quantity import CPU, Resource, readable_resource
+from hvpa.simulate.report.text import plain
+
 _WIDTH: Final = 100
+_FINE: Final = 0.01
+"""Cores below which a millicore is too coarse."""
 
 
 class Lines:
@@ -22,7 +27,7 @@ class Lines:
         """A comment, wrapped."""
         pad = "  " * depth
         width = max(40, _WIDTH - len(pad))
-        wrapped = textwrap.wrap(reason, width, break_long_words=False, break_on_hyphens=False)
+        wrapped = textwrap.wrap(plain(reason), width, break_long_words=False, break_on_hyphens=False)
         self._lines += [f"{pad}# {line}" for line in wrapped]
 
     def add(self, depth: int, text: str, why: str = "") -> None:
@@ -44,6 +49,13 @@ class Lines:
     def text(self) -> str:
         """The document."""
         return "\n".join(self._lines) + "\n"
+
+
+def shown(resource: Resource, amount: float) -> str:
+    """Cores or bytes for people: what a pod needs for a unit of the load may be less than a millicore (`0.35m`)."""
+    if resource == CPU:
+        return f"{amount * 1000:.3g}m" if 0 < amount < _FINE else readable_resource(CPU, round(amount * 1000))
+    return readable_resource(resource, round(amount))
 
 
 def flow(value: Any) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hvpa.api.values.quantity import CPU, Resource, format_resource, readable_resource
+from hvpa.api.values.quantity import CPU, Resource, format_resource
 from hvpa.cli.init.draft import LOW, MARGIN, ROOM, WEIGHT, Draft
-from hvpa.cli.init.lines import Lines
+from hvpa.cli.init.lines import Lines, shown
 from hvpa.cli.init.source.present import Present
 from hvpa.cli.input.files import below
 from hvpa.core.model import API_VERSION
-from hvpa.simulate.history.fit import Fit
+from hvpa.simulate.history.fit import Fit, Usage
 
 _RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
 _OWN: Final = ("containerName", "minAllowed", "maxAllowed")
@@ -131,12 +131,9 @@ def _bounds(lines: Lines, present: Present, fit: Fit, draft: Draft, name: str) -
         lines.field(7, field, {one: format_resource(one, amount) for one, amount in amounts.items()})
 
 
-def _use(resource: Resource, usage: Any) -> str:
+def _use(resource: Resource, usage: Usage) -> str:
     line = usage.cpu if resource == CPU else usage.memory
-    unit = 1000 if resource == CPU else 1
-    per_replica = readable_resource(resource, round(line.per_replica * unit))
-    per_unit = readable_resource(resource, round(line.per_unit * unit))
-    return f"{resource} {per_replica} and {per_unit} per unit of load"
+    return f"{resource} {shown(resource, line.per_replica)} and {shown(resource, line.per_unit)} per unit of load"
 
 
 def _headroom(draft: Draft, resources: list[Resource]) -> str:

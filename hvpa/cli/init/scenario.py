@@ -101,7 +101,7 @@ def scenario(present: Present, recent: History, fit: Fit, hvpas: Sequence[tuple[
     )
     if present.load_metrics:
         lines.field(0, "metrics", {"load": present.load_metrics[0]}, "the HPA's metric is the load")
-    lines.add(0, "policies:")
+    lines.add(0, "policies:", f"today: {present.scaled_by}")
     lines.block(1, [today(present)])
     for target in rivals(present, [draft for draft, _ in hvpas]):
         lines.block(1, [today(present, target)])
@@ -119,7 +119,7 @@ def rivals(present: Present, drafts: Sequence[Draft]) -> list[int]:
 
 def today(present: Present, target: int | None = None) -> dict[str, Any]:
     """The policy that is today's configuration, with another target for its HPA where one is given."""
-    policy: dict[str, Any] = {"name": f"today: {present.scaled_by}"}
+    policy: dict[str, Any] = {"name": "today"}
     if present.hpa is not None:
         spec = {**present.hpa.spec}
         spec.pop("scaleTargetRef", None)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hvpa.api.values.prices import money
-from hvpa.api.values.quantity import CPU, readable_resource
+from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.api.values.timestamp import format_timestamp
+from hvpa.cli.init.lines import shown
 from hvpa.cli.init.result import Result
 from hvpa.cli.init.scenario import MANIFEST, SCENARIO, STEP, span_of
 from hvpa.cli.init.trial import Outcome
@@ -17,6 +18,7 @@ from hvpa.cli.init.verdict import on_the_target
 from hvpa.cli.output import table
 from hvpa.simulate.history.fit import Usage
 from hvpa.simulate.history.record import DAY
+from hvpa.simulate.history.regression import Line
 from hvpa.simulate.report.text import percent, plain, seconds
 
 _WIDTH: Final = 100
@@ -27,7 +29,7 @@ COARSE: Final = 120.0
 def to_text(result: Result) -> str:
     """All of it."""
     parts = [_read(result), _learnt(result), _simulated(result), _conclusion(result), _written(result)]
-    return "\n\n".join("\n".join(one) for one in parts)
+    return "\n\n".join("\n".join(map(plain, one)) for one in parts)
 
 
 def _read(result: Result) -> list[str]:
@@ -36,7 +38,7 @@ def _read(result: Result) -> list[str]:
     return [
         f"{result.present.title}, scaled by {result.present.scaled_by}",
         f"History: {seconds(history.length)} from {format_timestamp(history.start)}, a value every {seconds(usual)}"
-        f" ({plain(history.source)})",
+        f" ({history.source})",
         *_notes((*result.present.notes, *history.notes)),
     ]
 
@@ -59,12 +61,12 @@ def _learnt(result: Result) -> list[str]:
 
 
 def _usage(usage: Usage, *, is_cpu: bool) -> Iterator[str]:
-    for what, line, resource, unit in (
-        ("CPU", usage.cpu, CPU, 1000),
-        ("memory", usage.memory, "memory", 1),
-    ):
-        base = readable_resource(resource, round(line.per_replica * unit))  # type: ignore[arg-type]
-        per_unit = readable_resource(resource, round(line.per_unit * unit))  # type: ignore[arg-type]
+    lines: tuple[tuple[str, Resource, Line], ...] = (
+        ("CPU", CPU, usage.cpu),
+        ("memory", MEMORY, usage.memory),
+    )
+    for what, resource, line in lines:
+        base, per_unit = shown(resource, line.per_replica), shown(resource, line.per_unit)
         quality = f"explains {percent(max(0.0, line.explained), 0)} percent, off by {percent(line.error, 0)} percent"
         of = "core used" if is_cpu else "unit of load"
         if is_cpu and what == "CPU":
@@ -140,7 +142,7 @@ def _notes(notes: Sequence[str]) -> list[str]:
         line
         for note in notes
         for line in textwrap.wrap(
-            f"! {plain(note)}",
+            f"! {note}",
             _WIDTH - 2,
             initial_indent="  ",
             subsequent_indent="    ",

@@ -202,6 +202,10 @@ def present(
         )
     if keda is not None and not below(keda.spec, "minReplicaCount"):
         notes.append(f"{SCALED_OBJECT} {keda.name} scales to 0 when idle: that is not simulated")
+    own = [one for one in (hpa.spec.get("metrics") or () if keda and hpa else ()) if "external" in one]
+    if own:
+        names = ", ".join(str(below(one, "external", "metric", "name")) for one in own)
+        notes.append(f"{names}: KEDA's metrics go with the ScaledObject, so the Hvpa scales by CPU instead")
     mode = None if vpa is None else below(vpa.spec, "updatePolicy", "updateMode")
     if mode is not None and mode not in _SIMULATED_MODES:
         notes.append(f"updateMode {mode} of VPA {vpa.name if vpa else ''} is not simulated: it counts as Off")

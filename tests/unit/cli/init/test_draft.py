@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from hvpa.api.hvpa.resource import validate_manifest
 from hvpa.cli.init.draft import Draft, drafts
+from hvpa.cli.init.lines import Lines, shown
 from hvpa.cli.init.manifest import manifest
 from hvpa.cli.init.scenario import headroom, rivals, today
 from hvpa.cli.init.source.present import Present, TargetName, present
 from hvpa.simulate.history.fit import fit
 from hvpa.simulate.history.record import History
-from tests.unit.cli.init.documents import APP, CPU_70, hpa, resource, vpa, workload
+from tests.unit.cli.init.documents import APP, CPU_70, hpa, keda, resource, vpa, workload
 from tests.unit.cli.support import Doc
 from tests.unit.simulate.history.build import history
 
@@ -97,6 +98,29 @@ def test_todays_bounds_and_policies_stay() -> None:
     assert proxy == {"containerName": "proxy", "mode": "Off"}
 
 
+def test_bounds_never_cross() -> None:
+    above = {"containerName": "app", "minAllowed": {"cpu": "9"}}
+    below = {"containerName": "app", "maxAllowed": {"cpu": "200m"}}
+    assert [
+        (one.least["cpu"], one.most["cpu"])
+        for policy in (above, below)
+        for one in (made(hpa(CPU_70), vpa("Off", policy))[0].bounds["app"],)
+    ] == [(9000, 9000), (200, 200)]
+
+
+@pytest.mark.parametrize(
+    ("resource_name", "amount", "text"),
+    [("cpu", 0.00035, "0.35m"), ("cpu", 0.0, "0"), ("cpu", 0.15, "150m"), ("memory", 350.4, "350")],
+)
+def test_small_amounts_can_be_seen(resource_name: Any, amount: float, text: str) -> None:
+    assert shown(resource_name, amount) == text
+
+
+def test_no_name_ends_a_comment() -> None:
+    lines = Lines("a\u2028b: 1\x85c: 1\nd: 1")
+    assert yaml.safe_load(lines.text) is None
+
+
 def test_a_resource_that_is_not_controlled_has_no_bounds() -> None:
     one = made(hpa(CPU_70), vpa("Off", {"containerName": "app", "controlledResources": ["cpu"]}))[0]
     assert (set(one.bounds["app"].least), set(one.bounds["app"].most)) == ({"cpu"}, {"cpu"})
@@ -112,6 +136,19 @@ def test_memory_that_follows_the_load_is_a_metric_too() -> None:
     assert names == [["cpu", "memory"], ["cpu"]]
     own = made(hpa(CPU_70, resource("memory", averageUtilization=55)), past=moving)[1].metrics
     assert [one["resource"]["target"]["averageUtilization"] for one in own] == [80, 55]
+
+
+def test_the_metrics_that_keda_serves_go_with_it() -> None:
+    target = {"type": "AverageValue", "averageValue": "5"}
+    queue = {"type": "External", "external": {"metric": {"name": "s0-queue"}, "target": target}}
+    with_keda = (hpa(queue, name="keda-hpa-web"), keda(minReplicaCount=1))
+    assert [one["type"] for one in made(*with_keda)[0].metrics] == ["Resource"]
+    assert [one["type"] for one in made(hpa(queue))[0].metrics] == ["External", "Resource"]
+    now = found(*with_keda)
+    assert now.notes == (
+        "s0-queue: KEDA's metrics go with the ScaledObject, so the Hvpa scales by CPU instead",
+    )
+    assert today(now)["hpa"]["metrics"] == [queue]
 
 
 def test_the_behavior_and_its_window_are_taken_over() -> None:
@@ -132,7 +169,7 @@ def test_pods_are_resized_where_the_api_server_can(minor: int | None, strategy: 
 
 
 def test_todays_configuration_as_a_policy() -> None:
-    assert today(found()) == {"name": "today: nothing", "fixed": {}}
+    assert today(found()) == {"name": "today", "fixed": {}}
     assert today(found(vpa("Off")))["fixed"] == {}
     policy = today(found(vpa("InPlaceOrRecreate", {"containerName": "*", "mode": "Off"}, minReplicas=1)))
     assert policy["vpa"] == {
@@ -142,7 +179,7 @@ def test_todays_configuration_as_a_policy() -> None:
     whole = today(found(hpa(CPU_70)))["hpa"]
     assert whole == {"minReplicas": 2, "maxReplicas": 12, "metrics": [CPU_70]}
     other = today(found(hpa()), 90)
-    assert other["name"] == "today: HPA web, at 90 percent"
+    assert other["name"] == "today, at 90 percent"
     assert other["hpa"]["metrics"] == [resource("cpu", averageUtilization=90)]
 
 
