@@ -142,8 +142,8 @@ def test_the_metrics_that_keda_serves_go_with_it() -> None:
     target = {"type": "AverageValue", "averageValue": "5"}
     queue = {"type": "External", "external": {"metric": {"name": "s0-queue"}, "target": target}}
     with_keda = (hpa(queue, name="keda-hpa-web"), keda(minReplicaCount=1))
-    assert [one["type"] for one in made(*with_keda)[0].metrics] == ["Resource"]
-    assert [one["type"] for one in made(hpa(queue))[0].metrics] == ["External", "Resource"]
+    assert [one["type"] for one in made(*with_keda)[0].metrics] == ["Resource", "Resource"]
+    assert [one["type"] for one in made(hpa(queue))[0].metrics] == ["External", "Resource", "Resource"]
     now = found(*with_keda)
     assert now.notes == (
         "s0-queue: KEDA's metrics go with the ScaledObject, so the Hvpa scales by CPU instead",
