@@ -13,6 +13,7 @@ from hvpa.kube.client.transport import Transport
 from hvpa.kube.server.auth import Right, TokenGuard
 from hvpa.kube.server.endpoints import Guard, plain
 
+
 class OwnToken:
     """For the user who started the command: a token that only the printed address has, since other users of the machine
     reach the port as well."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,7 @@ from hvpa.kube.client.errors import ApiError
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.server.endpoints import AddressError, Guard, parse_address
 from hvpa.kube.server.tls import Certificate
+from hvpa.operator.log import configure_logs
 
 LOOPBACK: Final = "127.0.0.1"
 _FORBIDDEN: Final = 403
@@ -62,9 +65,15 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("--port and --open have no meaning with --secure-bind-address")
     if args.all_namespaces and args.namespace:
         raise UsageError("choose one namespace (-n) or all of them (-A), not both")
+    if args.secure_bind_address is not None:
+        configure_logs("json", "info")
+        args.debug = True  # which lets the log through
     try:
         read_cluster(lambda reader: _serve(reader, args), "hvpa-dashboard", args)
-    except KeyboardInterrupt:  # how it is meant to end
+    except (
+        KeyboardInterrupt,
+        asyncio.CancelledError,
+    ):  # Ctrl-C, and SIGTERM in a Pod: how it is meant to end
         return DONE
     raise AssertionError("it ends by an error or an interrupt only")
 
@@ -73,30 +82,35 @@ async def _serve(reader: Reader, args: argparse.Namespace) -> None:
     if args.all_namespaces:
         reader.namespace = None
     await _try(reader)
+    own, is_local = OwnToken(), args.secure_bind_address is None
     scope, transport = reader.namespace or ALL_NAMESPACES, reader.transport
-    own = OwnToken()
-    async with asyncio.TaskGroup() as group:
-        looks = Looks(transport, group, decision_settings(args))
-        table = Table(transport, scope, looks.changed)
-        guard: Guard = own
-        if args.secure_bind_address is not None:
-            guard = token_guard(transport, scope)
-        dashboard = Dashboard(transport, table, looks, guard, scope)
-        runner = web.AppRunner(
-            dashboard.app(), handler_cancellation=True, access_log=None, shutdown_timeout=1.0
-        )
-        await runner.setup()
-        try:
-            address = await _listen(runner, args)
-            if args.secure_bind_address is None:
-                dashboard.hosts = frozenset({address, address.replace(LOOPBACK, "localhost")})
-                address = f"http://{address}/#token={own.token}"
-            print(f"{address}\nCtrl-C ends it.", flush=True)
-            if args.open:
-                webbrowser.open(address)
-            await table.run()
-        finally:
-            await runner.cleanup()
+    looks = Looks(transport, decision_settings(args))
+    table = Table(transport, scope, looks.changed)
+    guard: Guard = own if is_local else token_guard(transport, scope)
+    dashboard = Dashboard(transport, table, looks, guard, scope)
+    runner = web.AppRunner(dashboard.app(), handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    _end_by_sigterm()
+    try:
+        where = await _listen(runner, args)
+        if is_local:
+            dashboard.hosts = frozenset({where, where.replace(LOOPBACK, "localhost")})
+        address = f"http://{where}/#token={own.token}" if is_local else f"HTTPS at {where}, for bearer tokens"
+        print(f"{address}\nCtrl-C ends it.", flush=True)
+        if args.open:
+            webbrowser.open(address)
+        await table.run()
+    finally:
+        await runner.cleanup()
+        await looks.close()
+
+
+def _end_by_sigterm() -> None:
+    """Let SIGTERM end the current task: a Pod's first process has no default for it."""
+    task = asyncio.current_task()
+    assert task is not None
+    with suppress(NotImplementedError):  # Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 async def _try(reader: Reader) -> None:
@@ -116,7 +130,7 @@ async def _try(reader: Reader) -> None:
 
 
 async def _listen(runner: web.AppRunner, args: argparse.Namespace) -> str:
-    """Listen; the address in words. Raises CommandError."""
+    """Listen; host and port. Raises CommandError."""
     host, port, tls = LOOPBACK, args.port, None
     try:
         if args.secure_bind_address is not None:
@@ -131,5 +145,4 @@ async def _listen(runner: web.AppRunner, args: argparse.Namespace) -> str:
         raise UsageError(str(error)) from error
     except OSError as error:
         raise CommandError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
-    port = runner.addresses[0][1]
-    return f"{host}:{port}" if tls is None else f"HTTPS at {host}:{port}, for tokens that may read Hvpas"
+    return f"{host}:{runner.addresses[0][1]}"

@@ -45,11 +45,10 @@ class TooManyError(Exception):
 
 
 class Looks:
-    """The Hvpas that are looked at, by key. Their tasks are those of `group`."""
+    """The Hvpas that are looked at, by key, until `close`."""
 
-    def __init__(self, transport: Transport, group: asyncio.TaskGroup, settings: Settings) -> None:
+    def __init__(self, transport: Transport, settings: Settings) -> None:
         self._transport = transport
-        self._group = group
         self._settings = settings
         self._looks: dict[Key, Look] = {}
 
@@ -59,13 +58,20 @@ class Looks:
             if len(self._looks) >= MOST:
                 self._end_idle()
             look = self._looks[key] = Look(self._transport, key, self._settings)
-            look.task = self._group.create_task(self._run(look))
+            look.task = asyncio.create_task(self._run(look))
         return self._looks[key]
 
     def changed(self, key: Key) -> None:
         """Something of this Hvpa has changed."""
         if key in self._looks:
             self._looks[key].changed.set()
+
+    async def close(self) -> None:
+        """End all looks."""
+        tasks = [look.task for look in self._looks.values() if look.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _end_idle(self) -> None:
         idle = next((one for one in self._looks.values() if not one.board.followers), None)
@@ -75,10 +81,8 @@ class Looks:
         del self._looks[idle.key]
 
     async def _run(self, look: Look) -> None:
-        with suppress(asyncio.CancelledError):
-            await look.run()
-        if self._looks.get(look.key) is look:
-            del self._looks[look.key]
+        await look.run()
+        del self._looks[look.key]
 
 
 class Look:

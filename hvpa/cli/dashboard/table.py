@@ -43,11 +43,7 @@ class Table:
 
     async def run(self) -> None:
         """List and watch for ever."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._reflector.run())
-            while True:  # the reflector reports that it fails, and not that it no longer does
-                self._looked()
-                await asyncio.sleep(LOOK_EVERY)
+        await asyncio.gather(self._reflector.run(), self._look())
 
     def _changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
         if new is not None:
@@ -59,15 +55,17 @@ class Table:
         self.board.put(str(key), None if new is None else row(new.read()))
         self._on_change(key)
 
-    def _looked(self) -> None:
-        """Show whether the watch fails."""
+    async def _look(self) -> None:
+        """Show whether the watch fails: for ever, as the reflector does not report that it no longer does."""
         reflector = self._reflector
-        failed = reflector.freshness.problem
-        if reflector.state == "not served":
-            failed = NO_CRD
-        elif failed is not None:
-            failed = f"Hvpas can't be watched, so this may be out of date: {failed}"
-        self.board.put(PROBLEM, failed)
+        while True:
+            failed = reflector.freshness.problem
+            if reflector.state == "not served":
+                failed = NO_CRD
+            elif failed is not None:
+                failed = f"Hvpas can't be watched, so this may be out of date: {failed}"
+            self.board.put(PROBLEM, failed)
+            await asyncio.sleep(LOOK_EVERY)
 
 
 def row(hvpa: HvpaObject) -> Json:
@@ -100,12 +98,12 @@ def _state(conditions: tuple[StatusCondition, ...]) -> tuple[str, StatusConditio
     ready = by_type.get("Ready")
     if ready is None:
         return "unknown", _UNREPORTED
-    paused = by_type.get("Paused")
-    if paused is not None and paused.status == "True":
+    bad = {one.type: one for one in conditions if needs_action(one)}
+    paused = bad.pop("Paused", None)
+    if bad:
+        return "attention", next(iter(bad.values()))
+    if paused is not None:
         return "paused", paused
-    bad = next((one for one in conditions if needs_action(one)), None)
-    if bad is not None:
-        return "attention", bad
     return ("ready" if ready.status == "True" else "starting"), ready
 
 

@@ -14,7 +14,7 @@ import re
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -138,23 +138,21 @@ def changed(manifest: Json, changes: Changes) -> Json:
         if value is not None:
             hpa[field] = value
     if changes.target is not None:
-        targets = [target for one in hpa.get("metrics") or () if (target := _cpu_target(one)) is not None]
+        targets = [place for one in hpa.get("metrics") or () for place in _cpu_targets(one)]
         if not targets:
             raise WhatIfError("target: the HPA has no metric of the utilization of CPU")
-        for target in targets:
-            target["averageUtilization"] = changes.target
+        for place, field in targets:
+            place[field] = changes.target
     return made
 
 
-def _cpu_target(metric: Json) -> Json | None:
-    """The target of a metric, where it is a utilization of CPU."""
+def _cpu_targets(metric: Json) -> Iterator[tuple[Json, str]]:
+    """Where the target of a metric stands, if it is a utilization of CPU: in v2, or beside the name (v2beta1, which
+    gardener's manifests have)."""
     source = metric.get("resource") or metric.get("containerResource") or {}
-    target: Json = source.get("target") or {}
-    # gardener's manifests have v2beta1's fields, the target beside the name.
-    found = source if "targetAverageUtilization" in source else target
-    if source.get("name") != "cpu" or not {"averageUtilization", "targetAverageUtilization"} & found.keys():
-        return None
-    return found
+    places = ((source.get("target") or {}, "averageUtilization"), (source, "targetAverageUtilization"))
+    if source.get("name") == "cpu":
+        yield from (one for one in places if one[1] in one[0])
 
 
 # --- the scenario -----------------------------------------------------------------------------------------------
