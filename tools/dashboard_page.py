@@ -109,11 +109,12 @@ async def take(
     """A picture of all Hvpas, and one of `hvpa` after so many seconds. Raises PageError."""
     with dashboard(kubeconfig, folder, "-A") as (_, url):
         async with opened(browser, url, folder) as page:
-            await page.resize(1200, 420)
-            await page.until("document.querySelectorAll('#table tbody tr').length")
+            await page.tab.call("Emulation.setScrollbarsHidden", hidden=True)
+            await page.resize(1200, 540)
+            await page.until("document.querySelectorAll('#table tbody tr').length > 0")
             table = await page.picture()
             await page.prefers("dark")
-            await page.resize(1200, 1000)
+            await page.resize(1200, 1080)
             await page.tab.evaluate(f"location.hash = '#/{hvpa}'; 1")
             await asyncio.sleep(seconds)
             await page.until("document.querySelectorAll('figure[data-values]').length > 3")

@@ -76,8 +76,8 @@ class Dashboard:
         for name, kind in FILES.items():
             app.router.add_get(f"/{name}", _file(name or "index.html", kind))
         app.router.add_get("/healthz", _healthy)
-        app.router.add_get("/api/hvpas", self._all)
-        app.router.add_get("/api/hvpas/{namespace}/{name}", self._one)
+        app.router.add_get("/api/hvpas", self._all, allow_head=False)
+        app.router.add_get("/api/hvpas/{namespace}/{name}", self._one, allow_head=False)
         app.router.add_post("/api/hvpas/{namespace}/{name}/what-if", self._what_if)
         return app
 

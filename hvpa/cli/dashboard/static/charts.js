@@ -17,7 +17,7 @@ export const number = (value) => value === null || value === undefined ? "–"
   : value.toLocaleString("en", { maximumSignificantDigits: 4 });
 
 export const COLOURS = ["--one", "--two", "--three", "--four"];
-const HEIGHT = 190, DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]], ROWS = 60;
+const HEIGHT = 190, DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]], ROWS = 60, WHOLE = [1, 2, 5, 10, 20, 50, 100];
 export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 const charts = new Set();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((one) => one.redraw()));
@@ -40,7 +40,7 @@ export class Chart {
       width: Math.max(260, this.plot.clientWidth), height: HEIGHT, legend: { show: false }, bands,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { x: { time: Boolean(x.time) }, y: { range: (_, least, most) => [0, most > 0 ? most * 1.08 : 1] } },
-      axes: [{ ...axis, label: x.label, labelSize: 18, size: 36, space: 70, values: (_, all) => all.map(x.tick) }, { ...axis, size: 56, values: (_, all) => all.map(number) }],
+      axes: [{ ...axis, label: x.label, labelSize: 18, size: 36, space: 58, incrs: x.time ? undefined : WHOLE, values: (_, all) => all.map(x.tick) }, { ...axis, size: 56, values: (_, all) => all.map(number) }],
       cursor: { sync: x.time ? { key: "time" } : undefined, y: false },
       hooks: { setCursor: [() => this.fillLegend()] },
       series: [{}, ...lines.map((line, at) => ({

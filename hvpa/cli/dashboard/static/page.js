@@ -3,7 +3,7 @@
 import { Chart, COLOURS, css, el, number, table } from "./charts.js";
 
 const $ = (id) => document.getElementById(id);
-const CORE = 1000, GIB = 2 ** 30, MOST_SAMPLES = 1440;
+const CORE = 1000, GIB = 2 ** 30, MOST_SAMPLES = 1440, MOST_ROWS = 500;
 const STATES = ["attention", "unknown", "starting", "paused", "ready"];
 const say = (text) => { $("problem").hidden = !text; $("problem").textContent = text ?? ""; };
 const utc = (text) => text ? text.replace("T", " ") : "–";
@@ -94,24 +94,28 @@ function takeAll(kind, content) {
   for (const [name, one] of Object.entries(content)) {
     if (name === "") say(one);
     else if (one === null) hvpas.delete(name);
-    else hvpas.set(name, { ...one, row: el("tr", { onclick: (event) => {
-      if (event.target.tagName !== "A" && !getSelection().toString()) location.hash = `#/${name}`;
-    } }, ...COLUMNS.map(([, , cell], at) => el(at === 2 ? "th" : "td", at === 2 ? { scope: "row" } : {}, cell(one) ?? "–"))) });
+    else hvpas.set(name, { ...one, text: [name, one.target, one.blend, one.updateStrategy, one.mode, one.reason, one.message, ...one.held].join(" ").toLowerCase() });
   }
   arrange();
 }
+
+const rowOf = (one) => el("tr", { onclick: (event) => {
+  if (event.target.tagName !== "A" && !getSelection().toString()) location.hash = `#/${one.namespace}/${one.name}`;
+} }, ...COLUMNS.map(([, , cell], at) => el(at === 2 ? "th" : "td", at === 2 ? { scope: "row" } : {}, cell(one) ?? "–")));
 
 // Put the rows that are shown into their order; those that stand where they should are left alone.
 function arrange() {
   const text = filters.elements.text.value.toLowerCase(), state = filters.elements.state.value;
   const key = COLUMNS[sorted.column][1], names = new Intl.Collator("en", { numeric: true }).compare;
   const order = (a, b) => typeof a === "number" ? a - b : names(a, b);
-  const shown = [...hvpas.values()]
-    .filter((one) => (!state || one.state === state) && one.row.textContent.toLowerCase().includes(text))
+  const fitting = [...hvpas.values()]
+    .filter((one) => (!state || one.state === state) && one.text.includes(text))
     .sort((a, b) => (sorted.up ? 1 : -1) * order(key(a), key(b)) || names(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`));
   const body = $("table").tBodies[0], focused = body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+  const shown = fitting.slice(0, MOST_ROWS);
   let next = body.firstChild;
-  for (const { row } of shown) {
+  for (const one of shown) {
+    const row = one.row ??= rowOf(one);
     if (row === next) next = next.nextSibling;
     else body.insertBefore(row, next);
   }
@@ -126,7 +130,7 @@ function arrange() {
     else cell.removeAttribute("aria-sort");
   });
   const bad = [...hvpas.values()].filter((one) => one.state === "attention").length;
-  filters.elements.count.textContent = `${shown.length} of ${hvpas.size} shown; ${bad} need attention`;
+  filters.elements.count.textContent = `${shown.length} of ${hvpas.size} shown${fitting.length > shown.length ? `, ${fitting.length} fit the filter` : ""}; attention: ${bad}`;
 }
 
 // --- one Hvpa -----------------------------------------------------------------------------------------------------
@@ -144,12 +148,18 @@ function takeOne(kind, content) {
   if (content.explain) showWhy(content.explain);
   if (content.history) showHistory(content.history);
   if (samples.length) showCharts();
-  if (content.path) content.path.forEach(showPath);
+  if (content.path) showPaths(content.path);
 }
 
+// The chart of this name; another one takes its place where it has other lines.
 const chart = (name, options) => {
-  if (!charts.has(name)) charts.set(name, new Chart($("charts"), options));
-  return charts.get(name);
+  const before = charts.get(name), labels = (lines) => lines.map((one) => one.label).join();
+  if (before && labels(before.lines) === labels(options.lines)) return before;
+  const made = new Chart($("charts"), options);
+  before?.figure.replaceWith(made.figure);
+  before?.destroy();
+  charts.set(name, made);
+  return made;
 };
 
 function showCharts() {
@@ -166,25 +176,36 @@ function showCharts() {
   const containers = [...new Set(samples.flatMap((one) => Object.keys(one.sizes)))];
   for (const resource of containers.length ? ["cpu", "memory"] : []) {
     const [unit, name] = scaled(resource);
-    chart(`size ${resource} ${containers}`, { title: `Size of each pod: ${resource === "cpu" ? "CPU" : "memory"}`, unit: name,
+    chart(`size ${resource}`, { title: `Size of each pod: ${resource === "cpu" ? "CPU" : "memory"}`, unit: name,
       lines: containers.map((label) => ({ label, steps: true })) })
       .set([times, ...containers.map((one) => samples.map((sample) => of(sample.sizes[one]?.[resource], unit)))]);
   }
 }
 
-// The path as an area of replicas and sizes, and where the Hvpa stands on it.
+function showPaths(paths) {
+  const names = paths.map(showPath);
+  for (const [name, one] of charts) {
+    if (!name.startsWith("path ") || names.includes(name)) continue;
+    one.destroy();
+    charts.delete(name);
+  }
+}
+
+// A path as an area of replicas and sizes, and where the Hvpa stands on it; the chart's name.
 function showPath(path) {
   const [unit, name] = scaled(path.resource), marks = ["usual", "now", "wanted"].filter((one) => path.marks[one]);
   const counts = [...new Set([...path.counts, ...marks.map((one) => path.marks[one].replicas)])].sort((a, b) => a - b);
   const at = (values) => counts.map((count) => of(values[path.counts.indexOf(count)], unit));
   const text = ({ replicas, size }) => `${replicas} × ${number(size / unit)}`;
-  chart(`path ${path.container} ${path.resource} ${marks}`, { title: `Path: ${path.container} ${path.resource} of each pod by replicas`, unit: name,
+  const key = `path ${path.container} ${path.resource}`;
+  chart(key, { title: `Path: ${path.container} ${path.resource} of each pod by replicas`, unit: name,
     x: { label: `replicas${path.goesOn ? " (the path goes on)" : ""}`, text: (count) => `${count} replicas`, tick: String },
     lines: [{ label: "path, up to", colour: "--soft" }, { label: "from", colour: "--soft" },
       ...marks.map((label, index) => ({ label, points: 20 - 6 * index, colour: COLOURS[index] }))], bands: [{ series: [1, 2], fill: () => css("--band") }] })
     .set([counts, at(path.largest), at(path.smallest),
       ...marks.map((one) => counts.map((count) => count === path.marks[one].replicas ? path.marks[one].size / unit : null))],
       [number(at(path.largest).at(-1)), number(at(path.smallest)[0]), ...marks.map((one) => text(path.marks[one]))]);
+  return key;
 }
 
 const sizes = (containers) => Object.entries(containers).map(([name, one]) =>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import signal
@@ -11,12 +12,16 @@ import urllib.error
 import urllib.request
 import webbrowser
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from hvpa.cli.dashboard.command import add_arguments
 from tests.unit.cli.api_server import Api, config
 from tests.unit.cli.resizing import hvpa
 from tests.unit.cli.support import Live, Shell
+
+PAGE = Path(__file__).resolve().parents[4] / "docs/dashboard.md"
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, use: Callable[[str], None]) -> list[str]:
@@ -80,6 +85,15 @@ def test_it_listens_at_loopback_only(live: Live, monkeypatch: pytest.MonkeyPatch
     opened(monkeypatch, use)
     assert live("dashboard", "--open").code == 0
     assert tried == ["refused"]
+
+
+@pytest.mark.parametrize(
+    "line", re.findall(r"^hvpa (dashboard.*?)(?: *#.*)?$", PAGE.read_text(), re.MULTILINE)
+)
+def test_the_commands_of_the_page_can_be_typed(line: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    parser.parse_args(line.split()[1:])
 
 
 @pytest.mark.parametrize(

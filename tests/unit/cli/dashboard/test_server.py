@@ -115,6 +115,12 @@ async def test_another_namespace_than_the_one_that_is_shown_is_not_there(
             await rows.until(lambda parts: "default/shop" in parts)
 
 
+@pytest.mark.parametrize("path", ["/api/hvpas", SHOP])
+async def test_a_stream_has_no_head_that_could_be_asked_for(cluster: Watched, tmp_path: Path, path: str) -> None:
+    async with serving(cluster, tmp_path) as (client, _):
+        assert (await client.ask(path, "HEAD"))[0] == 405
+
+
 async def test_there_is_an_end_to_streams(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
