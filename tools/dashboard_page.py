@@ -56,6 +56,11 @@ class Page:
             await self.tab.call("Input.dispatchKeyEvent", type="keyDown", **known, **text)
             await self.tab.call("Input.dispatchKeyEvent", type="keyUp", **known)
 
+    async def mouse(self, kind: str, x: float, y: float, clicks: int = 1) -> None:
+        """What the mouse does there: `mousePressed`, `mouseMoved` or `mouseReleased`."""
+        button = {"button": "left", "buttons": 1, "clickCount": clicks}
+        await self.tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
+
     async def prefers(self, scheme: str) -> None:
         """The user prefers `dark` or `light`."""
         feature = {"name": "prefers-color-scheme", "value": scheme}

@@ -23,7 +23,9 @@ from hvpa.api.values.quantity import format_memory
 from hvpa.cli.errors import CommandError, one_line
 from hvpa.cli.output import Json
 from hvpa.core.model import Objects
-from hvpa.core.path.curve import Margin
+from hvpa.core.path.curve import NONE
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.trajectory.config import reserves
 from hvpa.core.workload.containers import RESOURCES
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HPAS, HVPAS, VPAS
@@ -179,9 +181,8 @@ def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: st
         )
         raise WhatIfError(f"{seconds}: try again a little later")
     names = [one.name for one in workload.spec.template.spec.containers]
-    containers = [_container(measured, name, samples) for name in names]
-    base = sum(_base(measured, name, samples) for name in names)
-    loads = [max(0.0, _cpu(one) - base * one["replicas"]["ready"]) / 1000 for one in values]
+    base = _base(measured, names)
+    loads = [_load(one, base) / 1000 for one in values]
     if not any(loads):
         raise WhatIfError("the pods have used no CPU beyond what each of them uses anyway: there is no load")
     begin = values[0]["time"]
@@ -200,7 +201,7 @@ def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: st
             "replicas": max(1, min(workload.spec.replicas, MAX_REPLICAS)),
             "startUp": f"{_start_up(measured.objects.pods):.0f}s",
             "resize": "InPlace" if in_place else "Recreate",
-            "containers": containers,
+            "containers": [_container(measured, name, base, samples) for name in names],
         },
         "nodes": {"headroom": f"{changes.headroom}%"},
         "policies": [
@@ -220,29 +221,31 @@ def _steps(samples: Sequence[Json]) -> list[Json]:
     return found
 
 
-def _cpu(sample: Json) -> float:
-    """Millicores that all containers used."""
-    return float(sum(one.get("cpu", 0) for one in sample["used"].values()))
+def _base(measured: Measured, names: Sequence[str]) -> dict[str, int]:
+    """Millicores that each container uses before it does any work, as the Hvpa has it."""
+    spec, sizes = measured.objects.hvpa.spec, measured.samples[-1]["sizes"]
+    first = {ResourceKey(name, "cpu"): sizes.get(name, {}).get("cpu", 0) for name in names}
+    margins = {} if spec is None else reserves(spec, first)
+    return {key.container: size - margins.get(key, NONE).work(size) for key, size in first.items()}
 
 
-def _base(measured: Measured, name: str, samples: Sequence[Json]) -> int:
-    """Millicores that a container uses before it does any work, as the Hvpa has it."""
-    spec = measured.objects.hvpa.spec
-    if spec is None or spec.trajectory is None:
-        return 0
-    given = spec.trajectory.base_resources_per_replica.cpu
-    size: int = samples[-1]["sizes"].get(name, {}).get("cpu", 0)
-    return size - Margin(given.value or 0, given.percentage or 0).work(size)
+def _load(sample: Json, base: Mapping[str, int]) -> float:
+    """Millicores that all pods used beyond the base of each."""
+    used = sum(one.get("cpu", 0) for one in sample["used"].values())
+    return max(0.0, float(used - sum(base.values()) * sample["replicas"]["ready"]))
 
 
-def _container(measured: Measured, name: str, samples: Sequence[Json]) -> Json:
+def _container(measured: Measured, name: str, base: Mapping[str, int], samples: Sequence[Json]) -> Json:
     """A container: its size now, and what it uses by itself and for each core of the load."""
-    used = [(one["replicas"]["ready"], one["used"].get(name, {}), _cpu(one)) for one in samples]
-    own, base = sum(usage.get("cpu", 0) for _, usage, _ in used), _base(measured, name, samples)
-    per_core = own / max(1.0, sum(total for *_, total in used))
-    line = _line([(total / ready / 1000, usage.get("memory", 0) / ready) for ready, usage, total in used])
-    cpu = {"base": f"{base}m", "perUnit": f"{1000 * per_core:.3f}m"}
-    memory = {"base": format_memory(round(line[0])), "perUnit": format_memory(round(line[1]))}
+    own, loads, points = 0.0, 0.0, []
+    for one in samples:
+        ready, used, load = one["replicas"]["ready"], one["used"].get(name, {}), _load(one, base)
+        own += max(0, used.get("cpu", 0) - base[name] * ready)
+        loads += load
+        points.append((load / ready / 1000, used.get("memory", 0) / ready))
+    flat, slope = _line(points)
+    cpu = {"base": f"{base[name]}m", "perUnit": f"{1000 * own / max(1.0, loads):.3f}m"}
+    memory = {"base": format_memory(round(flat)), "perUnit": format_memory(round(slope))}
     return {"name": name, **_resources(measured, name), "cpu": cpu, "memory": memory}
 
 

@@ -143,6 +143,7 @@ async def one_hvpa(page: Page) -> None:
     assert await page.tab.evaluate(f"{cpu}.querySelector('ul').ariaLive") == "polite"
     await page.press("Escape")
     await page.until(f"!/at [0-9:]+$/.test({cpu}.querySelector('ul').textContent)")
+    await zoom(page, cpu)
     await page.tab.evaluate(f"{cpu}.querySelector('summary').click()")
     await page.until(f"{cpu}.querySelectorAll('tbody tr').length >= 2")
 
@@ -154,6 +155,27 @@ async def one_hvpa(page: Page) -> None:
     await page.until(f"{paper} !== '{light[0]}'")
     assert await page.tab.evaluate(ink) != light[1], "charts are drawn anew, too"
     assert (await page.picture()).startswith(b"\x89PNG")
+
+
+async def zoom(page: Page, chart: str) -> None:
+    """A stretch that was dragged over stays in view when the next sample comes; a double click shows all again."""
+    shown = f"{chart}.dataset.shown.split(' ').map(Number)"
+    whole = await page.tab.evaluate(shown)
+    box = f"{chart}.querySelector('.u-over').getBoundingClientRect()"
+    x, y, width, height = [await page.tab.evaluate(f"{box}.{side}") for side in ("x", "y", "width", "height")]
+    await page.mouse("mouseMoved", x + width / 4, y + height / 2)
+    await page.mouse("mousePressed", x + width / 4, y + height / 2)
+    await page.mouse("mouseMoved", x + width / 2, y + height / 2)
+    await page.mouse("mouseReleased", x + width / 2, y + height / 2)
+    begin, end = await page.until(f"{shown}[1] < {whole[1]} && {shown}")
+    assert whole[0] < begin < end < whole[1]
+    known = int(await page.tab.evaluate(f"{chart}.dataset.values"))
+    await page.until(f"{chart}.dataset.values > {known}")
+    assert await page.tab.evaluate(shown) == [begin, end]
+    for clicks in (1, 2):
+        await page.mouse("mousePressed", x + width / 2, y + height / 2, clicks)
+        await page.mouse("mouseReleased", x + width / 2, y + height / 2, clicks)
+    await page.until(f"{shown}[1] > {whole[1]}")
 
 
 async def what_if(page: Page) -> None:

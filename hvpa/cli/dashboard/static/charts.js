@@ -1,5 +1,5 @@
 // Charts by uPlot that can be read without seeing them: each has its newest values, or those at the cursor, as text, and
-// all of them as a table. The arrow keys move the cursor.
+// all of them as a table. The arrow keys move the cursor; dragging zooms, a double click shows all.
 export const el = (kind, attributes = {}, ...children) => {
   const made = document.createElement(kind);
   for (const [name, value] of Object.entries(attributes)) {
@@ -29,7 +29,7 @@ export class Chart {
     this.colours = lines.map((line, at) => line.colour ?? COLOURS[at % 4]);
     this.plot = el("div", { tabindex: 0, role: "group", "aria-roledescription": "chart",
       "aria-label": `${title}, ${unit}. Arrow keys move through the values.`, onkeydown: (event) => this.key(event),
-      onblur: () => this.legend.removeAttribute("aria-live") });
+      onblur: () => this.legend.removeAttribute("aria-live"), ondblclick: () => this.isZoomed = false });
     this.legend = el("ul", { class: "legend" });
     this.rows = el("div");
     this.details = el("details", { ontoggle: () => this.fillTable() }, el("summary", {}, "Values as a table"), this.rows);
@@ -42,7 +42,8 @@ export class Chart {
       scales: { x: { time: Boolean(x.time) }, y: { range: (_, least, most) => [0, most > 0 ? most * 1.08 : 1] } },
       axes: [{ ...axis, label: x.label, labelSize: 18, size: 36, space: 58, incrs: x.time ? undefined : WHOLE, values: (_, all) => all.map(x.tick) }, { ...axis, size: 56, values: (_, all) => all.map(number) }],
       cursor: { sync: x.time ? { key: "time" } : undefined, y: false },
-      hooks: { setCursor: [() => this.fillLegend()] },
+      hooks: { setCursor: [() => this.fillLegend()], setSelect: [({ select }) => this.isZoomed = select.width > 0],
+        draw: [({ scales: { x } }) => this.figure.dataset.shown = `${x.min} ${x.max}`] },
       series: [{}, ...lines.map((line, at) => ({
         label: line.label, stroke: () => css(this.colours[at]), dash: DASHES[at % 4], width: line.points ? 0 : 2, spanGaps: true,
         points: line.points ? { show: true, size: line.points, width: 2.5, fill: () => css("--card") } : { show: false },
@@ -60,7 +61,8 @@ export class Chart {
   // `texts` stand in the legend in place of the newest values.
   set(data, texts = []) {
     this.texts = texts;
-    this.uplot.setData(data);
+    this.uplot.setData(data, !this.isZoomed); // a stretch that was dragged over stays in view
+    if (this.isZoomed) this.uplot.redraw();
     this.figure.dataset.values = data[0].length;
     this.fillLegend();
     if (this.details.open) this.fillTable();

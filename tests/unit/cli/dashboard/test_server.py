@@ -116,7 +116,9 @@ async def test_another_namespace_than_the_one_that_is_shown_is_not_there(
 
 
 @pytest.mark.parametrize("path", ["/api/hvpas", SHOP])
-async def test_a_stream_has_no_head_that_could_be_asked_for(cluster: Watched, tmp_path: Path, path: str) -> None:
+async def test_a_stream_has_no_head_that_could_be_asked_for(
+    cluster: Watched, tmp_path: Path, path: str
+) -> None:
     async with serving(cluster, tmp_path) as (client, _):
         assert (await client.ask(path, "HEAD"))[0] == 405
 
