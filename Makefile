@@ -5,7 +5,8 @@ PYTHON ?= python3
 KUBECTL ?= kubectl
 DOCKER ?= docker
 KIND ?= kind
-IMG ?= hvpa:0.1.0
+VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
+IMG ?= hvpa:$(VERSION)
 KIND_CLUSTER ?= hvpa-e2e
 CHROMIUM ?=
 SCENARIO ?= examples/large-base/scenario.yaml
@@ -14,6 +15,7 @@ OUT_DIR ?= evidence
 PYTHON_IMAGE ?=
 CONFIG ?= config/default
 SBOM ?= hvpa.cdx.json
+RELEASE ?= dist/hvpa-$(VERSION)
 MINUTES ?= 20
 LOAD ?= 500m
 TARGET ?= decision
@@ -35,7 +37,7 @@ JOBS ?= 6
 PARALLEL = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 # All manifests of CONFIG with IMG for the image that stands in config/manager; no file is changed.
-RENDER = $(KUBECTL) kustomize $(CONFIG) | sed 's|image: hvpa:0\.1\.0$$|image: $(IMG)|'
+RENDER = $(KUBECTL) kustomize $(CONFIG) | sed 's|image: hvpa:$(VERSION)$$|image: $(IMG)|'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -134,6 +136,10 @@ fuzz: venv ## fuzz TARGET (decision) for FUZZ_SECONDS (300), guided by coverage 
 .PHONY: sbom
 sbom: venv ## write the bill of materials of what the operator runs with (CycloneDX) to SBOM
 	@$(PY) -m tools.sbom --output $(SBOM)
+
+.PHONY: release
+release: venv ## build wheel, sdist, chart, manifests with the image IMG, SBOM and checksums of this commit into RELEASE
+	@$(PY) -m tools.release --out $(RELEASE) --image $(IMG)
 
 .PHONY: audit
 audit: venv ## audit the dependencies (AUDIT_ARGS=--quick: without the half minute for withdrawn releases)

@@ -26,6 +26,7 @@ TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ("operator-policy/policy.yaml",),
     ),
     "policy-bounds.yaml": (".Values.policies.bounds", ("policy/hvpa_bounds.yaml",)),
+    "prometheusrule.yaml": (".Values.prometheusRule.enabled", ("monitoring/prometheus_rule.yaml",)),
     "policy-target.yaml": (".Values.policies.target", ("policy/hvpa_target.yaml",)),
     "rbac.yaml": (
         "",
@@ -57,6 +58,9 @@ FULL_NAME: Final = '{{ include "hvpa.fullname" . }}'
 ACCOUNT: Final = '{{ include "hvpa.serviceAccountName" . }}'
 NAMESPACE: Final = "{{ .Release.Namespace }}"
 KEEP: Final = "    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}\n"
+EXTRA_LABELS: Final = (
+    "    {{- with .Values.prometheusRule.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
+)
 _WORKLOADS = r"(resources: \[(?:deployments, .*|replicationcontrollers)\]\n    verbs: )\[list, watch, patch\]"
 SUBSTITUTIONS: Final = (
     (r"^    app\.kubernetes\.io/name: hvpa$", '    {{- include "hvpa.labels" . | nindent 4 }}'),
@@ -73,7 +77,7 @@ _ROWS = re.compile(r"(<!-- values: begin -->\n).*(<!-- values: end -->)", re.DOT
 
 
 def template(name: str) -> str:
-    """The template of some manifests. Raises ValueError where one has text that Helm would evaluate."""
+    """The template of some manifests."""
     condition, sources = TEMPLATES[name]
     note = f"{{{{- /* make generate writes this from config/: {', '.join(sources)} */ -}}}}\n"
     text = "---\n".join(map(_adapted, sources))
@@ -81,13 +85,15 @@ def template(name: str) -> str:
 
 
 def _adapted(source: str) -> str:
-    text = (ROOT / "config" / source).read_text()
-    if "{{" in text:
-        raise ValueError(f"config/{source}: Helm would evaluate what stands between braces")
+    text = (
+        (ROOT / "config" / source).read_text().replace("{{", '{{ "{{" }}')
+    )  # Prometheus evaluates it, not Helm
     for pattern, by in SUBSTITUTIONS:
         text = re.sub(pattern, by, text, flags=re.MULTILINE)
     if source.startswith("crd/"):
         text = text.replace("  annotations:\n", f"  annotations:\n{KEEP}", 1)
+    if source == "monitoring/prometheus_rule.yaml":
+        text = text.replace("spec:\n", f"{EXTRA_LABELS}spec:\n", 1)
     return text
 
 

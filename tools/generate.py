@@ -20,6 +20,9 @@ GENERATED = {
     "docs/joint-scaling.md": ("-m", "tools.evidence", "docs/joint-scaling.md"),
     "README.md": ("-m", "tools.evidence", "README.md"),
     "docs/joint-scaling-cost.svg": ("-m", "tools.evidence", "docs/joint-scaling-cost.svg"),
+    **dict.fromkeys(
+        ("config/monitoring/dashboard.json", "charts/hvpa/dashboards/hvpa.json"), ("-m", "tools.dashboard")
+    ),
     "charts/hvpa/README.md": ("-m", "tools.chart", "README.md"),
     **{f"charts/hvpa/templates/{name}": ("-m", "tools.chart", name) for name in TEMPLATES},
 }

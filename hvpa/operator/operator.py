@@ -89,7 +89,7 @@ class Operator:
         self._reconciler = Reconciler(cluster, clock, settings.decisions, self.metrics)
         self._work = WorkLoop(WorkQueue(), self._reconcile, self.metrics, settings.workers, limiter.permit)
         self.metrics.watch_queue(self._work.depth, self._work.oldest_age)
-        self.metrics.watch_shards(lambda: len(self._role.shards))
+        self.metrics.watch_shards(lambda: len(self._role.shards), settings.shards)
         self.metrics.watch_caches(self._watches.last_success)
         self.metrics.watch_limits(lambda: limiter.in_flight, lambda: limiter.limit)
         self._stop = asyncio.Event()

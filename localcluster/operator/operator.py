@@ -156,6 +156,11 @@ class Operator:
         except OSError:
             return 0, ""
 
+    @property
+    def metrics_address(self) -> str:
+        """Where Prometheus finds its metrics."""
+        return f"127.0.0.1:{self._metrics}"
+
     def metrics(self) -> str:
         """Its Prometheus metrics as text, rendered now: the operator gives the same page for a second, so whoever asks
         again sooner waits for the next one."""

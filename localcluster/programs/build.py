@@ -2,7 +2,7 @@
 modules and their versions are in `localcluster/programs/modules/*/go.mod`; what starts the programs is
 `controlplane.py`. Also built here are the programs of our own beside those files, which replay scenarios through the
 code of the real recommenders and the real VPA updater (`tests/recorded`), API servers of other versions
-(`tests/e2e/compat`), and Helm (`tests/e2e/chart`)."""
+(`tests/e2e/compat`), Helm (`tests/e2e/chart`), and Prometheus (`localcluster/prometheus.py`)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ __all__ = [
     "build",
     "build_apiserver",
     "build_helm",
+    "build_prometheus",
     "build_replays",
     "kubernetes_version",
+    "monitoring_crds",
     "other_versions",
     "to_stderr",
 ]
@@ -52,6 +54,8 @@ class _Group:
     """The folder of our own source beside the modules' go.mod, if any."""
     version: str = ""
     """What the programs give as their version, if not what such a build gives (v0.0.0)."""
+    tags: str = ""
+    """Go's build tags."""
 
 
 _APISERVER = "k8s.io/kubernetes/cmd/kube-apiserver"
@@ -105,6 +109,27 @@ _GROUPS = {
     "updater-replay": _Group("addons", {"updater-replay": "./updater-replay"}, sources="updater-replay"),
     # For the tests of the chart alone. Needs newer modules than "core", so hardly anything compiled is shared.
     "helm": _Group("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}),
+    # For tests of rules, the dashboard and what reads a history; without the web page, and without the discovery of
+    # targets in clouds, which is a sixth of all packages.
+    "prometheus": _Group(
+        "prometheus",
+        {
+            "prometheus": "github.com/prometheus/prometheus/cmd/prometheus",
+            "promtool": "github.com/prometheus/prometheus/cmd/promtool",
+        },
+        tags="remove_all_sd",
+    ),
+    "monitoring-crds": _Group(
+        "monitoring-crds",
+        {},
+        {
+            f"{kind}-crd.yaml": (
+                "github.com/prometheus-operator/prometheus-operator",
+                f"example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml",
+            )
+            for kind in ("podmonitors", "prometheusrules")
+        },
+    ),
     # API servers of other versions, for `make compat`.
     **{
         folder.name: _Group(folder.name, {"kube-apiserver": _APISERVER}, version=_version(folder.name))
@@ -151,6 +176,17 @@ def build_replays(*, report: Report = to_stderr) -> Programs:
 def build_helm(*, report: Report = to_stderr) -> Path:
     """The program `helm`, built where it is not in the cache yet. Raises `BuildError`."""
     return _build(("helm",), lambda _: True, report)["helm"]
+
+
+def build_prometheus(*, report: Report = to_stderr) -> Programs:
+    """The programs `prometheus` and `promtool`, built where they are not in the cache yet. Raises `BuildError`."""
+    return _build(("prometheus",), lambda _: True, report)
+
+
+def monitoring_crds(*, report: Report = to_stderr) -> list[Path]:
+    """The CRDs of the Prometheus operator for PodMonitors and PrometheusRules, downloaded where they are not in the
+    cache yet. Raises `BuildError`."""
+    return list(_build(("monitoring-crds",), lambda _: True, report).shared.values())
 
 
 def kubernetes_version() -> str:
@@ -222,6 +258,8 @@ def _key(name: str, go: Go) -> str:
 
 
 def _flags(group: _Group) -> tuple[str, ...]:
+    if group.tags:
+        return (*_FLAGS, f"-tags={group.tags}")
     if not group.version:
         return _FLAGS
     *others, link = _FLAGS
@@ -267,7 +305,8 @@ def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, 
         report(f"building {', '.join(missing)} with {program}")
         if not group.sources:
             report(
-                "(once; on two cores three minutes for an API server or Helm, six to eight for the control plane)"
+                "(once; on two cores three to five minutes for an API server, Helm or Prometheus, six to eight for "
+                "the control plane)"
             )
     for name, package in missing.items():
         temporary = folder / f"{name}.{os.getpid()}.tmp"

@@ -16,7 +16,7 @@ import pytest
 from localcluster.controlplane.cluster import Cluster, ExternalCluster
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.process import Process, tail
-from localcluster.programs.build import Programs, build, build_helm
+from localcluster.programs.build import Programs, build, build_helm, build_prometheus
 from localcluster.programs.toolchain import BuildError
 from tests.e2e import whole_run
 
@@ -59,6 +59,15 @@ def helm(request: pytest.FixtureRequest) -> Path:
         return _build_shown(request.config, build_helm)
     except BuildError as error:
         pytest.fail(f"Helm could not be built: {error}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def prometheus(request: pytest.FixtureRequest) -> Programs:
+    """The programs Prometheus and promtool."""
+    try:
+        return _build_shown(request.config, build_prometheus)
+    except BuildError as error:
+        pytest.fail(f"Prometheus could not be built: {error}", pytrace=False)
 
 
 @pytest.fixture
@@ -126,9 +135,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         with contextlib.suppress(BuildError):  # the fixtures report it
             full = "plane" in used or ("cluster" in needed and not os.environ.get(_EXTERNAL))
             _build(session.config, full=full)
-    if "helm" in used and not session.config.option.collectonly:
-        with contextlib.suppress(BuildError):
-            _build_shown(session.config, build_helm)
+    for name, build_it in (("helm", build_helm), ("prometheus", build_prometheus)):
+        if name in used and not session.config.option.collectonly:
+            with contextlib.suppress(BuildError):
+                _build_shown(session.config, build_it)
 
 
 @pytest.hookimpl(wrapper=True)

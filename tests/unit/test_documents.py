@@ -77,7 +77,7 @@ def test_every_metric_is_in_the_table_and_no_other() -> None:
     metrics = Metrics(CollectorRegistry(), per_object=True)
     metrics.watch_queue(lambda: 0.0, lambda: 0.0)
     metrics.watch_limits(lambda: 0, lambda: 0)
-    metrics.watch_shards(lambda: 0)
+    metrics.watch_shards(lambda: 0, 1)
     metrics.watch_caches(dict)
     page = b"".join(metrics.pieces()).decode()
     names = set(re.findall(r"^# TYPE (hvpa_\w+)", page, re.MULTILINE))
@@ -93,6 +93,18 @@ def test_the_manifest_of_a_page_is_valid(page: str) -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     manifests = [manifest for block in blocks if (manifest := yaml.safe_load(block))["kind"] != "CHPA"]
     assert [validate_manifest(manifest) for manifest in manifests] == [[]]
+
+
+def test_what_the_page_about_gitops_has_ignored_is_in_a_workload() -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/gitops.md").read_text(), re.DOTALL)
+    argo, flux = (yaml.safe_load(block)["spec"] for block in blocks)
+    workload, _ = yaml.safe_load_all((ROOT / "config/samples/web.yaml").read_text())
+    for pointer in argo["ignoreDifferences"][0]["jsonPointers"] + flux["ignore"][0]["paths"]:
+        found = workload
+        for part in pointer.split("/")[1:]:
+            found = found[int(part) if isinstance(found, list) else part]
+    (expression,) = argo["ignoreDifferences"][0]["jqPathExpressions"]
+    assert expression == ".spec.template.spec.containers[].resources"
 
 
 @pytest.mark.parametrize("page", ["operations.md", "decision.md", "troubleshooting.md"])

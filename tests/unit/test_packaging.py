@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -78,6 +79,15 @@ def test_console_scripts_exist() -> None:
 def test_the_changelog_describes_this_version() -> None:
     version = _project()["project"]["version"]
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_chart_image_and_pages_have_this_version() -> None:
+    version = _project()["project"]["version"]
+    chart = yaml.safe_load((ROOT / "charts/hvpa/Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (version, version)
+    places = ["config/manager/deployment.yaml", "docs/getting-started.md", "docs/releases.md"]
+    named = {name: re.findall(r"\bhvpa[:-](\d+\.\d+\.\d+)", (ROOT / name).read_text()) for name in places}
+    assert {name: set(found) for name, found in named.items()} == {name: {version} for name in places}
 
 
 def test_no_documents_link_leads_nowhere() -> None:

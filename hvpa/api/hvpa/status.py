@@ -382,6 +382,10 @@ class UsualDemand(_OfRequest):
     """Up to when demand is in the mean."""
     present: Whole
     """The demand since then."""
+    peak: Whole | None = None
+    """The largest demand of memory of late, in bytes of requests; half of it is forgotten every three hours."""
+    peak_time: Timestamp | None = None
+    """When that was measured."""
 
 
 class VerticalAxis(StatusModel):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import PodSize, PodTotal
@@ -26,6 +26,9 @@ TARGET_PERCENT: Final = 115
 SATURATED_PERCENT: Final = 115
 """From this usage of the requests on, pods may want more CPU than they get: saturated pods. (The condition `Saturated`
 is about replicas and requests at their ends.)"""
+PEAK_PERCENT: Final = 150
+"""So much of a peak of memory is provided for: pods are not all alike, and the next peak may be larger
+(docs/decisions/0039 has what it is worth)."""
 BOOST_REPLACED: Final = 150
 BOOST_IN_PLACE: Final = 200
 """What saturated CPU counts for, in percent: a proportional rule climbs in small steps while each measurement is cut
@@ -138,10 +141,11 @@ class Requests(Struct, frozen=True):
 
 class Usual(Struct, frozen=True):
     """What usual demand is calculated from: means of what was measured, and the mean of the replica counts during which
-    the VPA's targets were measured."""
+    the VPA's targets were measured. And the `peaks` of memory that was measured of late."""
 
     measured: Mapping[ResourceKey, float]
     replicas: float = 0.0
+    peaks: Mapping[ResourceKey, int] = field(default_factory=dict)
 
     def known(self) -> dict[ResourceKey, int]:
         """The means, rounded up."""
@@ -172,6 +176,14 @@ class Usual(Struct, frozen=True):
             measured = known.get(item.key, by_target)
             found[item.key] = max(measured, by_target) if item.resource == "memory" else measured
         return found
+
+    def within_peaks(self, key: ResourceKey, amount: int) -> int:
+        """An amount of memory, but no more than `PEAK_PERCENT` of what all pods called for together of late.
+
+        Example: a target of 11Gi, which one of 2 pods had, for 4 pods is 44Gi; together they never called for more than
+        16Gi, so that 24Gi are enough."""
+        peak = self.peaks.get(key)
+        return amount if peak is None else min(amount, peak * PEAK_PERCENT // 100)
 
 
 def requirements(

@@ -20,7 +20,7 @@ from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.core.model import ObservedState, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.demand import Requests, Usual
-from hvpa.core.trajectory.means import Mean, weight_since
+from hvpa.core.trajectory.means import Mean, Peak, weight_since
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import RESOURCES, ContainerResource, amount, recommendations, request_now
 
@@ -28,6 +28,11 @@ SAMPLE_EVERY: Final = dt.timedelta(minutes=5)
 """How long a measured demand stands for the present one, at least."""
 MOVED_PERCENT: Final = 20
 """How far another demand must be from it to take its place."""
+PEAK_MOVED_PERCENT: Final = 5
+"""How far a measured demand must be above the peak that is left to be the next one."""
+PEAKS_AFTER_OOM: Final = dt.timedelta(days=8)
+"""For how long a container that ran out of memory has the peaks that the VPA knows, which forgets what is older
+(`--memory-aggregation-interval-count`, 8 days): what happens once a day or a week ends it once."""
 FIRST_WEIGHT: Final = 3600.0
 """What the first value weighs, in seconds, where the VPA has no history of its own: an hour."""
 
@@ -84,6 +89,11 @@ class Memory:
         self.requests = requests
         self.replicas = seen.workload.spec.replicas
         vpa = seen.vpa.object
+        self.ran_out = {
+            one.container
+            for one in seen.vertical.overrides
+            if clock.held_until(one.time, PEAKS_AFTER_OOM) is not None
+        }
         self.since = vpa.metadata.creation_timestamp if vpa is not None else None
 
     def brought_up(
@@ -103,7 +113,12 @@ class Memory:
         means = {
             key: self._now(Mean(one.mean, one.weight, one.time, one.present)) for key, one in found.items()
         }
-        usual = Usual(means, 0.0 if counts is None else self._now(_mean_of_counts(counts)))
+        peaks = {
+            key: self.clock.answer(peak.in_steps)
+            for key, one in found.items()
+            if (peak := _peak_of(one)) is not None and key.container not in self.ran_out
+        }
+        usual = Usual(means, 0.0 if counts is None else self._now(_mean_of_counts(counts)), peaks)
         kept = found | idle
         return Remembered(
             known.requests, known.first, tuple(kept[key] for key in sorted(kept)), counts
@@ -113,13 +128,33 @@ class Memory:
         return self.clock.answer(mean.in_steps)
 
     def _demand(self, key: ResourceKey, size: int, before: UsualDemand | None) -> UsualDemand:
-        """The record with what is measured now. At first sight the mean is what the VPA has seen since it is there, at
-        the present count, filled up with what is measured now."""
+        """The record with what is measured now."""
+        found = self._with_mean(key, size, before)
+        if key.resource != "memory":
+            return found
+        known = None if before is None else _peak_of(before)
+        if known is None:
+            peak = Peak(max(size, self._seen_by_vpa(key)), self.clock.stamp())
+        elif size * 100 > self.clock.answer(known.in_steps) * (100 + PEAK_MOVED_PERCENT):
+            peak = Peak(size, self.clock.stamp())
+        else:
+            peak = known
+        if peak == _peak_of(found):
+            return found
+        return found.model_copy(update={"peak": min(peak.value, INT64_MAX), "peak_time": peak.time})
+
+    def _seen_by_vpa(self, key: ResourceKey) -> int:
+        """What the present pods need together by the VPA's target."""
+        return self.replicas * self.requests.work(key, self.items[key].target)
+
+    def _with_mean(self, key: ResourceKey, size: int, before: UsualDemand | None) -> UsualDemand:
+        """The record with its mean. At first sight that is what the VPA has seen since it is there, at the present
+        count, filled up with what is measured now."""
         if before is None:
             now = self.clock.stamp()
             weight = weight_since(self.since, now)
             fill = max(0.0, FIRST_WEIGHT - weight)
-            seen = self.replicas * self.requests.work(key, self.items[key].target)
+            seen = self._seen_by_vpa(key)
             mean = Mean((seen * weight + size * fill) / (weight + fill), weight + fill, now, size)
         else:
             is_near = abs(size - before.present) * 100 <= before.present * MOVED_PERCENT
@@ -133,6 +168,8 @@ class Memory:
             weight=round(mean.weight),
             time=mean.time,
             present=min(size, INT64_MAX),
+            peak=None if before is None else before.peak,
+            peak_time=None if before is None else before.peak_time,
         )
 
     def _counts(self, before: UsualReplicas | None) -> UsualReplicas:
@@ -151,6 +188,10 @@ class Memory:
 
 def _resource(one: UsualDemand) -> Resource:
     return "cpu" if one.resource == "cpu" else "memory"
+
+
+def _peak_of(one: UsualDemand) -> Peak | None:
+    return None if one.peak is None or one.peak_time is None else Peak(one.peak, one.peak_time)
 
 
 def _mean_of_counts(one: UsualReplicas) -> Mean:

@@ -1,4 +1,4 @@
-"""Means that fade: of replica counts and of demands, over a day or so (DESIGN 5.4).
+"""Means that fade, of replica counts and of demands, over a day or so (DESIGN 5.4), and peaks that fade in hours.
 
 A value weighs by how long it lasted (and a replica count by itself as well: a VPA recommender takes one sample of
 each pod), and half of that a half-life later. Such a mean stands in the status as of a time; from then on one value
@@ -15,6 +15,9 @@ from hvpa.core.values.clock import after
 
 HALF_LIFE: Final = dt.timedelta(hours=24)
 """Of the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's, in vertical-pod-autoscaler)."""
+PEAK_HALF_LIFE: Final = 3
+"""Hours in which half of a peak is forgotten."""
+_HOUR: Final = dt.timedelta(hours=1)
 GRAIN: Final = 1.01
 """A mean moves in steps of one percent, so that a decision stays the same for a while."""
 _MEMORY: Final = HALF_LIFE.total_seconds() / math.log(2)
@@ -63,6 +66,21 @@ class Mean(NamedTuple):
         gained = share * self.rate * _MEMORY
         kept = gained / (self.weight * (1 - share) + gained)
         return dt.timedelta(seconds=math.ceil(-HALF_LIFE.total_seconds() * math.log2(kept)))
+
+
+class Peak(NamedTuple):
+    """The largest value of late, and when it was measured. It becomes smaller each hour: 8000 are 6350 after one, and
+    4000 after three."""
+
+    value: int
+    time: dt.datetime
+
+    def in_steps(self, now: dt.datetime) -> tuple[int, dt.datetime | None]:
+        """What is left of it now, and when it becomes less (None: nothing is left). A time in the future counts as
+        now."""
+        hours = max(0, (now - self.time) // _HOUR)
+        left = int(self.value * 2.0 ** (-hours / PEAK_HALF_LIFE))
+        return left, after(self.time, (hours + 1) * _HOUR) if left else None
 
 
 def weight_since(since: dt.datetime | None, now: dt.datetime) -> float:

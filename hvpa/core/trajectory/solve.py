@@ -183,14 +183,15 @@ class Joint:
         return demand
 
     def _peaks(self, item: ContainerResource) -> int:
-        """The requests of memory with which the limits hold the peaks that the VPA knows; without limits, the usual
-        demand.
+        """The requests of memory with which the limits hold the peaks that the VPA knows, as far as all pods together
+        had such a peak of late; without limits, the usual demand likewise.
 
         Example: a target of 1500Mi for each of 4 pods is 6000Mi; with limits of 1.5 times the requests, 4000Mi of
         requests are enough."""
         if not item.limit or item.limit <= item.current:
-            return self.usual[item.key]
+            return self.means.within_peaks(item.key, self.usual[item.key])
         peaks = math.ceil(self.requests.work(item.key, item.target) * self.mean)
+        peaks = self.means.within_peaks(item.key, peaks)
         return ceil_div(peaks * item.current, item.limit)
 
     @cached_property

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from hvpa.api.values.quantity import Resource
+from hvpa.core.actuation.desired import NOTHING, sizes_of
 from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, restored, scale_to
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import MEASUREMENT, POD_REPLACEMENT, REFUSED, GateContext
@@ -286,8 +287,10 @@ class JointScaling:
         HPA has measured a step, what all pods have by it is the demand: its status may be of pods that were
         saturated."""
         ready, joint = self.seen.pods.ready, self.joint
-        if not self.in_place or not joint.found or not 0 < ready < count:
+        if not self.in_place or not joint.found or not ready:
             return {}
+        if ready >= count:
+            return self._kept_by_ready_pods(sizes)
         demand = dict(joint.urgent_demand)
         if self._was_just_raised():
             for key in demand:
@@ -297,6 +300,20 @@ class JointScaling:
             key: size
             for key, size in joint.path.sizes(ready, demand).items()
             if key.resource in raised and size * 10 > sizes[key] * 11
+        }
+
+    def _kept_by_ready_pods(self, sizes: Sizes) -> Sizes:
+        """The CPU that ready pods had while others started, until the HPA has measured all of them together: those
+        that have just started have it too."""
+        before = self.seen.status.desired
+        if before is None or self.unsettled_until is None:
+            return {}
+        known = sizes_of(before.ready_pods)
+        return {
+            key: had
+            for key, size in sizes.items()
+            if key.resource == "cpu"
+            and (had := known.get(key.container, NOTHING).requests.get("cpu", 0)) * 10 > size * 11
         }
 
     def _was_just_raised(self) -> bool:

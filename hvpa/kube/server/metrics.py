@@ -1,9 +1,10 @@
 """Prometheus metrics. All names begin with `hvpa_`; none has a label whose values users can make up without end, but
-those behind `--per-object-metrics`."""
+those behind `--per-object-metrics`, and `hvpa_problem`, which has no series where all is well."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter as Count
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -19,9 +20,11 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
 from hvpa.core.model import Axis, Blocked, Decision, Direction
+from hvpa.core.report.problems import Problem, problems
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
@@ -69,10 +72,13 @@ class Metrics(Telemetry):
         )
         self._permit_wait = histogram("hvpa_permit_wait_seconds", permit, buckets=SECONDS + LONG)
         self._objects = _PerObject() if per_object else None
+        self._states = _States()
+        registry.register(self._states)
 
     def pieces(self) -> Iterator[bytes]:
         """All metrics in Prometheus' text format, piece by piece; each takes some milliseconds."""
         yield generate_latest(self.registry)
+        yield from self._states.pieces()
         if self._objects is not None:
             yield from self._objects.pieces()
 
@@ -95,11 +101,12 @@ class Metrics(Telemetry):
         less = "less than --max-in-flight after the API server asked to wait"
         self._show("hvpa_writes_in_flight_limit", f"Writes that may be under way; {less}.", limit)
 
-    def watch_shards(self, held: Callable[[], int]) -> None:
-        """Show how many shards this process works on (1 is all where the work is not divided)."""
+    def watch_shards(self, held: Callable[[], int], all_of_them: int) -> None:
+        """Show how many shards there are (1 where the work is not divided), and how many this process works on."""
         documentation = "Whether this process works: holds a lease, or needs none."
         self._show("hvpa_leader", documentation, lambda: float(held() > 0))
         self._show("hvpa_shards_held", "Shards that this process works on.", held)
+        self._show("hvpa_shards", "Shards that the work is divided into.", lambda: all_of_them)
 
     # --- Telemetry ----------------------------------------------------------------------------------------------------
     def request(self, verb: str, code: str) -> None:
@@ -119,6 +126,7 @@ class Metrics(Telemetry):
 
     def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
         self._decisions.inc()
+        self._states.put(key, decision.status)
         if self._objects is not None:
             self._objects.put(key, decision, workload)
 
@@ -130,14 +138,19 @@ class Metrics(Telemetry):
 
     def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:
         self._write_failures.labels(operation, kind).inc()
+        if kind in ("failed", "crashed"):
+            self._states.fails(key, operation)
 
     def started(self, key: Key, waited: float) -> None:
         self._queue_wait.observe(waited)
 
     def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
         self._reconciles.labels(outcome).observe(seconds)
+        if outcome in ("done", "gone"):
+            self._states.fails(key, None)
 
     def forgotten(self, key: Key) -> None:
+        self._states.drop(key)
         if self._objects is not None:
             self._objects.drop(key)
 
@@ -158,6 +171,84 @@ class _Caches(Collector):
         for plural, seconds in self._last_success().items():
             family.add_metric([plural], seconds)
         return [family]
+
+
+class _States(Collector):
+    """What the last decision reported of each Hvpa: how many are in which state, and who has which problem. All is
+    counted when it changes, since there may be thousands at a scrape."""
+
+    def __init__(self) -> None:
+        self._status: dict[Key, HvpaStatus] = {}
+        self._failing: dict[Key, Operation] = {}
+        self._problems: dict[Key, list[Row]] = {}
+        self._ready: Count[tuple[str, ...]] = Count()
+        self._held: Count[tuple[str, ...]] = Count()
+
+    def put(self, key: Key, status: HvpaStatus) -> None:
+        """Remember what was decided."""
+        before = self._status.get(key)
+        if before is status:
+            return
+        self._status[key] = status
+        self._count(before, -1)
+        self._count(status, 1)
+        self._name_problems(key)
+
+    def fails(self, key: Key, operation: Operation | None) -> None:
+        """A write of an Hvpa failed; None: all got through."""
+        if self._failing.get(key) == operation:
+            return
+        if operation is None:
+            del self._failing[key]
+        else:
+            self._failing[key] = operation
+        self._name_problems(key)
+
+    def drop(self, key: Key) -> None:
+        """Forget an Hvpa."""
+        self._count(self._status.pop(key, None), -1)
+        self._failing.pop(key, None)
+        self._problems.pop(key, None)
+
+    def _count(self, status: HvpaStatus | None, by: int) -> None:
+        for one in () if status is None else status.conditions:
+            if one.type == "Ready":
+                self._ready[one.status, one.reason] += by
+        for block in () if status is None else status.last_blocked_scaling:
+            self._held[block.axis, block.direction, block.reason] += by
+
+    def _name_problems(self, key: Key) -> None:
+        status, operation = self._status.get(key), self._failing.get(key)
+        found: list[tuple[Problem, str]] = [] if status is None else sorted(problems(status))
+        if operation is not None:
+            found.append(("WriteFailed", operation))
+        labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
+        rows: list[Row] = [(f'{labels},problem="{one}",reason="{_escaped(why)}"', 1, 1) for one, why in found]
+        self._problems.pop(key, None)
+        if rows:
+            self._problems[key] = rows
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        """The numbers of Hvpas, and of changes that are held back."""
+        ready, held = ["ready", "reason"], ["axis", "direction", "reason"]
+        return [
+            _counted("hvpa_hvpas", "Hvpas, by their condition Ready.", ready, self._ready),
+            _counted("hvpa_held_back", "Changes that are held back now.", held, self._held),
+        ]
+
+    def pieces(self) -> Iterator[bytes]:
+        """The problems as text."""
+        yield from _gauge("hvpa_problem", "1 for each problem of an Hvpa.", self._problems, 1)
+
+
+def _counted(
+    name: str, documentation: str, labels: list[str], counts: Count[tuple[str, ...]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, documentation, labels=labels)
+    for values, count in sorted(counts.items()):
+        if count:
+            family.add_metric(values, count)
+    return family
 
 
 Row = tuple[str, float | None, float | None]

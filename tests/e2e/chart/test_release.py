@@ -16,6 +16,7 @@ import yaml
 from localcluster.client.api import ApiError, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY
+from localcluster.programs.build import monitoring_crds
 from tests.e2e.chart.command import CHART, IMAGE, Json, documents, run, succeed
 from tests.manifests import base
 
@@ -120,6 +121,31 @@ def test_the_api_server_takes_what_can_be_switched_on(release: Release) -> None:
     objects = release.install("--set", f"{switched},networkPolicy.enabled=true")
     assert {"FlowSchema", "NetworkPolicy"} <= {one["kind"] for one in objects}
     assert len(release.present(objects)) == len(objects)
+
+
+def test_the_prometheus_operators_crds_take_what_is_for_it(release: Release) -> None:
+    plane, folder = release.plane, REPOSITORY / "config/monitoring"
+    switches = "podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"
+    assert 'no matches for kind "PodMonitor"' in release.refusal(
+        "install", "hvpa", CHART, *IMAGE, "--set", switches
+    )
+    for path in monitoring_crds():
+        plane.kubectl("apply", "--server-side", "-f", path)
+    for kind in ("podmonitors", "prometheusrules"):
+        plane.await_crd(f"{kind}.monitoring.coreos.com")
+    strict = ("--server-side", "--validate=strict", "--force-conflicts")
+    labels = "podMonitor.labels.team=a,prometheusRule.labels.team=b"
+    secure = "metrics.secure=true,podMonitor.endpoint.interval=30s"
+    objects = release.install("--set", f"{switches},{labels},{secure}")
+    assert len(release.present(objects)) == len(objects)
+    plane.kubectl("apply", *strict, "-f", "-", input=yaml.safe_dump_all(objects))
+    (endpoint,) = plane.api.get("monitoring.coreos.com/v1/PodMonitor", "hvpa", NAMESPACE)["spec"][
+        "podMetricsEndpoints"
+    ]
+    assert endpoint == {"port": "metrics", "honorLabels": True, "scheme": "https", "interval": "30s"}
+    plane.kubectl("apply", *strict, "-k", folder)
+    config = plane.api.get("monitoring.coreos.com/v1/PrometheusRule", "hvpa", NAMESPACE)
+    assert config["spec"] == yaml.safe_load((folder / "prometheus_rule.yaml").read_text())["spec"]
 
 
 def test_an_upgrade_brings_the_newer_crd_and_image_and_keeps_hvpas(release: Release, older: Path) -> None:

@@ -25,6 +25,10 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "policy": (("default", "policy"), "policies.target=true,policies.bounds=true"),
     "network-policy": (("default", "network-policy"), "networkPolicy.enabled=true"),
     "flow-control": (("default", "flow-control"), "flowControl=true"),
+    "monitoring": (
+        ("default", "monitoring"),
+        "podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true",
+    ),
 }
 """The overlays of `config`, and the values for the same (sizes at creation depend on the API server: they are off)."""
 PARTS: Final = {"crd", "manager", "rbac", "operator-policy", "samples", "dashboard"}
@@ -211,6 +215,10 @@ def test_values_of_the_pods_are_where_they_belong(helm: Path, tmp_path: Path) ->
         ("sizeAtCreation=auto", "at '/sizeAtCreation': value must be one of 'Auto', 'Always', 'Never'"),
         ("extraArgs={verbose}", "at '/extraArgs/0': 'verbose' does not match pattern '^--'"),
         ("podDisruptionBudget.maxUnavailable=half", "at '/podDisruptionBudget/maxUnavailable'"),
+        ("podMonitor.enabled=yes", "at '/podMonitor/enabled': got string, want boolean"),
+        ("podMonitor.interval=30s", "at '/podMonitor': additional properties 'interval' not allowed"),
+        ("prometheusRule.labels.team=1", "at '/prometheusRule/labels/team': got number, want string"),
+        ("dashboard.labels={a}", "at '/dashboard/labels': got array, want object"),
         ("networkPolicy.metricsFrom=null", "at '/networkPolicy': missing property 'metricsFrom'"),
         ("fullnameOverride=Hvpa", "at '/fullnameOverride': 'Hvpa' does not match pattern"),
         ("serviceAccount.create=false", "serviceAccount.name: needed where serviceAccount.create is false"),

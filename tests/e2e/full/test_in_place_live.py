@@ -20,6 +20,7 @@ from localcluster.workloads import samples
 from localcluster.workloads.load import Load, await_pods
 from tests.e2e.full import objects
 from tests.e2e.full.objects import MEBI
+from tests.e2e.reapplying import FLUX, Reapplying, in_git
 
 pytestmark = pytest.mark.owned_cluster
 TIMEOUT = 180
@@ -138,12 +139,18 @@ def test_three_times_the_load_is_served_from_the_resize_on(
     cluster: ControlPlane, operator: Operator, namespace: str
 ) -> None:
     """300m on two pods of 250m become 900m within a second, for which three pods of 375m are right. The new pod takes
-    ten seconds to start; the two that are there serve all of it meanwhile. Afterwards all is as in the beginning."""
+    ten seconds to start; the two that are there serve all of it meanwhile. Afterwards all is as in the beginning. All
+    the time the Deployment is applied as Flux does it, with its resources and without replicas."""
     api, name = cluster.api, "tripled"
-    api.create(deployment(name, namespace))
+    made = deployment(name, namespace)
+    manifest = in_git(made, replicas=False, resources=True)
+    api.create(made)
     api.create(hvpa(name, namespace))
     await_pods(api, namespace, name)
-    with Load(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load:
+    with (
+        Reapplying(cluster, FLUX, lambda: [manifest]) as flux,
+        Load(api, namespace, f"app={name}", cpu=LOW, base_memory=100 * MEBI) as load,
+    ):
         wait_for(lambda: both_recommend(api, name, namespace), TIMEOUT, "both recommend")
         wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, TIMEOUT, "two pods of 250m")
         with watching(api, namespace, name) as seen:
@@ -161,6 +168,8 @@ def test_three_times_the_load_is_served_from_the_resize_on(
         wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, TIMEOUT, "all is as in the beginning")
     assert look(api, namespace, name, 0).restarts == 0
     assert objects.resources(api, name, namespace)[0] == 250, "the pod template"
+    assert flux.rounds > 3
+    assert [one for one in objects.axes(api, name, namespace).values() if "setBack" in one] == []
 
 
 def test_pods_that_no_node_takes_are_served_by_size(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 from typing import Any
 
 import yaml
@@ -130,9 +131,13 @@ def test_the_network_policy_is_on_the_operator_s_pods_and_names_their_ports() ->
 
 
 def test_make_deploy_replaces_the_image_that_stands_here() -> None:
-    makefile = (CONFIG.parent / "Makefile").read_text()
-    assert f"image: {CONTAINER['image']}$$".replace(".", r"\.") in makefile
-    assert f"IMG ?= {CONTAINER['image']}\n" in makefile
+    def shown(*values: str) -> list[str]:
+        command = ["make", "-n", "render", "KUBECTL=true", *values]
+        return subprocess.run(command, cwd=CONFIG.parent, capture_output=True, text=True).stdout.splitlines()
+
+    substitution = f"sed 's|image: {CONTAINER['image']}$|image: %s|'"
+    assert shown()[-1].endswith(substitution % CONTAINER["image"])
+    assert shown("IMG=example.com/a:1")[-1].endswith(substitution % "example.com/a:1")
 
 
 # --- secure-metrics: the overlay that protects /metrics ---------------------------------------------------------

@@ -50,6 +50,8 @@ def changed(before: dict[str, str]) -> set[str]:
         ("addons/go.mod", {"addons", "updater-replay", "vpa-replay"}),
         ("apiserver-1.30/go.sum", {"apiserver-1.30"}),
         ("helm/go.mod", {"helm"}),
+        ("prometheus/go.sum", {"prometheus"}),
+        ("monitoring-crds/go.mod", {"monitoring-crds"}),
     ],
 )
 def test_a_changed_file_moves_what_is_built_of_it(modules: Path, file: str, groups: set[str]) -> None:

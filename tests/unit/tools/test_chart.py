@@ -4,7 +4,6 @@ renders what kustomize renders is tested end to end."""
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,9 +54,6 @@ def test_a_template_names_no_namespace_and_no_name_of_the_default_installation(n
     assert lines.count("name: hvpa") == (1 if name == "size-at-creation.yaml" else 0)
 
 
-def test_text_that_helm_would_evaluate_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "config/policy").mkdir(parents=True)
-    (tmp_path / "config/policy/hvpa_target.yaml").write_text("message: '{{ .Values }}'\n")
-    monkeypatch.setattr(chart, "ROOT", tmp_path)
-    with pytest.raises(ValueError, match=r"config/policy/hvpa_target\.yaml: Helm would evaluate"):
-        chart.template("policy-target.yaml")
+def test_what_prometheus_is_to_evaluate_is_none_of_helm_s() -> None:
+    rule = chart.template("prometheusrule.yaml")
+    assert 'Hvpa {{ "{{" }} $labels.namespace }}/{{ "{{" }} $labels.name }}:' in rule

@@ -8,6 +8,7 @@ import pytest
 
 from localcluster.client.api import Json
 from localcluster.workloads.bare_manifests import VERTICAL_ONLY, merged, weight
+from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import NewScenario
 
@@ -17,8 +18,8 @@ SMALL = {"cpu": "500m", "memory": "400M"}
 LARGE = {"cpu": "500m", "memory": "500M"}
 
 
-def test_a_size_that_a_pod_does_not_stand_is_taken_back(new_scenario: NewScenario) -> None:
-    one = new_scenario(changes=merged(merged(VERTICAL_ONLY, weight(100)), CANARY))
+def fails_a_canary(one: Scenario) -> None:
+    """A smaller size is tried on the first of three pods, which runs out of memory."""
     pods = Pods(one)
     names = [pods.start(str(number)) for number in range(3)]
     one.vpa_recommends(cpu="500m", memory="400M")
@@ -29,6 +30,11 @@ def test_a_size_that_a_pod_does_not_stand_is_taken_back(new_scenario: NewScenari
     one.await_event(
         "RolledBack", f"memory 400M -> 500M of app: pod {names[0]}: container app ran out of memory"
     )
+    assert all(pods.requests(name, **LARGE) for name in names)
+
+
+def test_a_size_that_a_pod_does_not_stand_is_taken_back(new_scenario: NewScenario) -> None:
+    one = new_scenario(changes=merged(merged(VERTICAL_ONLY, weight(100)), CANARY))
+    fails_a_canary(one)
     one.await_blocked("RolledBack", "vertical", "down")
     assert one.status["rolledBack"]["count"] == 1
-    assert all(pods.requests(name, **LARGE) for name in names)

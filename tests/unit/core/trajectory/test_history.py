@@ -286,3 +286,38 @@ def test_where_both_are_lost_it_is_as_at_first_sight() -> None:
     found = axis(build.decided(lost, at(seconds=1)))
     assert found.base == {"app": {"cpu": "1667m"}}
     assert found.usual_demand[0].time == at(seconds=1)
+
+
+# --- peaks of memory -------------------------------------------------------------------------------------------------
+def called_for(used: str, before: Decision | None = None, now: dt.datetime = NOW) -> UsualDemand:
+    """The record of memory of two pods that use so much each, of a target of 1Gi, and have a VPA target of 500Mi."""
+    memory: dict[str, Any] = {"readings": [value("memory", "1Gi", used)], "targets": {"app": {"memory": "500Mi"}}}
+    status = None if before is None else to_wire(before.status)
+    return demand(build.decided(state(2, [app("1", "1Gi")], status=status, desired=2, **memory), now))
+
+
+def remembered(used: str, now: dt.datetime = NOW) -> Decision:
+    memory: dict[str, Any] = {"readings": [value("memory", "1Gi", used)], "targets": {"app": {"memory": "500Mi"}}}
+    return build.decided(state(2, [app("1", "1Gi")], desired=2, **memory), now)
+
+
+def test_of_memory_the_peak_is_remembered_and_of_cpu_it_is_not() -> None:
+    assert (demand(usual("1")).peak, demand(usual("1")).peak_time) == (None, None)
+    assert (called_for("2Gi").peak, called_for("2Gi").peak_time) == (4 * GIB, NOW)
+    assert called_for("100Mi").peak == 1000 * 2**20, "at first sight what the VPA knows counts"
+
+
+def test_a_peak_stands_until_more_is_measured_than_is_left_of_it() -> None:
+    first = remembered("2Gi")
+    soon = at(minutes=1)
+    assert called_for("2140Mi", first, soon).peak == 4 * GIB, "less than 5 percent more"
+    more = called_for("2160Mi", first, soon)
+    assert (more.peak, more.peak_time) == (2 * 2160 * 2**20, soon), "at once"
+    assert (more.mean, more.time) == (called_for("2Gi").mean, NOW), "the mean has its five minutes"
+    assert called_for("1100Mi", first, at(hours=2)).peak == 4 * GIB
+    left = called_for("1100Mi", first, at(hours=3))
+    assert left.peak == pytest.approx(2200 * 2**20), "2Gi of 4Gi are left"
+    assert left.peak_time == at(hours=3)
+    other = called_for("100Mi", first, at(minutes=6))
+    assert other.present == pytest.approx(200 * 2**20, rel=1e-5)
+    assert (other.peak, other.peak_time) == (4 * GIB, NOW)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from builders import build
-from builders.build import GIB
+from builders.build import GIB, at, stamp
 from hvpa.api.hvpa.status import to_wire
 from hvpa.api.objects.read_models import Pod
 from hvpa.core import Decision
@@ -340,6 +340,48 @@ def test_in_place_the_limits_hold_the_peaks_of_memory() -> None:
     assert memory("2Gi") == GIB // 1000 * 1000 + 1000
     assert memory("1Gi") == 2 * GIB // 1000 * 1000 + 1000, "the limit is no larger than the request"
     assert memory("2Gi", "2Gi") == memory("1Gi", "2Gi") == 8 * GIB // 3 // 1000 * 1000 + 1000
+
+
+@pytest.mark.parametrize(
+    ("limit", "hours", "days_since_oom", "expected"),
+    [
+        ("2Gi", 0, None, 3 * GIB),
+        ("2Gi", 3, None, 1.5 * GIB),
+        ("2Gi", 9, None, 0.375 * GIB),
+        ("1Gi", 3, None, 3 * GIB),
+        ("1Gi", 9, None, 0.75 * GIB),
+        ("2Gi", 9, 7, 4 * GIB),
+        ("2Gi", 9, 9, 0.375 * GIB),
+    ],
+)
+def test_in_place_no_more_memory_is_kept_than_all_pods_had_of_late(
+    limit: str, hours: float, days_since_oom: int | None, expected: float
+) -> None:
+    """The VPA's target is 2Gi, which one pod had; all 4 together never called for more than 4Gi, so many hours ago. Of
+    that 1.5 times is provided for, if no container ran out of memory in the last eight days."""
+    targets, quiet = {"app": {"cpu": "1", "memory": "2Gi"}}, value("cpu", "1", "500m")
+    made = [build.container("app", {"cpu": "1", "memory": "1Gi"}, {"memory": limit})]
+    known = {
+        "container": "app",
+        "resource": "memory",
+        "mean": 10 * 2**20,
+        "weight": 9e4,
+        "present": 10 * 2**20,
+    }
+    known |= {"time": stamp(build.NOW), "peak": 4 * GIB, "peakTime": stamp(at(hours=-hours))}
+    vertical: dict[str, Any] = {"usualDemand": [known], "base": {"app": {"cpu": "1", "memory": "100Mi"}}}
+    if days_since_oom is not None:
+        vertical["overrides"] = [{"container": "app", "time": stamp(at(days=-days_since_oom))}]
+    seen = state(
+        4,
+        made,
+        [quiet, value("memory", "100Mi", "10Mi")],
+        targets,
+        {"trajectory": EXACT},
+        status={"axes": {"vertical": vertical}},
+    )
+    replicas, sizes = wanted(build.decided(seen, resizes=True))
+    assert replicas * sizes[MEMORY] == pytest.approx(expected, rel=1e-4), (replicas, sizes)
 
 
 def test_in_place_nothing_is_taken_away_while_containers_that_ran_out_of_memory_may_wait() -> None:

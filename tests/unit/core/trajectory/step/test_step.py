@@ -223,6 +223,36 @@ def test_in_place_pods_that_are_ready_serve_what_a_step_was_for_until_it_is_meas
     assert larger(60) == [{"cpu": "2001m"}], "what the HPA calls for"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "recorded", "kept"),
+    [(59, "5001m", ["5001m"]), (60, "5001m", []), (59, "1830m", []), (59, None, [])],
+)
+def test_in_place_all_pods_have_what_the_ready_ones_had_until_they_are_measured_together(
+    seconds: float, recorded: str | None, kept: list[str]
+) -> None:
+    """One pod had 5 cores for three that were to have 1667m each. Now all three are ready, the last one for so many
+    seconds, and what the HPA has measured is of the one. (What is less than a tenth above the size is not kept.)"""
+    made = [app("1667m")]
+    pods = [build.pod("web-0", containers=made), build.pod("web-1", containers=made)]
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=-seconds))}
+    pods.append(build.pod("web-2", containers=made, change={"status": {"conditions": [ready]}}))
+    desired = {"replicas": 3, "generation": 1, "since": stamp(at(minutes=-2))}
+    if recorded is not None:
+        desired["readyPods"] = [{"name": "app", "requests": {"cpu": recorded}}]
+    seen = state(
+        3,
+        made,
+        [value("cpu", "1", "1200m")],
+        {"app": {"cpu": "1"}},
+        {"updateStrategy": {"type": "InPlace"}},
+        pods=pods,
+        status={"desired": desired},
+    )
+    found = build.decided(seen, resizes=True).status.desired
+    assert found is not None
+    assert [one.requests["cpu"] for one in found.ready_pods] == kept
+
+
 @pytest.mark.parametrize(("seconds", "names"), [(29, ["cpu"]), (30, ["cpu", "memory"])])
 def test_in_place_pods_that_find_no_node_are_served_by_the_memory_of_the_others_too(
     seconds: float, names: list[str]

@@ -1,0 +1,228 @@
+"""Argo CD and Flux apply a workload every few seconds while an Hvpa scales it (docs/gitops.md): what is not in Git, or
+ignored there, is left alone; what is in Git is set back, and the operator stops. Each way to update pods, and blend."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+import pytest
+import yaml
+
+from hvpa.api.values.quantity import parse_cpu
+from localcluster.client.api import Json
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import Operator
+from localcluster.workloads import bare_manifests
+from localcluster.workloads.bare_manifests import merged, trajectory, weight
+from localcluster.workloads.scenario import Scenario, parallel
+from tests.e2e.bare.actuation.pods import Pods
+from tests.e2e.bare.conftest import USER, NewScenario
+from tests.e2e.reapplying import ARGO, ARGO_SERVER_SIDE, FLUX, Reapplying, Tool, in_git, with_ignored
+
+STRATEGIES = ("Rollout", "InPlaceOrRollout", "InPlace")
+BLENDS = ("Additive", "Trajectory")
+IGNORING = (ARGO._replace(ignores=True), ARGO_SERVER_SIDE._replace(ignores=True))
+ROUNDS = 2
+"""Rounds in which nothing may be set back."""
+RETRY = 60
+"""Seconds after which the operator tries again what was set back (docs/decisions/0005-contested.md)."""
+
+
+class Case:
+    """A workload of two pods of one core that a tool applies, and an Hvpa that wants more and larger ones."""
+
+    def __init__(self, new_scenario: NewScenario, tool: Tool, blend: str, strategy: str) -> None:
+        changes: Json = merged(trajectory(least={"cpu": "1"}) if blend == "Trajectory" else {}, weight(50))
+        changes = merged(changes, {"updateStrategy": {"type": strategy}})
+        self.tool, self.in_place = tool, strategy != "Rollout"
+        name = f"{tool.manager}-{'server' if tool.server_side else 'client'}-{blend}-{strategy}".lower()
+        self.scenario: Scenario = new_scenario(name, create=False, replicas=2, changes=changes)
+        bare_manifests.request(self.scenario.workload, cpu="1", memory="500M")
+        self.kubelet = Pods(self.scenario)
+        self.manifest: Json = {}
+        self.pods: list[str] = []
+
+    def begin(self) -> None:
+        """The pods run, and a load of five cores comes."""
+        self.pods = [self.kubelet.start(str(number)) for number in range(2)]
+        self.scenario.under(5000)
+
+    def applied(self) -> Json:
+        """What the tool applies."""
+        return with_ignored(self.manifest, self.scenario.target) if self.tool.ignores else self.manifest
+
+    def has_more_than(self, replicas: int) -> bool:
+        """Whether there are to be more replicas."""
+        return self.scenario.replicas > replicas
+
+    def is_larger(self) -> bool:
+        """Whether pods are to be larger: those that run, where they are resized, or those of the template."""
+        if self.in_place:
+            return all(parse_cpu(self.kubelet.spec(pod)["requests"]["cpu"]) > 1000 for pod in self.pods)
+        return parse_cpu(self.scenario.requests["cpu"]) > 1000
+
+    def await_larger(self) -> None:
+        """Wait for larger pods; the kubelet resizes them."""
+        self.scenario.soon(self.is_larger, "larger pods")
+        for pod in self.pods:
+            self.kubelet.resize(pod)
+
+    def set_back(self) -> int:
+        """How often the operator found its last step of either axis undone, by its own record."""
+        record = self.scenario.status["axes"]
+        return max(
+            int(record[axis].get("setBack", {}).get("count", 0)) for axis in ("horizontal", "vertical")
+        )
+
+
+def tool_on(plane: ControlPlane, tool: Tool, cases: Sequence[Case]) -> Reapplying:
+    """A tool on these cases. After each round the workload's controller has seen what was applied, and is done."""
+
+    def completed() -> None:
+        for one in cases:
+            one.scenario.rollout_completes()
+
+    return Reapplying(plane, tool, lambda: [one.applied() for one in cases], completed)
+
+
+class AtWork:
+    """The tools at work on cases, of whose manifests in Git `manifest` says what they hold."""
+
+    def __init__(self, plane: ControlPlane, cases: Sequence[Case], manifest: Callable[[Case], Json]) -> None:
+        self.plane, self.cases = plane, cases
+        by_tool: dict[Tool, list[Case]] = defaultdict(list)
+        for one in cases:
+            one.manifest = manifest(one)
+            by_tool[one.tool].append(one)
+        self.tools = [tool_on(plane, tool, of) for tool, of in by_tool.items()]
+
+    def __enter__(self) -> AtWork:
+        with ExitStack() as stack:
+            for one in self.tools:
+                stack.enter_context(one)
+            self.go_on(1)
+            for case in self.cases:
+                case.begin()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def go_on(self, rounds: int) -> None:
+        """Wait until each tool has applied so many times more."""
+        for one in self.tools:
+            one.go_on(rounds)
+
+    def patched(self) -> dict[str, Counter[str]]:
+        """How often the operator has written each field of a workload's spec, by the workload."""
+        namespace = self.cases[0].scenario.namespace
+        found = self.plane.audit.requests(user=USER, resource="deployments", namespace=namespace, code=200)
+        fields: dict[str, Counter[str]] = defaultdict(Counter)
+        for one in found:
+            fields[one.name].update((one.body or {}).get("spec", {}).keys() if one.verb == "patch" else ())
+        return fields
+
+    def await_rest(self) -> None:
+        """Wait until all is as it should be, and stays so while the tools go on. No step was ever undone."""
+        for one in self.cases:
+            one.scenario.soon(partial(one.has_more_than, 2), "more replicas")
+            one.await_larger()
+        self.go_on(ROUNDS)
+        patched = self.patched()
+        for one in self.cases:
+            name, workload = one.scenario.name, one.scenario.target
+            assert one.set_back() == 0, name
+            assert one.scenario.condition("Contested")["status"] == "False", name
+            assert workload["metadata"]["labels"] == {"from": "git"}
+            assert workload["spec"]["replicas"] > 2
+            assert one.is_larger()
+            assert one.in_place is not bool(patched[name]["template"]), name
+
+
+@pytest.fixture
+def cases(new_scenario: NewScenario, operator: Operator, request: pytest.FixtureRequest) -> list[Case]:
+    """A case of each tool that the test names, blend and strategy."""
+    variants = itertools.product(request.param, BLENDS, STRATEGIES)
+    made = [Case(new_scenario, *variant) for variant in variants]
+    parallel([one.scenario for one in made])
+    return made
+
+
+@pytest.mark.parametrize("cases", [(ARGO, FLUX)], indirect=True, ids=["tools"])
+def test_what_is_not_in_git_is_left_alone(plane: ControlPlane, cases: list[Case]) -> None:
+    """No replicas, and no resources where the template is patched. Where pods are resized, resources are in Git."""
+    with AtWork(
+        plane, cases, lambda one: in_git(one.scenario.workload, replicas=False, resources=one.in_place)
+    ) as work:
+        work.await_rest()
+
+
+@pytest.mark.parametrize("cases", [IGNORING], indirect=True, ids=["tools"])
+def test_what_argo_cd_ignores_is_left_alone(plane: ControlPlane, cases: list[Case]) -> None:
+    with AtWork(
+        plane, cases, lambda one: in_git(one.scenario.workload, replicas=True, resources=True)
+    ) as work:
+        work.await_rest()
+
+
+@pytest.mark.parametrize("cases", [(ARGO, ARGO_SERVER_SIDE)], indirect=True, ids=["tools"])
+def test_what_is_in_git_is_contested_and_the_operator_stops(plane: ControlPlane, cases: list[Case]) -> None:
+    """The operator sets what was set back once more, and then waits. Where pods are resized, resources in Git are no
+    contest: those of the template are not touched."""
+    with AtWork(
+        plane, cases, lambda one: in_git(one.scenario.workload, replicas=True, resources=True)
+    ) as work:
+        began = time.monotonic()
+        for one in cases:
+            message = one.scenario.await_condition("Contested", "True", "SetBack")["message"]
+            assert one.tool.manager in message
+            assert "replicas" in message
+            if one.in_place:
+                one.await_larger()
+        work.go_on(ROUNDS)
+        most = 2 + (time.monotonic() - began) // RETRY
+        patched = work.patched()
+        for one in cases:
+            fields = patched[one.scenario.name]
+            one.scenario.await_replicas(2)
+            assert 1 <= fields["replicas"] <= most, one.scenario.name
+            assert fields["template"] <= (0 if one.in_place else most), one.scenario.name
+
+
+def test_replicas_that_are_removed_from_git(
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
+) -> None:
+    """Server-side: the operator owns them since its first step, and nothing happens. By client-side apply they fall to
+    1, the default, and the operator sets them again; unless the manifest is made the last applied one before."""
+    server, client, prepared = (new_scenario(name, create=False) for name in ("server", "client", "prepared"))
+    every = (server, client, prepared)
+    for one, tool in zip(every, (FLUX, ARGO, ARGO), strict=True):
+        before = in_git(one.workload, replicas=True, resources=True)
+        Reapplying(plane, tool, partial(list, [before])).apply()
+        one.rollout_completes()
+        one.api.create(one.manifest)
+        one.await_owned()
+        one.scales()
+        one.rollout_completes()
+    after = {one.name: in_git(one.workload, replicas=False, resources=True) for one in every}
+    plane.kubectl("apply", "set-last-applied", "-f", "-", input=yaml.safe_dump(after[prepared.name]))
+    for one, tool in zip(every, (FLUX, ARGO, ARGO), strict=True):
+        Reapplying(plane, tool, partial(list, [after[one.name]])).apply()
+    client.await_replicas(4)
+    seen = {one.name: [version.replicas for version in one.versions(plane.audit)] for one in every}
+    assert seen["server"][-1] == seen["prepared"][-1] == 4
+    assert (
+        plane.audit.writers("deployments", "client", client.namespace)[f"system:serviceaccount:{USER}"] == 2
+    )
+    assert (
+        plane.audit.writers("deployments", "server", client.namespace)[f"system:serviceaccount:{USER}"] == 1
+    )
+    assert (
+        plane.audit.writers("deployments", "prepared", client.namespace)[f"system:serviceaccount:{USER}"] == 1
+    )

@@ -1,0 +1,1 @@
+"""Rules, dashboard and what else is about metrics, by the real Prometheus."""

@@ -1,0 +1,162 @@
+"""What `make release` builds: the same bytes in two folders, and each file works. Needs git, kubectl and Helm, and no
+cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+import yaml
+
+from localcluster.programs.build import kubernetes_version
+from tests.e2e.chart.command import CHART, IMAGE, kustomize, succeed
+from tests.e2e.chart.test_template import PROFILES
+from tools.lockfile import ROOT, read_project
+from tools.release import CHECKSUMS
+
+VERSION: Final = read_project().version
+IDENTITY: Final = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in {"NAME": "t", "EMAIL": "t@example.com", "DATE": "2026-01-02T03:04:05Z"}.items()
+}
+DATA: Final = {".css", ".js", ".json", ".yaml", ".typed"}
+"""Kinds of files in the package that are no modules."""
+OVERLAYS: Final = {"crd", *PROFILES}
+
+
+class Releases(NamedTuple):
+    """The same commit built in two folders."""
+
+    source: Path
+    first: dict[str, bytes]
+    second: dict[str, bytes]
+
+    def file(self, folder: Path, suffix: str) -> Path:
+        """The one file of the first release that ends so, in a folder."""
+        (name,) = (name for name in self.first if name.endswith(suffix))
+        path = folder / name
+        path.write_bytes(self.first[name])
+        return path
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> Releases:
+    """A repository of what is here now, committed or not, and a clone of it with other modes and times; both built
+    under another umask and in another time zone, one after the other."""
+    folder = tmp_path_factory.mktemp("releases")
+    here, there = folder / "here", folder / "a longer name" / "there"
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = run(*command, cwd=ROOT).split("\0")
+    for name in filter(lambda name: (ROOT / name).is_file(), filter(None, names)):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_bytes((ROOT / name).read_bytes())
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
+        run("git", *arguments, cwd=here)
+    run("git", "clone", "-q", str(here), str(there), cwd=here)
+    for path in there.rglob("*.*"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        path.chmod(0o700)
+    run("git", "config", "core.fileMode", "false", cwd=there)
+    return Releases(here, built(here, 0o002, "Asia/Tokyo"), built(there, 0o077, "America/Lima"))
+
+
+def run(*command: str, cwd: Path, umask: int = 0o022, **environment: str) -> str:
+    """What a program prints that must succeed."""
+    env = {**os.environ, **IDENTITY, "GIT_CONFIG_GLOBAL": os.devnull, **environment}
+    done = subprocess.run(
+        command, cwd=cwd, env=env, umask=umask, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
+    return done.stdout
+
+
+def built(folder: Path, umask: int, zone: str) -> dict[str, bytes]:
+    run(sys.executable, "-m", "tools.release", "--out", "dist", cwd=folder, umask=umask, TZ=zone)
+    return {path.name: path.read_bytes() for path in (folder / "dist").iterdir()}
+
+
+def test_two_folders_give_the_same_bytes(releases: Releases) -> None:
+    assert releases.first.keys() == {
+        CHECKSUMS,
+        f"hvpa-{VERSION}-py3-none-any.whl",
+        f"hvpa-{VERSION}.tar.gz",
+        f"hvpa-{VERSION}.tgz",
+        f"hvpa-{VERSION}.cdx.json",
+        *(f"hvpa-{VERSION}-{overlay}.yaml" for overlay in OVERLAYS),
+    }
+    assert [name for name, content in releases.first.items() if releases.second.get(name) != content] == []
+
+
+def test_each_file_has_its_checksum(releases: Releases) -> None:
+    lines = releases.first[CHECKSUMS].decode().splitlines()
+    found = {name: digest for digest, name in (line.split("  ") for line in lines)}
+    assert found == {
+        name: hashlib.sha256(content).hexdigest()
+        for name, content in releases.first.items()
+        if name != CHECKSUMS
+    }
+
+
+def test_the_wheel_works_in_an_empty_environment(releases: Releases, tmp_path: Path) -> None:
+    """Its dependencies are those of the tests, since nothing is downloaded."""
+    venv.create(tmp_path / "venv", symlinks=True)
+    python, packages = tmp_path / "venv/bin/python", sysconfig.get_path("purelib")
+    wheel = str(releases.file(tmp_path, ".whl"))
+    install = ("-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps", wheel)
+    run(sys.executable, *install, cwd=tmp_path)
+    own = Path(run(str(python), "-c", "import hvpa; print(hvpa.__path__[0])", cwd=tmp_path).strip())
+    assert own.is_relative_to(tmp_path)
+    (own.parent / "dependencies.pth").write_text(packages)
+    assert run("venv/bin/hvpa", "--version", cwd=tmp_path) == f"hvpa {VERSION}\n"
+    crd = (ROOT / "config/crd/autoscaling.k8s.io_hvpas.yaml").read_text()
+    assert run("venv/bin/kubectl-hvpa", "crd", cwd=tmp_path) == crd
+    data = {path.relative_to(ROOT / "hvpa") for path in (ROOT / "hvpa").rglob("*.*") if path.suffix in DATA}
+    assert data
+    assert [path for path in data if not (own / path).is_file()] == []
+
+
+def test_the_source_distribution_gives_the_same_wheel(releases: Releases, tmp_path: Path) -> None:
+    run("tar", "xzf", str(releases.file(tmp_path, ".tar.gz")), cwd=tmp_path)
+    epoch = run("git", "log", "-1", "--format=%ct", cwd=releases.source).strip()
+    build = "from setuptools import build_meta; build_meta.build_wheel('..')"
+    run(sys.executable, "-c", build, cwd=tmp_path / f"hvpa-{VERSION}", SOURCE_DATE_EPOCH=epoch)
+    name = f"hvpa-{VERSION}-py3-none-any.whl"
+    assert (tmp_path / name).read_bytes() == releases.first[name]
+
+
+def test_helm_takes_the_package_for_the_chart_that_it_is_made_of(
+    releases: Releases, helm: Path, tmp_path: Path
+) -> None:
+    package = releases.file(tmp_path, ".tgz")
+    cluster = f"--kube-version={kubernetes_version()}"
+    succeed(helm, "lint", "--strict", cluster, package)
+    about = yaml.safe_load(succeed(helm, "show", "chart", package))
+    assert (about["name"], about["version"], about["appVersion"]) == ("hvpa", VERSION, VERSION)
+    rendered = [succeed(helm, "template", "hvpa", chart, cluster, *IMAGE) for chart in (package, CHART)]
+    assert rendered[0] == rendered[1]
+
+
+@pytest.mark.parametrize("overlay", sorted(OVERLAYS))
+def test_the_manifests_are_what_kustomize_renders(releases: Releases, overlay: str) -> None:
+    text = releases.first[f"hvpa-{VERSION}-{overlay}.yaml"].decode()
+    assert [one for one in yaml.load_all(text, yaml.CSafeLoader) if one] == kustomize(
+        ROOT / "config" / overlay
+    )
+
+
+def test_the_manifests_can_have_another_image(releases: Releases, tmp_path: Path) -> None:
+    image = "example.com/you/hvpa:9"
+    run(sys.executable, "-m", "tools.release", "--out", str(tmp_path), "--image", image, cwd=releases.source)
+    changed = {path.name for path in tmp_path.iterdir() if path.read_bytes() != releases.first[path.name]}
+    assert f"hvpa-{VERSION}-default.yaml" in changed
+    for name in changed - {CHECKSUMS}:
+        text = (tmp_path / name).read_text()
+        assert text.replace(image, f"hvpa:{VERSION}").encode() == releases.first[name]

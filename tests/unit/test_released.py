@@ -1,0 +1,47 @@
+"""This version takes the objects of the last release, and decides about them as that did (docs/releases.md). Where it
+is meant to decide otherwise: `python -m tests.recorded.released --again`, and a line in CHANGELOG.md."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hvpa.api.crd import render_crd
+from hvpa.api.hvpa.resource import API_VERSION, KIND, validate_manifest
+from tests.recorded import answers
+from tests.recorded.released.decisions import decided
+from tests.recorded.replay import differences
+from tools.crd_changes import refusals
+
+FOLDER = Path(__file__).resolve().parents[1] / "recorded/released"
+RECORDED = answers.read("released/decisions")
+
+
+def test_the_crd_takes_what_that_of_the_last_release_took() -> None:
+    assert refusals(json.loads((FOLDER / "crd.json").read_text()), render_crd()) == []
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_stored_objects_are_valid_and_decided_as_before(name: str) -> None:
+    for number, step in enumerate(RECORDED[name]):
+        manifest = {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            **{key: step[key] for key in ("metadata", "spec")},
+        }
+        assert validate_manifest(manifest) == []
+        assert differences(f"{name}, decision {number}", decided(step), step["decided"]) is None
+
+
+def test_every_sort_of_decision_is_recorded() -> None:
+    of_gardener = {name for name in RECORDED if "gardener" in name}
+    assert len(of_gardener) == 3
+    found = [step["decided"] for steps in RECORDED.values() for step in steps]
+    patched = Counter(key for one in found for key in one["patch"] or ())
+    assert patched["replicas"] > 20
+    assert patched["template"] > 8
+    assert sum(bool(one["resizes"]) for one in found) > 2
+    assert len({reason for one in found for _, _, reason, *_ in one["blocked"]}) > 4

@@ -1,0 +1,97 @@
+"""What a newer CustomResourceDefinition refuses or drops that an older one took: one line for each change that an
+object which was valid could fail on (docs/releases.md says what may change). Pure: both come as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+Schema = dict[str, Any]
+
+UPPER: Final = ("maximum", "maxLength", "maxItems", "maxProperties")
+LOWER: Final = ("minimum", "minLength", "minItems", "minProperties")
+TEXTS: Final = ("description", "title", "example", "externalDocs")
+HANDLED: Final = (*UPPER, *LOWER, *TEXTS, "properties", "required", "enum", "x-kubernetes-validations")
+NARROWS: Final = (
+    "pattern",
+    "format",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "uniqueItems",
+    "multipleOf",
+    "not",
+)
+"""Keywords that only take values away: one that goes is no harm."""
+
+
+def refusals(older: Schema, newer: Schema) -> list[str]:
+    """What an object or a client of the older CRD could fail on with the newer one."""
+    after = {one["name"]: one for one in newer["spec"]["versions"] if one["served"]}
+    found: list[str] = []
+    for part in ("group", "scope", "names"):
+        found += _lost(older["spec"][part], newer["spec"][part], part)
+    for before in older["spec"]["versions"]:
+        name = before["name"]
+        if name not in after:
+            found.append(f"{name}: is not served any more")
+            continue
+        found += _lost(
+            before.get("subresources", {}), after[name].get("subresources", {}), f"{name}.subresources"
+        )
+        schema, newer_schema = (one["schema"]["openAPIV3Schema"] for one in (before, after[name]))
+        found += _narrowed(schema, newer_schema, name)
+    return found
+
+
+def _lost(older: object, newer: object, path: str) -> Iterator[str]:
+    """What of a value is not there any more, or differs; what is new is no harm."""
+    if isinstance(older, dict) and isinstance(newer, dict):
+        for key, value in older.items():
+            yield from _lost(value, newer.get(key), f"{path}.{key}")
+    elif isinstance(older, list) and isinstance(newer, list):
+        yield from (f"{path}: {one!r} is gone" for one in older if one not in newer)
+    elif older != newer:
+        yield f"{path}: is {newer!r}, was {older!r}"
+
+
+def _narrowed(older: Schema, newer: Schema, path: str) -> Iterator[str]:
+    yield from _bounds(older, newer, path)
+    yield from _sets(older, newer, path)
+    for key in sorted({*older, *newer} - {*HANDLED}):
+        before, after = older.get(key), newer.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):  # items, additionalProperties
+            yield from _narrowed(before, after, f"{path}[]")
+        elif before != after and not (key in NARROWS and key not in newer):
+            yield f"{path}: {key} is {after!r}, was {before!r}"
+    properties = newer.get("properties", {})
+    for name, schema in older.get("properties", {}).items():
+        if name in properties:
+            yield from _narrowed(schema, properties[name], f"{path}.{name}")
+        else:
+            yield f"{path}.{name}: is gone"
+
+
+def _bounds(older: Schema, newer: Schema, path: str) -> Iterator[str]:
+    for keys, sign in ((UPPER, 1), (LOWER, -1)):
+        for key in keys:
+            before, after = older.get(key), newer.get(key)
+            if after is not None and (before is None or sign * after < sign * before):
+                yield f"{path}: {key} is {after}, was {'not bounded' if before is None else before}"
+
+
+def _sets(older: Schema, newer: Schema, path: str) -> Iterator[str]:
+    for name in newer.get("required", ()):
+        if name not in older.get("required", ()):
+            yield f"{path}.{name}: is required"
+    if "enum" in newer:
+        if "enum" not in older:
+            yield f"{path}: takes only {newer['enum']}"
+        yield from (
+            f"{path}: {one!r} is no value any more"
+            for one in older.get("enum", ())
+            if one not in newer["enum"]
+        )
+    known = [one["rule"] for one in older.get("x-kubernetes-validations", ())]
+    for one in newer.get("x-kubernetes-validations", ()):
+        if one["rule"] not in known:
+            yield f"{path}: has a new rule: {one['rule']}"
