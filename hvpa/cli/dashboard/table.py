@@ -11,6 +11,7 @@ from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
 from hvpa.cli.dashboard.board import Board
 from hvpa.cli.input.live import NO_CRD
 from hvpa.cli.output import Json, timestamp
+from hvpa.core.report.problems import problems
 from hvpa.core.report.remedies import needs_action, remedy
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.store import Store
@@ -71,7 +72,7 @@ class Table:
 def row(hvpa: HvpaObject) -> Json:
     """One Hvpa at a glance, by what the operator last reported."""
     spec, status = hvpa.spec, hvpa.status
-    state, why = _state(status.conditions)
+    state, why = _state(status)
     desired = status.desired or status.recommended
     return {
         "namespace": hvpa.metadata.namespace,
@@ -92,8 +93,9 @@ def row(hvpa: HvpaObject) -> Json:
     }
 
 
-def _state(conditions: tuple[StatusCondition, ...]) -> tuple[str, StatusCondition]:
+def _state(status: HvpaStatus) -> tuple[str, StatusCondition]:
     """`ready`, `attention`, `paused`, `starting` or `unknown`, and the condition that says why."""
+    conditions = status.conditions
     by_type = {one.type: one for one in conditions}
     ready = by_type.get("Ready")
     if ready is None:
@@ -102,6 +104,11 @@ def _state(conditions: tuple[StatusCondition, ...]) -> tuple[str, StatusConditio
     paused = bad.pop("Paused", None)
     if bad:
         return "attention", next(iter(bad.values()))
+    for problem, reason in sorted(problems(status)):
+        if problem in ("Starving", "RolledBack"):  # of which no condition speaks
+            return "attention", StatusCondition(
+                type=problem, reason=problem, message=f"held back by {reason}"
+            )
     if paused is not None:
         return "paused", paused
     return ("ready" if ready.status == "True" else "starting"), ready

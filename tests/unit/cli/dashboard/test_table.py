@@ -65,6 +65,23 @@ def test_the_state_and_its_reason(reported: list[tuple[str, str, str]], state: s
     assert found["since"] == (AT if reported else None)
 
 
+def test_a_container_that_starves_needs_action_although_its_gates_are_the_users_own() -> None:
+    held = {
+        "axis": "vertical",
+        "direction": "up",
+        "container": "app",
+        "resource": "memory",
+        "reason": "UpdatePolicy",
+    }
+    status = {"overrideScaleUpStabilization": True, "lastBlockedScaling": [held]}
+    found = made(conditions=conditions(("Ready", "True", "HeldBack")), **status)
+    assert (found["state"], found["reason"], found["message"]) == (
+        "attention",
+        "Starving",
+        "held back by UpdatePolicy",
+    )
+
+
 def test_a_row_has_replicas_what_is_held_and_how_far_pods_are() -> None:
     held = {
         "axis": "vertical",
