@@ -31,7 +31,7 @@ export class Chart {
       "aria-label": `${title}, ${unit}. Arrow keys move through the values.`, onkeydown: (event) => this.key(event),
       onblur: () => this.legend.removeAttribute("aria-live"), ondblclick: () => this.isZoomed = false });
     this.legend = el("ul", { class: "legend" });
-    this.rows = el("div");
+    this.rows = el("div", { tabindex: 0, role: "region", "aria-label": `Values of ${title}` });
     this.details = el("details", { ontoggle: () => this.fillTable() }, el("summary", {}, "Values as a table"), this.rows);
     this.figure = el("figure", {}, el("figcaption", {}, `${title}, ${unit}`), this.legend, this.plot, this.details);
     parent.append(this.figure);
