@@ -26,7 +26,8 @@ DRAWN = """[...document.querySelectorAll('#charts canvas')].every((canvas) => {
   return canvas.toDataURL() !== blank.toDataURL();
 })"""
 LABELLED = """(() => {
-  const name = (one) => one.getAttribute('aria-label') ?? one.labels?.[0]?.textContent ?? one.textContent;
+  const by = (one) => document.getElementById(one.getAttribute('aria-labelledby'))?.textContent;
+  const name = (one) => by(one) ?? one.getAttribute('aria-label') ?? one.labels?.[0]?.textContent ?? one.textContent;
   const unnamed = [...document.querySelectorAll('a, button, input, select, [tabindex="0"], table th, summary')]
     .filter((one) => !name(one)?.trim());
   return unnamed.map((one) => one.outerHTML);

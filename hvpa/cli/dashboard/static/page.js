@@ -264,7 +264,8 @@ function showOutcome(report) {
     percent(figures.unmetDemandShare), figures.restarts, figures.ooms, figures.replicaChanges, figures.requestChanges]);
   const place = el("div", { id: "outcome-charts" });
   $("outcome").replaceChildren(el("ul", {}, ...[...report.conclusion, ...report.notes].map((text) => el("li", {}, text))),
-    table(["Policy", "Cost", "Difference", "Unmet demand", "Restarts", "OOMs", "Changes of replicas", "Changes of requests"], rows, report.description), place);
+    el("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Figures" }, table(["Policy", "Cost", "Difference", "Unmet demand",
+      "Restarts", "OOMs", "Changes of replicas", "Changes of requests"], rows, report.description)), place);
   const start = Date.parse(report.start) / 1000;
   for (const [title, unit, keys] of [["Simulated: demand and capacity", "cores", ["demand", "capacity"]], ["Simulated: replicas", "pods", ["replicas"]]]) {
     const lines = keys.flatMap((key) => (key === "demand" ? report.policies.slice(0, 1) : report.policies).map((one) => [key === "demand" ? key : `${key}, ${one.name}`, one.series[key]]));
