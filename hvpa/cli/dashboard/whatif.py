@@ -37,7 +37,7 @@ LEAST: Final = 12
 """Values that there must be: a minute's."""
 DURATION: Final = "6h"
 WARM_UP: Final = "2h"
-TIME_LIMIT: Final = 60.0
+TIME_LIMIT: Final = 120.0
 """Seconds that a simulation may take."""
 DEFAULT_HEADROOM: Final = 20
 AS_IT_IS: Final = "as it is"
@@ -193,6 +193,7 @@ def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: st
         "description": f"{len(values) * STEP / 60:.1f} minutes of load as measured, over and over.",
         "duration": DURATION,
         "warmUp": WARM_UP,
+        "step": "10s",
         "load": {"csv": {"file": load_file}, "repeat": True},
         "workload": {
             "kind": workload.kind,

@@ -262,6 +262,8 @@ async def test_a_what_if_is_simulated(
     monkeypatch.setattr(looks, "PERIOD", 0.02)
     monkeypatch.setattr(looks, "AT_LEAST", 0.01)
     monkeypatch.setattr("hvpa.cli.dashboard.whatif.STEP", 0.02)
+    monkeypatch.setattr("hvpa.cli.dashboard.whatif.TIME_LIMIT", 280.0)
+    monkeypatch.setattr("hvpa.cli.dashboard.whatif.DURATION", "3h")
     async with serving(cluster, tmp_path) as (client, dashboard), client.stream(SHOP) as one:
         await one.until(lambda parts: "sample" in parts)
         look = dashboard.looks.at(next(iter(dashboard.looks._looks)))
