@@ -41,6 +41,10 @@ COMMANDS: Final = {
         "hvpa.cli.report.command",
         "show what an Hvpa would set for each workload, what that costs, and what is risky; write nothing",
     ),
+    "init": (
+        "hvpa.cli.init.command",
+        "write an Hvpa for a workload from its history, and simulate it beside today's configuration",
+    ),
     "simulate": (
         "hvpa.cli.simulate",
         "simulate a workload under several policies: what each costs, leaves unmet, and which nothing beats",
