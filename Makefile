@@ -107,7 +107,7 @@ verify: venv ## fail where what is generated is not what the models say
 .PHONY: docs
 docs: venv-docs ## build the docs as a site in site/, where a warning is an error (REPO_URL=… links to the repository)
 	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
-	@echo "docs: site/index.html"
+	@echo "docs: site/index.html; with search: $(PYTHON) -m http.server -d site"
 
 .PHONY: lock
 lock: python ## resolve the dependencies anew into the lock files (LOCK_ARGS=--upgrade moves the pins)
