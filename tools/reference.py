@@ -8,7 +8,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -208,7 +208,9 @@ def _metrics() -> Iterator[Shown]:
 def _registered(registry: CollectorRegistry) -> Iterator[Shown]:
     for collector in registry._collector_to_names:
         for family in collector.collect():
-            labels = getattr(collector, "_labelnames", None) or getattr(family, "_labelnames", ())
+            labels: Iterable[str] = getattr(collector, "_labelnames", ()) or getattr(
+                family, "_labelnames", ()
+            )
             yield Shown(family.name, family.type, tuple(labels), family.documentation)
 
 
