@@ -86,9 +86,17 @@ class Reapplying:
         """One round."""
         text = yaml.safe_dump_all(self.manifests())
         done = self.cluster.kubectl("apply", *self.tool.flags, "-f", "-", input=text, check=False)
-        errors = set(re.findall(r"^Error from server \((\w+)\)", done.stderr, re.MULTILINE))
-        assert not done.returncode or (self.tool.ignores and errors == {"Conflict"}), done.stderr
+        assert not done.returncode or (self.tool.ignores and _refusals(done.stderr) == {True}), done.stderr
         self.after()
+
+
+def _refusals(complaint: str) -> set[bool]:
+    """Whether each refusal is one since the object has changed. (Server-side, kubectl takes it for a conflict of field
+    managers, and leaves out the reason.)"""
+    starts = re.findall(r"^(?:Error from server \((\w+)\)|error: (.*))", complaint, re.MULTILINE)
+    return {
+        reason == "Conflict" or text.startswith("Operation cannot be fulfilled") for reason, text in starts
+    }
 
 
 def in_git(workload: Json, *, replicas: bool, resources: bool) -> Json:

@@ -11,8 +11,10 @@ from localcluster.workloads.bare_manifests import weight
 from tests.e2e.bare.conftest import NewScenario
 
 CONFIG = REPOSITORY / "config"
+ELSEWHERE = {"samples", "monitoring"}
+"""What is no overlay, and one that needs the CRDs of the Prometheus operator (tests/e2e/chart/test_release.py)."""
 OVERLAYS = sorted(
-    path.parent.name for path in CONFIG.glob("*/kustomization.yaml") if path.parent.name != "samples"
+    path.parent.name for path in CONFIG.glob("*/kustomization.yaml") if path.parent.name not in ELSEWHERE
 )
 SAMPLES = sorted(
     path.name for path in (CONFIG / "samples").glob("*.yaml") if path.name != "kustomization.yaml"
