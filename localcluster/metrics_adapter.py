@@ -23,7 +23,7 @@ from localcluster.client.api import ApiError, wait_for
 from localcluster.controlplane.cluster import Cluster
 from localcluster.controlplane.manifests import aggregated_api
 from localcluster.process import free_port
-from localcluster.proxy.listening import stop_accepting
+from localcluster.proxy.listening import end_connections, stop_accepting
 
 Json = dict[str, Any]
 Labels = dict[str, str]
@@ -65,7 +65,7 @@ class MetricsAdapter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for one in self._registered:
+        for one in reversed(self._registered):
             meta = one["metadata"]
             self._api.delete(f"{one['apiVersion']}/{one['kind']}", meta["name"], meta.get("namespace"))
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(30)
@@ -92,6 +92,7 @@ class MetricsAdapter:
     async def _close(self) -> None:
         await stop_accepting([self._listener])
         await self._runner.cleanup()
+        await end_connections()
 
     async def _of_external(self, request: web.Request) -> web.Response:
         namespace, metric = request.match_info["namespace"], request.match_info["metric"]
