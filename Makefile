@@ -20,12 +20,15 @@ MINUTES ?= 20
 LOAD ?= 500m
 TARGET ?= decision
 FUZZ_SECONDS ?= 300
+REPO_URL ?=
+export REPO_URL
 
 # Tests and demo start hundreds of processes of Python; that each compiles all modules anew helps nobody.
 unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 PY := $(VENV)/bin/python
+DOCS_VENV := .venv-docs
 SOURCES := hvpa localcluster builders tests demo benchmarks tools examples
 PRESENT = $(wildcard $(SOURCES))
 # The decision, the models, what both stand on, and the simulator: every branch is tested.
@@ -60,7 +63,7 @@ simulate: venv ## compare ways to scale under a load: SCENARIO=FILE, in OUT a pa
 	@echo "plots: $(OUT)"
 
 .PHONY: test
-test: venv control-plane chromium ## everything: lint, audit, unit and end-to-end tests
+test: venv venv-docs control-plane chromium ## everything: lint, audit, unit and end-to-end tests
 	@AUDIT_ARGS=--quick $(PY) -m tools.run_all
 
 ##@ Development
@@ -77,7 +80,7 @@ coverage: venv ## all unit tests, with the coverage gate
 	@$(PY) -m pytest tests/unit -n auto --dist loadfile $(COVERAGE) $(PYTEST_ARGS)
 
 .PHONY: e2e
-e2e: venv control-plane ## end-to-end tests on a control plane of their own
+e2e: venv venv-docs control-plane ## end-to-end tests on a control plane of their own
 	@$(PY) -m pytest tests/e2e $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: lint
@@ -99,6 +102,12 @@ generate: venv ## write what is generated: the CRD, the schemas of what `-o json
 .PHONY: verify
 verify: venv ## fail where what is generated is not what the models say
 	@$(PY) tools/generate.py --check
+
+# Material announces the end of MkDocs at each build (docs/decisions/0044-docs-site.md).
+.PHONY: docs
+docs: venv-docs ## build the docs as a site in site/, where a warning is an error (REPO_URL=… links to the repository)
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+	@echo "docs: site/index.html; with search: $(PYTHON) -m http.server -d site"
 
 .PHONY: lock
 lock: python ## resolve the dependencies anew into the lock files (LOCK_ARGS=--upgrade moves the pins)
@@ -147,8 +156,8 @@ audit: venv ## audit the dependencies (AUDIT_ARGS=--quick: without the half minu
 
 .PHONY: clean
 clean: ## remove .venv and caches (the built control plane stays in the user's cache)
-	@rm -rf $(VENV) .venv.lock .venv.replaced build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
-	  .import_linter_cache .coverage
+	@rm -rf $(VENV) .venv.lock .venv.replaced $(DOCS_VENV) $(DOCS_VENV).lock $(DOCS_VENV).replaced site build dist *.egg-info \
+	  .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
 	@find $(PRESENT) -type d -name __pycache__ -prune -exec rm -rf {} +
 
 ##@ A control plane to try things on
@@ -220,6 +229,10 @@ python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON): $$($(PYTHON) --version 2>&1 | head -n 1)." >&2; \
 	  echo "Name another one: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
+
+.PHONY: venv-docs
+venv-docs: python
+	@$(PYTHON) tools/make_venv.py docs
 
 .PHONY: kubectl
 kubectl:

@@ -59,6 +59,32 @@ def crowds_json() -> str:
     return f'{{"status": "success", "data": {{"resultType": "matrix", "result": [\n{results}\n]}}}}\n'
 
 
+def usage() -> Iterator[tuple[int, int, float, int, float]]:
+    """Time, replicas, cores, bytes and requests per second of two weeks, each quarter of an hour. Pods use 150m and
+    600Mi before they serve anything; an HPA wants 70 percent of 1 core in use, and takes pods away a quarter later."""
+    noise = random.Random(4)
+    before = count = 2
+    for quarter in range(2 * HOURS_OF_WEEK * 4):
+        day = 200 - 150 * math.cos(2 * math.pi * (quarter % 96 - 12) / 96)
+        weekend = 0.6 if quarter % (HOURS_OF_WEEK * 4) >= 5 * 96 else 1.0
+        load = day * weekend * noise.uniform(0.93, 1.07)
+        wanted = max(2, math.ceil((0.15 * count + 0.01 * load) / 0.7))
+        count, before = max(before, wanted), wanted
+        cpu = (0.15 * count + 0.01 * load) * noise.uniform(0.98, 1.02)
+        memory = (600 * count + 4 * load) * 2**20 * noise.uniform(0.98, 1.02)
+        yield START + quarter * 900, count, round(cpu, 3), round(memory), round(load, 1)
+
+
+def usage_csv() -> str:
+    """The history of the example Init."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(["time", "replicas", "cpu", "memory", "load"])
+    rows.writerows(usage())
+    return out.getvalue()
+
+
 if __name__ == "__main__":
+    (HERE / "init" / "usage.csv").write_text(usage_csv(), encoding="utf-8")
     (HERE / "growth" / "load.csv").write_text(growth_csv(), encoding="utf-8")
     (HERE / "flash-crowd" / "range.json").write_text(crowds_json(), encoding="utf-8")

@@ -22,7 +22,7 @@ NEXT_STEPS = """\
 a control plane runs; its kubectl and its kubeconfig, for a shell:
   eval "$(make -s cluster-env)"   # that is:
 {exports}
-then, from nothing to a scaled workload (docs/getting-started.md has more about each line):
+then, from nothing to a scaled workload (docs/tutorial.md has more about each line):
   kubectl apply --server-side -k config/crd
   until kubectl wait --for=condition=Established crd/hvpas.autoscaling.k8s.io; do sleep 1; done
   hvpa run > operator.log 2>&1 &

@@ -24,7 +24,7 @@ SHARES: Final = (
         "tests/e2e/full/test_scaling.py",
     ),
     ("tests/e2e/full/test_in_place_live.py", "tests/e2e/full/test_kubelet_as_simulated.py"),
-    (DEMO, "tests/e2e/full/test_getting_started.py"),
+    (DEMO, "tests/e2e/full/test_tutorial.py"),
     ("tests/e2e/full/test_stale_live.py", "tests/e2e/full/", "tests/e2e/test_localcluster.py"),
     ("tests/e2e/bare/test_soak.py",),
 )

@@ -16,9 +16,21 @@ from packaging.version import Version
 
 from tools import audit_services
 from tools.licences import is_accepted, licence_of
-from tools.lockfile import BUILD_LOCK, DEV_LOCK, LOCK, PROJECT, ROOT, LockError, Pin, read_lock, read_project
+from tools.lockfile import (
+    BUILD_LOCK,
+    DEV_LOCK,
+    DOCS,
+    DOCS_LOCK,
+    LOCK,
+    PROJECT,
+    ROOT,
+    LockError,
+    Pin,
+    read_lock,
+    read_project,
+)
 
-LOCKS = (LOCK, DEV_LOCK, BUILD_LOCK)
+LOCKS = (LOCK, DEV_LOCK, BUILD_LOCK, DOCS_LOCK)
 
 
 def main() -> int:
@@ -35,7 +47,7 @@ def main() -> int:
     )
     args = parser.parse_args()
     found = check(ROOT)
-    report("the lock files fit pyproject.toml; all is pinned with hashes; licences are accepted", found)
+    report("the lock files fit what is asked for; all is pinned with hashes; licences are accepted", found)
     if not args.offline:
         found += _ask("known vulnerabilities", audit_services.vulnerabilities(ROOT / LOCK, args.ignore))
         if not args.quick:
@@ -66,7 +78,9 @@ def check(root: Path) -> list[str]:
         locks = {name: read_lock(root / name) for name in LOCKS}
     except LockError as error:
         return [str(error)]
-    declared = read_project(root / "pyproject.toml").requirements
+    lines = (root / DOCS).read_text().splitlines()
+    docs = tuple(line for line in lines if not line.startswith("#"))
+    declared = {**read_project(root / "pyproject.toml").requirements, DOCS_LOCK: docs}
     found = []
     for name, pins in locks.items():
         found += [
@@ -90,7 +104,7 @@ def _pinned(pins: dict[str, Pin]) -> list[str]:
 
 
 def _declared(pins: dict[str, Pin], requirements: tuple[str, ...]) -> list[str]:
-    """What pyproject.toml asks for and the lock does not pin, or not within its bounds."""
+    """What is asked for and the lock does not pin, or not within its bounds."""
     lines = []
     for text in requirements:
         requirement = Requirement(text)
@@ -104,7 +118,7 @@ def _declared(pins: dict[str, Pin], requirements: tuple[str, ...]) -> list[str]:
 
 def _wanted(pins: dict[str, Pin]) -> list[str]:
     """Pins that no package requires any more."""
-    known = pins.keys() | {PROJECT}
+    known = pins.keys() | {PROJECT, canonicalize_name(DOCS)}
     return [
         f"{pin.name} is required by no package: run `make lock`"
         for pin in pins.values()

@@ -17,6 +17,10 @@ GENERATED = {
     "config/crd/autoscaling.k8s.io_hvpas.yaml": ("-m", "hvpa.api.crd"),
     "docs/simulate.schema.json": ("-m", "hvpa.simulate.report.json"),
     "docs/remedies.md": ("-m", "tools.remedies"),
+    **{
+        f"docs/reference/{page}.md": ("-m", "tools.reference", page)
+        for page in ("spec", "status", "commands", "metrics")
+    },
     "docs/joint-scaling.md": ("-m", "tools.evidence", "docs/joint-scaling.md"),
     "README.md": ("-m", "tools.evidence", "README.md"),
     "docs/joint-scaling-cost.svg": ("-m", "tools.evidence", "docs/joint-scaling-cost.svg"),

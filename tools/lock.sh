@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes the three lock files from pyproject.toml: what the operator runs with, what builds it, what tests it. Each pin has
-# the hashes of all files of its release, so that the locks serve every platform. Keeps present pins where they still
-# fit; `tools/lock.sh --upgrade` (or `--upgrade-package NAME`) moves them. No address of a package index gets in.
+# Writes the lock files: from pyproject.toml what the operator runs with, what builds it, what tests it, and from
+# requirements-docs.in what builds the docs. Each pin has the hashes of all files of its release, so that the locks serve
+# every platform. Keeps present pins where they still fit; `tools/lock.sh --upgrade` (or `--upgrade-package NAME`) moves
+# them. No address of a package index gets in.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,9 +15,12 @@ compile() {
     echo "writing ${*: -1}" >&2
     CUSTOM_COMPILE_COMMAND="make lock" "$tools/venv/bin/pip-compile" --quiet --generate-hashes --allow-unsafe \
         --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-        "${@:1:$#-1}" --output-file "${*: -1}" pyproject.toml
+        "${@:1:$#-1}" --output-file "${*: -1}" "$from"
 }
 
+from=pyproject.toml
 compile "$@" requirements.lock
 compile "$@" --constraint requirements.lock --extra plots --extra test --extra dev requirements-dev.lock
 compile "$@" --all-build-deps --only-build-deps requirements-build.lock
+from=requirements-docs.in
+compile "$@" requirements-docs.lock

@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = "hvpa"
 LOCK, DEV_LOCK, BUILD_LOCK = "requirements.lock", "requirements-dev.lock", "requirements-build.lock"
+DOCS_LOCK, DOCS = "requirements-docs.lock", "requirements-docs.in"
 
 _PIN = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.!+_-]+)")
 _MARKER = re.compile(r' ; sys_platform != "win32"(?= )')
@@ -27,7 +28,7 @@ class LockError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Pin:
     """One distribution. `hashes`: SHA-256 of each file of the release; `wanted_by`: canonical names of what needs it
-    (PROJECT for what we need ourselves)."""
+    (PROJECT, or DOCS as one, for what we need ourselves)."""
 
     name: str
     version: str

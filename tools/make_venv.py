@@ -1,5 +1,5 @@
-"""Sets up `.venv` from the lock file; run by `make` with whichever Python is first on PATH (which `make` has
-found new enough), so it must import nothing else.
+"""Sets up `.venv` from the lock file, or with the argument `docs` `.venv-docs`, which builds the docs and has no hvpa;
+run by `make` with whichever Python is first on PATH (which `make` has found new enough): it must import nothing else.
 
 A stamp in the environment holds a hash of all that it was made from. As long as that is the same, nothing is done;
 otherwise the environment is made anew, so that no package of an older lock stays behind.
@@ -20,10 +20,11 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
-REPLACED = ROOT / ".venv.replaced"
+DOCS = sys.argv[1:] == ["docs"]
+VENV = ROOT / (".venv-docs" if DOCS else ".venv")
+REPLACED = ROOT / f"{VENV.name}.replaced"
 STAMP = VENV / "made-from"
-LOCK = ROOT / "requirements-dev.lock"
+LOCK = ROOT / ("requirements-docs.lock" if DOCS else "requirements-dev.lock")
 # Which warnings pip's build of the package leaves out: setuptools warns of every editable installation that folders of
 # the working directory can hide packages of the same name, which is what an editable installation is for.
 QUIET = {"PYTHONWARNINGS": "ignore:Editable installation"}
@@ -32,13 +33,13 @@ BASE = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]
 
 
 def main() -> int:
-    """Make or leave `.venv`; the exit code."""
+    """Make or leave the environment; the exit code."""
     wanted = fingerprint()
     if up_to_date(wanted):
         return 0
     if sys.prefix != sys.base_prefix:  # this very Python may be about to be replaced
-        os.execv(BASE, [str(BASE), __file__])
-    with (ROOT / ".venv.lock").open("w") as lock:
+        os.execv(BASE, [str(BASE), __file__, *sys.argv[1:]])
+    with (ROOT / f"{VENV.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if up_to_date(wanted):  # another `make` made it while this one waited
             return 0
@@ -54,10 +55,11 @@ def main() -> int:
 
 
 def fingerprint() -> str:
-    """A hash of the Python, the place, the lock and what the package declares."""
+    """A hash of the Python, the place, the lock and what the package declares, where it is installed."""
     digest = hashlib.sha256(f"{sys.version}\n{BASE}\n{ROOT}\n".encode())
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    digest.update(repr((declared["build-system"], declared["project"])).encode())
+    if not DOCS:
+        declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        digest.update(repr((declared["build-system"], declared["project"])).encode())
     for path in (LOCK, Path(__file__)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -97,9 +99,10 @@ def create() -> None:
     # Without --no-deps, pip refuses `coverage[toml]>=7.10` (of pytest-cov) once a newer coverage than the pinned one is
     # out: it looks at the newest release first, which has no hash here. The lock names all that is needed: `pip check`.
     subprocess.run([*install, "--no-deps", "--require-hashes", "--requirement", str(LOCK)], check=True)
-    say("  installing hvpa itself")
-    editable = [*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
-    subprocess.run(editable, check=True, env={**os.environ, **QUIET})
+    if not DOCS:
+        say("  installing hvpa itself")
+        editable = [*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+        subprocess.run(editable, check=True, env={**os.environ, **QUIET})
     subprocess.run([*pip, "check"], check=True)
 
 

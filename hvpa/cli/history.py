@@ -12,7 +12,7 @@ import msgspec
 
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.status import HvpaStatus, LastScaling
-from hvpa.api.objects.read_models import Instant
+from hvpa.api.objects.read_models import Instant, Meta
 from hvpa.api.values.duration import DurationError, parse_duration
 from hvpa.api.values.text import printable
 from hvpa.api.values.timestamp import readable_timestamp
@@ -20,7 +20,7 @@ from hvpa.cli.arguments import add_cluster, add_hvpa, add_output, instant
 from hvpa.cli.errors import DONE
 from hvpa.cli.explain.words import counted, readable, refused, size_text
 from hvpa.cli.input.live import Reader, read_cluster
-from hvpa.cli.output import indented, table, timestamp
+from hvpa.cli.output import Json, indented, table, timestamp
 from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.report.remedies import needs_action
 from hvpa.kube.client.errors import ApiError
@@ -50,10 +50,11 @@ def main(args: argparse.Namespace) -> int:
     since = args.since
     if isinstance(since, dt.timedelta):
         since = _before(SystemClock().now(), since)
-    entries = [*(entry for event in events if (entry := event.entry()) is not None), *of_status(hvpa)]
-    entries = sorted((one for one in entries if since is None or one.time >= since), key=lambda one: one.time)
-    show = _json if args.output == "json" else _text
-    print(show(hvpa, entries, problem))
+    entries = [one for one in entries_of(hvpa, events) if since is None or one.time >= since]
+    if args.output == "json":
+        print(indented(as_json(hvpa, entries, problem)))
+    else:
+        print(_text(hvpa, entries, problem))
     return DONE
 
 
@@ -119,10 +120,20 @@ class RecordedEvent(msgspec.Struct, rename="camel"):
         return Entry(last, "Event", self.type, self.reason, self.message, count, first if count > 1 else None)
 
 
+def entries_of(hvpa: HvpaObject, events: Iterable[RecordedEvent]) -> list[Entry]:
+    """What these Events and the status say of an Hvpa, oldest first."""
+    entries = [*(entry for event in events if (entry := event.entry()) is not None), *of_status(hvpa)]
+    return sorted(entries, key=lambda one: one.time)
+
+
 async def _read(reader: Reader, name: str) -> tuple[HvpaObject, Sequence[RecordedEvent], str]:
     """The Hvpa with its Events, and why these could not be read (empty: they were)."""
     hvpa = await reader.hvpa(name)
-    meta = hvpa.metadata
+    return hvpa, *await read_events(reader, hvpa.metadata)
+
+
+async def read_events(reader: Reader, meta: Meta) -> tuple[Sequence[RecordedEvent], str]:
+    """The Events of an Hvpa, and why they could not be read (empty: they were)."""
     selector = {"kind": "Hvpa", "name": meta.name, "uid": meta.uid}
     query = {"fieldSelector": ",".join(f"involvedObject.{key}={value}" for key, value in selector.items())}
     events: list[RecordedEvent] = []
@@ -135,8 +146,8 @@ async def _read(reader: Reader, name: str) -> tuple[HvpaObject, Sequence[Recorde
     except ApiError as error:
         if error.status != _FORBIDDEN:
             raise
-        return hvpa, (), f"Events can't be read: {error}"
-    return hvpa, events, ""
+        return (), f"Events can't be read: {error}"
+    return events, ""
 
 
 # --- the status ---------------------------------------------------------------------------------------------------
@@ -196,24 +207,22 @@ def _cells(one: Entry) -> Sequence[str]:
     return (readable_timestamp(one.time), one.source, one.type, one.reason, message)
 
 
-def _json(hvpa: HvpaObject, entries: Iterable[Entry], problem: str) -> str:
+def as_json(hvpa: HvpaObject, entries: Iterable[Entry], problem: str) -> Json:
     """A stable contract, whose types and words are in `docs/history.schema.json`."""
-    return indented(
-        {
-            "namespace": hvpa.metadata.namespace,
-            "name": hvpa.metadata.name,
-            "problem": problem or None,
-            "entries": [
-                {
-                    "time": timestamp(one.time),
-                    "source": one.source,
-                    "type": one.type,
-                    "reason": one.reason,
-                    "message": one.message,
-                    "count": one.times,
-                    "first": timestamp(one.first),
-                }
-                for one in entries
-            ],
-        }
-    )
+    return {
+        "namespace": hvpa.metadata.namespace,
+        "name": hvpa.metadata.name,
+        "problem": problem or None,
+        "entries": [
+            {
+                "time": timestamp(one.time),
+                "source": one.source,
+                "type": one.type,
+                "reason": one.reason,
+                "message": one.message,
+                "count": one.times,
+                "first": timestamp(one.first),
+            }
+            for one in entries
+        ],
+    }

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from hvpa.cli.arguments import add_output, add_prices, count_from, prices_of
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.output import refuse_undrawable, write_drawing
+from hvpa.cli.progress import add_progress, processors, progress_bar
 from hvpa.simulate.engine import quiet
 from hvpa.simulate.errors import ScenarioError
-from hvpa.simulate.parallel import Progress, plan, simulate_all
+from hvpa.simulate.parallel import plan, simulate_all
 from hvpa.simulate.policy.base import SimulationError
 from hvpa.simulate.report.compare import Comparison, compare
 from hvpa.simulate.report.json import to_json
@@ -25,8 +23,6 @@ from hvpa.simulate.sweep import reading, swept
 
 MOST_UNMET: Final = 0.1
 """Percent of the demand that may go unmet in the reading of a sweep."""
-QUIET_FOR: Final = 1.5
-"""Seconds that a run may take before it shows its progress."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,8 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=count_from(0), default=0, metavar="NUMBER", help=seed)
     jobs = "policies that are simulated at once (default: one per processor)"
     add("--jobs", type=count_from(1), default=processors(), metavar="NUMBER", help=jobs)
-    progress = "a bar on standard error; auto: on a terminal, where it takes long (default: auto)"
-    add("--progress", choices=("auto", "always", "never"), default="auto", help=progress)
+    add_progress(add)
 
 
 def _percent(text: str) -> float:
@@ -65,11 +60,6 @@ def _percent(text: str) -> float:
     if not 0 <= value <= 100:
         raise argparse.ArgumentTypeError(f"must be a number from 0 to 100: {text!r}")
     return value / 100
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def main(args: argparse.Namespace) -> int:
@@ -90,7 +80,7 @@ def main(args: argparse.Namespace) -> int:
         if args.baseline is not None and args.baseline not in run.names:
             there = ", ".join(run.names)
             raise UsageError(f"--baseline: no policy {args.baseline!r} is simulated; there are: {there}")
-        with _progress(args.progress) as progress:
+        with progress_bar(args.progress) as progress:
             results = simulate_all(run, args.jobs, progress)
     except (ScenarioError, SimulationError) as error:
         raise CommandError(str(error)) from error
@@ -113,28 +103,3 @@ def _draw(args: argparse.Namespace, compared: Sequence[Comparison]) -> None:
         from hvpa.simulate.report.picture import to_png
 
         write_drawing(args.png, to_png([one.result for one in compared]))
-
-
-@contextmanager
-def _progress(wanted: str) -> Iterator[Progress]:
-    """What shows the progress: a bar that goes away, or nothing."""
-    if wanted == "never" or (wanted == "auto" and not sys.stderr.isatty()):
-        yield lambda done, total: None
-        return
-    from tqdm import tqdm
-
-    tqdm.monitor_interval = 0  # no thread of its own
-    bar = tqdm(
-        total=1.0,
-        desc="simulating",
-        delay=0 if wanted == "always" else QUIET_FOR,
-        leave=False,
-        file=sys.stderr,
-        bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}",
-    )
-    with bar:
-
-        def show(done: float, total: float) -> None:
-            bar.update(max(0.0, done / total - bar.n))
-
-        yield show

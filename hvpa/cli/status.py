@@ -19,7 +19,7 @@ from hvpa.cli.errors import DONE, one_line
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
 from hvpa.cli.explain.words import change_text, kind, readable, size_text, when
 from hvpa.cli.input.live import Reader, is_of_the_server, read_cluster
-from hvpa.cli.output import containers, indented, table, timestamp
+from hvpa.cli.output import Json, containers, indented, table, timestamp
 from hvpa.core import observe
 from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.model import Objects, Observation, ResourceRequirements, Settings
@@ -144,25 +144,28 @@ def view_of(objects: Objects, seen: Observation) -> View:
 
 
 def to_json(view: View) -> str:
-    """The state as indented JSON: a stable contract, whose types and words are in `docs/status.schema.json`. All keys
-    are always there."""
+    """The state as indented JSON."""
+    return indented(as_json(view))
+
+
+def as_json(view: View) -> Json:
+    """The state as JSON: a stable contract, whose types and words are in `docs/status.schema.json`. All keys are always
+    there."""
     seen, (target, mode, strategy), (replicas, ready) = view.seen, view.target, view.counts
-    return indented(
-        {
-            "namespace": seen.metadata.namespace,
-            "name": seen.metadata.name,
-            "target": target,
-            "mode": mode,
-            "updateStrategy": strategy,
-            "notes": view.notes,
-            "conditions": [to_wire(one) for one in seen.status.conditions],
-            "blocked": [to_wire(one) for one in seen.status.last_blocked_scaling],
-            "replicas": {"current": replicas, "ready": ready, "desired": view.replicas},
-            "desired": {"containers": containers(view.desired), "since": timestamp(view.since)},
-            "actuation": None if view.actuation is None else to_wire(view.actuation),
-            "pods": [one.to_json() for one in view.pods],
-        }
-    )
+    return {
+        "namespace": seen.metadata.namespace,
+        "name": seen.metadata.name,
+        "target": target,
+        "mode": mode,
+        "updateStrategy": strategy,
+        "notes": view.notes,
+        "conditions": [to_wire(one) for one in seen.status.conditions],
+        "blocked": [to_wire(one) for one in seen.status.last_blocked_scaling],
+        "replicas": {"current": replicas, "ready": ready, "desired": view.replicas},
+        "desired": {"containers": containers(view.desired), "since": timestamp(view.since)},
+        "actuation": None if view.actuation is None else to_wire(view.actuation),
+        "pods": [one.to_json() for one in view.pods],
+    }
 
 
 def to_text(view: View, now: dt.datetime) -> str:

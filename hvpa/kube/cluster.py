@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,10 +13,9 @@ import structlog
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Meta
-from hvpa.api.values.quantity import QuantityError, parse_memory
 from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, decoded, missing, write_error
+from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, missing, write_error
 from hvpa.kube.client.limits import Limiter
 from hvpa.kube.client.transport import (
     APPLY_PATCH,
@@ -32,6 +30,7 @@ from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects import workloads
 from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, Resource, T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
+from hvpa.kube.objects.usage import read_usage
 from hvpa.reconcile.ports import (
     Conflict,
     Key,
@@ -52,31 +51,11 @@ _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "dele
 NO_RESIZE = "the API server has no subresource pods/resize, which Kubernetes has from 1.33 on"
 
 
-METRICS_TIMEOUT = 5.0
-"""Seconds. Resizes wait for what pods use, so it is short; without a response they are made as if nothing were
-measured."""
-
-
 class _Kind(msgspec.Struct):
     kind: str = ""
 
 
-class _Usage(msgspec.Struct):
-    name: str = ""
-    usage: dict[str, str] = {}
-
-
-class _PodMetrics(msgspec.Struct):
-    metadata: Meta
-    containers: list[_Usage] = []
-
-
-class _PodMetricsList(msgspec.Struct):
-    items: list[_PodMetrics] = []
-
-
 _decode_kind = msgspec.json.Decoder(_Kind).decode
-_decode_pod_metrics = msgspec.json.Decoder(_PodMetricsList).decode
 
 
 class KubeCluster:
@@ -160,23 +139,12 @@ class KubeCluster:
         self._take(PODS, response)
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
-        """See the port. The metrics API (`metrics.k8s.io`, which metrics-server serves) reports it."""
-        path, query = (
-            f"/apis/metrics.k8s.io/v1beta1/namespaces/{hvpa.namespace}/pods",
-            {"labelSelector": selector},
-        )
-        found: dict[tuple[str, str], int] = {}
         try:
-            response = await self._transport.request("GET", path, query, None, METRICS_TIMEOUT, "list")
-            pods = decoded(_decode_pod_metrics, response, "the list of pods' metrics").items
+            usage = await read_usage(self._transport, hvpa.namespace, selector)
         except (ApiError, Unreachable) as error:
             log.debug("memory in use is not known", namespace=hvpa.namespace, error=str(error))
-            return found
-        for pod in pods:
-            for one in pod.containers:
-                with suppress(KeyError, QuantityError):
-                    found[pod.metadata.name, one.name] = parse_memory(one.usage["memory"])
-        return found
+            return {}
+        return {key: used["memory"] for key, used in usage.items() if "memory" in used}
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         if changes is None:

@@ -101,11 +101,13 @@ class NodeModel:
 @dataclass(frozen=True, slots=True)
 class MetricsModel:
     """metrics-server: every `resolution` seconds, `offset` after the start, it publishes the mean CPU usage since it
-    last looked and the memory, as they were `delay` seconds ago."""
+    last looked and the memory, as they were `delay` seconds ago. `load` is the name of the one custom or external
+    metric that there is: the load itself, in its own units."""
 
     resolution: float = 15.0
     delay: float = 0.0
     offset: float = 0.0
+    load: str = "load"
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,12 @@ class Task(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What is to be done: the scenarios of these files with the policies that are simulated."""
+    """What is to be done: the scenarios of these files, each read with its seed, with the policies that are
+    simulated."""
 
     paths: tuple[Path, ...]
     scenarios: tuple[Scenario, ...]
-    seed: int
+    seeds: tuple[int, ...]
 
     @property
     def tasks(self) -> list[Task]:
@@ -63,7 +64,17 @@ class Run(NamedTuple):
 def plan(paths: Sequence[Path], seed: int, only: Sequence[str] = ()) -> Run:
     """Read the scenarios and find what is to be simulated: all policies, or those that `only` names. Raises
     ScenarioError, and SimulationError where a scenario has none of the policies, or none has one of them."""
-    run = Run(tuple(paths), tuple(load_scenario(path, seed) for path in paths), seed)
+    return _plan(paths, [seed] * len(paths), only)
+
+
+def plan_seeds(path: Path, seeds: Sequence[int], only: Sequence[str] = ()) -> Run:
+    """Read one scenario with each of the seeds. Raises as `plan` does."""
+    return _plan([path] * len(seeds), seeds, only)
+
+
+def _plan(paths: Sequence[Path], seeds: Sequence[int], only: Sequence[str]) -> Run:
+    read = [load_scenario(path, seed) for path, seed in zip(paths, seeds, strict=True)]
+    run = Run(tuple(paths), tuple(read), tuple(seeds))
     for name in only:
         if name not in run.names:
             raise SimulationError(f"there is no policy {name!r}; there are: {', '.join(sorted(run.names))}")
@@ -90,11 +101,11 @@ def simulate_all(run: Run, jobs: int, progress: Progress) -> list[SimulationResu
             duration=scenario.duration,
             step=scenario.step,
             warm_up=scenario.warm_up,
-            seed=run.seed,
+            seed=seed,
             notes=(*scenario.notes, *caveats(scenario)),
             policies=tuple(next(done) for _ in scenario.policies),
         )
-        for scenario in run.scenarios
+        for scenario, seed in zip(run.scenarios, run.seeds, strict=True)
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import re
 from collections import Counter
 from pathlib import Path
@@ -15,10 +16,12 @@ from pydantic.alias_generators import to_camel
 
 from hvpa.api.hvpa.resource import validate_manifest
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.values.duration import parse_duration
 from hvpa.cli.run import add_arguments
 from hvpa.core.gates import gates
 from hvpa.kube.server.metrics import Metrics
 from hvpa.reconcile.telemetry import Operation
+from tools.reference import metrics_page
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
@@ -84,15 +87,25 @@ def test_every_metric_is_in_the_table_and_no_other() -> None:
     table = OPERATIONS.partition("## Metrics")[2].partition("## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `hvpa_")]
     assert set(re.findall(r"`(hvpa_\w+)`", " ".join(cells))) == names
+    assert set(re.findall(r"^\| `(hvpa_\w+)`", metrics_page(), re.MULTILINE)) == names
     alerts = OPERATIONS.partition("## Alerts")[2].partition("## ")[0]
     assert set(re.findall(r"\bhvpa_\w+", alerts)) <= names
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/getting-started.md", "docs/migrating-from-postmates.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "docs/getting-started.md",
+        "docs/migrating-from-hpa-and-vpa.md",
+        "docs/migrating-from-postmates.md",
+    ],
+)
 def test_the_manifest_of_a_page_is_valid(page: str) -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    manifests = [manifest for block in blocks if (manifest := yaml.safe_load(block))["kind"] != "CHPA"]
-    assert [validate_manifest(manifest) for manifest in manifests] == [[]]
+    manifests = [manifest for block in blocks for manifest in yaml.safe_load_all(block)]
+    hvpas = [manifest for manifest in manifests if manifest["kind"] == "Hvpa"]
+    assert [validate_manifest(manifest) for manifest in hvpas] == [[]]
 
 
 def test_keda_writes_to_the_hvpa_of_its_page_which_names_the_hpa_of_that_scaled_object() -> None:
@@ -114,6 +127,25 @@ def test_what_the_page_about_gitops_has_ignored_is_in_a_workload() -> None:
             found = found[int(part) if isinstance(found, list) else part]
     (expression,) = argo["ignoreDifferences"][0]["jqPathExpressions"]
     assert expression == ".spec.template.spec.containers[].resources"
+
+
+def test_the_hvpa_in_place_of_an_hpa_and_a_vpa_has_what_these_have() -> None:
+    text = (ROOT / "docs/migrating-from-hpa-and-vpa.md").read_text()
+    before, after = (
+        list(yaml.safe_load_all(one)) for one in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    )
+    hpa, vpa = (manifest["spec"] for manifest in before)
+    (spec,) = (manifest["spec"] for manifest in after)
+    template = spec["hpa"]["template"]["spec"]
+    assert template == {name: hpa[name] for name in ("minReplicas", "maxReplicas", "metrics")}
+    seconds = hpa["behavior"]["scaleDown"]["stabilizationWindowSeconds"]
+    assert parse_duration(spec["hpa"]["scaleDown"]["stabilizationDuration"]) == dt.timedelta(seconds=seconds)
+    (old,) = vpa["resourcePolicy"]["containerPolicies"]
+    (new,) = spec["vpa"]["template"]["spec"]["resourcePolicy"]["containerPolicies"]
+    assert spec["targetRef"] == hpa["scaleTargetRef"] == vpa["targetRef"]
+    assert old["containerName"] == new["containerName"]
+    for bound in ("minAllowed", "maxAllowed"):
+        assert old[bound]["memory"] == new[bound]["memory"]
 
 
 @pytest.mark.parametrize("page", ["operations.md", "decision.md", "troubleshooting.md"])

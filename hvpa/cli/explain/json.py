@@ -30,45 +30,47 @@ _CHANGED = "something has changed since the operator looked last; if this stays 
 
 
 def to_json(seen: Observation, decision: Decision, applied: Decision | None = None) -> str:
-    """The decision as indented JSON, without a line break at the end; `applied` is the one that mode Apply would make,
-    in another mode."""
+    """The decision as indented JSON, without a line break at the end."""
+    return indented(as_json(seen, decision, applied))
+
+
+def as_json(seen: Observation, decision: Decision, applied: Decision | None = None) -> Json:
+    """The decision as JSON; `applied` is the one that mode Apply would make, in another mode."""
     view, weight, wait = decision.replicas, decision.weight_ppm, decision.recheck_after
     replicas = None if view is None else {"current": view.current, "hpa": view.hpa, "target": view.target}
     recommended = {
         "replicas": None if view is None else view.recommended,
         "containers": containers(decision.recommended),
     }
-    return indented(
-        {
-            "replicas": replicas,
-            "weights": None if weight is None else {"hpa": percent(FULL - weight), "vpa": percent(weight)},
-            "containers": containers(decision.containers),
-            "recommended": recommended,
-            "changes": decision.workload_patch is not None,
-            "blocked": [_blocked(one) for one in decision.blocked],
-            "conditions": [_condition(one) for one in decision.status.conditions],
-            "recheckAfterSeconds": None if wait is None else wait.total_seconds(),
-            "path": None if decision.joint is None else _path(decision.joint),
-            "patch": patch_body(decision),
-            "nextStatus": to_wire(decision.status),
-            "scaleReplicas": decision.scale_replicas,
-            "reported": _reported(seen),
-            "differences": [
-                {
-                    "type": one.decided.type,
-                    "reported": f"{one.reported.status} {one.reported.reason}",
-                    "decided": f"{one.decided.status} {one.decided.reason}",
-                    "why": one.why,
-                }
-                for one in differing(seen, decision)
-            ],
-            "inModeApply": None if applied is None else _in_mode_apply(applied),
-            "resizes": resizes(decision),
-            "actuation": _actuation(seen, decision),
-            "schedule": _schedule(seen),
-            "forecast": _forecast(decision),
-        }
-    )
+    return {
+        "replicas": replicas,
+        "weights": None if weight is None else {"hpa": percent(FULL - weight), "vpa": percent(weight)},
+        "containers": containers(decision.containers),
+        "recommended": recommended,
+        "changes": decision.workload_patch is not None,
+        "blocked": [_blocked(one) for one in decision.blocked],
+        "conditions": [_condition(one) for one in decision.status.conditions],
+        "recheckAfterSeconds": None if wait is None else wait.total_seconds(),
+        "path": None if decision.joint is None else _path(decision.joint),
+        "patch": patch_body(decision),
+        "nextStatus": to_wire(decision.status),
+        "scaleReplicas": decision.scale_replicas,
+        "reported": _reported(seen),
+        "differences": [
+            {
+                "type": one.decided.type,
+                "reported": f"{one.reported.status} {one.reported.reason}",
+                "decided": f"{one.decided.status} {one.decided.reason}",
+                "why": one.why,
+            }
+            for one in differing(seen, decision)
+        ],
+        "inModeApply": None if applied is None else _in_mode_apply(applied),
+        "resizes": resizes(decision),
+        "actuation": _actuation(seen, decision),
+        "schedule": _schedule(seen),
+        "forecast": _forecast(decision),
+    }
 
 
 def patch_body(decision: Decision) -> Json | None:

@@ -1,5 +1,6 @@
-"""Who may read the metrics: a bearer token that the API server's TokenReview accepts, for a user whom its
-SubjectAccessReview allows the request's verb on its path (as controller-runtime and kube-rbac-proxy do it).
+"""Who may make a request: a bearer token that the API server's TokenReview accepts, for a user whom its
+SubjectAccessReview allows what the request needs: for the metrics, the request's verb on its path (as
+controller-runtime and kube-rbac-proxy do it).
 
 When the API server gives no response, no client may. Tokens are never kept and never logged: what was found out is
 remembered for a short while under a keyed hash.
@@ -9,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import structlog
@@ -65,21 +67,42 @@ class _Review(msgspec.Struct):
 _decode_review = msgspec.json.Decoder(_Review).decode
 
 
+class Right(NamedTuple):
+    """A right that a request needs: attributes of a SubjectAccessReview, and in words (empty: a refusal does not name
+    it)."""
+
+    attributes: Mapping[str, Mapping[str, str]]
+    words: str = ""
+
+
+def right_on_path(request: web.BaseRequest) -> Sequence[Right]:
+    """The right to the request's verb on its path."""
+    attributes = {"path": request.path, "verb": request.method.lower()}
+    return (Right({"nonResourceAttributes": attributes}),)
+
+
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """`status` 200, 401 or 403; `user` where the token has one."""
+    """`status` 200, 401 or 403; `user` where the token has one, and what that user `lacks`."""
 
     status: int
     user: str = ""
+    lacks: str = ""
 
 
 class TokenGuard:
-    """Lets requests pass whose token may. The refusals: 401 without a token that is accepted, 403 without the right,
-    503 while the API server can't be asked, 500 when it refuses to be asked (the operator lacks the rights of
-    `config/secure-metrics`) or its response makes no sense."""
+    """Lets requests pass whose token has the rights that `needed` names. The refusals: 401 without a token that is
+    accepted, 403 without a right, 503 while the API server can't be asked, 500 when it refuses to be asked (this
+    process lacks the rights of `config/secure-metrics`) or its response makes no sense."""
 
-    def __init__(self, transport: Transport, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        monotonic: Callable[[], float] = time.monotonic,
+        needed: Callable[[web.BaseRequest], Sequence[Right]] = right_on_path,
+    ) -> None:
         self._transport = transport
+        self._needed = needed
         self._salt = secrets.token_bytes(32)
         self._allowed = _Memory(ALLOWED_SECONDS, monotonic)
         self._refused = _Memory(REFUSED_SECONDS, monotonic)
@@ -91,54 +114,58 @@ class TokenGuard:
         if token is None:
             return _unauthorized()
         try:
-            verdict = await self._judge(token, request.method.lower(), request.path)
+            verdict = await self._judge(token, self._needed(request))
         except Unreachable as error:
-            log.warning("metrics: the API server can't be asked about a token", error=str(error))
+            log.warning("the API server can't be asked about a token", error=str(error))
             return plain(503, "the API server can't be asked")
         except ApiError as error:
-            log.warning("metrics: a review was refused", status=error.status, error=str(error))
+            log.warning("a review of a token was refused", status=error.status, error=str(error))
             busy = error.status == 429 or error.status >= 500
             return plain(503 if busy else 500, "the API server did not review the request")
         except msgspec.MsgspecError as error:
-            log.warning("metrics: a review can't be read", error=str(error))
+            log.warning("a review of a token can't be read", error=str(error))
             return plain(500, "the API server's review can't be read")
         if verdict.status == 401:
             return _unauthorized()
         if verdict.status == 403:
-            return plain(403, f"authorization denied for user {verdict.user!r}")
+            lacks = verdict.lacks and f", who lacks the right to {verdict.lacks}"
+            return plain(403, f"authorization denied for user {verdict.user!r}{lacks}")
         return None
 
-    async def _judge(self, token: str, verb: str, path: str) -> _Verdict:
+    async def _judge(self, token: str, needed: Sequence[Right]) -> _Verdict:
         """What the API server says. Raises ApiError, Unreachable and MsgspecError."""
-        parts = "\0".join((verb, path, token)).encode("utf-8", "surrogateescape")
-        key = hashlib.blake2b(parts, key=self._salt).digest()
+        rights = json.dumps([one.attributes for one in needed])
+        key = hashlib.blake2b(
+            f"{rights}\0{token}".encode("utf-8", "surrogateescape"), key=self._salt
+        ).digest()
         known = self._known(key)
         if known is None:
             async with self._turn:
                 known = self._known(key)  # another request may have asked the same meanwhile
                 if known is None:
-                    known = await self._review(token, verb, path)
+                    known = await self._review(token, needed)
                     (self._allowed if known.status == 200 else self._refused).put(key, known)
         return known
 
     def _known(self, key: bytes) -> _Verdict | None:
         return self._allowed.get(key) or self._refused.get(key)
 
-    async def _review(self, token: str, verb: str, path: str) -> _Verdict:
+    async def _review(self, token: str, needed: Sequence[Right]) -> _Verdict:
         found = await self._ask(TOKEN_REVIEWS, "TokenReview", {"token": token})
         if not found.authenticated or found.user is None:
             return _Verdict(401)
         user = found.user
-        spec = {
+        who = {
             "user": user.username,
             "uid": user.uid,
             "groups": user.groups or [],
             "extra": user.extra or {},
-            "nonResourceAttributes": {"path": path, "verb": verb},
         }
-        access = await self._ask(ACCESS_REVIEWS, "SubjectAccessReview", spec)
-        allowed = access.allowed and not access.denied
-        return _Verdict(200 if allowed else 403, user.username)
+        for right in needed:
+            access = await self._ask(ACCESS_REVIEWS, "SubjectAccessReview", {**who, **right.attributes})
+            if access.denied or not access.allowed:
+                return _Verdict(403, user.username, right.words)
+        return _Verdict(200, user.username)
 
     async def _ask(self, path: str, kind: str, spec: dict[str, Any]) -> _Status:
         group = path.removeprefix("/apis/").rpartition("/")[0]

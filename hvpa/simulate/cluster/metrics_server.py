@@ -24,8 +24,6 @@ from hvpa.simulate.model import MetricsModel
 
 FRESH = 10.0
 """Seconds since a container's start that are enough for a first CPU usage (`freshContainerMinMetricsResolution`)."""
-LOAD_METRIC = "load"
-"""Name of the one custom or external metric that a simulation offers: the load itself, in its own units."""
 
 
 class Every:
@@ -172,7 +170,6 @@ class MetricsServer:
         self._check(metric)
         return [round(self.load * 1000)]
 
-    @staticmethod
-    def _check(metric: MetricName) -> None:
-        if metric.name != LOAD_METRIC:
-            raise MetricsError(f"a simulation has no metric {metric.name}, only {LOAD_METRIC}")
+    def _check(self, metric: MetricName) -> None:
+        if metric.name != self._model.load:
+            raise MetricsError(f"a simulation has no metric {metric.name}, only {self._model.load}")

@@ -31,22 +31,22 @@ _SHOWN: Final = 40
 def read_csv(file: str, text: str, timestamp: str, value: str) -> Record:
     """The series in these columns. Raises ScenarioError, which names the line and the column."""
     times, values, lines = array("d"), array("d"), array("L")
-    rows = _rows(file, text)
+    rows = rows_of(file, text)
     _, header = next(rows, (1, []))
-    at_time, at_value = (_column(file, header, name) for name in (timestamp, value))
+    at_time, at_value = (column_of(file, header, name) for name in (timestamp, value))
     for line, row in rows:
         column = timestamp
         try:
-            times.append(_unix_seconds(_cell(row, at_time)))
+            times.append(unix_seconds(cell(row, at_time)))
             column = value
-            values.append(_load(_cell(row, at_value)))
+            values.append(_load(cell(row, at_value)))
         except ValueError as error:
             raise refusal(file, line, FieldError(column, str(error))) from None
         lines.append(line)
     return checked_record(file, times, values, lines.__getitem__, (timestamp, value))
 
 
-def _rows(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
+def rows_of(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
     """Rows that are not empty, with the line in which each ends."""
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
@@ -57,7 +57,8 @@ def _rows(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
         raise ScenarioError(f"{file}:{reader.line_num}: not CSV: {error}") from None
 
 
-def _column(file: str, header: list[str], name: str) -> int:
+def column_of(file: str, header: list[str], name: str) -> int:
+    """The place of the column of this name. Raises ScenarioError where there is none, or several."""
     names = [one.strip() for one in header]
     if names.count(name) == 1:
         return names.index(name)
@@ -69,7 +70,8 @@ def _column(file: str, header: list[str], name: str) -> int:
     )
 
 
-def _cell(row: list[str], column: int) -> str:
+def cell(row: list[str], column: int) -> str:
+    """The row's text in this column. Raises ValueError where the row is too short."""
     if column >= len(row):
         raise ValueError("is missing: the row is too short")
     return row[column].strip()
@@ -85,7 +87,8 @@ def _load(text: str) -> float:
     return value
 
 
-def _unix_seconds(text: str) -> float:
+def unix_seconds(text: str) -> float:
+    """The time that the text names. Raises ValueError."""
     if _NUMBER.fullmatch(text) is not None:
         seconds = float(text)
         if not 0 <= seconds <= LATEST:

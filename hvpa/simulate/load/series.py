@@ -52,7 +52,7 @@ class StepLoad:
 @dataclass(frozen=True, slots=True)
 class Record:
     """A recorded series: at least two values, unix seconds in rising order, values that are finite and not negative.
-    `line` gives the line of the file in which a value stands."""
+    `line` gives the line of the file in which a value stands; 0 where there are no lines."""
 
     file: str
     times: array[float]
@@ -111,8 +111,10 @@ def gaps(record: Record) -> tuple[str, ...]:
         if after - before > GAP * usual:
             found += 1
             if found <= MAX_NOTES:
+                line = record.line(index)
+                place = f"{record.file}:{line}" if line else record.file
                 notes.append(
-                    f"{record.file}:{record.line(index)}: no values for {readable_length(after - before)} from"
+                    f"{place}: no values for {readable_length(after - before)} from"
                     f" {_instant(before)}; held at {record.values[index]:g}"
                 )
     if found > MAX_NOTES:

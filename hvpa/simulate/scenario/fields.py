@@ -24,8 +24,8 @@ _ANY_PERCENTAGE: Final = re.compile(r"(?:0|[1-9][0-9]{0,3})%", re.ASCII)
 _PERCENTAGE: Final = re.compile(r"(?:100|[1-9]?[0-9])%", re.ASCII)
 
 
-def _seconds(value: object) -> float:
-    """A Go duration, days before it allowed (`30d`, `1d12h`), in seconds."""
+def seconds_of(value: object) -> float:
+    """A Go duration, days before it allowed (`30d`, `1d12h`), in seconds. Raises ValueError."""
     if not isinstance(value, str):
         raise ValueError("must be a duration: a string such as 90s, 15m, 1h30m or 7d")
     days = _DAYS.fullmatch(value)
@@ -41,7 +41,7 @@ def _seconds(value: object) -> float:
 
 
 def _positive_seconds(value: object) -> float:
-    seconds = _seconds(value)
+    seconds = seconds_of(value)
     if seconds <= 0:
         raise ValueError("must be longer than 0")
     return seconds
@@ -80,7 +80,7 @@ def _beyond(value: object) -> int | str:
     return parse_cpu(_quantity(value))
 
 
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+Seconds = Annotated[float, BeforeValidator(seconds_of)]
 PositiveSeconds = Annotated[float, BeforeValidator(_positive_seconds)]
 _Quantity: Final = BeforeValidator(_quantity)  # comes before those that stand to the left of it
 Millicores = Annotated[int, BeforeValidator(parse_cpu), _Quantity]

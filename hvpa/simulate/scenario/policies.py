@@ -16,7 +16,6 @@ from hvpa.api.schema.base import without_nulls
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems
-from hvpa.simulate.cluster.metrics_server import LOAD_METRIC
 from hvpa.simulate.model import Policy, PolicyKind, WorkloadModel
 from hvpa.simulate.policy.updater import IN_PLACE_OR_RECREATE
 from hvpa.simulate.scenario.fields import MAX_REPLICAS
@@ -28,11 +27,11 @@ _ALL_CONTAINERS: Final = "*"
 
 
 def read_policies(
-    source: Source, folder: Path, models: Sequence[PolicyModel], workload: WorkloadModel
+    source: Source, folder: Path, models: Sequence[PolicyModel], scaled: tuple[WorkloadModel, str]
 ) -> tuple[tuple[Policy, ...], list[str]]:
     """The policies of the scenario in `source`, and what their reader should know; manifests that they name lie in
-    `folder`. Raises ScenarioError."""
-    reader = _Reader(folder, workload)
+    `folder`. `scaled` are the workload and the name of the metric that is its load. Raises ScenarioError."""
+    reader = _Reader(folder, *scaled)
     policies = tuple(
         reader.policy(source.at(f"policies[{index}]"), model) for index, model in enumerate(models)
     )
@@ -40,8 +39,9 @@ def read_policies(
 
 
 class _Reader:
-    def __init__(self, folder: Path, workload: WorkloadModel) -> None:
+    def __init__(self, folder: Path, workload: WorkloadModel, load_metric: str) -> None:
         self._folder = folder
+        self._load_metric = load_metric
         self._workload = workload
         self._containers = {one.name: one for one in workload.containers}
         self.notes: list[str] = []
@@ -138,9 +138,9 @@ class _Reader:
     def _check_metric(self, place: Source, named: Mapping[str, Any]) -> None:
         if "metric" in named:
             name = named["metric"]["name"]
-            if name != LOAD_METRIC:
+            if name != self._load_metric:
                 raise place.refuse(
-                    "", f"a simulation has no metric {name}: beside CPU and memory only {LOAD_METRIC}"
+                    "", f"a simulation has no metric {name}: beside CPU and memory only {self._load_metric}"
                 )
             return
         if named["name"] not in _RESOURCES:

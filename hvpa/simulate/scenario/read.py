@@ -59,7 +59,7 @@ def load_scenario(path: Path, seed: int) -> Scenario:
         raise _first(source, field_errors(error)) from None
     times = _times(source, path.parent, model)
     workload = _workload(model.workload)
-    policies, notes = read_policies(source, path.parent, model.policies, workload)
+    policies, notes = read_policies(source, path.parent, model.policies, (workload, model.metrics.load))
     load = _steps(source, model, times, seed)
     return Scenario(
         name=model.name,
@@ -223,7 +223,7 @@ def _phased(model: ScenarioModel, seed: int) -> dict[str, Any]:
         updater_period=vpa.updater_period,
         updater_offset=updated,
     )
-    served = MetricsModel(metrics.resolution, metrics.delay, measured)
+    served = MetricsModel(metrics.resolution, metrics.delay, measured, metrics.load)
     return {"metrics": served, "controllers": controllers}
 
 

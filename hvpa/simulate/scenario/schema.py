@@ -180,11 +180,13 @@ class Nodes(SpecModel):
 
 
 class Metrics(SpecModel):
-    """metrics-server. `offset` is drawn from the seed where it is not set, as those of the controllers are."""
+    """metrics-server. `offset` is drawn from the seed where it is not set, as those of the controllers are; `load` is
+    the name of the metric that is the load."""
 
     resolution: PositiveSeconds = 15.0
     delay: Seconds = 10.0
     offset: Seconds | None = None
+    load: Column = "load"
 
 
 # --- the controllers ------------------------------------------------------------------------------------------------

@@ -31,8 +31,8 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     ),
 }
 """The overlays of `config`, and the values for the same (sizes at creation depend on the API server: they are off)."""
-PARTS: Final = {"crd", "manager", "rbac", "operator-policy", "samples"}
-"""What other overlays consist of, and examples."""
+PARTS: Final = {"crd", "manager", "rbac", "operator-policy", "samples", "dashboard"}
+"""What other overlays consist of, examples, and the dashboard, which the chart does not have."""
 OF_THE_CHART: Final = {
     "app.kubernetes.io/instance",
     "app.kubernetes.io/managed-by",

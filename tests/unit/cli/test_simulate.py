@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import structlog
 
-from hvpa.cli import simulate
+from hvpa.cli import progress, simulate
 from hvpa.simulate import parallel
 from hvpa.simulate.report import page
 from hvpa.simulate.report.json import schema
@@ -212,18 +212,18 @@ def test_progress_on_a_terminal_waits_a_while(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr.__class__, "isatty", lambda _: True)
-    monkeypatch.setattr(simulate, "QUIET_FOR", 1e9)
+    monkeypatch.setattr(progress, "QUIET_FOR", 1e9)
     assert "simulating" not in shell.run("simulate", scenario).err
-    monkeypatch.setattr(simulate, "QUIET_FOR", 0.0)
+    monkeypatch.setattr(progress, "QUIET_FOR", 0.0)
     assert "simulating" in shell.run("simulate", scenario).err
 
 
 def test_as_many_processes_as_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert simulate.processors() == len(os.sched_getaffinity(0))
+    assert progress.processors() == len(os.sched_getaffinity(0))
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert simulate.processors() == 1
+    assert progress.processors() == 1
 
 
 def test_the_table_needs_neither_matplotlib_nor_a_client(scenario: str) -> None:

@@ -35,7 +35,16 @@ def _patch(folder: str) -> list[Json]:
 
 
 def test_every_file_is_listed_in_its_kustomization() -> None:
-    for folder in ("crd", "manager", "network-policy", "operator-policy", "policy", "rbac", "samples"):
+    for folder in (
+        "crd",
+        "dashboard",
+        "manager",
+        "network-policy",
+        "operator-policy",
+        "policy",
+        "rbac",
+        "samples",
+    ):
         files = {path.name for path in (CONFIG / folder).glob("*.yaml")}
         files -= {"kustomization.yaml", "configuration.yaml"}
         assert files == set(resources(folder)), folder

@@ -7,8 +7,9 @@ import pytest
 from hvpa.kube.objects.resources import ON_DEMAND, WATCHED
 from tests.unit.config.folders import Json, objects, only
 
-ROLES = [role for role in objects("secure-metrics") if role["kind"] in ("Role", "ClusterRole")]
-"""Those of the default, and those of its option."""
+DASHBOARD = only("dashboard", "ClusterRole", "hvpa-dashboard")
+ROLES = [role for role in objects("secure-metrics") if role["kind"] in ("Role", "ClusterRole")] + [DASHBOARD]
+"""Those of the default, those of its option, and that of the dashboard."""
 
 
 def _rights(role: Json) -> dict[tuple[str, str], set[str]]:
@@ -65,6 +66,12 @@ def test_the_operator_may_use_its_own_lease_only() -> None:
     for rule in role["rules"]:
         assert rule["resources"] == ["leases"]
         assert rule["verbs"] == ["create"] or rule["resourceNames"] == ["hvpa"]
+
+
+def test_the_dashboard_changes_nothing() -> None:
+    reviews = {"tokenreviews", "subjectaccessreviews"}
+    for (_, resource), verbs in _rights(DASHBOARD).items():
+        assert verbs == {"create"} if resource in reviews else verbs <= {"get", "list", "watch"}
 
 
 def test_bindings_give_the_operators_roles_to_its_service_account() -> None:

@@ -33,8 +33,8 @@ def test_the_next_steps_name_targets_and_files_that_are_there() -> None:
     assert all((ROOT / file).exists() for file in files)
 
 
-def test_getting_started_has_each_of_the_steps() -> None:
-    page = (ROOT / "docs/getting-started.md").read_text()
+def test_the_tutorial_has_each_of_the_steps() -> None:
+    page = (ROOT / "docs/tutorial.md").read_text()
     steps = [
         line.partition("#")[0].strip()
         for line in command_line.NEXT_STEPS.splitlines()

@@ -17,7 +17,7 @@ import structlog
 
 from hvpa.api.values.prices import Prices
 from hvpa.simulate import parallel
-from hvpa.simulate.parallel import plan, simulate_all
+from hvpa.simulate.parallel import plan, plan_seeds, simulate_all
 from hvpa.simulate.policy.base import SimulationError
 from hvpa.simulate.report.compare import compare
 from hvpa.simulate.report.json import to_json
@@ -73,6 +73,16 @@ def test_the_names_of_what_is_simulated_are_each_there_once(scenario: Callable[.
     paths = [scenario(), scenario(name="other.yaml", small="other")]
     assert plan(paths, 0).names == ["large", "small", "other"]
     assert plan(paths, 0, ["large"]).names == ["large"]
+
+
+def test_one_scenario_is_simulated_with_several_seeds(scenario: Callable[..., Path]) -> None:
+    path = scenario()
+    results = simulate_all(plan_seeds(path, (4, 7), ["small"]), 1, quiet)
+    assert [(one.seed, [policy.name for policy in one.policies]) for one in results] == [
+        (4, ["small"]), (7, ["small"]),
+    ]  # fmt: skip
+    (alone,) = simulate_all(plan([path], 7, ["small"]), 1, quiet)
+    assert to_json([compare(alone, Prices())]) == to_json([compare(results[1], Prices())])
 
 
 def test_more_processes_give_the_same_results_in_the_same_order(scenario: Callable[..., Path]) -> None:

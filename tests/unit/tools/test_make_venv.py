@@ -135,6 +135,16 @@ def test_an_activated_environment_is_made_anew_when_the_lock_changes(project: Pa
     assert not leftover.exists()
 
 
+def test_the_environment_of_the_docs_stands_beside_it_without_hvpa(project: Path) -> None:
+    (project / "requirements-docs.lock").write_text("# nothing\n")
+    made = make(project, "venv-docs", f"PYTHON={BASE}")
+    assert made.returncode == 0, made.stderr
+    assert "setting up .venv-docs" in made.stderr
+    assert "installing hvpa itself" not in made.stderr
+    assert (project / ".venv-docs" / "bin" / "python").exists()
+    assert_left_alone(project, make(project, "venv-docs", f"PYTHON={BASE}"))
+
+
 def test_what_can_not_be_replaced_stays(project: Path) -> None:
     lock = project / "requirements-dev.lock"
     before = lock.read_text()

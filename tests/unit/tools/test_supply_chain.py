@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tools import audit, audit_services, licences, sbom
-from tools.lockfile import BUILD_LOCK, DEV_LOCK, LOCK, ROOT, read_lock, read_project
+from tools.lockfile import DOCS, DOCS_LOCK, LOCK, ROOT, read_lock, read_project
 
 HASH = "a" * 64
 Edit = Callable[[str], str]
@@ -22,7 +22,7 @@ Edit = Callable[[str], str]
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The lock files and pyproject.toml, to be spoiled."""
-    for name in (LOCK, DEV_LOCK, BUILD_LOCK, "pyproject.toml"):
+    for name in (*audit.LOCKS, DOCS, "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
@@ -34,12 +34,12 @@ def edit(path: Path, change: Edit) -> None:
 
 
 def test_every_pin_has_hashes_and_is_required() -> None:
-    for name in (LOCK, DEV_LOCK, BUILD_LOCK):
+    for name in audit.LOCKS:
         pins = read_lock(ROOT / name)
         assert pins
         for pin in pins.values():
             assert pin.hashes, f"{name}: {pin.name}"
-            assert pin.wanted_by & {*pins, "hvpa"}, f"{name}: {pin.name}"
+            assert pin.wanted_by & {*pins, "hvpa", "requirements-docs-in"}, f"{name}: {pin.name}"
 
 
 def test_our_dependencies_pass() -> None:
@@ -70,6 +70,7 @@ def test_our_dependencies_pass() -> None:
         (LOCK, lambda text: text + f"extra==1 --hash=sha256:{HASH}\n    # via yarl\n", "not what is tested"),
         ("pyproject.toml", lambda text: text.replace("yarl>=1.25", "yarl>=99.0"), "yarl 1."),
         ("pyproject.toml", lambda text: text.replace('"yarl>=', '"newcomer>='), "newcomer is missing"),
+        (DOCS, lambda text: text + "newcomer>=1\n", f"{DOCS_LOCK}: newcomer is missing"),
     ],
 )
 def test_what_is_wrong_is_reported(copy: Path, name: str, change: Edit, printed: str) -> None:

@@ -24,6 +24,9 @@ from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import USER, NewScenario
 from tests.e2e.reapplying import ARGO, ARGO_SERVER_SIDE, FLUX, Reapplying, Tool, in_git, with_ignored
 
+pytestmark = pytest.mark.timeout(
+    900
+)  # dozens of kubectl, each of them a minute on a machine that has no time for it
 STRATEGIES = ("Rollout", "InPlaceOrRollout", "InPlace")
 BLENDS = ("Additive", "Trajectory")
 IGNORING = (ARGO._replace(ignores=True), ARGO_SERVER_SIDE._replace(ignores=True))

@@ -291,13 +291,19 @@ def test_where_both_are_lost_it_is_as_at_first_sight() -> None:
 # --- peaks of memory -------------------------------------------------------------------------------------------------
 def called_for(used: str, before: Decision | None = None, now: dt.datetime = NOW) -> UsualDemand:
     """The record of memory of two pods that use so much each, of a target of 1Gi, and have a VPA target of 500Mi."""
-    memory: dict[str, Any] = {"readings": [value("memory", "1Gi", used)], "targets": {"app": {"memory": "500Mi"}}}
+    memory: dict[str, Any] = {
+        "readings": [value("memory", "1Gi", used)],
+        "targets": {"app": {"memory": "500Mi"}},
+    }
     status = None if before is None else to_wire(before.status)
     return demand(build.decided(state(2, [app("1", "1Gi")], status=status, desired=2, **memory), now))
 
 
 def remembered(used: str, now: dt.datetime = NOW) -> Decision:
-    memory: dict[str, Any] = {"readings": [value("memory", "1Gi", used)], "targets": {"app": {"memory": "500Mi"}}}
+    memory: dict[str, Any] = {
+        "readings": [value("memory", "1Gi", used)],
+        "targets": {"app": {"memory": "500Mi"}},
+    }
     return build.decided(state(2, [app("1", "1Gi")], desired=2, **memory), now)
 
 

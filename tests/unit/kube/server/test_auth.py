@@ -172,7 +172,7 @@ async def test_an_answer_that_is_no_review_opens_nothing(harness: Harness, numbe
     assert "secret" not in text
     if refusal == 401:
         return
-    assert logs[-1]["event"] in ("metrics: a review was refused", "metrics: a review can't be read")
+    assert logs[-1]["event"] in ("a review of a token was refused", "a review of a token can't be read")
     harness.answer = None
     assert (await harness.get("Bearer good"))[0] == 200  # not remembered
 
@@ -187,7 +187,7 @@ async def test_an_api_server_that_is_gone_opens_nothing(tmp_path: Path) -> None:
         ):
             with capture_logs() as logs:
                 assert await harness.get("Bearer good") == (503, "the API server can't be asked\n")
-            assert logs[-1]["event"] == "metrics: the API server can't be asked about a token"
+            assert logs[-1]["event"] == "the API server can't be asked about a token"
 
 
 async def test_no_token_is_kept_or_logged(harness: Harness) -> None:

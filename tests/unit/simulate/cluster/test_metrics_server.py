@@ -113,15 +113,16 @@ def test_containers_are_added_up_or_taken_alone() -> None:
         fixture.server.resource("cpu", "unknown")
 
 
-def test_the_load_is_the_one_custom_metric() -> None:
-    fixture = Fixture(MetricsModel(resolution=10))
+@pytest.mark.parametrize("name", ["load", "requests"])
+def test_the_load_is_the_one_custom_metric(name: str) -> None:
+    fixture = Fixture(MetricsModel(resolution=10, load=name))
     fixture.run(11, load=31.0)
-    server, load = fixture.server, MetricName(name="load")
+    server, load = fixture.server, MetricName(name=name)
     assert [one.value for one in server.pods(load).values()] == [15500, 15500]
     assert server.object(load, ObjectReference()) == 31000
     assert server.external(load) == [31000]
     for ask in (server.pods, server.external):
-        with pytest.raises(MetricsError, match="queue"):
+        with pytest.raises(MetricsError, match=f"no metric queue, only {name}"):
             ask(MetricName(name="queue"))
     with pytest.raises(MetricsError, match="queue"):
         server.object(MetricName(name="queue"), ObjectReference())

@@ -29,7 +29,9 @@ EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 
 # --- the examples ---------------------------------------------------------------------------------------------------
 SCENARIOS = sorted(
-    path for path in EXAMPLES.rglob("*.yaml") if "workload" in yaml.safe_load(path.read_text())
+    path
+    for path in EXAMPLES.rglob("*.yaml")
+    if path.parent.name != "init" and "workload" in yaml.safe_load(path.read_text())
 )
 
 
@@ -52,9 +54,8 @@ def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> No
         "noisy-neighbour",
     }
     texts = {path: path.read_text() for path in SCENARIOS}
-    others = {path for path in EXAMPLES.rglob("*.*") if path.suffix in (".yaml", ".csv", ".json")} - set(
-        SCENARIOS
-    )
+    others = {path for path in EXAMPLES.rglob("*.*") if path.suffix in (".yaml", ".csv", ".json")}
+    others -= {*SCENARIOS, *(EXAMPLES / "init").iterdir()}  # those are docs/init.md's
     used = {
         path.parent / name
         for path, text in texts.items()
@@ -73,6 +74,7 @@ def test_the_examples_series_are_what_their_program_writes() -> None:
     series = runpy.run_path(str(EXAMPLES / "series.py"))
     assert (EXAMPLES / "growth" / "load.csv").read_text() == series["growth_csv"]()
     assert (EXAMPLES / "flash-crowd" / "range.json").read_text() == series["crowds_json"]()
+    assert (EXAMPLES / "init" / "usage.csv").read_text() == series["usage_csv"]()
 
 
 # --- the documentation ----------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ workload:
     - name: proxy
       cpu: {perUnit: 0.0035}
 nodes: {cpu: 8, memory: 32Gi, headroom: 500m, count: 10, startUp: 2m}
-metrics: {resolution: 1m, delay: 13s, offset: 5s}
+metrics: {resolution: 1m, delay: 13s, offset: 5s, load: requests}
 controllers:
   hpa:
     syncPeriod: 30s
@@ -106,7 +106,7 @@ def test_every_field_arrives_in_its_unit(tmp_path: Path) -> None:
         3600,
     )
     assert found.nodes == NodeModel(8000, 32 * 1024 * MIB, 500, 10, 120)
-    assert found.metrics == MetricsModel(60, 13, 5)
+    assert found.metrics == MetricsModel(60, 13, 5, "requests")
     workload = found.workload
     assert (workload.name, workload.namespace, workload.replicas, workload.start_up) == ("web", "shop", 3, 30)
     assert (workload.resize_delay, workload.termination_grace, found.backlog) == (4, 45, 20)

@@ -1,5 +1,5 @@
-"""config/samples/web.yaml does what docs/getting-started.md says, whenever the load begins. What the page says of its
-own control plane is tested there: tests/e2e/full/test_getting_started.py."""
+"""config/samples/web.yaml does what docs/tutorial.md says, whenever the load begins. What the page says of its
+own control plane is tested there: tests/e2e/full/test_tutorial.py."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""docs/getting-started.md, "On your own machine": the page's own commands, as a new user types them, and what the page
-says comes true within the minutes that it says. The load begins at once here; for one that begins later, and for what
-takes longer, see tests/unit/closed_loop/test_getting_started.py."""
+"""docs/tutorial.md: the page's own commands, all of them and in their order, as a new user types them, and what the
+page says comes true within the minutes that it says. The load begins at once here; for one that begins later, and for
+what takes longer, see tests/unit/closed_loop/test_tutorial.py."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -22,13 +23,10 @@ pytestmark = pytest.mark.owned_cluster
 
 ROOT = Path(__file__).resolve().parents[3]
 MAKEFILE = (ROOT / "Makefile").read_text()
-PAGE = (
-    (ROOT / "docs/getting-started.md")
-    .read_text()
-    .partition("## On your own machine")[2]
-    .partition("\n## ")[0]
+PAGE = (ROOT / "docs/tutorial.md").read_text().partition("\n## What is simulated")[0]
+START, LOAD, WATCH, ASK, RECOMMEND, MORE_LOAD, APPLY, PAUSE, AWAY = re.findall(
+    r"```sh\n(.*?)```", PAGE, re.DOTALL
 )
-START, LOAD, LOOK, *_ = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 (RESULT,) = re.findall(r"Within (\w+) minutes there are (\d+) pods of (\d+)m", " ".join(PAGE.split()))
 SHOWN = (int(RESULT[1]), int(RESULT[2]))
 """Replicas and millicores."""
@@ -65,10 +63,19 @@ class Shell:
         process.start()
         return process
 
+    @contextlib.contextmanager
+    def started(self, name: str, block: str) -> Iterator[Process]:
+        """The process of a shell that runs a block until the end of the context, as if by Ctrl-C."""
+        process = self.start(name, block)
+        try:
+            yield process
+        finally:
+            process.kill()
+
     def run(self, block: str) -> str:
         """What a block prints that ends without a signal."""
         argv = ["/bin/bash", "-ec", script(block)]
-        done = subprocess.run(argv, env=self.env, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(argv, env=self.env, cwd=ROOT, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -86,8 +93,10 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         shell.run("make cluster-down")
 
 
+@pytest.mark.timeout(900)  # two dozen commands, each of which may wait for a busy machine
 def test_the_page_keeps_its_word(shell: Shell) -> None:
-    """The load is served by more pods in the time that the page says, and no pod is replaced by one of another size."""
+    """The load is served by more pods in the time that the page says, and no pod is replaced by one of another size;
+    the modes do what the page says, and all that the Hvpa made is gone with it."""
     (kubeconfig,) = re.findall(r"KUBECONFIG=(\S+)", shell.run("make -s cluster-env"))
     api = KubeApi(Path(kubeconfig))
 
@@ -96,13 +105,35 @@ def test_the_page_keeps_its_word(shell: Shell) -> None:
         status = api.get("Deployment", "web", "default")["status"]
         return int(status["readyReplicas"]), objects.resources(api, "web", "default")[0]
 
-    load = shell.start("load", LOAD)
-    try:
+    def hvpa() -> tuple[str, int, int]:
+        """Mode, and the columns CURRENT and DESIRED."""
+        found = api.get("Hvpa", "web", "default")
+        status = found["status"]
+        return found["spec"]["mode"], status["replicas"], status["recommended"]["replicas"]
+
+    with shell.started("load", LOAD), shell.started("watch", ENVIRONMENT + WATCH) as watch:
         wait_for(lambda: pods() == SHOWN, SECONDS, lambda: f"{SHOWN}; there are {pods()}", interval=0.5)
-        seen = shell.run(ENVIRONMENT + LOOK)
-    finally:
-        load.kill()
+        wait_for(lambda: f"{SHOWN[0]}, {SHOWN[0]} ready" in watch.tail(40), 30, watch.tail)
+        seen = shell.run(ENVIRONMENT + ASK)
+        shell.run(ENVIRONMENT + RECOMMEND)
     for kind in ("hvpa", "horizontalpodautoscaler", "verticalpodautoscaler", "deployment"):
         assert re.search(rf"^{kind}\S*/web ", seen, re.MULTILINE), seen
     assert "Conditions" in seen
+    with shell.started("more load", MORE_LOAD):
+        wait_for(lambda: hvpa()[2] > SHOWN[0], 60, lambda: str(hvpa()))
+        assert hvpa()[:2] == ("Recommend", SHOWN[0])
+        shell.run(ENVIRONMENT + APPLY)
+        wait_for(lambda: pods()[0] > SHOWN[0], 60, lambda: str(pods()))
+        shell.run(ENVIRONMENT + PAUSE)
+        assert hvpa()[0] == "Apply"
     assert len(api.list("ReplicaSet", "default", "app=web")) == 1
+    *delete, crd, last = AWAY.splitlines()
+    assert last == "make cluster-down"  # as the fixture does
+    count = pods()[0]
+    shell.run(ENVIRONMENT + "\n".join(delete))
+    made = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler")
+    wait_for(
+        lambda: not any(api.list(kind, "default") for kind in made), 60, "the HPA or the VPA is still there"
+    )
+    assert pods()[0] == count
+    shell.run(ENVIRONMENT + crd)

@@ -1,0 +1,57 @@
+"""Who may read: locally whoever has the address that was printed, in a cluster whose token may read Hvpas."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from hvpa.core.model import GROUP
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.server.auth import Right, TokenGuard
+from hvpa.kube.server.endpoints import Guard, plain
+
+
+class OwnToken:
+    """For the user who started the command: a token that only the printed address has, since other users of the machine
+    reach the port as well."""
+
+    def __init__(self) -> None:
+        self.token = secrets.token_urlsafe(24)
+
+    async def __call__(self, request: web.BaseRequest) -> web.Response | None:
+        """The refusal of a request without the token."""
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if hmac.compare_digest(given, f"Bearer {self.token}".encode()):
+            return None
+        return plain(401, "open the address that `hvpa dashboard` has printed: it ends in a token")
+
+
+def token_guard(transport: Transport, scope: str) -> Guard:
+    """For users of a cluster, by what their token may read; `scope` is the namespace that is shown, or
+    ALL_NAMESPACES."""
+
+    def needed(request: web.BaseRequest) -> Sequence[Right]:
+        assert isinstance(request, web.Request)
+        name = request.match_info.get("name")
+        if name is None:
+            return (_right("list", GROUP, "hvpas", namespace_of(request, scope)),)
+        namespace = request.match_info["namespace"]
+        return (_right("get", GROUP, "hvpas", namespace, name), _right("list", "", "pods", namespace))
+
+    return TokenGuard(transport, needed=needed)
+
+
+def namespace_of(request: web.Request, scope: str) -> str:
+    """The namespace whose Hvpas a request is about; ALL_NAMESPACES for those of all."""
+    return scope or request.query.get("namespace", "")
+
+
+def _right(verb: str, group: str, resource: str, namespace: str, name: str = "") -> Right:
+    attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+    where = f"namespace {namespace}" if namespace else "all namespaces"
+    if name:
+        attributes["name"] = name
+    return Right({"resourceAttributes": attributes}, f"{verb} {resource} in {where}")

@@ -1,0 +1,77 @@
+"""What a page shows, as named parts: whoever follows a board gets all of its parts first, and then each part that has
+become another one.
+
+A follower that is slow misses what was in between and gets the newest content. Nothing is kept for it, so followers
+cost no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Final
+
+from hvpa.cli.output import Json
+
+SETTLE: Final = 0.2
+"""Seconds that are waited for further changes before one is handed out."""
+
+
+class Board:
+    """Parts by name, each with its newest content: JSON, or None for a part that is gone."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, tuple[int, Any]] = {}
+        """Number of the change, and content; the newest change stands last."""
+        self._changes = 0
+        self._followers: set[asyncio.Event] = set()
+
+    @property
+    def followers(self) -> int:
+        """How many follow the board."""
+        return len(self._followers)
+
+    def put(self, name: str, content: Any) -> None:
+        """Set a part; one that has this content already is left alone."""
+        if content == self.get(name):
+            return
+        self._changes += 1
+        self._parts.pop(name, None)
+        if content is not None or self._followers:  # followers are to hear of a part that is gone
+            self._parts[name] = (self._changes, content)
+        for event in self._followers:
+            event.set()
+
+    def get(self, name: str) -> Any:
+        """The content of a part; None where there is none."""
+        return self._parts.get(name, (0, None))[1]
+
+    async def follow(self, wants: Callable[[str], bool] = lambda name: True) -> AsyncGenerator[Json, None]:
+        """The parts that `wants` accepts: first all of them, then those that have changed since. Never ends; close it
+        with `aclosing`."""
+        event = asyncio.Event()
+        self._followers.add(event)
+        try:
+            parts = self._since(0, wants)
+            seen = self._changes
+            yield {name: content for name, content in parts.items() if content is not None}
+            while True:
+                await event.wait()
+                await asyncio.sleep(SETTLE)
+                event.clear()
+                parts = self._since(seen, wants)
+                seen = self._changes
+                if parts:
+                    yield parts
+        finally:
+            self._followers.discard(event)
+
+    def _since(self, seen: int, wants: Callable[[str], bool]) -> Json:
+        """The parts that have changed since then, the oldest change first."""
+        found = []
+        for name, (change, content) in reversed(self._parts.items()):
+            if change <= seen:
+                break
+            if wants(name):
+                found.append((name, content))
+        return dict(reversed(found))

@@ -1,0 +1,164 @@
+"""The Hvpas that somebody looks at: each is read again when it changes, and every few seconds, as `hvpa status`,
+`hvpa explain` and `hvpa history` read it, and what was measured of late is kept in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from hvpa.cli.dashboard.board import Board
+from hvpa.cli.dashboard.sample import path, sample
+from hvpa.cli.errors import CommandError, one_line
+from hvpa.cli.explain.json import as_json as explained
+from hvpa.cli.history import as_json as history_of
+from hvpa.cli.history import entries_of, read_events
+from hvpa.cli.input.live import Reader
+from hvpa.cli.output import Json
+from hvpa.cli.status import as_json as status_of
+from hvpa.cli.status import view_of
+from hvpa.core import decide, observe
+from hvpa.core.model import Objects, Settings
+from hvpa.core.workload.selector import selector_text
+from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.clock import SystemClock
+from hvpa.kube.objects.usage import Usage, read_usage
+from hvpa.reconcile.ports import Key
+
+PERIOD: Final = 5.0
+"""Seconds between looks: metrics-server measures every 15."""
+AT_LEAST: Final = 1.0
+"""Seconds between looks, however often something changes."""
+SAMPLES: Final = 1440
+"""Samples that are kept of an Hvpa: two hours, some 3 MB."""
+KEPT: Final = 600.0
+"""Seconds for which an Hvpa is still looked at after the last page that shows it was left."""
+MOST: Final = 16
+"""Hvpas that are looked at at once."""
+
+
+class TooManyError(Exception):
+    """More Hvpas are looked at than may be."""
+
+
+class Looks:
+    """The Hvpas that are looked at, by key, until `close`."""
+
+    def __init__(self, transport: Transport, settings: Settings) -> None:
+        self._transport = transport
+        self._settings = settings
+        self._looks: dict[Key, Look] = {}
+
+    def at(self, key: Key) -> Look:
+        """The look at an Hvpa, which begins where there is none. Raises TooManyError."""
+        if key not in self._looks:
+            if len(self._looks) >= MOST:
+                self._end_idle()
+            look = self._looks[key] = Look(self._transport, key, self._settings)
+            look.task = asyncio.create_task(self._run(look))
+        return self._looks[key]
+
+    def changed(self, key: Key) -> None:
+        """Something of this Hvpa has changed."""
+        if key in self._looks:
+            self._looks[key].changed.set()
+
+    async def close(self) -> None:
+        """End all looks."""
+        tasks = [look.task for look in self._looks.values() if look.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _end_idle(self) -> None:
+        idle = next((one for one in self._looks.values() if not one.board.followers), None)
+        if idle is None or idle.task is None:
+            raise TooManyError(f"{MOST} Hvpas are looked at already; close a page that shows one")
+        idle.task.cancel()
+        del self._looks[idle.key]
+
+    async def _run(self, look: Look) -> None:
+        await look.run()
+        del self._looks[look.key]
+
+
+class Look:
+    """One Hvpa: what a page shows of it is on `board`. `samples` are those of the last two hours, the oldest first."""
+
+    def __init__(self, transport: Transport, key: Key, settings: Settings) -> None:
+        self.board = Board()
+        self.key = key
+        self.samples: deque[Json] = deque(maxlen=SAMPLES)
+        self.objects: Objects | None = None
+        """What was read last."""
+        self.changed = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+        self._transport = transport
+        self._settings = settings
+
+    async def run(self) -> None:
+        """Look until nobody has been interested for long."""
+        idle = 0.0
+        while idle < KEPT:
+            self.board.put("problem", await self._problem())
+            await asyncio.sleep(AT_LEAST)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PERIOD - AT_LEAST):
+                    await self.changed.wait()
+            self.changed.clear()
+            idle = 0.0 if self.board.followers else idle + PERIOD
+
+    async def _problem(self) -> str | None:
+        """Look; why that failed, or None."""
+        try:
+            await self._look()
+        except Unreachable as error:
+            return f"no response from the cluster; trying again: {one_line(error)}"
+        except (CommandError, ApiError) as error:
+            return one_line(error)
+        except Exception as error:  # one odd object must not end the page of all others
+            return f"internal error: {type(error).__name__}: {one_line(error)}"
+        return None
+
+    async def _look(self) -> None:
+        reader = Reader(self._transport, self.key.namespace)
+        objects = await reader.objects(self.key.name)
+        usage, unmeasured = await self._usage(objects)
+        events, unread = await read_events(reader, objects.hvpa.metadata)
+        seen = observe(objects, SystemClock().now(), self._settings)
+        decision = decide(seen)
+        view = view_of(objects, seen)
+        self.objects = objects
+        self.samples.append(sample(view, decision, usage))
+        # Pods stand in `status` already, and a patch's body is not for a page.
+        unused = {"actuation", "resizes", "patch", "nextStatus", "reported"}
+        explanation = {name: part for name, part in explained(seen, decision).items() if name not in unused}
+        parts = {
+            "status": status_of(view),
+            "explain": {**explanation, "steps": list(decision.steps)},
+            "history": history_of(objects.hvpa, entries_of(objects.hvpa, events), unread),
+            "path": path(decision),
+            "unmeasured": unmeasured or None,
+            "sample": self.samples[-1],
+        }
+        for name, content in parts.items():
+            self.board.put(name, content)
+
+    async def _usage(self, objects: Objects) -> tuple[Usage, str]:
+        """What the pods use, and why that is not known (empty: it is)."""
+        workload = objects.workload
+        selector = None if workload is None else selector_text(workload.spec.selector)
+        if not selector:
+            return {}, ""
+        try:
+            return await read_usage(self._transport, self.key.namespace, selector), ""
+        except (ApiError, Unreachable) as error:
+            return {}, f"what the pods use can't be read from metrics.k8s.io: {one_line(error)}"
+
+    @property
+    def recent(self) -> Sequence[Json]:
+        """The samples, as a page draws them first."""
+        return list(self.samples)

@@ -1,0 +1,149 @@
+"""Numbers for the charts of one Hvpa: a sample of demand, capacity, replicas and sizes, and its path.
+
+CPU in millicores, memory in bytes, over all ready pods. Capacity is what these pods request. Demand is what they would
+have to request for the targets of the HPA to be met: 4 pods that use 450m each at a target of 50 percent have a demand
+of 3600m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from hvpa.api.values.quantity import Resource
+from hvpa.cli.output import Json
+from hvpa.cli.status import View
+from hvpa.core.model import Decision, JointView, Observation
+from hvpa.core.path.curve import ResourceCurve
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.recommenders.estimate import metric_demands, readings_of
+from hvpa.core.workload.containers import RESOURCES
+from hvpa.kube.objects.usage import Usage
+
+FEW_COUNTS: Final = 12
+"""Replica counts of the path that are shown at least, where it has that many."""
+MOST_COUNTS: Final = 200
+"""Replica counts that are shown at most."""
+
+
+def sample(view: View, decision: Decision, usage: Usage) -> Json:
+    """What the charts show of this time; None for what is not known. `used` is by container."""
+    current, ready = view.counts
+    replicas = decision.replicas
+    counts = {
+        "current": current,
+        "ready": ready,
+        "desired": view.replicas,
+        "wanted": None if replicas is None else replicas.recommended,
+    }
+    return {
+        "time": view.seen.now.timestamp(),
+        "replicas": counts,
+        **{resource: _totals(view, decision, usage, resource) for resource in RESOURCES},
+        "sizes": _sizes(view),
+        "used": _used(view, usage),
+    }
+
+
+def _totals(view: View, decision: Decision, usage: Usage, resource: Resource) -> Json:
+    """Demand, capacity and usage of one resource."""
+    scaled = _scaled(decision, resource)
+    ready = [pod for pod in view.pods if pod.ready]
+    names = {(pod.name, one) for pod in ready for one in pod.present if scaled is None or one in scaled}
+    requests = [pod.present[one].requests.get(resource, 0) for pod in ready for one in pod.present
+                if (pod.name, one) in names]  # fmt: skip
+    used = [amounts[resource] for key, amounts in usage.items() if key in names and resource in amounts]
+    return {
+        "demand": _demand(view.seen, decision, resource, len(ready)),
+        "capacity": sum(requests) if ready else None,
+        "used": sum(used) if used else None,
+    }
+
+
+def _scaled(decision: Decision, resource: Resource) -> Collection[str] | None:
+    """The containers that demand speaks of; None: all."""
+    if decision.joint is None:
+        return None
+    return {item.key.container for item in decision.joint.items if item.key.resource == resource} or None
+
+
+def _demand(seen: Observation, decision: Decision, resource: Resource, ready: int) -> int | None:
+    """The demand that the HPA measures of a resource."""
+    view = decision.joint
+    if view is not None:
+        items = [item for item in view.items if item.key.resource == resource]
+        known = [item.present for item in items if item.present is not None]
+        base = sum(
+            item.current - _curve(view, item.key).size_bounds.reserve.work(item.current) for item in items
+        )
+        return sum(known) + ready * base if items and len(known) == len(items) else None
+    if seen.hpa.object is None or seen.workload is None or seen.spec is None:
+        return None
+    demands, _ = metric_demands(seen, readings_of(seen, seen.hpa.object))
+    return max((one.requested for one in demands if one.resource == resource and one.requested), default=None)
+
+
+def _curve(view: JointView, key: ResourceKey) -> ResourceCurve:
+    return view.path.curves[key]
+
+
+def _sizes(view: View) -> Json:
+    """What a ready pod requests in the mean, by container and resource."""
+    pods = [pod.present for pod in view.pods if pod.ready]
+    return {
+        name: {
+            resource: round(
+                sum(pod[name].requests.get(resource, 0) for pod in pods if name in pod) / len(pods)
+            )
+            for resource in RESOURCES
+        }
+        for name in dict.fromkeys(name for pod in pods for name in pod)
+    }
+
+
+def _used(view: View, usage: Usage) -> Json:
+    """What the ready pods use together, by container and resource."""
+    ready, found = {pod.name for pod in view.pods if pod.ready}, dict[str, dict[str, int]]()
+    for (pod, container), amounts in usage.items():
+        if pod in ready:
+            own = found.setdefault(container, {})
+            for resource, amount in amounts.items():
+                own[resource] = own.get(resource, 0) + amount
+    return found
+
+
+# --- the path ---------------------------------------------------------------------------------------------------
+def path(decision: Decision) -> list[Json]:
+    """Each container resource's path: the replica counts, the smallest and the largest request of a pod there (None:
+    without an end), and the points that matter on it. Empty where there is no path."""
+    view, replicas = decision.joint, decision.replicas
+    if view is None or replicas is None:
+        return []
+    current = {item.key: item.current for item in view.items}
+    marks = [("now", replicas.current, current), ("wanted", view.wanted.replicas, view.wanted.sizes)]
+    if view.usual is not None:
+        marks.append(("usual", view.usual.replicas, view.usual.sizes))
+    return [_curve_of(key, view, marks) for key in view.path.curves]
+
+
+def _curve_of(
+    key: ResourceKey, view: JointView, marks: list[tuple[str, int, Mapping[ResourceKey, int]]]
+) -> Json:
+    curve, lower, upper = _curve(view, key), view.path.counts.lower, view.path.counts.upper
+    last = max([lower + FEW_COUNTS, *(2 * replicas for _, replicas, _ in marks)])
+    last = min(last, lower + MOST_COUNTS - 1, last if upper is None else upper)
+    counts, smallest, before = range(lower, last + 1), list[int](), 0
+    for count in counts:
+        smallest.append(curve.size(count, before + 1) if before else curve.size_bounds.lower)
+        before = curve.reach(count) or before
+    return {
+        "container": key.container,
+        "resource": key.resource,
+        "counts": list(counts),
+        "smallest": smallest,
+        "largest": [curve.top(count) for count in counts],
+        "goesOn": upper is None or upper > last,
+        "marks": {
+            name: {"replicas": count, "size": sizes[key]} for name, count, sizes in marks if key in sizes
+        },
+    }

@@ -1,0 +1,119 @@
+"""All Hvpas of a cluster or a namespace at a glance: a row for each, kept by one watch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
+from hvpa.cli.dashboard.board import Board
+from hvpa.cli.input.live import NO_CRD
+from hvpa.cli.output import Json, timestamp
+from hvpa.core.report.problems import problems
+from hvpa.core.report.remedies import needs_action, remedy
+from hvpa.kube.cache.reflector import Reflector
+from hvpa.kube.cache.store import Store
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.objects.resources import HVPAS
+from hvpa.kube.objects.stored_hvpa import StoredHvpa
+from hvpa.reconcile.ports import Key
+from hvpa.reconcile.telemetry import Silent
+
+LOOK_EVERY: Final = 1.0
+"""Seconds between looks at whether the watch fails."""
+PROBLEM: Final = ""
+"""The part of the board that says why the rows may be out of date."""
+_UNREPORTED: Final = StatusCondition(
+    type="Ready",
+    reason="NotReported",
+    message="the operator has reported nothing yet: is it running, and does it watch this namespace?",
+)
+
+
+class Table:
+    """The rows, on a board by `NAMESPACE/NAME`. `on_change` is called with the key of each Hvpa that has changed."""
+
+    def __init__(self, transport: Transport, scope: str, on_change: Callable[[Key], None]) -> None:
+        """`scope` is a namespace, or ALL_NAMESPACES."""
+        self.board = Board()
+        self._on_change = on_change
+        store: Store[StoredHvpa] = Store((scope,), self._changed)
+        self._reflector = Reflector(transport, HVPAS, scope, store, Silent())
+
+    async def run(self) -> None:
+        """List and watch for ever."""
+        await asyncio.gather(self._reflector.run(), self._look())
+
+    def _changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
+        if new is not None:
+            new.succeed(old)
+        there = new or old
+        assert there is not None
+        meta = there.metadata
+        key = Key(meta.namespace, meta.name)
+        self.board.put(str(key), None if new is None else row(new.read()))
+        self._on_change(key)
+
+    async def _look(self) -> None:
+        """Show whether the watch fails: for ever, as the reflector does not report that it no longer does."""
+        reflector = self._reflector
+        while True:
+            failed = reflector.freshness.problem
+            if reflector.state == "not served":
+                failed = NO_CRD
+            elif failed is not None:
+                failed = f"Hvpas can't be watched, so this may be out of date: {failed}"
+            self.board.put(PROBLEM, failed)
+            await asyncio.sleep(LOOK_EVERY)
+
+
+def row(hvpa: HvpaObject) -> Json:
+    """One Hvpa at a glance, by what the operator last reported."""
+    spec, status = hvpa.spec, hvpa.status
+    state, why = _state(status)
+    desired = status.desired or status.recommended
+    return {
+        "namespace": hvpa.metadata.namespace,
+        "name": hvpa.metadata.name,
+        "target": None if spec is None else f"{spec.target_ref.kind} {spec.target_ref.name}",
+        "mode": None if spec is None else spec.mode,
+        "blend": None if spec is None else "Trajectory" if spec.joint else "Additive",
+        "updateStrategy": None if spec is None else spec.update_strategy.type,
+        "state": state,
+        "reason": why.reason,
+        "message": why.message,
+        "since": timestamp(why.last_transition_time),
+        "remedy": remedy(why.reason) if state == "attention" else None,
+        "replicas": status.replicas,
+        "desired": None if desired is None else desired.replicas,
+        "held": _held(status),
+        "resized": None if status.actuation is None else status.actuation.resized or None,
+    }
+
+
+def _state(status: HvpaStatus) -> tuple[str, StatusCondition]:
+    """`ready`, `attention`, `paused`, `starting` or `unknown`, and the condition that says why."""
+    conditions = status.conditions
+    by_type = {one.type: one for one in conditions}
+    ready = by_type.get("Ready")
+    if ready is None:
+        return "unknown", _UNREPORTED
+    bad = {one.type: one for one in conditions if needs_action(one)}
+    paused = bad.pop("Paused", None)
+    if bad:
+        return "attention", next(iter(bad.values()))
+    for problem, reason in sorted(problems(status)):
+        if problem in ("Starving", "RolledBack"):  # of which no condition speaks
+            return "attention", StatusCondition(
+                type=problem, reason=problem, message=f"held back by {reason}"
+            )
+    if paused is not None:
+        return "paused", paused
+    return ("ready" if ready.status == "True" else "starting"), ready
+
+
+def _held(status: HvpaStatus) -> list[str]:
+    """The reasons of the changes that are held back, each once."""
+    return list(dict.fromkeys(one.reason for one in status.last_blocked_scaling))

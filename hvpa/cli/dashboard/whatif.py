@@ -1,0 +1,327 @@
+"""What an Hvpa with other bounds, another target or another blend would have done under the recent load: a scenario
+made of what was measured, and what `hvpa simulate` makes of that scenario.
+
+The load is the CPU that all containers used beyond what each pod uses anyway, in cores. It is repeated for hours, since
+recommenders need time to find a size; what happens in the first third does not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import re
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from hvpa.api.objects.read_models import Pod, condition
+from hvpa.api.values.quantity import format_memory
+from hvpa.cli.errors import CommandError, one_line
+from hvpa.cli.output import Json
+from hvpa.core.model import Objects
+from hvpa.core.path.curve import NONE
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.trajectory.config import reserves
+from hvpa.core.workload.containers import RESOURCES
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.objects.resources import HPAS, HVPAS, VPAS
+from hvpa.simulate.scenario.fields import MAX_REPLICAS
+
+STEP: Final = 5.0
+"""Seconds between values of the load."""
+LEAST: Final = 12
+"""Values that there must be: a minute's."""
+DURATION: Final = "6h"
+WARM_UP: Final = "2h"
+TIME_LIMIT: Final = 120.0
+"""Seconds that a simulation may take."""
+DEFAULT_HEADROOM: Final = 20
+AS_IT_IS: Final = "as it is"
+WHAT_IF: Final = "what if"
+_MOST_PERCENT: Final = 1000
+_MOST_START_UP: Final = 3600.0
+_PLACE: Final = re.compile(r"^(?:hvpa: error: )?(?:\S*scenario\.yaml)?(?::\d+)?:? ?")
+
+
+class WhatIfError(CommandError):
+    """A what-if can't be simulated; `status` is that of the response."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Changes(NamedTuple):
+    """What is to be another: None leaves it as it is. `target` is the HPA's utilization of CPU in percent of the
+    requests, `headroom` the CPU that a pod may use beyond its request, in percent of that: of nodes, so it holds for
+    the Hvpa as it is as well."""
+
+    blend: str | None = None
+    target: int | None = None
+    least: int | None = None
+    most: int | None = None
+    headroom: int = DEFAULT_HEADROOM
+
+
+def read_changes(query: Mapping[str, str]) -> Changes:
+    """The changes that a query asks for; an empty value leaves a field as it is. Raises WhatIfError, which names the
+    field."""
+    given = {name: value.strip() for name, value in query.items() if value.strip()}
+    unknown = sorted(given.keys() - {"blend", "target", "minReplicas", "maxReplicas", "headroom"})
+    if unknown:
+        raise WhatIfError(f"{one_line(unknown[0])[:40]}: unknown field")
+    blend = given.get("blend")
+    if blend not in (None, "Additive", "Trajectory"):
+        raise WhatIfError("blend: must be Additive or Trajectory")
+    headroom = _whole(given, "headroom", 0, _MOST_PERCENT)
+    found = Changes(
+        blend,
+        _whole(given, "target", 1, _MOST_PERCENT),
+        _whole(given, "minReplicas", 1, MAX_REPLICAS),
+        _whole(given, "maxReplicas", 1, MAX_REPLICAS),
+        DEFAULT_HEADROOM if headroom is None else headroom,
+    )
+    if found.least is not None and found.most is not None and found.least > found.most:
+        raise WhatIfError("minReplicas: must not be greater than maxReplicas")
+    return found
+
+
+def _whole(given: Mapping[str, str], name: str, least: int, most: int) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most):
+        raise WhatIfError(f"{name}: must be a whole number from {least} to {most}")
+    return int(text)
+
+
+# --- the Hvpa ---------------------------------------------------------------------------------------------------
+async def read_manifest(transport: Transport, namespace: str, name: str) -> Json:
+    """The Hvpa as a manifest that a simulation can run: with recommenders of its own, like those that it names, and in
+    mode Apply. Raises ApiError and Unreachable."""
+    spec = copy.deepcopy((await _get(transport, HVPAS.path(namespace, name))).get("spec", {}))
+    for axis, resource, fields in (
+        ("hpa", HPAS, ("minReplicas", "maxReplicas", "metrics", "behavior")),
+        ("vpa", VPAS, ("resourcePolicy",)),
+    ):
+        own = spec.get(axis) or {}
+        if named := own.pop("name", None):
+            found = (await _get(transport, resource.path(namespace, named))).get("spec", {})
+            own["template"] = {"spec": {field: found[field] for field in fields if field in found}}
+            own["deploy"] = True
+    spec["mode"] = "Apply"
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "metadata": metadata, "spec": spec}
+
+
+async def _get(transport: Transport, path: str) -> Json:
+    found: Json = json.loads(await transport.request("GET", path))
+    return found
+
+
+def changed(manifest: Json, changes: Changes) -> Json:
+    """The manifest with the changes. Raises WhatIfError where there is nothing to change."""
+    made = copy.deepcopy(manifest)
+    spec = made["spec"]
+    if changes.blend is not None:
+        spec["blend"] = changes.blend
+        if changes.blend == "Additive":
+            spec.pop("trajectory", None)
+    hpa: Json | None = ((spec.get("hpa") or {}).get("template") or {}).get("spec")
+    if (changes.target, changes.least, changes.most) == (None, None, None):
+        return made
+    if hpa is None:
+        raise WhatIfError("this Hvpa has no HPA, so neither a target nor bounds of the replicas")
+    for field, value in (("minReplicas", changes.least), ("maxReplicas", changes.most)):
+        if value is not None:
+            hpa[field] = value
+    if changes.target is not None:
+        targets = [place for one in hpa.get("metrics") or () for place in _cpu_targets(one)]
+        if not targets:
+            raise WhatIfError("target: the HPA has no metric of the utilization of CPU")
+        for place, field in targets:
+            place[field] = changes.target
+    return made
+
+
+def _cpu_targets(metric: Json) -> Iterator[tuple[Json, str]]:
+    """Where the target of a metric stands, if it is a utilization of CPU: in v2, or beside the name (v2beta1, which
+    gardener's manifests have)."""
+    source = metric.get("resource") or metric.get("containerResource") or {}
+    places = ((source.get("target") or {}, "averageUtilization"), (source, "targetAverageUtilization"))
+    if source.get("name") == "cpu":
+        yield from (one for one in places if one[1] in one[0])
+
+
+# --- the scenario -----------------------------------------------------------------------------------------------
+class Measured(NamedTuple):
+    """What a scenario is made of: what was read last, the size that was decided last (as `docs/status.schema.json` has
+    it), and the samples, oldest first."""
+
+    objects: Objects
+    desired: Mapping[str, Json]
+    samples: Sequence[Json]
+
+
+def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: str) -> tuple[Json, str]:
+    """The scenario, and the load that it names as `load_file`, as CSV. Raises WhatIfError where too little was
+    measured."""
+    workload = measured.objects.workload
+    if workload is None:
+        raise WhatIfError("the workload is not there, so there is nothing to simulate")
+    samples = [one for one in measured.samples if one["replicas"]["ready"] and one["used"]]
+    values = _steps(samples)
+    if len(values) < LEAST:
+        seconds = (
+            f"{len(values) * STEP:.0f} s of what the pods use are known, and a minute's at least are needed"
+        )
+        raise WhatIfError(f"{seconds}: try again a little later")
+    names = [one.name for one in workload.spec.template.spec.containers]
+    base = _base(measured, names)
+    loads = [_load(one, base) / 1000 for one in values]
+    if not any(loads):
+        raise WhatIfError("the pods have used no CPU beyond what each of them uses anyway: there is no load")
+    begin = values[0]["time"]
+    rows = [f"{begin + STEP * at:.3f},{load:.6g}" for at, load in enumerate(loads)]
+    in_place = measured.objects.hvpa.spec is not None and measured.objects.hvpa.spec.update_strategy.in_place
+    return {
+        "name": f"{manifest['metadata']['namespace']}/{manifest['metadata']['name']}",
+        "description": f"{len(values) * STEP / 60:.1f} minutes of load as measured, over and over.",
+        "duration": DURATION,
+        "warmUp": WARM_UP,
+        "step": "10s",
+        "load": {"csv": {"file": load_file}, "repeat": True},
+        "workload": {
+            "kind": workload.kind,
+            "name": workload.metadata.name,
+            "namespace": workload.metadata.namespace,
+            "replicas": max(1, min(workload.spec.replicas, MAX_REPLICAS)),
+            "startUp": f"{_start_up(measured.objects.pods):.0f}s",
+            "resize": "InPlace" if in_place else "Recreate",
+            "containers": [_container(measured, name, base, samples) for name in names],
+        },
+        "nodes": {"headroom": f"{changes.headroom}%"},
+        "policies": [
+            {"name": AS_IT_IS, "hvpa": manifest},
+            {"name": WHAT_IF, "hvpa": changed(manifest, changes)},
+        ],
+    }, "\n".join(["timestamp,value", *rows, ""])
+
+
+def _steps(samples: Sequence[Json]) -> list[Json]:
+    """The samples that hold every STEP seconds."""
+    found: list[Json] = []
+    for one in samples:
+        count = int((one["time"] - samples[0]["time"]) // STEP) + 1
+        found += [found[-1] if found else one] * (count - len(found) - 1)
+        found += [one] * (count > len(found))
+    return found
+
+
+def _base(measured: Measured, names: Sequence[str]) -> dict[str, int]:
+    """Millicores that each container uses before it does any work, as the Hvpa has it."""
+    spec, sizes = measured.objects.hvpa.spec, measured.samples[-1]["sizes"]
+    first = {ResourceKey(name, "cpu"): sizes.get(name, {}).get("cpu", 0) for name in names}
+    margins = {} if spec is None else reserves(spec, first)
+    return {key.container: size - margins.get(key, NONE).work(size) for key, size in first.items()}
+
+
+def _load(sample: Json, base: Mapping[str, int]) -> float:
+    """Millicores that all pods used beyond the base of each."""
+    used = sum(one.get("cpu", 0) for one in sample["used"].values())
+    return max(0.0, float(used - sum(base.values()) * sample["replicas"]["ready"]))
+
+
+def _container(measured: Measured, name: str, base: Mapping[str, int], samples: Sequence[Json]) -> Json:
+    """A container: its size now, and what it uses by itself and for each core of the load."""
+    own, loads, points = 0.0, 0.0, []
+    for one in samples:
+        ready, used, load = one["replicas"]["ready"], one["used"].get(name, {}), _load(one, base)
+        own += max(0, used.get("cpu", 0) - base[name] * ready)
+        loads += load
+        points.append((load / ready / 1000, used.get("memory", 0) / ready))
+    flat, slope = _line(points)
+    cpu = {"base": f"{base[name]}m", "perUnit": f"{1000 * own / max(1.0, loads):.3f}m"}
+    memory = {"base": format_memory(round(flat)), "perUnit": format_memory(round(slope))}
+    return {"name": name, **_resources(measured, name), "cpu": cpu, "memory": memory}
+
+
+def _resources(measured: Measured, name: str) -> Json:
+    """Requests and limits: those that were decided, else those of the pod template."""
+    workload = measured.objects.workload
+    assert workload is not None
+    own = next(one for one in workload.spec.template.spec.containers if one.name == name).resources
+    decided = measured.desired.get(name, {})
+    found = {}
+    for section, given in (("requests", own.requests), ("limits", own.limits)):
+        known = {**given, **decided.get(section, {})}
+        found[section] = {resource: known[resource] for resource in RESOURCES if resource in known}
+    return found
+
+
+def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Where the line through the points begins, and how it rises: least squares, and neither is negative. Memory that
+    does not follow the load, or a load that stays the same, gives a line without a slope."""
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    mean_x, mean_y = statistics.fmean(xs), statistics.fmean(ys)
+    width = sum((x - mean_x) ** 2 for x in xs)
+    slope = 0.0 if width < 1e-9 else sum((x - mean_x) * (y - mean_y) for x, y in points) / width
+    slope = min(max(0.0, slope), mean_y / mean_x if mean_x else 0.0)
+    return mean_y - slope * mean_x, slope
+
+
+def _start_up(pods: Sequence[Pod]) -> float:
+    """The median of the times from a pod's start until it was ready, in seconds; 0 where that is not known."""
+    times = []
+    for pod in pods:
+        ready, begun = condition(pod.status.conditions, "Ready"), pod.status.start_time
+        if ready is not None and ready.status == "True" and ready.last_transition_time and begun is not None:
+            times.append((ready.last_transition_time - begun).total_seconds())
+    return min(max(0.0, statistics.median(times)), _MOST_START_UP) if times else 0.0
+
+
+# --- the run ----------------------------------------------------------------------------------------------------
+class Simulator:
+    """Runs one simulation at a time, in a process of its own."""
+
+    def __init__(self) -> None:
+        self._busy = asyncio.Lock()
+
+    async def run(self, measured: Measured, manifest: Json, changes: Changes) -> Json:
+        """The scenario's report, as `docs/simulate.schema.json` has it. Raises WhatIfError."""
+        if self._busy.locked():
+            raise WhatIfError("another what-if is being simulated; try again when it is done", 429)
+        async with self._busy:
+            with tempfile.TemporaryDirectory(prefix="hvpa-what-if-") as folder:
+                made, load = scenario(measured, manifest, changes, "load.csv")
+                (Path(folder) / "load.csv").write_text(load)
+                path = Path(folder) / "scenario.yaml"
+                path.write_text(json.dumps(made))
+                return await _simulated(path)
+
+
+async def _simulated(path: Path) -> Json:
+    flags = ("-o", "json", "--series", "--baseline", AS_IT_IS, "--jobs", "1", "--progress", "never")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "hvpa", "simulate", str(path), *flags),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(TIME_LIMIT):
+            out, err = await process.communicate()
+    except TimeoutError:
+        raise WhatIfError(f"the simulation took longer than {TIME_LIMIT:.0f} s, and was ended", 504) from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise WhatIfError(_PLACE.sub("", one_line(err.decode(errors="replace"))), 422)
+    report: Json = json.loads(out)["scenarios"][0]
+    return report

@@ -1,0 +1,55 @@
+"""Files that appear all together, once all has worked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hvpa.cli.errors import CommandError
+
+
+def refuse_taken(folder: Path, *, force: bool) -> None:
+    """Raise CommandError where the folder is there and may not be written into, or can't be made."""
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"--out: {folder} is no folder")
+    if folder.exists() and not force:
+        raise CommandError(f"--out: {folder} is there already; --force replaces the files in it")
+    parent = folder if folder.exists() else folder.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise CommandError(f"--out: {folder} can't be made: {parent} is no folder that can be written into")
+
+
+@contextmanager
+def workshop(folder: Path) -> Iterator[Path]:
+    """A folder beside the one that is to be made, on the same disk; it goes away."""
+    try:
+        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    except OSError as error:
+        raise CommandError(f"--out: {folder.parent}: {error.strerror}") from None
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def publish(made: Path, folder: Path, files: Mapping[str, str]) -> None:
+    """Write these files into `folder`: it appears with all of them, or, where it is there, each is replaced. Raises
+    CommandError, and then a folder that was not there is not there."""
+    ready = made / "ready"
+    try:
+        ready.mkdir()
+        for name, content in files.items():
+            (ready / name).write_text(content, encoding="utf-8")
+        with suppress(OSError):
+            ready.chmod(0o755)
+        if not folder.exists():
+            ready.rename(folder)
+            return
+        for name in files:
+            (ready / name).replace(folder / name)
+    except OSError as error:
+        raise CommandError(f"--out: {folder} can't be written: {error.strerror}") from None

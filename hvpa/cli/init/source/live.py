@@ -1,0 +1,110 @@
+"""Reading a workload and what scales it from a cluster, with GET and LIST, once; nothing is written or watched."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from hvpa.cli.errors import CommandError
+from hvpa.cli.init.source.present import API_VERSIONS, SCALED_OBJECTS, Present, TargetName, present
+from hvpa.cli.input.live import Reader, read_cluster
+from hvpa.core.workload.selector import selector_text
+from hvpa.kube.client.errors import ApiError
+from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource
+
+_SCALERS: Final[tuple[Resource[Any], ...]] = (HPAS, VPAS, HVPAS, SCALED_OBJECTS)
+_FORBIDDEN: Final = 403
+_NOT_THERE: Final = 404
+_DIGITS: Final = re.compile(r"[0-9]+")
+
+Object = Mapping[str, Any]
+
+
+def fetch_present(args: argparse.Namespace, wanted: TargetName) -> Present:
+    """The workload as it is. Raises CommandError where it is not there or a right is missing, ClusterError where the
+    cluster can't be reached."""
+
+    async def read(reader: Reader) -> Present:
+        namespace = reader.namespace
+        assert namespace is not None
+        objects = [await _get(reader, wanted)]
+        for resource in _SCALERS:
+            objects += await _listed(reader, resource)
+        workload = WORKLOADS[wanted.kind].read(msgspec.json.encode(objects[0]))
+        if selector := selector_text(workload.spec.selector):
+            objects += await _pods(reader, selector)
+        minor = args.kubernetes if args.kubernetes is not None else await _minor(reader)
+        return present(objects, wanted, namespace, minor)
+
+    return read_cluster(read, "hvpa-init", args)
+
+
+async def _get(reader: Reader, wanted: TargetName) -> Object:
+    resource = WORKLOADS[wanted.kind]
+    try:
+        body = await reader.transport.request("GET", resource.path(reader.namespace, wanted.name))
+    except ApiError as error:
+        if error.status == _NOT_THERE:
+            raise CommandError(f"{wanted.kind} {reader.namespace}/{wanted.name} does not exist") from None
+        if error.status == _FORBIDDEN:
+            raise CommandError(f"no right to get {resource.plural}: {error}") from error
+        raise
+    return _named(resource, msgspec.Raw(body))
+
+
+def _named(resource: Resource[Any], raw: msgspec.Raw) -> Object:
+    """The object with its kind and API version, which items of lists lack. Raises CommandError."""
+    try:
+        content = msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise CommandError(f"{resource.kind} can't be read: {error}") from error
+    return {**content, "kind": resource.kind, "apiVersion": API_VERSIONS[resource.kind]}
+
+
+async def _listed(
+    reader: Reader, resource: Resource[Any], query: Mapping[str, str] | None = None
+) -> list[Object]:
+    """All objects of the kind; none where the cluster does not know it. Raises CommandError where the right is
+    missing."""
+    found: list[Object] = []
+
+    def take(page: Page) -> None:
+        found.extend(_named(resource, item) for item in page.items or ())
+
+    try:
+        await read_list(reader.transport, resource.path(reader.namespace), take, query)
+    except ApiError as error:
+        if error.status == _NOT_THERE:
+            return []
+        if error.status != _FORBIDDEN:
+            raise
+        # Rights are checked first: without one for a CRD that is not installed, the response is the same.
+        if not await reader.is_served(resource):
+            return []
+        raise CommandError(
+            f"no right to list {resource.plural}: {error}; hvpa init needs the verb list"
+        ) from error
+    return found
+
+
+async def _pods(reader: Reader, selector: str) -> list[Object]:
+    """The workload's pods, which say how long one takes to be ready; none where they may not be read."""
+    try:
+        return await _listed(reader, PODS, {"labelSelector": selector})
+    except CommandError:
+        return []
+
+
+async def _minor(reader: Reader) -> int | None:
+    """The minor version of the API server, which every user may read; None where it does not say."""
+    try:
+        content = msgspec.json.decode(await reader.transport.request("GET", "/version"), type=dict[str, Any])
+    except (ApiError, msgspec.MsgspecError):
+        return None
+    digits = _DIGITS.match(str(content.get("minor", "")))
+    return int(digits[0]) if digits else None

@@ -1,0 +1,281 @@
+"""A workload's history from a Prometheus: range queries over the metrics of cAdvisor and kube-state-metrics, or over
+expressions of the user's own.
+
+A query is cut into days, so that no answer comes near the 11,000 values that Prometheus gives for a series.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from string import Template
+from typing import Any, Final, NamedTuple
+
+import aiohttp
+import msgspec
+import yaml
+from yarl import URL
+
+from hvpa.api.values.text import printable
+from hvpa.cli.errors import ClusterError, CommandError
+from hvpa.cli.init.source.present import Present
+from hvpa.simulate.errors import ScenarioError
+from hvpa.simulate.history.answers import LOAD, REQUIRED, Series, history_of, merged, missing, series_in
+from hvpa.simulate.history.record import DAY, History
+from hvpa.simulate.load.series import readable_length
+
+RATE: Final = "5m"
+"""Window of CPU's rate: four scrapes of a minute fit in, as Prometheus' documentation wants it."""
+MOST: Final = 10_000
+"""Values of one series in one answer: Prometheus refuses more than 11,000."""
+_TEMPLATES: Final = {
+    "Deployment": """
+max by (namespace, pod) (
+  label_replace(
+    kube_pod_owner{namespace="$namespace", owner_kind="ReplicaSet"}, "replicaset", "$$1", "owner_name", "(.+)"
+  )
+  * on (namespace, replicaset) group_left ()
+  max by (namespace, replicaset) (
+    kube_replicaset_owner{namespace="$namespace", owner_kind="Deployment", owner_name="$name"}
+  )
+)""",
+    "StatefulSet": """
+max by (namespace, pod) (
+  kube_pod_owner{namespace="$namespace", owner_kind="StatefulSet", owner_name="$name"}
+)""",
+}
+"""The workload's pods, each as 1."""
+_USED: Final = """
+sum by (container) (
+  max by (namespace, pod, container) ({metric})
+  * on (namespace, pod) group_left ()
+  {pods}
+)"""
+_CONTAINERS: Final = '{namespace="$namespace", container!="", container!="POD"}'
+_CPU: Final = "container_cpu_usage_seconds_total"
+_MEMORY: Final = "container_memory_working_set_bytes"
+_METRICS: Final = {
+    "Deployment": (
+        _CPU,
+        _MEMORY,
+        "kube_deployment_status_replicas_ready",
+        "kube_pod_owner",
+        "kube_replicaset_owner",
+    ),
+    "StatefulSet": (_CPU, _MEMORY, "kube_statefulset_status_replicas_ready", "kube_pod_owner"),
+}
+"""What the expressions read."""
+
+
+class Asked(NamedTuple):
+    """Where Prometheus is, what is asked for, and how: seconds since when, to `until` (unix seconds), in steps of
+    `step`, and how long an answer may take. `queries` are the user's own."""
+
+    url: str
+    token: str
+    queries: Mapping[str, str]
+    since: float
+    until: float
+    step: float
+    timeout: float
+
+
+def standard(kind: str) -> dict[str, str]:
+    """The expressions over the standard metrics."""
+    pods = _TEMPLATES[kind].strip()
+    ready = f"kube_{kind.lower()}_status_replicas_ready"
+
+    def used(metric: str) -> str:
+        return _USED.replace("{metric}", metric).replace("{pods}", pods).strip()
+
+    return {
+        "cpu": used(f"rate({_CPU}{_CONTAINERS}[{RATE}])"),
+        "memory": used(f"{_MEMORY}{_CONTAINERS}"),
+        "replicas": f'max({ready}{{namespace="$namespace", {kind.lower()}="$name"}})',
+    }
+
+
+def expressions(present: Present, own: Mapping[str, str]) -> dict[str, str]:
+    """The expressions of this workload: the user's own before the standard ones; `$namespace`, `$name` and `$kind`
+    stand for the workload's."""
+    kind = present.workload.kind
+    values = {"namespace": present.namespace, "name": present.name, "kind": kind}
+    return {name: Template(text).safe_substitute(values) for name, text in {**standard(kind), **own}.items()}
+
+
+def read_queries(path: Path) -> dict[str, str]:
+    """Expressions of the user's own, from a YAML file with some of `cpu`, `memory`, `replicas` and `load`. Raises
+    CommandError."""
+    try:
+        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(f"--queries: {path} can't be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CommandError(f"--queries: {path} is not YAML: {error}") from None
+    known = (*REQUIRED, LOAD)
+    if not isinstance(content, dict) or not content:
+        raise CommandError(f"--queries: {path}: must be an object with some of {', '.join(known)}")
+    for name, text in content.items():
+        if name not in known:
+            raise CommandError(f"--queries: {path}: {name}: is none of {', '.join(known)}")
+        if not isinstance(text, str) or not text.strip():
+            raise CommandError(f"--queries: {path}: {name}: must be an expression as text")
+    return {str(name): text.strip() for name, text in content.items()}
+
+
+def fetch_history(asked: Asked, present: Present) -> History:
+    """The history. Raises CommandError where something is missing or wrong, ClusterError where Prometheus can't be
+    reached."""
+    return asyncio.run(_History(asked, present).fetched())
+
+
+def spans(since: float, until: float, step: float) -> Iterator[tuple[float, float]]:
+    """First and last time of each query: a day's worth of steps, at most MOST."""
+    count = int((until - since) // step) + 1
+    per_query = max(1, min(MOST, int(DAY // step)))
+    for first in range(0, count, per_query):
+        last = min(first + per_query, count) - 1
+        yield since + first * step, since + last * step
+
+
+class _History:
+    def __init__(self, asked: Asked, present: Present) -> None:
+        self._asked = asked
+        self._present = present
+        self._expressions = expressions(present, asked.queries)
+
+    async def fetched(self) -> History:
+        asked = self._asked
+        headers = {"Authorization": f"Bearer {asked.token}"} if asked.token else {}
+        timeout = aiohttp.ClientTimeout(total=asked.timeout)
+        async with aiohttp.ClientSession(headers=headers, timeout=timeout, trust_env=True) as session:
+            chunks: dict[str, list[list[Series]]] = {name: [] for name in self._expressions}
+            for first, last in spans(asked.until - asked.since, asked.until, asked.step):
+                texts = await asyncio.gather(
+                    *(self._range(session, name, first, last) for name in self._expressions)
+                )
+                for name, text in zip(self._expressions, texts, strict=True):
+                    chunks[name].append(self._read(name, text))
+            answers = {name: merged(found) for name, found in chunks.items()}
+            if empty := missing(answers):
+                raise CommandError(await self._why_empty(session, empty))
+        try:
+            return history_of(f"Prometheus at {asked.url}", answers, self._present.shares())
+        except ScenarioError as error:
+            raise CommandError(str(error)) from error
+
+    def _read(self, name: str, text: bytes) -> list[Series]:
+        try:
+            return series_in(name, text)
+        except ScenarioError as error:
+            asked = f"; it was asked for: {self._one_line(name)}"
+            raise CommandError(f"Prometheus at {self._asked.url}: {error}{asked}") from error
+
+    def _one_line(self, name: str) -> str:
+        return " ".join(self._expressions[name].split())
+
+    async def _range(self, session: aiohttp.ClientSession, name: str, first: float, last: float) -> bytes:
+        query = {"query": self._expressions[name], "start": f"{first:.3f}", "end": f"{last:.3f}"}
+        return await self._post(session, "query_range", {**query, "step": f"{self._asked.step:g}"}, name)
+
+    async def _post(
+        self, session: aiohttp.ClientSession, path: str, form: Mapping[str, str], name: str
+    ) -> bytes:
+        """The body of an answer; one that says what is wrong with the query is an answer too."""
+        asked = self._asked
+        url = URL(asked.url.rstrip("/") + f"/api/v1/{path}")
+        try:
+            async with session.post(url, data=form) as response:
+                body = await response.read()
+        except TimeoutError:
+            raise ClusterError(
+                f"Prometheus at {asked.url} did not answer within {asked.timeout:g}s to the query for {name}:"
+                " try a larger --timeout, or a larger --step"
+            ) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ClusterError(f"can't reach Prometheus at {asked.url}: {error}") from error
+        if response.status in (401, 403):
+            hint = "give another --prometheus-token" if asked.token else "give --prometheus-token"
+            raise ClusterError(f"Prometheus at {asked.url} answers {response.status}: {hint}")
+        if response.status >= 300 and not body.lstrip().startswith(b"{"):
+            text = printable(body[:100].decode("utf-8", "replace")) or "nothing"
+            raise ClusterError(f"Prometheus at {asked.url} answers {response.status} to {url.path}: {text}")
+        return body
+
+    # --- why there is nothing -------------------------------------------------------------------------------------
+    async def _why_empty(self, session: aiohttp.ClientSession, empty: list[str]) -> str:
+        """What is missing: the metric, this workload's series, or only the user's own expression's values."""
+        asked, present = self._asked, self._present
+        within = f"in the last {readable_length(asked.since)}"
+        reasons = []
+        for name in empty:
+            if name in asked.queries:
+                reasons.append(f"{name}: the expression {self._one_line(name)} has no values {within}")
+        standards = [name for name in empty if name not in asked.queries]
+        if standards:
+            reasons.append(
+                f"no values for {', '.join(standards)} of {present.title} {within}:"
+                f" {await self._what_is_there(session)}"
+            )
+        return f"Prometheus at {asked.url}: {'; '.join(reasons)}"
+
+    async def _what_is_there(self, session: aiohttp.ClientSession) -> str:
+        """Which of the standard metrics has series, and with which labels."""
+        found = []
+        for metric in _METRICS[self._present.workload.kind]:
+            namespaced = f'{metric}{{namespace="{self._present.namespace}"}}'
+            if await self._labels(session, namespaced) is not None:
+                continue
+            labels = await self._labels(session, metric)
+            if labels is None:
+                found.append(f"it has no metric {metric}")
+            else:
+                found.append(
+                    f"it has no {namespaced}, but {metric} with the labels {', '.join(sorted(labels)[:20])}"
+                )
+        if not found:
+            found.append("it has the metrics of this namespace, but none of this workload's pods")
+        return f"{'; '.join(found)}. --queries names other expressions (docs/init.md)"
+
+    async def _labels(self, session: aiohttp.ClientSession, selector: str) -> list[str] | None:
+        """The labels of a series that matches; None where none does."""
+        asked = self._asked
+        form = {
+            "match[]": selector,
+            "limit": "1",
+            "start": f"{asked.until - asked.since:.3f}",
+            "end": f"{asked.until:.3f}",
+        }
+        body = await self._post(session, "series", form, selector)
+        try:
+            answer = msgspec.json.decode(body, type=_Found)
+        except msgspec.MsgspecError:
+            return None
+        return [label for label in answer.data[0] if label != "__name__"] if answer.data else None
+
+
+class _Found(msgspec.Struct):
+    """What is read of an answer about series."""
+
+    data: list[dict[str, str]] = []
+
+
+def asked_of(args: argparse.Namespace, until: float) -> Asked:
+    """What the command line asks for. Raises CommandError."""
+    token = ""
+    if args.prometheus_token is not None:
+        try:
+            token = args.prometheus_token.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(
+                f"--prometheus-token: {args.prometheus_token} can't be read: {error}"
+            ) from None
+    queries = {} if args.queries is None else read_queries(args.queries)
+    if args.load is not None:
+        queries[LOAD] = args.load
+    step = args.step
+    return Asked(
+        args.prometheus, token, queries, args.since // step * step, until // step * step, step, args.timeout
+    )

@@ -1,0 +1,103 @@
+"""Simulates today's configuration and the Hvpas: each Hvpa with one seed, the one that is chosen with all."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from hvpa.api.values.prices import Prices
+from hvpa.cli.errors import CommandError
+from hvpa.cli.init.draft import Draft
+from hvpa.cli.progress import progress_bar
+from hvpa.simulate.errors import ScenarioError
+from hvpa.simulate.history.record import DAY
+from hvpa.simulate.model import PolicyResult, SimulationResult
+from hvpa.simulate.parallel import Run, plan_seeds, simulate_all
+from hvpa.simulate.policy.base import SimulationError
+from hvpa.simulate.report.compare import ALIKE_UNMET
+
+_HOURS: Final = 3600.0
+
+
+class Work(NamedTuple):
+    """How simulations are run: processes at once, when to show progress, and the prices."""
+
+    jobs: int
+    progress: str
+    prices: Prices
+
+
+class Outcome(NamedTuple):
+    """What one policy did with one seed. `cost` is that of its requests; restarts are those of a week."""
+
+    seed: int
+    cost: float
+    unmet: float
+    ooms: int
+    restarts: float
+    replicas: float
+    """Mean over time."""
+
+    @property
+    def counted_unmet(self) -> float:
+        """The unmet share of the demand, rounded to what counts as a difference."""
+        return round(self.unmet, ALIKE_UNMET)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The outcomes of today's configuration and of an Hvpa, with the same seeds in the same order; `rival` those of
+    today's with the Hvpa's target for its HPA, empty where it has no other target."""
+
+    draft: Draft
+    today: Sequence[Outcome]
+    hvpa: Sequence[Outcome]
+    rival: Sequence[Outcome] = ()
+
+    @property
+    def savings(self) -> list[float]:
+        """How much cheaper the Hvpa is, as a share of today's cost, by seed: 0.3 is 30 percent cheaper."""
+        return self._savings(self.hvpa)
+
+    @property
+    def rival_savings(self) -> list[float]:
+        """How much cheaper the other target alone is."""
+        return self._savings(self.rival) if self.rival else []
+
+    def _savings(self, outcomes: Sequence[Outcome]) -> list[float]:
+        pairs = zip(self.today, outcomes, strict=True)
+        return [1 - own.cost / now.cost if now.cost else 0.0 for now, own in pairs]
+
+
+def outcomes(
+    path: Path, shown: Path, seeds: Sequence[int], only: Sequence[str], work: Work
+) -> dict[str, list[Outcome]]:
+    """What each policy of the scenario did, by name, in the order of the seeds. Messages call the file's folder
+    `shown`. Raises CommandError."""
+    try:
+        run: Run = plan_seeds(path, seeds, only)
+        with progress_bar(work.progress) as progress:
+            results = simulate_all(run, work.jobs, progress)
+    except (ScenarioError, SimulationError) as error:
+        raise CommandError(str(error).replace(str(path.parent), str(shown))) from error
+    found: dict[str, list[Outcome]] = {}
+    for result in results:
+        for policy in result.policies:
+            found.setdefault(policy.name, []).append(_outcome(result, policy, work.prices))
+    return found
+
+
+def _outcome(result: SimulationResult, policy: PolicyResult, prices: Prices) -> Outcome:
+    totals, weeks = policy.totals, (result.duration - result.warm_up) / (7 * DAY)
+    counted = policy.series.replicas[int(result.warm_up // result.step) :]
+    return Outcome(
+        seed=result.seed,
+        cost=prices.cost(totals.core_hours_requested, totals.gib_hours_requested) / weeks,
+        unmet=totals.unmet_demand_share,
+        ooms=totals.ooms,
+        restarts=totals.restarts / weeks,
+        replicas=statistics.fmean(counted),
+    )

@@ -1,0 +1,56 @@
+"""What containers use, as the metrics API (`metrics.k8s.io`, which metrics-server serves) reports it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from hvpa.api.objects.read_models import Meta
+from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
+from hvpa.kube.client.errors import decoded
+from hvpa.kube.client.transport import Transport
+
+METRICS_TIMEOUT: Final = 5.0
+"""Seconds. Resizes wait for what pods use, so it is short; without a response they are made as if nothing were
+measured."""
+_RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
+
+Usage = Mapping[tuple[str, str], Mapping[Resource, int]]
+"""Millicores and bytes by pod and container."""
+
+
+class _Container(msgspec.Struct):
+    name: str = ""
+    usage: dict[str, str] = {}
+
+
+class _PodMetrics(msgspec.Struct):
+    metadata: Meta
+    containers: list[_Container] = []
+
+
+class _PodMetricsList(msgspec.Struct):
+    items: list[_PodMetrics] = []
+
+
+_decode = msgspec.json.Decoder(_PodMetricsList).decode
+
+
+async def read_usage(transport: Transport, namespace: str, selector: str) -> Usage:
+    """What the pods used that a label selector matches, when they were last measured; what is not known is left out.
+    Raises ApiError and Unreachable."""
+    path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods"
+    response = await transport.request(
+        "GET", path, {"labelSelector": selector}, None, METRICS_TIMEOUT, "list"
+    )
+    found: dict[tuple[str, str], dict[Resource, int]] = {}
+    for pod in decoded(_decode, response, "the list of pods' metrics").items:
+        for one in pod.containers:
+            used = found[pod.metadata.name, one.name] = {}
+            for resource in _RESOURCES:
+                with suppress(KeyError, QuantityError):
+                    used[resource] = parse_resource(resource, one.usage[resource])
+    return found

@@ -1,0 +1,82 @@
+"""Two made-up weeks of a Deployment `web` in namespace `shop`, as cAdvisor and kube-state-metrics report them: the load
+follows the day, and an HPA on CPU at 70 percent follows the load. What a pod uses is known exactly."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+DAYS: Final = 14
+EVERY: Final = 120
+"""Seconds between two samples."""
+CPU_BASE, CPU_PER_UNIT = 0.15, 0.010
+"""Cores: of each pod, and of each request per second."""
+MEMORY_BASE, MEMORY_PER_UNIT = 400 * 2**20, 4 * 2**20
+"""Bytes."""
+MOST: Final = 12
+
+
+def load(at: int) -> float:
+    """Requests per second: 40 to 360, and three fifths of that at weekends."""
+    day = 200 - 160 * math.cos(2 * math.pi * ((at % 86400) / 86400 - 0.1))
+    return day * (0.6 if at // 86400 % 7 in (2, 3) else 1.0) * random.Random(at).uniform(0.95, 1.05)
+
+
+def _times(end: int) -> range:
+    return range(end - DAYS * 86400, end, EVERY)
+
+
+def _replicas(end: int) -> list[int]:
+    """Pods of 1 core at each time; a pod is taken away when it was not needed for six minutes."""
+    wanted: list[int] = []
+    count = 2
+    found = []
+    for at in _times(end):
+        needed = math.ceil((CPU_BASE * count + CPU_PER_UNIT * load(at)) / 0.7)
+        wanted = [*wanted[-2:], min(MOST, max(2, needed))]
+        count = max(wanted)
+        found.append(count)
+    return found
+
+
+def lines(end: int) -> Iterator[str]:
+    """OpenMetrics text, metric by metric; the last sample is before `end` (unix seconds)."""
+    rows = list(zip(_times(end), _replicas(end), strict=True))
+    yield from _per_pod("container_cpu_usage_seconds_total", 'container="app",image="web"', _cpu, rows)
+    yield from _per_pod("container_memory_working_set_bytes", 'container="app",image="web"', _memory, rows)
+    yield from _per_pod("kube_pod_owner", 'owner_kind="ReplicaSet",owner_name="web-5c7"', _one, rows)
+    labels = '{namespace="shop",replicaset="web-5c7",owner_kind="Deployment",owner_name="web"}'
+    yield from (f"kube_replicaset_owner{labels} 1 {at}" for at, _ in rows)
+    ready = 'kube_deployment_status_replicas_ready{namespace="shop",deployment="web"}'
+    yield from (f"{ready} {count} {at}" for at, count in rows)
+    total = 0.0
+    for at, _ in rows:
+        total += EVERY * load(at)
+        yield f'http_requests_total{{namespace="shop",service="web"}} {total:.3f} {at}'
+
+
+Value = Callable[[int, int, float], float]
+"""A sample of a pod, by the time, the replicas, and the sample before it."""
+
+
+def _per_pod(metric: str, labels: str, value: Value, rows: Sequence[tuple[int, int]]) -> Iterator[str]:
+    for pod in range(MOST):
+        before = 0.0
+        for at, count in rows:
+            before = value(at, count, before) if pod < count else 0.0
+            if pod < count:
+                yield f'{metric}{{namespace="shop",pod="web-5c7-{pod}",{labels}}} {before:.3f} {at}'
+
+
+def _cpu(at: int, count: int, before: float) -> float:
+    return before + EVERY * (CPU_BASE + CPU_PER_UNIT * load(at) / count)
+
+
+def _memory(at: int, count: int, before: float) -> float:
+    return MEMORY_BASE + MEMORY_PER_UNIT * load(at) / count
+
+
+def _one(at: int, count: int, before: float) -> float:
+    return 1.0

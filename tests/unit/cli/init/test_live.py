@@ -1,0 +1,111 @@
+"""`hvpa init` on a cluster: what is read, with which rights, and what it says where one is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.api_server import Api
+from tests.unit.cli.init.conftest import Init
+from tests.unit.cli.init.documents import CPU_70, hpa, usage, vpa, workload
+from tests.unit.cli.support import Live, Ran, Shell
+
+KEDA_API, VPA_API = "/apis/keda.sh/v1alpha1", "/apis/autoscaling.k8s.io/v1"
+VERSION = "/version"
+
+
+@pytest.fixture
+def on_cluster(live: Live, shell: Shell) -> Callable[..., Ran]:
+    """Runs it on what the server has; the folder that it writes is `out`."""
+
+    def run(*flags: str) -> Ran:
+        csv = shell.file(usage(), "usage.csv")
+        out = str(shell.folder / "out")
+        return live(
+            "init", "deployment/web", "-n", "shop", "--csv", csv, "--out", out, "--seeds", "1", *flags
+        )
+
+    return run
+
+
+@pytest.fixture
+def served(api: Api) -> Api:
+    """A server with a workload, its HPA and its VPA."""
+    api.put([workload(), hpa(CPU_70), vpa("Off")], "shop")
+    api.discovered[VERSION] = (200, b'{"major": "1", "minor": "36+"}')
+    api.unserved = {KEDA_API}
+    api.fail = {"scaledobjects": 404}
+    return api
+
+
+def test_the_cluster_gives_what_files_give(on_cluster: Callable[..., Ran], init: Init, served: Api) -> None:
+    lived = on_cluster("-o", "json")
+    assert (lived.code, lived.err) == (0, "")
+    from_files = init([workload(), hpa(CPU_70), vpa("Off")], "--kubernetes", "1.36", "--force", "-o", "json")
+    assert lived.json == from_files.json
+    assert ("deployments", "get") in served.asked
+    assert {what for _, what in served.asked} == {"get", "list", "discovery"}
+
+
+def test_the_version_is_the_servers_or_the_users(
+    on_cluster: Callable[..., Ran], served: Api, shell: Shell
+) -> None:
+    def strategy(*flags: str) -> str:
+        on_cluster("--force", *flags)
+        lines = (shell.folder / "out" / "hvpa.yaml").read_text().splitlines()
+        return next(line for line in lines if "updateStrategy" in line)
+
+    assert "InPlaceOrRollout" in strategy()
+    assert "type: Rollout" in strategy("--kubernetes", "1.30")
+    for answer in ((403, b'{"message": "no"}'), (200, b"["), (200, b'{"minor": ""}')):
+        served.discovered[VERSION] = answer
+        assert "type: Rollout" in strategy()
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_without_crds_it_works_whatever_rights_there_are(
+    on_cluster: Callable[..., Ran], served: Api, code: int
+) -> None:
+    served.fail = {"verticalpodautoscalers": code, "scaledobjects": code, "pods": 403}
+    served.unserved = {KEDA_API, VPA_API}
+    ran = on_cluster("-o", "json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json["workload"]["scaledBy"] == "HPA web"
+
+
+@pytest.mark.parametrize(
+    ("fail", "code", "reason"),
+    [
+        ({"deployments": 404}, 1, "Deployment shop/web does not exist"),
+        ({"deployments": 403}, 1, "no right to get deployments: no deployments for you"),
+        ({"horizontalpodautoscalers": 403}, 1, "no right to list horizontalpodautoscalers: no"),
+        ({"deployments": 500}, 3, "responds 500: no deployments for you"),
+        ({"hvpas": 500}, 3, "responds 500: no hvpas for you"),
+    ],
+)
+def test_what_can_not_be_read_is_one_line(
+    on_cluster: Callable[..., Ran], served: Api, fail: dict[str, int], code: int, reason: str
+) -> None:
+    served.fail = {**served.fail, **fail}
+    ran = on_cluster()
+    assert (ran.code, ran.out, reason in ran.err, len(ran.err.splitlines())) == (code, "", True, 1), ran.err
+
+
+def test_an_object_that_is_none_is_refused(on_cluster: Callable[..., Ran], served: Api) -> None:
+    served.raw["deployments"] = b"[]"
+    ran = on_cluster()
+    assert (ran.code, "Deployment can't be read: Expected `object`" in ran.err) == (1, True), ran.err
+
+
+def test_a_cluster_that_is_not_there_is_code_3(shell: Shell, tmp_path: Any) -> None:
+    ran = shell.run(
+        "init",
+        "deployment/web",
+        "--csv",
+        shell.file(usage(), "u.csv"),
+        "--kubeconfig",
+        str(tmp_path / "none"),
+    )
+    assert (ran.code, "can't reach the cluster" in ran.err) == (3, True)

@@ -1,0 +1,159 @@
+"""The page of `hvpa dashboard` in headless Chromium: for its end-to-end test, and for the pictures in `docs/`.
+
+`python -m tools.dashboard_page --kubeconfig FILE --hvpa NAMESPACE/NAME` opens the page on a cluster, waits while
+samples come in, and writes `docs/dashboard.png` (all Hvpas) and `docs/dashboard-hvpa.png` (one, in the dark).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import os
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from localcluster.process import Process
+from tools.check_page import ROOT, PageError, Tab, debugger, running
+from tools.chromium import find_browser
+
+TIMEOUT: Final = 60.0
+"""Seconds for what the page is to show."""
+SECONDS: Final = 300.0
+"""Seconds of samples on a picture."""
+LARGEST: Final = 150_000
+"""Bytes of a picture."""
+KEYS: Final = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "Escape": 27}
+
+
+class Page:
+    """The page in a tab of the browser."""
+
+    def __init__(self, tab: Tab) -> None:
+        self.tab = tab
+
+    async def until(self, script: str, timeout: float = TIMEOUT) -> Any:
+        """What a script comes to on the page once that is true. Raises PageError."""
+        end, found = time.monotonic() + timeout, None
+        while time.monotonic() < end:
+            if found := await self.tab.evaluate(script):
+                return found
+            await asyncio.sleep(0.1)
+        raise PageError("; ".join([f"{script} is {found!r}", *self.tab.complaints]))
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, one after the other."""
+        for key in keys:
+            known = {"key": key, "code": key, "windowsVirtualKeyCode": KEYS[key]}
+            text = {"text": "\r"} if key == "Enter" else {}
+            await self.tab.call("Input.dispatchKeyEvent", type="keyDown", **known, **text)
+            await self.tab.call("Input.dispatchKeyEvent", type="keyUp", **known)
+
+    async def mouse(self, kind: str, x: float, y: float, clicks: int = 1) -> None:
+        """What the mouse does there: `mousePressed`, `mouseMoved` or `mouseReleased`."""
+        button = {"button": "left", "buttons": 1, "clickCount": clicks}
+        await self.tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
+
+    async def prefers(self, scheme: str) -> None:
+        """The user prefers `dark` or `light`."""
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        await self.tab.call("Emulation.setEmulatedMedia", features=[feature])
+
+    async def resize(self, width: int, height: int) -> None:
+        """Another size of the window."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        await self.tab.call("Emulation.setDeviceMetricsOverride", **metrics)
+
+    async def picture(self) -> bytes:
+        """A PNG of what the window shows."""
+        response = await self.tab.call("Page.captureScreenshot")
+        return base64.b64decode(response["data"])
+
+
+@asynccontextmanager
+async def opened(browser: str, url: str, folder: Path) -> AsyncIterator[Page]:
+    """The page at `url` in a fresh browser, whose profile is in `folder`; its certificate is not looked at."""
+    with running(browser, folder) as profile:
+        address = await debugger(profile)
+        async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
+            page = Page(Tab(socket))
+            await page.tab.call("Security.setIgnoreCertificateErrors", ignore=True)
+            await page.tab.begin(url)
+            yield page
+
+
+@contextmanager
+def dashboard(kubeconfig: Path, folder: Path, *flags: str) -> Iterator[tuple[Process, str]]:
+    """`hvpa dashboard` as a process, and the first line that it prints: its address. Raises PageError."""
+    log = folder / "dashboard.log"
+    argv = [sys.executable, "-m", "hvpa", "dashboard", "--kubeconfig", str(kubeconfig), *flags]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    process = Process("dashboard", argv, log, env=environment, cwd=ROOT)
+    process.start()
+    try:
+        end = time.monotonic() + TIMEOUT
+        while "Ctrl-C" not in (text := log.read_text() if log.exists() else ""):
+            if not process.alive or time.monotonic() > end:
+                raise PageError(f"hvpa dashboard does not start: {text}")
+            time.sleep(0.05)
+        yield process, text.splitlines()[0]
+    finally:
+        process.kill()
+
+
+async def take(
+    browser: str, kubeconfig: Path, hvpa: str, seconds: float, folder: Path
+) -> tuple[bytes, bytes]:
+    """A picture of all Hvpas, and one of `hvpa` after so many seconds. Raises PageError."""
+    with dashboard(kubeconfig, folder, "-A") as (_, url):
+        async with opened(browser, url, folder) as page:
+            await page.tab.call("Emulation.setScrollbarsHidden", hidden=True)
+            await page.resize(1200, 540)
+            await page.until("document.querySelectorAll('#table tbody tr').length > 0")
+            table = await page.picture()
+            await page.prefers("dark")
+            await page.resize(1200, 1080)
+            await page.tab.evaluate(f"location.hash = '#/{hvpa}'; 1")
+            await asyncio.sleep(seconds)
+            await page.until("document.querySelectorAll('figure[data-values]').length > 3")
+            one = await page.picture()
+            if page.tab.complaints:
+                raise PageError("; ".join(page.tab.complaints))
+            return table, one
+
+
+def main() -> int:
+    """Take the pictures; 0 where that worked, 1 otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--hvpa", required=True, metavar="NAMESPACE/NAME")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"of samples (default {SECONDS:g})")
+    parser.add_argument("--into", type=Path, default=ROOT / "docs", help="folder (default: docs)")
+    args = parser.parse_args()
+    browser = find_browser()
+    if browser is None:
+        print("no Chromium is installed, and none was fetched: make chromium", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory(prefix="hvpa-dashboard-") as folder:
+        try:
+            found = asyncio.run(take(browser, args.kubeconfig, args.hvpa, args.seconds, Path(folder)))
+        except PageError as error:
+            print(error, file=sys.stderr)
+            return 1
+    for name, picture in zip(("dashboard.png", "dashboard-hvpa.png"), found, strict=True):
+        if len(picture) > LARGEST:
+            print(f"{name}: {len(picture):,} bytes are more than {LARGEST:,}", file=sys.stderr)
+            return 1
+        (args.into / name).write_bytes(picture)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Hooks by which mkdocs builds the site (mkdocs.yml): pages that stand outside of `docs/`, the navigation's patterns,
+and links that lead out of `docs/`, which GitHub follows as they are."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import get_plugin_logger
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+log = get_plugin_logger("docs_site")
+
+PAGES: Final = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "charts/hvpa/README.md": "chart.md",
+}
+"""Pages outside of `docs/`, and what they are on the site."""
+COPIES: Final = "repository"
+"""Folder of the site for other files that pages link to, as long as the repository has no public address."""
+SOURCES: Final = {uri: source for source, uri in PAGES.items()}
+_FENCE: Final = re.compile(r"(^ *```.*?^ *```\n)", re.MULTILINE | re.DOTALL)
+_LINK: Final = re.compile(r"\[((?:[^][]|\[[^][]*\])*)\]\((?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?\)")
+"""Text, path and anchor of a link or picture inside of the repository."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages outside of `docs/`, and write the navigation out."""
+    for source, uri in PAGES.items():
+        files.append(File.generated(config, uri, abs_src_path=str(_root(config) / source)))
+    config.nav = navigation(config.nav or [], [file.src_uri for file in files.documentation_pages()])
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Make links lead to where their targets are on the site."""
+
+    def replaced(found: re.Match[str]) -> str:
+        return link(found, page.file.src_uri, config, files)
+
+    parts = _FENCE.split(markdown)
+    return "".join(part if number % 2 else _LINK.sub(replaced, part) for number, part in enumerate(parts))
+
+
+def navigation(entries: Iterable[Any], pages: list[str]) -> list[Any]:
+    """The entries without pages that are not there, and with pages in place of patterns."""
+    entries = list(entries)
+    named = set(_names(entries))
+
+    def written_out(entry: Any) -> list[Any]:
+        if isinstance(entry, dict):
+            return [
+                {title: [page for one in inner for page in written_out(one)]}
+                for title, inner in entry.items()
+            ]
+        # `*` is no slash: a pattern is about one folder
+        matching = [
+            page for page in pages if fnmatch.fnmatch(page, entry) and page.count("/") == entry.count("/")
+        ]
+        return [page for page in sorted(matching) if page == entry or page not in named]
+
+    return [page for entry in entries for page in written_out(entry)]
+
+
+def link(found: re.Match[str], uri: str, config: MkDocsConfig, files: Files) -> str:
+    """A link of the page `uri` as it is on the site. Warns, and so fails the build, where its target is not there."""
+    text, path, anchor = found[1], found[2], found[3] or ""
+    source = SOURCES.get(uri, f"docs/{uri}")
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+    file = _root(config) / target
+    if file.is_dir() and (file / "README.md").exists():
+        target, file = f"{target}/README.md", file / "README.md"
+    if target in PAGES or target.startswith("docs/"):
+        there = PAGES.get(target, target.removeprefix("docs/"))
+    elif target.startswith("..") or not file.exists():
+        log.warning("%s links to %s, which is not there", source, path)
+        return text
+    elif config.repo_url:
+        return f"[{text}]({config.repo_url.rstrip('/')}/blob/main/{target}{anchor})"
+    elif file.is_dir():
+        return f"`{target}`" if text == target else f"{text} (`{target}`)"
+    else:
+        there = f"{COPIES}/{target}"
+        if files.get_file_from_path(there) is None:
+            files.append(File.generated(config, there, abs_src_path=str(file)))
+    return f"[{text}]({posixpath.relpath(there, posixpath.dirname(uri) or '.')}{anchor})"
+
+
+def _names(entries: Iterable[Any]) -> Iterable[str]:
+    for entry in entries:
+        if isinstance(entry, dict):
+            for inner in entry.values():
+                yield from _names(inner)
+        else:
+            yield entry
+
+
+def _root(config: MkDocsConfig) -> Path:
+    return Path(config.config_file_path).parent
