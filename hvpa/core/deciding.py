@@ -14,7 +14,7 @@ from hvpa.core.actuation.pods import creation_changes, resize_pods, template_hel
 from hvpa.core.actuation.rollouts import next_step, with_record
 from hvpa.core.actuation.trial import tried
 from hvpa.core.additive import scale_horizontally, scale_vertically
-from hvpa.core.axes.replicas import ReplicasResult, without_past_goal
+from hvpa.core.axes.replicas import ReplicasResult, Way, go, without_past_goal
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.floors import floor_state
 from hvpa.core.gates.forecast import next_record, raised_by_forecast
@@ -34,6 +34,7 @@ from hvpa.core.recommenders.desired_replicas import (
     DesiredReplicas,
     measured_replicas,
     put_inside,
+    switched_replicas,
     trusted_replicas,
 )
 from hvpa.core.recommenders.estimate import MICRO
@@ -177,8 +178,13 @@ def _judge(
     assert seen.spec is not None and seen.workload is not None
     spec, current = seen.spec, seen.workload.spec.replicas
     resources = present_resources(seen.workload.spec.template.spec.containers)
-    if _is_left_at_zero(seen, bounds):
+    switched = desired.switched
+    if current == switched == 0 or (switched is None and _is_left_at_zero(seen, bounds)):
         return DecisionParts(desired, containers=resources, recommended=resources, scaled_to_zero=True)
+    if switched is not None:
+        way = Way(switched, switched, 0, 0, how="as KEDA scales to 0 and back")
+        horizontal = go(seen, context, desired, way, Bounds(switched, switched), starving=False)
+        return _joined(seen, desired, None, horizontal, None, resources)
     if (axis := without_past_goal(seen.horizontal, current, desired)) is not seen.horizontal:
         seen = structs.replace(seen, horizontal=axis)
     if spec.joint:
@@ -310,9 +316,15 @@ def _desired(seen: Observation, clock: Clock) -> tuple[DesiredReplicas, Bounds]:
     bounds, hpa = _bounds(seen, clock), seen.hpa.object
     without = DesiredReplicas(None, correction=seen.horizontal.correction, problem=seen.hpa.problem)
     if not seen.hpa.in_charge:
-        return without, bounds
+        # KEDA creates the HPA that the spec names once it can read the scale, which fails without a count.
+        is_missing = seen.spec.hpa.name is not None and seen.spec.replicas is None
+        first = bounds.clamp(seen.workload.spec.replicas) if is_missing else None
+        return structs.replace(without, scale_replicas=first), bounds
     if hpa is not None and seen.hpa.read_as_is is not None:
         return measured_replicas(hpa, seen, bounds, clock), bounds
+    if hpa is not None and (switched := switched_replicas(hpa, seen, bounds)) is not None:
+        asked = switched or (0 if seen.workload.spec.replicas else None)
+        return structs.replace(without, replicas=asked, switched=switched), bounds
     if hpa is None or _is_left_at_zero(seen, bounds):
         inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
         return structs.replace(without, scale_replicas=inside), bounds

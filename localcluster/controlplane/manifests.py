@@ -194,8 +194,13 @@ def node(name: str, settings: Settings) -> Json:
 
 
 def metrics_api(port: int) -> list[Json]:
-    """The metrics API behind the API server: an ExternalName service leads the aggregator to loopback."""
-    service = {"name": "metrics-server", "namespace": "kube-system"}
+    """The metrics API behind the API server."""
+    return aggregated_api("metrics-server", "metrics.k8s.io", "v1beta1", port)
+
+
+def aggregated_api(name: str, group: str, version: str, port: int) -> list[Json]:
+    """An API behind the API server: an ExternalName service leads the aggregator to a port on loopback."""
+    service = {"name": name, "namespace": "kube-system"}
     return [
         {
             "apiVersion": "v1",
@@ -206,11 +211,11 @@ def metrics_api(port: int) -> list[Json]:
         {
             "apiVersion": "apiregistration.k8s.io/v1",
             "kind": "APIService",
-            "metadata": {"name": "v1beta1.metrics.k8s.io"},
+            "metadata": {"name": f"{version}.{group}"},
             "spec": {
                 "service": service | {"port": port},
-                "group": "metrics.k8s.io",
-                "version": "v1beta1",
+                "group": group,
+                "version": version,
                 "groupPriorityMinimum": 100,
                 "versionPriority": 100,
                 "insecureSkipTLSVerify": True,

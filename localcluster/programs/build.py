@@ -31,6 +31,7 @@ __all__ = [
     "build_helm",
     "build_prometheus",
     "build_replays",
+    "keda_crd",
     "kubernetes_version",
     "monitoring_crds",
     "other_versions",
@@ -130,6 +131,17 @@ _GROUPS = {
             for kind in ("podmonitors", "prometheusrules")
         },
     ),
+    # KEDA itself is not built (docs/decisions/0045): only its CRD is taken.
+    "keda-crds": _Group(
+        "keda-crds",
+        {},
+        {
+            "scaledobjects-crd.yaml": (
+                "github.com/kedacore/keda/v2",
+                "config/crd/bases/keda.sh_scaledobjects.yaml",
+            )
+        },
+    ),
     # API servers of other versions, for `make compat`.
     **{
         folder.name: _Group(folder.name, {"kube-apiserver": _APISERVER}, version=_version(folder.name))
@@ -187,6 +199,11 @@ def monitoring_crds(*, report: Report = to_stderr) -> list[Path]:
     """The CRDs of the Prometheus operator for PodMonitors and PrometheusRules, downloaded where they are not in the
     cache yet. Raises `BuildError`."""
     return list(_build(("monitoring-crds",), lambda _: True, report).shared.values())
+
+
+def keda_crd(*, report: Report = to_stderr) -> Path:
+    """The CRD of KEDA's ScaledObjects, downloaded where it is not in the cache yet. Raises `BuildError`."""
+    return _build(("keda-crds",), lambda _: True, report).shared["scaledobjects-crd.yaml"]
 
 
 def kubernetes_version() -> str:

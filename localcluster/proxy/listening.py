@@ -19,3 +19,12 @@ async def stop_accepting(listeners: Iterable[_Socket]) -> None:
     for listener in listeners:
         loop.remove_reader(listener.fileno())
     await asyncio.sleep(0)
+
+
+async def end_connections() -> None:
+    """End what the loop still has of connections. To be awaited last, after the server was closed."""
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(0.05)  # aiohttp's TLS connections end in the loop, after their `close`
+    for transport in list(getattr(loop, "_transports", {}).values()):
+        transport.abort()  # one whose handshake was never ended, or whose peer does not say that it closes
+    await asyncio.sleep(0)

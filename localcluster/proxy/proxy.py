@@ -23,7 +23,7 @@ from localcluster.client.kubeconfig import token_user, write_kubeconfig
 from localcluster.process import free_port
 from localcluster.proxy.answers import OF_THE_CONNECTION, damaged, like, refusal, reset, slowly
 from localcluster.proxy.faults import Damage, Fault, Hold, Matcher, Seen
-from localcluster.proxy.listening import stop_accepting
+from localcluster.proxy.listening import end_connections, stop_accepting
 from localcluster.proxy.watches import GONE, Cut, Watches
 
 Value = TypeVar("Value")
@@ -230,10 +230,7 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
         await self._client.close()
-        await asyncio.sleep(0.05)  # aiohttp's TLS connections end in the loop, after their `close`
-        for transport in list(getattr(self._loop, "_transports", {}).values()):
-            transport.abort()  # one whose handshake was never ended, or whose peer does not say that it closes
-        await asyncio.sleep(0)
+        await end_connections()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")

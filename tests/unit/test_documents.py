@@ -108,6 +108,15 @@ def test_the_manifest_of_a_page_is_valid(page: str) -> None:
     assert [validate_manifest(manifest) for manifest in hvpas] == [[]]
 
 
+def test_keda_writes_to_the_hvpa_of_its_page_which_names_the_hpa_of_that_scaled_object() -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/keda.md").read_text(), re.DOTALL)
+    scaled_object, hvpa = yaml.safe_load_all(block)
+    assert validate_manifest(hvpa) == []
+    reference = {key: hvpa[key] for key in ("apiVersion", "kind")} | {"name": hvpa["metadata"]["name"]}
+    assert scaled_object["spec"]["scaleTargetRef"] == reference
+    assert hvpa["spec"]["hpa"]["name"] == f"keda-hpa-{scaled_object['metadata']['name']}"
+
+
 def test_what_the_page_about_gitops_has_ignored_is_in_a_workload() -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/gitops.md").read_text(), re.DOTALL)
     argo, flux = (yaml.safe_load(block)["spec"] for block in blocks)

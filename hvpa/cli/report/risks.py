@@ -252,7 +252,7 @@ def _keda(facts: Facts) -> Iterator[Risk]:
             yield Risk(
                 "Keda",
                 f"HPA {hpa.metadata.name} is KEDA's, which also scales to 0 and back: an Hvpa can watch it (mode "
-                "Recommend); before mode Apply, delete the ScaledObject",
+                "Recommend); before mode Apply, point the ScaledObject at the Hvpa",
             )
 
 

@@ -181,6 +181,8 @@ def _ready(
     if (unscaled := _unscaled(seen)) is not None:
         return False, unscaled
     assert seen.spec is not None, "`_unscaled` has looked at it"
+    if decided.scaled_to_zero and decided.desired.switched == 0:
+        return True, Finding(RECONCILED, "KEDA has scaled the target to 0 replicas")
     if decided.scaled_to_zero:
         return True, Finding("ScaledToZero", "the target has 0 replicas and is left alone")
     applies = seen.spec.mode == "Apply"

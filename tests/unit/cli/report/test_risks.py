@@ -98,11 +98,11 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
      "the last rollout does not go on (ProgressDeadlineExceeded): timed out"),
     ("Keda", HPA, {"metadata.labels": {"app.kubernetes.io/managed-by": "keda-operator"}},
      "HPA web is KEDA's, which also scales to 0 and back: an Hvpa can watch it (mode Recommend); before mode Apply, "
-     "delete the ScaledObject"),
+     "point the ScaledObject at the Hvpa"),
     ("Keda", HPA, {"metadata.ownerReferences": [{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
                                                  "name": "web", "uid": "k", "controller": True}]},
      "HPA web is KEDA's, which also scales to 0 and back: an Hvpa can watch it (mode Recommend); before mode Apply, "
-     "delete the ScaledObject"),
+     "point the ScaledObject at the Hvpa"),
 ]  # fmt: skip
 
 

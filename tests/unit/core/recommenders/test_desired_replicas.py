@@ -357,3 +357,69 @@ def test_an_hpa_may_scale_to_zero(replicas: int, jobs: int, before: int, blend: 
     axes = HvpaStatus.model_validate({"axes": {"horizontal": {"appliedFrom": applied_from}}})
     decision = decide(hpa, replicas, jobs // 5, axes, spec={"blend": blend, **NAMED})
     assert build.counts(decision).target == expected
+
+
+SCALED_OBJECT = {
+    "apiVersion": "keda.sh/v1alpha1",
+    "kind": "ScaledObject",
+    "name": "web",
+    "uid": "k",
+    "controller": True,
+}
+
+
+def keda(desired: int = 3, **change: Any) -> Hpa:
+    return named(desired, metadata={"name": "other", "ownerReferences": [SCALED_OBJECT]}, **change)
+
+
+@pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
+@pytest.mark.parametrize(
+    ("current", "wanted", "before", "expected"),
+    [
+        pytest.param(3, 0, 3, 0, id="to 0, though minReplicas is 1"),
+        pytest.param(0, 0, 0, 0, id="it stays there"),
+        pytest.param(0, 1, 0, 1, id="and back"),
+        pytest.param(0, 99, 0, 10, id="within the bounds"),
+        pytest.param(0, 3, 3, 0, id="another client scaled it to 0"),
+        pytest.param(2, 0, 0, 0, id="another client scaled it out meanwhile"),
+    ],
+)
+def test_keda_scales_to_zero_and_back(
+    current: int, wanted: int, before: int, expected: int, blend: str
+) -> None:
+    """Past its HPA, by `spec.replicas`, which is left as it is; the HPA is off at 0 and says what it said before."""
+    applied_from = {"replicas": before, "desired": before, "weight": 0}
+    axes = HvpaStatus.model_validate({"axes": {"horizontal": {"appliedFrom": applied_from}}})
+    decision = decide(keda(), current, wanted, axes, spec={"blend": blend, **NAMED})
+    assert (build.counts(decision).target, decision.scale_replicas) == (expected, None)
+    ready, active = build.condition(decision, "Ready"), build.condition(decision, "HpaActive")
+    if wanted == current == 0:
+        assert (ready.reason, ready.message) == ("Reconciled", "KEDA has scaled the target to 0 replicas")
+        assert (active.reason, warnings(decision), decision.workload_patch) == ("NoPods", [], None)
+    else:
+        assert ready.reason == ("ScaledToZero" if expected == current == 0 else "Reconciled")
+
+
+@pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
+def test_what_keda_asks_for_passes_all_gates_but_those_that_nothing_passes(blend: str) -> None:
+    down = {"scaleDown": {"updatePolicy": {"updateMode": "Off"}}}
+    spec = {"blend": blend, "hpa": {**NAMED["hpa"], **down}}
+    assert build.counts(decide(keda(), 3, 0, spec=spec)).target == 3
+    spec["hpa"] = {**NAMED["hpa"], "scaleDown": {"stabilizationDuration": "1h"}}
+    assert build.counts(decide(keda(), 3, 0, spec=spec)).target == 0
+
+
+@pytest.mark.parametrize(
+    "controller", [None, {**SCALED_OBJECT, "kind": "Hvpa"}, {**SCALED_OBJECT, "apiVersion": "x/v1"}]
+)
+def test_another_hpa_does_not_scale_to_zero_below_its_minimum(controller: dict[str, Any] | None) -> None:
+    metadata = {"name": "other", "ownerReferences": [controller] if controller else []}
+    decision = decide(named(3, metadata=metadata), 3, 0, spec=NAMED)
+    assert (build.counts(decision).target, decision.scale_replicas) == (3, 3)
+
+
+@pytest.mark.parametrize(("scale_replicas", "expected"), [(None, 3), (5, None)])
+def test_keda_finds_a_scale_before_it_creates_the_hpa(
+    scale_replicas: int | None, expected: int | None
+) -> None:
+    assert decide(None, 3, scale_replicas, spec=NAMED).scale_replicas == expected
