@@ -183,8 +183,8 @@ def _judge(
         return DecisionParts(desired, containers=resources, recommended=resources, scaled_to_zero=True)
     if switched is not None:
         way = Way(switched, switched, 0, 0, how="as KEDA scales to 0 and back")
-        horizontal = go(seen, context, desired, way, Bounds(switched, switched), starving=False)
-        return _joined(seen, desired, None, horizontal, None, resources)
+        result = go(seen, context, desired, way, Bounds(switched, switched), starving=False)
+        return _joined(seen, desired, None, result, None, resources)
     if (axis := without_past_goal(seen.horizontal, current, desired)) is not seen.horizontal:
         seen = structs.replace(seen, horizontal=axis)
     if spec.joint:

@@ -126,7 +126,7 @@ def test_keda_scales_an_hvpa_to_zero_and_back(
 
 def _is_readable(keda: Keda) -> bool:
     try:
-        return keda.scale()["spec"]["replicas"] > 0
+        return bool(keda.scale()["spec"]["replicas"] > 0)
     except ApiError:  # 500: there is no spec.replicas yet
         return False
 
