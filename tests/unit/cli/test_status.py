@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -213,6 +213,13 @@ class Steps(Api):
 
 
 class TestWatch:
+    @pytest.fixture(autouse=True)
+    def interrupts(self) -> Iterator[None]:
+        """Ctrl-C ends also what was started in the background of a shell, which has it ignored."""
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        signal.signal(signal.SIGINT, before)
+
     @pytest.fixture
     def api(self, monkeypatch: pytest.MonkeyPatch) -> Steps:
         monkeypatch.setattr(command, "PERIOD", 0.01)
