@@ -85,7 +85,7 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
     ),
     "Operator": (
         Panel(
-            "Shards that nobody works on",
+            "Shards that no replica works on",
             {"max(hvpa_shards) - sum(hvpa_shards_held)": "shards"},
             "0, but for seconds when a replica takes over.",
             kind="stat",

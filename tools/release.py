@@ -76,7 +76,7 @@ def release(root: Path, kubectl: Path, image: str | None = None) -> dict[str, by
 
 
 def tar_gz(files: Mapping[str, bytes], epoch: int) -> bytes:
-    """These files as a compressed archive in which all is of one time and of nobody: the same files give the same
+    """These files as a compressed archive in which all is of one time and has no owner: the same files give the same
     bytes."""
     packed = io.BytesIO()
     with (

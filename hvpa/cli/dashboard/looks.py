@@ -100,7 +100,7 @@ class Look:
         self._settings = settings
 
     async def run(self) -> None:
-        """Look until nobody has been interested for long."""
+        """Look until no page has shown the Hvpa for long."""
         idle = 0.0
         while idle < KEPT:
             self.board.put("problem", await self._problem())

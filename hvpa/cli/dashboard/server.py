@@ -31,7 +31,7 @@ from hvpa.reconcile.ports import Key
 STREAMS: Final = 64
 """Streams that are open at once."""
 ALIVE: Final = 15.0
-"""Seconds after which a stream without news is told to be alive, and its reader's rights are looked at again."""
+"""Seconds after which a stream without news gets a sign of life, and its reader's rights are looked at again."""
 FILES: Final = {
     "": "text/html",
     "page.css": "text/css",
@@ -148,7 +148,7 @@ class Dashboard:
             while True:
                 done, _ = await asyncio.wait({following}, timeout=ALIVE)
                 refusal = await self.guard(request)
-                if refusal is not None:  # the page asks again, and is told why
+                if refusal is not None:  # the page requests the stream again, and gets the reason
                     return
                 await response.write(_event("parts", following.result()) if done else b": alive\n\n")
                 if done:

@@ -11,14 +11,12 @@ import asyncio
 import copy
 import json
 import re
-import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from hvpa.api.objects.read_models import Pod, condition
 from hvpa.api.values.quantity import format_memory
 from hvpa.cli.errors import CommandError, one_line
 from hvpa.cli.output import Json
@@ -29,6 +27,8 @@ from hvpa.core.trajectory.config import reserves
 from hvpa.core.workload.containers import RESOURCES
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HPAS, HVPAS, VPAS
+from hvpa.simulate.history.fit import memory_line
+from hvpa.simulate.history.pods import start_up
 from hvpa.simulate.scenario.fields import MAX_REPLICAS
 
 STEP: Final = 5.0
@@ -43,7 +43,6 @@ DEFAULT_HEADROOM: Final = 20
 AS_IT_IS: Final = "as it is"
 WHAT_IF: Final = "what if"
 _MOST_PERCENT: Final = 1000
-_MOST_START_UP: Final = 3600.0
 _PLACE: Final = re.compile(r"^(?:hvpa: error: )?(?:\S*scenario\.yaml)?(?::\d+)?:? ?")
 
 
@@ -200,7 +199,7 @@ def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: st
             "name": workload.metadata.name,
             "namespace": workload.metadata.namespace,
             "replicas": max(1, min(workload.spec.replicas, MAX_REPLICAS)),
-            "startUp": f"{_start_up(measured.objects.pods):.0f}s",
+            "startUp": f"{start_up(measured.objects.pods) or 0.0:.0f}s",
             "resize": "InPlace" if in_place else "Recreate",
             "containers": [_container(measured, name, base, samples) for name in names],
         },
@@ -237,16 +236,16 @@ def _load(sample: Json, base: Mapping[str, int]) -> float:
 
 
 def _container(measured: Measured, name: str, base: Mapping[str, int], samples: Sequence[Json]) -> Json:
-    """A container: its size now, and what it uses by itself and for each core of the load."""
+    """A container: its size now, and what it uses without any load and for each core of the load."""
     own, loads, points = 0.0, 0.0, []
     for one in samples:
         ready, used, load = one["replicas"]["ready"], one["used"].get(name, {}), _load(one, base)
         own += max(0, used.get("cpu", 0) - base[name] * ready)
         loads += load
-        points.append((load / ready / 1000, used.get("memory", 0) / ready))
-    flat, slope = _line(points)
+        points.append((ready, load / 1000, used.get("memory", 0)))
+    line = memory_line(*zip(*points, strict=True))
     cpu = {"base": f"{base[name]}m", "perUnit": f"{1000 * own / max(1.0, loads):.3f}m"}
-    memory = {"base": format_memory(round(flat)), "perUnit": format_memory(round(slope))}
+    memory = {"base": format_memory(round(line.per_replica)), "perUnit": format_memory(round(line.per_unit))}
     return {"name": name, **_resources(measured, name), "cpu": cpu, "memory": memory}
 
 
@@ -261,27 +260,6 @@ def _resources(measured: Measured, name: str) -> Json:
         known = {**given, **decided.get(section, {})}
         found[section] = {resource: known[resource] for resource in RESOURCES if resource in known}
     return found
-
-
-def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Where the line through the points begins, and how it rises: least squares, and neither is negative. Memory that
-    does not follow the load, or a load that stays the same, gives a line without a slope."""
-    xs, ys = [x for x, _ in points], [y for _, y in points]
-    mean_x, mean_y = statistics.fmean(xs), statistics.fmean(ys)
-    width = sum((x - mean_x) ** 2 for x in xs)
-    slope = 0.0 if width < 1e-9 else sum((x - mean_x) * (y - mean_y) for x, y in points) / width
-    slope = min(max(0.0, slope), mean_y / mean_x if mean_x else 0.0)
-    return mean_y - slope * mean_x, slope
-
-
-def _start_up(pods: Sequence[Pod]) -> float:
-    """The median of the times from a pod's start until it was ready, in seconds; 0 where that is not known."""
-    times = []
-    for pod in pods:
-        ready, begun = condition(pod.status.conditions, "Ready"), pod.status.start_time
-        if ready is not None and ready.status == "True" and ready.last_transition_time and begun is not None:
-            times.append((ready.last_transition_time - begun).total_seconds())
-    return min(max(0.0, statistics.median(times)), _MOST_START_UP) if times else 0.0
 
 
 # --- the run ----------------------------------------------------------------------------------------------------

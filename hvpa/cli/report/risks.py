@@ -16,7 +16,8 @@ from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.report.inventory import Subject
 from hvpa.core.model import Decision, Observation
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.recommenders.desired_replicas import TOO_MANY_REPLICAS
+from hvpa.core.recommenders.desired_replicas import TOO_MANY_REPLICAS, is_of_keda
+from hvpa.core.report.problems import NO_FAULT
 from hvpa.core.report.summary import saturation
 from hvpa.core.workload.containers import RESOURCES, amount, present_resources, recommendations, request_now
 from hvpa.core.workload.rollout import PROGRESSING, rollout_gaps
@@ -24,9 +25,6 @@ from hvpa.core.workload.rollout import PROGRESSING, rollout_gaps
 _PERCENT: Final = 100
 _KEDA: Final = ("app.kubernetes.io/managed-by", "keda-operator")
 """The label of the HPAs that KEDA creates."""
-_SCALED_OBJECT: Final = "ScaledObject"
-_SILENT: Final = frozenset({"NotConfigured", "NotReady", "NoPods"})
-"""Reasons of HpaActive and VpaActive that are no fault of the recommender."""
 
 
 class Risk(NamedTuple):
@@ -196,7 +194,7 @@ def _recommenders(facts: Facts) -> Iterator[Risk]:
     """A recommender that does not count now, as the decision says."""
     for kind, short in (("HpaActive", "HPA"), ("VpaActive", "VPA")):
         found = next((one for one in facts.decisions[0].status.conditions if one.type == kind), None)
-        if found is not None and found.status == "False" and found.reason not in _SILENT:
+        if found is not None and found.status == "False" and found.reason not in NO_FAULT:
             yield Risk(found.reason, f"the {short} does not count: {found.message}")
 
 
@@ -246,9 +244,7 @@ def _pods(facts: Facts) -> Iterator[Risk]:
 def _keda(facts: Facts) -> Iterator[Risk]:
     label, value = _KEDA
     for hpa in facts.subject.hpas:
-        controller = hpa.metadata.controller()
-        owner = controller.name if controller is not None and controller.kind == _SCALED_OBJECT else None
-        if owner is not None or hpa.metadata.labels.get(label) == value:
+        if is_of_keda(hpa) or hpa.metadata.labels.get(label) == value:
             yield Risk(
                 "Keda",
                 f"HPA {hpa.metadata.name} is KEDA's, which also scales to 0 and back: an Hvpa can watch it (mode "

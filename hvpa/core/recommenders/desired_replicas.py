@@ -41,7 +41,7 @@ _NO_METRICS = Finding("NoMetrics", "the HPA has measured none of its metrics yet
 METRICS_AWAITED = dt.timedelta(minutes=1)
 """How long an HPA's metrics are waited for before action is needed: new pods have none until they are scraped, and
 so most creations and rollouts leave the HPA without metrics for 4 to 15 seconds."""
-KEDA = ("ScaledObject", "keda.sh")
+_KEDA = ("ScaledObject", "keda.sh")
 """Kind and group of the controller of the HPAs that KEDA creates."""
 MOST_METRICS = 100
 """Metrics of an HPA that is read, as of one that is deployed."""
@@ -79,13 +79,19 @@ class DesiredReplicas(Struct, frozen=True):
     """The count that KEDA itself asks for: `switched_replicas`."""
 
 
+def is_of_keda(hpa: Hpa) -> bool:
+    """Whether KEDA created the HPA."""
+    controller = hpa.metadata.controller()
+    return controller is not None and (controller.kind, controller.api_version.partition("/")[0]) == _KEDA
+
+
 def switched_replicas(hpa: Hpa, seen: Observation, bounds: Bounds) -> int | None:
     """The count that KEDA asks for past its HPA, which scales neither to 0 nor from there: to deactivate the workload,
     KEDA writes 0 into `spec.replicas`; to activate it again, 1 or minReplicas. None where KEDA does neither, and where
     the workload has 0 replicas that were not set for KEDA."""
     assert seen.spec is not None and seen.workload is not None
-    controller, wanted = hpa.metadata.controller(), seen.spec.replicas
-    if controller is None or (controller.kind, controller.api_version.partition("/")[0]) != KEDA:
+    wanted = seen.spec.replicas
+    if not is_of_keda(hpa):
         return None
     if wanted == 0:
         return 0

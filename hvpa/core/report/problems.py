@@ -17,8 +17,8 @@ Problem = Literal[
 say so."""
 _ELSEWHERE: Final = frozenset({CONTESTED, HPA_INACTIVE, VPA_INACTIVE})
 """Reasons of `Ready=False` that another problem stands for."""
-_NOT_ASKED: Final = frozenset({"NotConfigured", "NotReady", "NoPods"})
-"""Reasons for which a recommender says nothing, and need not."""
+NO_FAULT: Final = frozenset({"NotConfigured", "NotReady", "NoPods"})
+"""Reasons of HpaActive and VpaActive that are no fault of the recommender."""
 
 
 def problems(status: HvpaStatus) -> frozenset[tuple[Problem, str]]:
@@ -40,7 +40,7 @@ def _of_condition(one: StatusCondition) -> Iterator[tuple[Problem, str]]:
         if one.status == "False" and one.reason not in _ELSEWHERE:
             yield "NotReady", one.reason
     elif one.type in ("HpaActive", "VpaActive"):
-        if one.status == "False" and one.reason not in _NOT_ASKED:
+        if one.status == "False" and one.reason not in NO_FAULT:
             yield "RecommenderSilent", one.reason
     elif one.type == "Contested" and one.status == "True":
         yield "Contested", one.reason

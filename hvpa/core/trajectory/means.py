@@ -69,7 +69,7 @@ class Mean(NamedTuple):
 
 
 class Peak(NamedTuple):
-    """The largest value of late, and when it was measured. It becomes smaller each hour: 8000 are 6350 after one, and
+    """The largest value of late, and when it was measured. It becomes smaller each hour: 8000 are 6349 after one, and
     4000 after three."""
 
     value: int

@@ -289,31 +289,30 @@ class JointScaling:
         ready, joint = self.seen.pods.ready, self.joint
         if not self.in_place or not joint.found or not ready:
             return {}
-        if ready >= count:
-            return self._kept_by_ready_pods(sizes)
+        larger = self._of_all(ready, count, sizes) if ready < count else self._until_measured(sizes)
+        return {key: size for key, size in larger.items() if size * 10 > sizes[key] * 11}
+
+    def _of_all(self, ready: int, count: int, sizes: Sizes) -> Sizes:
+        """The requests with which the pods that are ready serve the demand of all `count` of them."""
+        joint = self.joint
         demand = dict(joint.urgent_demand)
         if self._was_just_raised():
             for key in demand:
                 demand[key] = max(demand[key], count * joint.requests.work(key, sizes[key]))
         raised = RESOURCES if self._finds_no_node() else ("cpu",)
-        return {
-            key: size
-            for key, size in joint.path.sizes(ready, demand).items()
-            if key.resource in raised and size * 10 > sizes[key] * 11
-        }
+        return {key: size for key, size in joint.path.sizes(ready, demand).items() if key.resource in raised}
 
-    def _kept_by_ready_pods(self, sizes: Sizes) -> Sizes:
-        """The CPU that ready pods had while others started, until the HPA has measured all of them together: those
-        that have just started have it too."""
+    def _until_measured(self, sizes: Sizes) -> Sizes:
+        """The CPU that ready pods had while others started, until the HPA has measured all of them together: pods that
+        have just started have it too."""
         before = self.seen.status.desired
         if before is None or self.unsettled_until is None:
             return {}
-        known = sizes_of(before.ready_pods)
+        had = sizes_of(before.ready_pods)
         return {
-            key: had
-            for key, size in sizes.items()
-            if key.resource == "cpu"
-            and (had := known.get(key.container, NOTHING).requests.get("cpu", 0)) * 10 > size * 11
+            key: had[key.container].requests["cpu"]
+            for key in sizes
+            if key.resource == "cpu" and "cpu" in had.get(key.container, NOTHING).requests
         }
 
     def _was_just_raised(self) -> bool:

@@ -2,5 +2,5 @@
 
 - `record`: the history as plain series; `table` reads it from CSV, `answers` from what Prometheus responded.
 - `regression`: the arithmetic; `fit`: usage of each container per unit of the load and per replica.
-- `pattern`: the day's shape.
+- `pattern`: the day's shape; `pods`: how long pods take to be ready.
 """

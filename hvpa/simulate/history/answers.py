@@ -104,7 +104,7 @@ def missing(answers: Mapping[str, Sequence[Series]]) -> list[str]:
 
 def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Mapping[str, Share]) -> History:
     """The history that the answers make up; none of them is empty. `shares` has the workload's containers, and what
-    each is taken to use where CPU or memory are not told apart by container. Raises ScenarioError."""
+    each is taken to use where CPU or memory are not separated by container. Raises ScenarioError."""
     notes: list[str] = []
     replicas = _single(REPLICAS, answers[REPLICAS])
     usage = {name: _by_container(name, answers[name], shares, notes) for name in (CPU, MEMORY)}

@@ -6,7 +6,7 @@ Where a load was recorded, CPU is fitted to it and to the replicas:
 
 12 replicas with 300 requests per second that use 1.8 + 3 cores have a base of 150m and 10m per request. Where no load
 was recorded, or where CPU does not follow it, CPU itself is the load, in cores: what a pod uses without any load can't
-be told then, and counts as none. Memory is fitted in the same way to replicas and load.
+be separated then, and counts as none. Memory is fitted in the same way to replicas and load.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def fit(history: History, *, by_load: bool = False) -> Fit:
             load = None
         elif not whole.is_distinct:
             notes.append(
-                "replicas always rose and fell as the load did: what a pod uses without any load can't be told,"
+                "replicas always rose and fell as the load did: what a pod uses without any load can't be separated,"
                 " and counts as none"
             )
     is_cpu = load is None
@@ -111,10 +111,7 @@ def _share(used: Used, cpu: Sequence[float]) -> Line:
 
 
 def _usage(history: History, load: Sequence[float], used: Used, cpu: Line) -> Usage:
-    memory = fitted(history.replicas, load, used.memory)
-    if not memory.is_distinct:  # all of it to the replicas: memory that nothing takes away is the rule
-        alone = fitted(history.replicas, [0.0] * len(load), used.memory)
-        memory = alone if alone.explained >= memory.explained else memory
+    memory = memory_line(history.replicas, load, used.memory)
     above = sorted(
         (own - memory.at(count, units)) / count
         for count, units, own in zip(history.replicas, load, used.memory, strict=True)
@@ -122,6 +119,16 @@ def _usage(history: History, load: Sequence[float], used: Used, cpu: Line) -> Us
     )
     most = above[min(len(above) - 1, math.ceil(_ABOVE * len(above)) - 1)] if above else 0.0
     return Usage(cpu, memory, max(0.0, most))
+
+
+def memory_line(replicas: Sequence[float], load: Sequence[float], memory: Sequence[float]) -> Line:
+    """The line of memory. Where replicas and load always rose and fell together, all of it is the replicas', if these
+    explain as much: memory that nothing takes away is the rule."""
+    line = fitted(replicas, load, memory)
+    if line.is_distinct:
+        return line
+    alone = fitted(replicas, [0.0] * len(load), memory)
+    return alone if alone.explained >= line.explained else line
 
 
 def _doubts(name: str, usage: Usage) -> list[str]:

@@ -17,7 +17,7 @@ _FAR: Final = 4.5
 """Median distances from the line beyond which a value is far off: 3 standard deviations of a normal distribution."""
 _DISTINCT: Final = 0.002
 """Least share of the replicas' variation that the load does not explain; below it both rise and fall together, and
-nothing tells one's part from the other's. 0.002 is a load that goes up and down by 4.5 percent at a fixed count."""
+nothing separates one's part from the other's. 0.002 is a load that goes up and down by 4.5 percent at a fixed count."""
 _NEAR: Final = 0.01
 """Share of the median total up to which no value is far off, however well the others are met."""
 _EPSILON: Final = 1e-12
@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
     `explained` is the share of the total's variance that the line accounts for (1 for a total that never changes and is
     met), less the share of the values that were left out. `error` is the median distance from the line as a share of
-    the median total. `is_distinct`: the parts of replicas and load can be told apart; where they can't, per_replica is
+    the median total. `is_distinct`: the parts of replicas and load can be separated; where they can't, per_replica is
     0.
     """
 

@@ -112,7 +112,7 @@ def test_keda_scales_an_hvpa_to_zero_and_back(
     wait_for(lambda: replicas() == 0, TIMEOUT, "KEDA scales to 0")
     wait_for(lambda: not api.list("Pod", namespace, "app=web"), TIMEOUT, "no pod is left")
     wait_for(lambda: _reason(cluster, namespace) == "NoPods", TIMEOUT, "the Hvpa says so")
-    time.sleep(5)  # more than two HPA periods: nobody takes it back
+    time.sleep(5)  # more than two HPA periods: no controller takes it back
     assert (replicas(), keda.scale()["spec"].get("replicas", 0)) == (0, 0)
     assert objects.conditions(api, "web", namespace)["Ready"] == ("True", "Reconciled")
 

@@ -83,7 +83,7 @@ CASES: Final = [
         (),
         (60,),
     ),
-    # The leader is gone, and the other replica takes over at last; it does so at once; nobody is left.
+    # The leader is gone, and the other replica takes over at last; it does so at once; no replica is left.
     Case(
         "HvpaOperatorDown",
         {'hvpa_shards_held{pod="a"}': "1x10 stale", 'hvpa_shards_held{pod="b"}': "0x20 1x100"},

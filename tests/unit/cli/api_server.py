@@ -114,11 +114,36 @@ class Api:
         return 200, json.dumps(one).encode()
 
 
+class Responder(BaseHTTPRequestHandler):
+    """Sends a response, and logs nothing."""
+
+    def respond(self, code: int, body: bytes) -> None:
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        with suppress(ConnectionError):  # the command was interrupted, and waits for no response
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        return
+
+
+@contextmanager
+def listening(handler: type[Responder]) -> Iterator[str]:
+    """A server of HTTP on loopback; the address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+        thread.join()
+
+
 @contextmanager
 def serving(api: Api) -> Iterator[str]:
     """Serve it; the address."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Responder):
         def do_GET(self) -> None:
             url = urlsplit(self.path)
             self.respond(*api.answer(url.path, parse_qs(url.query)))
@@ -127,22 +152,8 @@ def serving(api: Api) -> Iterator[str]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             self.respond(*api.patch(urlsplit(self.path).path, body))
 
-        def respond(self, code: int, body: bytes) -> None:
-            self.send_response(code)
-            self.send_header("Content-Length", str(len(body)))
-            with suppress(ConnectionError):  # the command was interrupted, and waits for no response
-                self.end_headers()
-                self.wfile.write(body)
-
-        def log_message(self, *args: Any) -> None:
-            return
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}"
-        http.shutdown()
-        thread.join()
+    with listening(Handler) as address:
+        yield address
 
 
 def config(server: str) -> Doc:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +11,7 @@ import msgspec
 from pydantic import BaseModel, ValidationError
 
 from hvpa.api.hvpa.templates import ResourcePolicy
-from hvpa.api.objects.read_models import Pod, Workload, condition
+from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.schema.base import field_errors
 from hvpa.api.values.quantity import CPU, MEMORY
 from hvpa.api.values.quantity import Resource as ResourceName
@@ -30,17 +29,16 @@ from hvpa.kube.objects.resources import (
     WORKLOADS,
     Resource,
 )
+from hvpa.simulate.history.pods import start_up
 from hvpa.simulate.history.table import Share
 from hvpa.simulate.scenario.schema import HpaAlone
 
 SCALED_OBJECT: Final = "ScaledObject"
 START_UP: Final = 30.0
 """Seconds until a pod is ready where no pod shows it: the value that docs/joint-scaling.md measured with."""
-_LONGEST_START: Final = 900.0
-"""A pod that became ready later after its start than that was not starting all the time."""
 _CUSTOM: Final = ("pods", "object", "external")
 IN_PLACE_SINCE: Final = 33
-"""Kubernetes 1.33 resizes running pods unless told not to (docs/in-place.md)."""
+"""Kubernetes 1.33 resizes running pods unless that is switched off (docs/in-place.md)."""
 _KINDS: Final = {
     **dict.fromkeys(("deployment", "deployments", "deploy"), DEPLOYMENTS.kind),
     **dict.fromkeys(("statefulset", "statefulsets", "sts"), STATEFULSETS.kind),
@@ -209,7 +207,7 @@ def present(
     mode = None if vpa is None else below(vpa.spec, "updatePolicy", "updateMode")
     if mode is not None and mode not in _SIMULATED_MODES:
         notes.append(f"updateMode {mode} of VPA {vpa.name if vpa else ''} is not simulated: it counts as Off")
-    started = _start_up(here, below(raw, "spec", "selector", "matchLabels") or {})
+    started = start_up(_pods(here, below(raw, "spec", "selector", "matchLabels") or {}))
     return Present(workload, raw, hpa, vpa, keda.name if keda else None, minor, started, tuple(notes))
 
 
@@ -224,22 +222,12 @@ def _check(model: type[BaseModel], spec: Mapping[str, Any], place: str, leave_ou
         raise CommandError(f"{place}{path}: {problem.message}") from None
 
 
-def _start_up(objects: Iterable[Mapping[str, Any]], selector: Mapping[str, str]) -> float | None:
-    """The median of the times from a pod's start until it was ready, of pods that never restarted."""
-    found = []
+def _pods(objects: Iterable[Mapping[str, Any]], selector: Mapping[str, str]) -> Iterator[Pod]:
+    """The workload's pods."""
     for one in objects:
         labels = below(one, "metadata", "labels") or {}
-        if one.get("kind") != PODS.kind or not selector.items() <= labels.items():
-            continue
-        pod: Pod = msgspec.convert(one, type=Pod)
-        ready = condition(pod.status.conditions, "Ready")
-        restarts = sum(status.restart_count for status in pod.status.container_statuses)
-        if pod.status.start_time is None or ready is None or ready.status != "True" or restarts:
-            continue
-        if ready.last_transition_time is not None:
-            took = (ready.last_transition_time - pod.status.start_time).total_seconds()
-            found += [took] if 0 <= took <= _LONGEST_START else []
-    return statistics.median(found) if found else None
+        if one.get("kind") == PODS.kind and selector.items() <= labels.items():
+            yield msgspec.convert(one, type=Pod)
 
 
 def _is_read(one: Mapping[str, Any], namespace: str) -> bool:

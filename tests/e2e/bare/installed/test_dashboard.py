@@ -98,7 +98,7 @@ async def test_a_user_signs_in_and_one_without_rights_is_told_why(
     if browser is None:
         pytest.skip("no Chromium: `make chromium` fetches one by npm, CHROMIUM=… names one")
     async with opened(browser, f"https://127.0.0.1:{served.port}/", tmp_path) as page:
-        for token, namespace, told in (
+        for token, namespace, message in (
             ("made-up", "", "unauthorized"),
             (served.stranger, space, f"lacks the right to list hvpas in namespace {space}"),
             (served.reader, space, ""),
@@ -109,7 +109,7 @@ async def test_a_user_signs_in_and_one_without_rights_is_told_why(
             await page.tab.evaluate("document.activeElement.value = ''")
             await page.tab.call("Input.insertText", text=namespace)
             await page.press("Enter")
-            await page.until(f"{PROBLEM}.includes({told!r})" if told else f"!{SIGN_IN}")
+            await page.until(f"{PROBLEM}.includes({message!r})" if message else f"!{SIGN_IN}")
         await page.until("document.querySelector('#table tbody tr')?.cells[2].textContent === 'web'")
         await page.tab.evaluate("document.querySelector('#table tbody a').click()")
         text = await page.until("document.getElementById('facts').innerText")

@@ -88,9 +88,9 @@ def test_the_example_gives_what_the_page_shows(tmp_path: Path) -> None:
     # Of the policies only the one that is quickly simulated; test_command.py holds all of them against `hvpa init`.
     tables = [run([*one, "--policy", "today"]) for one in commands[1:3]]
     costs = [float(re.findall(r"^1  today +([\d.]+) ", table, re.MULTILINE)[0]) for table in tables]
-    told = re.search(r"^today +([\d.]+)", shown[0], re.MULTILINE)
-    assert told is not None
-    assert sum(costs) / len(costs) / (1.5 / 7) == pytest.approx(float(told[1]), rel=0.002)
+    printed = re.search(r"^today +([\d.]+)", shown[0], re.MULTILINE)
+    assert printed is not None
+    assert sum(costs) / len(costs) / (1.5 / 7) == pytest.approx(float(printed[1]), rel=0.002)
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
     run(commands[3])
 

@@ -4,12 +4,9 @@ real one answers: tests/e2e/monitoring/test_init.py."""
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -22,6 +19,7 @@ from hvpa.cli.errors import CommandError
 from hvpa.cli.init.source.present import TargetName, present
 from hvpa.cli.init.source.prometheus import expressions, read_queries, spans, standard
 from hvpa.simulate.history.record import DAY
+from tests.unit.cli.api_server import Responder, listening
 from tests.unit.cli.init.conftest import Init
 from tests.unit.cli.init.documents import CPU_70, START, hpa, load_at, workload
 from tests.unit.cli.support import Ran, Shell
@@ -82,32 +80,19 @@ def fake() -> Fake:
 def url(fake: Fake) -> Iterator[str]:
     """Its address."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Responder):
         def do_POST(self) -> None:
             form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
             fake.headers.append(self.headers.get("Authorization"))
             time.sleep(fake.wait)
             data = fake.answer(urlsplit(self.path).path, {name: text[0] for name, text in form.items()})
-            body = (
-                fake.body
-                if fake.body is not None
-                else json.dumps({"status": "success", "data": data}).encode()
-            )
-            self.send_response(fake.status)
-            self.send_header("Content-Length", str(len(body)))
-            with suppress(ConnectionError):  # the command has given up
-                self.end_headers()
-                self.wfile.write(body)
+            body = fake.body
+            if body is None:
+                body = json.dumps({"status": "success", "data": data}).encode()
+            self.respond(fake.status, body)
 
-        def log_message(self, *args: Any) -> None:
-            return
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}"
-        http.shutdown()
-        thread.join()
+    with listening(Handler) as address:
+        yield address
 
 
 @pytest.fixture

@@ -289,26 +289,23 @@ def test_where_both_are_lost_it_is_as_at_first_sight() -> None:
 
 
 # --- peaks of memory -------------------------------------------------------------------------------------------------
-def called_for(used: str, before: Decision | None = None, now: dt.datetime = NOW) -> UsualDemand:
-    """The record of memory of two pods that use so much each, of a target of 1Gi, and have a VPA target of 500Mi."""
-    memory: dict[str, Any] = {
-        "readings": [value("memory", "1Gi", used)],
-        "targets": {"app": {"memory": "500Mi"}},
-    }
+def remembered(used: str, before: Decision | None = None, now: dt.datetime = NOW, **rest: Any) -> Decision:
+    """A decision on two pods that are resized in place: each uses so much memory, of a target of 1Gi, and the VPA's
+    target is 500Mi."""
     status = None if before is None else to_wire(before.status)
-    return demand(build.decided(state(2, [app("1", "1Gi")], status=status, desired=2, **memory), now))
+    readings, targets = [value("memory", "1Gi", used)], {"app": {"memory": "500Mi"}}
+    seen = state(2, [app("1", "1Gi")], readings, targets, status=status, desired=2)
+    return build.decided(seen, now, **{"resizes": True, **rest})
 
 
-def remembered(used: str, now: dt.datetime = NOW) -> Decision:
-    memory: dict[str, Any] = {
-        "readings": [value("memory", "1Gi", used)],
-        "targets": {"app": {"memory": "500Mi"}},
-    }
-    return build.decided(state(2, [app("1", "1Gi")], desired=2, **memory), now)
+def called_for(used: str, before: Decision | None = None, now: dt.datetime = NOW) -> UsualDemand:
+    """The record of memory of that decision."""
+    return demand(remembered(used, before, now))
 
 
-def test_of_memory_the_peak_is_remembered_and_of_cpu_it_is_not() -> None:
-    assert (demand(usual("1")).peak, demand(usual("1")).peak_time) == (None, None)
+def test_in_place_the_peak_of_memory_is_remembered_and_else_none_is() -> None:
+    of_cpu, replaced = demand(usual("1")), demand(remembered("2Gi", resizes=False))
+    assert (of_cpu.peak, of_cpu.peak_time, replaced.peak, replaced.peak_time) == (None, None, None, None)
     assert (called_for("2Gi").peak, called_for("2Gi").peak_time) == (4 * GIB, NOW)
     assert called_for("100Mi").peak == 1000 * 2**20, "at first sight what the VPA knows counts"
 

@@ -1,4 +1,4 @@
-"""The line through totals: what is found, what is left out, and what can't be told."""
+"""The line through totals: what is found, what is left out, and what can't be separated."""
 
 from __future__ import annotations
 
