@@ -56,15 +56,21 @@ class MetricsAdapter:
     def __enter__(self) -> MetricsAdapter:
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(30)
-        self._registered = [
-            self._api.create(one)
-            for api in (EXTERNAL, CUSTOM)
-            for one in aggregated_api(f"{api[0].partition('.')[0]}-metrics", *api, self._port)
-        ]
-        wait_for(lambda: all(map(self._is_served, _ROOTS)), 60, "the metrics adapter is served")
+        try:
+            for api in (EXTERNAL, CUSTOM):
+                for one in aggregated_api(f"{api[0].partition('.')[0]}-metrics", *api, self._port):
+                    self._registered.append(self._api.create(one))
+            wait_for(lambda: all(map(self._is_served, _ROOTS)), 60, "the metrics adapter is served")
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove it from the API server, and end it."""
         for one in reversed(self._registered):
             meta = one["metadata"]
             self._api.delete(f"{one['apiVersion']}/{one['kind']}", meta["name"], meta.get("namespace"))
