@@ -3,11 +3,12 @@ it writes (controllers/keda/hpa.go), and how it scales to 0 and back (pkg/scalin
 
 from __future__ import annotations
 
-from localcluster.client.api import Json, KubeApi
+from localcluster.client.api import ApiError, Json, KubeApi
 
 METRIC = "s0-prometheus"
 """What the metric of a first trigger of type `prometheus` is called (`GenerateMetricNameWithIndex`)."""
 OWNER_LABEL = "scaledobject.keda.sh/name"
+_ATTEMPTS = 5
 
 
 class Keda:
@@ -62,7 +63,16 @@ class Keda:
 
     def look(self, active: bool) -> None:
         """One look at the triggers, with the cooldown over (`RequestScale`): a target at 0 goes to minReplicaCount or 1
-        where a trigger is active, and one above goes to 0 where none is."""
+        where a trigger is active, and one above goes to 0 where none is. KEDA looks again soon after a conflict."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._scale_to_or_from_zero(active)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+        raise AssertionError(f"{self._scale} changed {_ATTEMPTS} times between a read and a write")
+
+    def _scale_to_or_from_zero(self, active: bool) -> None:
         scale, least = self.scale(), self._spec["minReplicaCount"]
         current = scale["spec"].get("replicas", 0)
         if active and current == 0:
