@@ -118,14 +118,14 @@ def test_everything_is_installed_and_uninstalled_but_the_hvpas(release: Release)
 
 def test_the_api_server_takes_what_can_be_switched_on(release: Release) -> None:
     switched = "shards=32,metrics.secure=true,policies.target=true,policies.bounds=true,flowControl=true"
-    objects = release.install("--set", f"{switched},networkPolicy.enabled=true")
+    objects = release.install("--set", f"{switched},networkPolicy.enabled=true,dashboard.enabled=true")
     assert {"FlowSchema", "NetworkPolicy"} <= {one["kind"] for one in objects}
     assert len(release.present(objects)) == len(objects)
 
 
 def test_the_prometheus_operators_crds_take_what_is_for_it(release: Release) -> None:
     plane, folder = release.plane, REPOSITORY / "config/monitoring"
-    switches = "podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"
+    switches = "podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true"
     assert 'no matches for kind "PodMonitor"' in release.refusal(
         "install", "hvpa", CHART, *IMAGE, "--set", switches
     )
