@@ -20,6 +20,10 @@ SIZES: Final = 'eq (include "hvpa.sizeAtCreation" .) "true"'
 TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "crds.yaml": (".Values.crds.install", ("crd/autoscaling.k8s.io_hvpas.yaml",)),
     "crd-hvpasizes.yaml": (SIZES, ("size-at-creation/crd.yaml",)),
+    "custom-kinds.yaml": (
+        ".Values.customKinds",
+        ("custom-kinds/operator_role.yaml", "custom-kinds/operator_role_binding.yaml"),
+    ),
     "dashboard.yaml": (
         ".Values.dashboard.enabled",
         (
@@ -28,6 +32,10 @@ TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "dashboard/role_binding.yaml",
             "dashboard/service.yaml",
         ),
+    ),
+    "dashboard-custom-kinds.yaml": (
+        "and .Values.customKinds .Values.dashboard.enabled",
+        ("custom-kinds/dashboard_role.yaml", "custom-kinds/dashboard_role_binding.yaml"),
     ),
     "flow-control.yaml": (".Values.flowControl", ("flow-control/flow_schemas.yaml",)),
     "operator-policy.yaml": (
@@ -71,6 +79,12 @@ EXTRA_LABELS: Final = (
     "    {{- with .Values.prometheusRule.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
 )
 _LABELS = r"(?<=^  labels:\n)    app\.kubernetes\.io/name: "
+_KIND = r"^  - apiGroups: \[argoproj\.io\]\n    resources: \[rollouts/scale\]\n    verbs: (.*)$"
+_EACH_KIND = r"""  {{- range .Values.customKinds }}
+  - apiGroups: [{{ .group }}]
+    resources: [{{ .resource }}/scale]
+    verbs: \g<1>
+  {{- end }}"""
 _WORKLOADS = r"(resources: \[(?:deployments, .*|replicationcontrollers)\]\n    verbs: )\[list, watch, patch\]"
 SUBSTITUTIONS: Final = (
     (_LABELS + r"hvpa$", '    {{- include "hvpa.labels" . | nindent 4 }}'),
@@ -81,6 +95,7 @@ SUBSTITUTIONS: Final = (
     (r"hvpa-system", NAMESPACE),
     # The object of sizes has the same name in every namespace, whatever the release is called.
     (r"(?<!paramRef:\n    )((?<!/)(?:name|policyName): )hvpa(-[a-z-]+)?$", rf"\g<1>{FULL_NAME}\g<2>"),
+    (_KIND, _EACH_KIND),
     (_WORKLOADS, r"\g<1>[list, watch{{ if not .Values.inPlaceOnly }}, patch{{ end }}]"),
 )
 """Applied to each manifest, one after the other."""

@@ -53,6 +53,29 @@ def plane(bare_cluster: ControlPlane) -> ControlPlane:
 
 
 @pytest.fixture(scope="session")
+def rollouts(plane: ControlPlane) -> Iterator[None]:
+    """A CRD as that of Argo Rollouts, whose objects may say anything, with the subresources `status` and `scale`."""
+    scale = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }
+    version = {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "subresources": {"status": {}, "scale": scale},
+    }
+    names = {"kind": "Rollout", "plural": "rollouts", "singular": "rollout"}
+    spec = {"group": "argoproj.io", "names": names, "scope": "Namespaced", "versions": [version]}
+    made = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    plane.apply_all([{**made, "metadata": {"name": "rollouts.argoproj.io"}, "spec": spec}])
+    yield
+    plane.api.delete("CustomResourceDefinition", "rollouts.argoproj.io")
+
+
+@pytest.fixture(scope="session")
 def account(plane: ControlPlane) -> Path:
     """A kubeconfig of the operator's own ServiceAccount."""
     return plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)

@@ -15,6 +15,7 @@ from localcluster.programs.build import kubernetes_version
 from tests.e2e.chart.command import CHART, IMAGE, Json, kustomize, run, succeed, template
 
 CONFIG = REPOSITORY / "config"
+ROLLOUTS: Final = "customKinds[0].group=argoproj.io,customKinds[0].resource=rollouts"
 PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "default": (("default",), ""),
     "without-operator-policy": (("without-operator-policy",), "operatorPolicy=false"),
@@ -30,6 +31,7 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
         "podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true",
     ),
     "dashboard": (("default", "dashboard"), "dashboard.enabled=true"),
+    "custom-kinds": (("default", "dashboard", "custom-kinds"), f"dashboard.enabled=true,{ROLLOUTS}"),
 }
 """The overlays of `config`, and the values for the same (sizes at creation depend on the API server: they are off)."""
 PARTS: Final = {"crd", "manager", "rbac", "operator-policy", "samples"}
@@ -155,6 +157,21 @@ def test_sizes_at_creation_follow_the_api_server(helm: Path) -> None:
     assert policies("--set=sizeAtCreation=Always") == 1
 
 
+def test_each_custom_kind_is_a_rule_and_the_dashboards_only_where_that_is_installed(helm: Path) -> None:
+    second = "customKinds[1].group=apps.kruise.io,customKinds[1].resource=clonesets"
+    roles = {
+        one["metadata"]["name"]: one["rules"]
+        for one in template(helm, "--set", f"{ROLLOUTS},{second}")
+        if one["kind"] == "ClusterRole" and one["metadata"]["name"].endswith("-custom-kinds")
+    }
+    assert roles == {
+        "hvpa-custom-kinds": [
+            {"apiGroups": ["argoproj.io"], "resources": ["rollouts/scale"], "verbs": ["get", "patch"]},
+            {"apiGroups": ["apps.kruise.io"], "resources": ["clonesets/scale"], "verbs": ["get", "patch"]},
+        ]
+    }
+
+
 def test_values_of_the_pods_are_where_they_belong(helm: Path, tmp_path: Path) -> None:
     pod: Json = {
         "imagePullSecrets": [{"name": "registry"}],
@@ -266,6 +283,8 @@ def test_the_dashboard_has_the_operators_image_and_nodes_and_values_of_its_own(
         ("image.digest=sha256:abc", "at '/image/digest': 'sha256:abc' does not match pattern"),
         ("inPlaceOnly=yes", "at '/inPlaceOnly': got string, want boolean"),
         ("sizeAtCreation=auto", "at '/sizeAtCreation': value must be one of 'Auto', 'Always', 'Never'"),
+        ("customKinds[0].group=argoproj.io", "at '/customKinds/0': missing property 'resource'"),
+        (f"{ROLLOUTS}/scale", "at '/customKinds/0/resource': 'rollouts/scale' does not match pattern"),
         ("extraArgs={verbose}", "at '/extraArgs/0': 'verbose' does not match pattern '^--'"),
         ("podDisruptionBudget.maxUnavailable=half", "at '/podDisruptionBudget/maxUnavailable'"),
         ("podMonitor.enabled=yes", "at '/podMonitor/enabled': got string, want boolean"),
