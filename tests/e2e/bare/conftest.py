@@ -21,6 +21,7 @@ from localcluster.operator.operator import (
 from localcluster.process import spawn
 from localcluster.programs.build import BuildError
 from localcluster.proxy.proxy import Proxy
+from localcluster.workloads.bare_manifests import weight
 from localcluster.workloads.scenario import Scenario, new_namespace
 
 USER = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
@@ -151,3 +152,16 @@ def new_scenario(plane: ControlPlane, space: str) -> Iterator[NewScenario]:
     yield begin
     for scenario in made:
         scenario.delete()
+
+
+@pytest.fixture
+def rollout(rollouts: None, new_scenario: NewScenario) -> Scenario:
+    """A Rollout of two pods with a paused Hvpa."""
+    changes = {**weight(50), "mode": "Paused", "updateStrategy": {"type": "InPlace"}}
+    one = new_scenario(create=False, kind="Rollout", changes=changes)
+    version = {"apiVersion": "argoproj.io/v1alpha1"}
+    one.workload |= version
+    one.manifest["spec"]["targetRef"] |= version
+    one.create(wait=False)
+    one.api.patch_status(one.kind, one.name, one.namespace, {"selector": f"app={one.name}"})
+    return one

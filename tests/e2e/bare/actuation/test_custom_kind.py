@@ -8,35 +8,19 @@ import subprocess
 import sys
 from functools import partial
 
-import pytest
 import yaml
 
-from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY, serves_mutating_policies
-from localcluster.workloads.bare_manifests import merged, weight
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.accounts import bind_cluster_role, new_account
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.actuation.test_profile import role
-from tests.e2e.bare.conftest import NewScenario, Start
+from tests.e2e.bare.conftest import Start
 
 ROLE = "hvpa-operator-custom-kind"
 GROUP, KIND = "argoproj.io", "Rollout"
 RULES = yaml.safe_load((REPOSITORY / "config/custom-kinds/operator_role.yaml").read_text())["rules"]
-IN_PLACE: Json = {"mode": "Paused", "updateStrategy": {"type": "InPlace"}}
-
-
-@pytest.fixture
-def rollout(rollouts: None, new_scenario: NewScenario) -> Scenario:
-    """A Rollout of two pods with a paused Hvpa."""
-    one = new_scenario(create=False, kind=KIND, changes=merged(weight(50), IN_PLACE))
-    version = {"apiVersion": f"{GROUP}/v1alpha1"}
-    one.workload |= version
-    one.manifest["spec"]["targetRef"] |= version
-    one.create(wait=False)
-    one.api.patch_status(KIND, one.name, one.namespace, {"selector": f"app={one.name}"})
-    return one
 
 
 def test_with_rights_on_the_scale_alone_both_axes_are_scaled(

@@ -21,6 +21,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, REPOSITORY
 from localcluster.process import free_port
 from localcluster.workloads import bare_manifests
+from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.accounts import new_account, rule
 from tools import chromium
 from tools.dashboard_page import dashboard, opened
@@ -103,14 +104,9 @@ def test_each_user_sees_what_the_token_may_read(served: Served, space: str, tmp_
 
 
 def test_a_custom_kind_is_shown_with_the_right_for_it(
-    served: Served, plane: ControlPlane, space: str, rollouts: None
+    served: Served, plane: ControlPlane, rollout: Scenario
 ) -> None:
-    metadata = {"name": "canary", "namespace": space}
-    kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
-    plane.api.create({**kind, "metadata": metadata, "spec": {"replicas": 3}})
-    changes = {"targetRef": kind, "updateStrategy": {"type": "InPlace"}}
-    plane.api.create(bare_manifests.hvpa("canary", space, changes))
-    page = f"/api/hvpas/{space}/canary"
+    page = f"/api/hvpas/{rollout.namespace}/{rollout.name}"
     refused = served.conditions(page)["Ready"]
     assert refused["reason"] == "TargetUnreadable"
     assert f'{ACCOUNT}" cannot get resource "rollouts/scale" in API group "argoproj.io"' in refused["message"]
