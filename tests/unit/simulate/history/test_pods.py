@@ -43,7 +43,5 @@ def of(status: dict[str, Any]) -> Pod:
     ],
     ids=["none", "median", "restarted", "unready", "ready-again", "no-status", "no-condition", "no-time"],
 )
-def test_start_up_is_the_median_of_pods_that_never_restarted(
-    pods: list[Pod], expected: float | None
-) -> None:
+def test_start_up_is_the_median_of_pods_that_never_restarted(pods: list[Pod], expected: float | None) -> None:
     assert start_up(pods) == expected
