@@ -20,6 +20,23 @@ SIZES: Final = 'eq (include "hvpa.sizeAtCreation" .) "true"'
 TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "crds.yaml": (".Values.crds.install", ("crd/autoscaling.k8s.io_hvpas.yaml",)),
     "crd-hvpasizes.yaml": (SIZES, ("size-at-creation/crd.yaml",)),
+    "custom-kinds.yaml": (
+        ".Values.customKinds",
+        ("custom-kinds/operator_role.yaml", "custom-kinds/operator_role_binding.yaml"),
+    ),
+    "dashboard.yaml": (
+        ".Values.dashboard.enabled",
+        (
+            "dashboard/service_account.yaml",
+            "dashboard/role.yaml",
+            "dashboard/role_binding.yaml",
+            "dashboard/service.yaml",
+        ),
+    ),
+    "dashboard-custom-kinds.yaml": (
+        "and .Values.customKinds .Values.dashboard.enabled",
+        ("custom-kinds/dashboard_role.yaml", "custom-kinds/dashboard_role_binding.yaml"),
+    ),
     "flow-control.yaml": (".Values.flowControl", ("flow-control/flow_schemas.yaml",)),
     "operator-policy.yaml": (
         "and .Values.operatorPolicy (not .Values.inPlaceOnly)",
@@ -61,15 +78,24 @@ KEEP: Final = "    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: kee
 EXTRA_LABELS: Final = (
     "    {{- with .Values.prometheusRule.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
 )
+_LABELS = r"(?<=^  labels:\n)    app\.kubernetes\.io/name: "
+_KIND = r"^  - apiGroups: \[argoproj\.io\]\n    resources: \[rollouts/scale\]\n    verbs: (.*)$"
+_EACH_KIND = r"""  {{- range .Values.customKinds }}
+  - apiGroups: [{{ .group }}]
+    resources: [{{ .resource }}/scale]
+    verbs: \g<1>
+  {{- end }}"""
 _WORKLOADS = r"(resources: \[(?:deployments, .*|replicationcontrollers)\]\n    verbs: )\[list, watch, patch\]"
 SUBSTITUTIONS: Final = (
-    (r"^    app\.kubernetes\.io/name: hvpa$", '    {{- include "hvpa.labels" . | nindent 4 }}'),
+    (_LABELS + r"hvpa$", '    {{- include "hvpa.labels" . | nindent 4 }}'),
+    (_LABELS + r"hvpa-dashboard$", '    {{- include "hvpa.dashboardLabels" . | nindent 4 }}'),
     (r"(kind: ServiceAccount\n +name: )hvpa$", rf"\g<1>{ACCOUNT}"),
     (r"(paramRef:\n    name: )hvpa(?=\n    namespace:)", rf"\g<1>{ACCOUNT}"),
     (r"(serviceAccount: \{namespace: )hvpa-system, name: hvpa\}", rf"\g<1>{NAMESPACE}, name: {ACCOUNT}}}"),
     (r"hvpa-system", NAMESPACE),
     # The object of sizes has the same name in every namespace, whatever the release is called.
-    (r"(?<!paramRef:\n    )((?:name|policyName): )hvpa(-[a-z-]+)?$", rf"\g<1>{FULL_NAME}\g<2>"),
+    (r"(?<!paramRef:\n    )((?<!/)(?:name|policyName): )hvpa(-[a-z-]+)?$", rf"\g<1>{FULL_NAME}\g<2>"),
+    (_KIND, _EACH_KIND),
     (_WORKLOADS, r"\g<1>[list, watch{{ if not .Values.inPlaceOnly }}, patch{{ end }}]"),
 )
 """Applied to each manifest, one after the other."""

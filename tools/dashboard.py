@@ -1,5 +1,5 @@
 """Prints Grafana's dashboard of the operator (`python -m tools.dashboard`): what each panel shows is in `ROWS`.
-`tests/e2e/bare/reporting/test_dashboard.py` asks a Prometheus that scraped an operator each of these queries."""
+`tests/e2e/bare/reporting/test_monitoring.py` asks a Prometheus that scraped an operator each of these queries."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ IDENTITY: Final = {
 }
 DATA: Final = {".css", ".js", ".json", ".yaml", ".typed"}
 """Kinds of files in the package that are no modules."""
-OVERLAYS: Final = {"crd", "dashboard", *PROFILES}
+OVERLAYS: Final = {"crd", *PROFILES}
 
 
 class Releases(NamedTuple):

@@ -1,11 +1,11 @@
 {{- /* What names begin with: the release's name, with the chart's where that is not part of it. */ -}}
 {{- define "hvpa.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 55 | trimSuffix "-" }}
+{{- .Values.fullnameOverride | trunc 53 | trimSuffix "-" }}
 {{- else if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 55 | trimSuffix "-" }}
+{{- .Release.Name | trunc 53 | trimSuffix "-" }}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 55 | trimSuffix "-" }}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 53 | trimSuffix "-" }}
 {{- end }}
 {{- end }}
 
@@ -24,6 +24,15 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 
 {{- define "hvpa.labels" -}}
 {{ include "hvpa.selectorLabels" . }}
+{{ include "hvpa.releaseLabels" . }}
+{{- end }}
+
+{{- define "hvpa.dashboardLabels" -}}
+app.kubernetes.io/name: hvpa-dashboard
+{{ include "hvpa.releaseLabels" . }}
+{{- end }}
+
+{{- define "hvpa.releaseLabels" -}}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}

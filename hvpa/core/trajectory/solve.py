@@ -8,7 +8,7 @@ as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -168,7 +168,15 @@ class Joint:
         sizes = path.sizes(count, demand)
         if self.holds_in:
             sizes = {key: max(size, self.current[key]) for key, size in sizes.items()}
+            count = max(path.counts.clamp(self.replicas), min(count, self._enough(sizes, demand)))
         return Point(count, self._kept(sizes), binding, path.short(count, demand))
+
+    def _enough(self, sizes: Sizes, demand: Mapping[ResourceKey, int]) -> int:
+        """The replicas with which pods of these sizes serve the demand.
+
+        Example: 3 pods of 800m would serve 2400m; where they are 1800m, and nothing is taken away, 2 are enough."""
+        counts = [ceil_div(demand[key], max(1, self.requests.work(key, sizes[key]))) for key in demand]
+        return max(counts + [pods_needed(one, sizes, self.requests) for one in self.called_for], default=0)
 
     def _served_in_place(self) -> dict[ResourceKey, int]:
         """What pods must serve that are resized in place: the present demand. What is not measured grows with what is.
@@ -224,8 +232,10 @@ class Joint:
         if self.replicas <= least:
             enough = self._count([one.tolerated() for one in self.called_for], sizes, may_grow)
             return least if self.replicas < enough else self.path.counts.clamp(self.replicas)
+        enough = self._enough(sizes, self._served_in_place()) if self.in_place and self.items else 0
         return min(
-            self.replicas, max(least, self.held_down_to(sizes), self._count(self._raised, sizes, may_grow))
+            self.replicas,
+            max(least, self.held_down_to(sizes), self._count(self._raised, sizes, may_grow), enough),
         )
 
     @property

@@ -216,7 +216,8 @@ def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[ResourceKey, int]) -
 def _starved(
     pod: Pod, template: dict[str, Container], since: dt.datetime | None
 ) -> Iterable[tuple[str, dt.datetime]]:
-    """Containers of this pod that ran out of memory after `since` with the resources the template still has."""
+    """Containers of this pod that ran out of memory after `since` with the memory that the template still has. (Ready
+    pods may have more CPU for a while, until others are.)"""
     found: dict[str, dt.datetime | None] = {}
     started = pod.status.start_time or pod.metadata.creation_timestamp
     for one in pod.status.container_statuses:
@@ -232,7 +233,7 @@ def _starved(
             found.setdefault(name, _ended(pod) or started)
     own = {container.name: container for container in pod.spec.containers} if found else {}
     for name, when in found.items():
-        is_same = name in template and name in own and _runs_template(own[name], template[name])
+        is_same = name in template and name in own and _has(own[name], template[name], ("memory",))
         if is_same and when is not None and (since is None or when > since):
             yield name, when
 
@@ -248,17 +249,17 @@ def _ended(pod: Pod) -> dt.datetime | None:
 def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:
     """Whether a pod's containers have what those of the template ask for."""
     own = {one.name: one for one in pod.spec.containers}
-    return all(one.name in own and _runs_template(own[one.name], one) for one in containers)
+    return all(one.name in own and _has(own[one.name], one, RESOURCES) for one in containers)
 
 
-def _runs_template(own: Container, template: Container) -> bool:
-    """Whether a pod's container has what the template asks for. What the template leaves open may have been filled in
-    (by a LimitRange, say); a missing request is taken for equal to the limit, as in Kubernetes."""
+def _has(own: Container, template: Container, resources: Iterable[Resource]) -> bool:
+    """Whether a pod's container has what the template asks for of these resources. What the template leaves open may
+    have been filled in (by a LimitRange, say); a missing request is taken for equal to the limit, as in Kubernetes."""
     wanted, have = template.resources, own.resources
     requests = wanted.limits | wanted.requests
     return all(
         amount(present, resource) == amount(expected, resource)
         for expected, present in ((requests, have.limits | have.requests), (wanted.limits, have.limits))
-        for resource in RESOURCES
+        for resource in resources
         if resource in expected
     )

@@ -21,6 +21,7 @@ from localcluster.operator.operator import (
 from localcluster.process import spawn
 from localcluster.programs.build import BuildError
 from localcluster.proxy.proxy import Proxy
+from localcluster.workloads.bare_manifests import weight
 from localcluster.workloads.scenario import Scenario, new_namespace
 
 USER = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
@@ -50,6 +51,29 @@ def plane(bare_cluster: ControlPlane) -> ControlPlane:
         pytest.fail(f"the VPA's CRD is not to be had: {error}", pytrace=False)
     install_operator_rbac(bare_cluster)
     return bare_cluster
+
+
+@pytest.fixture(scope="session")
+def rollouts(plane: ControlPlane) -> Iterator[None]:
+    """A CRD as that of Argo Rollouts, whose objects may say anything, with the subresources `status` and `scale`."""
+    scale = {
+        "specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector",
+    }
+    version = {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "subresources": {"status": {}, "scale": scale},
+    }
+    names = {"kind": "Rollout", "plural": "rollouts", "singular": "rollout"}
+    spec = {"group": "argoproj.io", "names": names, "scope": "Namespaced", "versions": [version]}
+    made = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    plane.apply_all([{**made, "metadata": {"name": "rollouts.argoproj.io"}, "spec": spec}])
+    yield
+    plane.api.delete("CustomResourceDefinition", "rollouts.argoproj.io")
 
 
 @pytest.fixture(scope="session")
@@ -128,3 +152,16 @@ def new_scenario(plane: ControlPlane, space: str) -> Iterator[NewScenario]:
     yield begin
     for scenario in made:
         scenario.delete()
+
+
+@pytest.fixture
+def rollout(rollouts: None, new_scenario: NewScenario) -> Scenario:
+    """A Rollout of two pods with a paused Hvpa."""
+    changes = {**weight(50), "mode": "Paused", "updateStrategy": {"type": "InPlace"}}
+    one = new_scenario(create=False, kind="Rollout", changes=changes)
+    version = {"apiVersion": "argoproj.io/v1alpha1"}
+    one.workload |= version
+    one.manifest["spec"]["targetRef"] |= version
+    one.create(wait=False)
+    one.api.patch_status(one.kind, one.name, one.namespace, {"selector": f"app={one.name}"})
+    return one

@@ -1,10 +1,10 @@
 """Installing, upgrading and uninstalling the chart on a control plane of its own (etcd and the API server: nothing runs
-the Deployment's pods). No version was released yet, so the older one of the upgrade is this chart with a lower version
-and a CRD that lacks a field."""
+the Deployment's pods). No version was released yet, so the older one of the upgrade is made of this chart: a lower
+version, the recorded CRD (`tests/recorded/released`) without a field, and other objects and values."""
 
 from __future__ import annotations
 
-import re
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,12 +19,15 @@ from localcluster.operator.operator import REPOSITORY
 from localcluster.programs.build import monitoring_crds
 from tests.e2e.chart.command import CHART, IMAGE, Json, documents, run, succeed
 from tests.manifests import base
+from tests.recorded import answers
 
 pytestmark = pytest.mark.owned_cluster
 
 NAMESPACE: Final = "hvpa-system"
 CRD: Final = ("CustomResourceDefinition", "hvpas.autoscaling.k8s.io")
 OLD: Final = "0.0.1"
+DROPPED: Final = "hvpa-dropped"
+"""A ConfigMap of the older version."""
 NEW: Final = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
 
 
@@ -76,14 +79,35 @@ def release(helm: Path, plane: ControlPlane) -> Iterator[Release]:
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """The chart with a lower version, and a CRD whose Hvpas have no `spec.updateStrategy`."""
+    """The chart of an older version. Its CRD is the recorded one without `spec.updateStrategy`, since the recorded
+    spec has every field of today's. It installs a ConfigMap that today's chart does not have, and knows nothing of
+    custom kinds and of the dashboard."""
     chart = tmp_path / "hvpa"
     shutil.copytree(CHART, chart)
-    about, crd = chart / "Chart.yaml", chart / "templates/crds.yaml"
+    about, templates, defaults = chart / "Chart.yaml", chart / "templates", chart / "values.yaml"
     about.write_text(about.read_text().replace(NEW, OLD))
-    text, found = re.subn(r"^( +)updateStrategy:\n(?:\1 .*\n)+", "", crd.read_text(), flags=re.MULTILINE)
-    assert found == 1
-    crd.write_text(text)
+    crd = json.loads((REPOSITORY / "tests/recorded/released/crd.json").read_text())
+    crd["metadata"]["annotations"]["helm.sh/resource-policy"] = "keep"
+    (version,) = crd["spec"]["versions"]
+    del version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["updateStrategy"]
+    (templates / "crds.yaml").write_text(
+        f"{{{{- if .Values.crds.install }}}}\n{json.dumps(crd)}\n{{{{- end }}}}\n"
+    )
+    for name in (
+        "custom-kinds",
+        "dashboard",
+        "dashboard-custom-kinds",
+        "dashboard-deployment",
+        "grafana-dashboard",
+    ):
+        (templates / f"{name}.yaml").unlink()
+    (templates / "NOTES.txt").unlink()
+    dropped = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": DROPPED, "namespace": NAMESPACE}}
+    (templates / "dropped.yaml").write_text(yaml.safe_dump(dropped))
+    values = yaml.safe_load(defaults.read_text())
+    for name in ("customKinds", "dashboard", "grafanaDashboard"):
+        del values[name]
+    defaults.write_text(yaml.safe_dump(values))
     return chart
 
 
@@ -91,6 +115,31 @@ def hvpa(name: str, **spec: object) -> Json:
     manifest = base() | {"metadata": {"name": name, "namespace": "default"}}
     manifest["spec"] |= spec
     return manifest
+
+
+def stored(plane: ControlPlane) -> dict[str, Json]:
+    """All Hvpas by name, which are some. While the API server begins to serve another CRD, it answers 429."""
+    found = wait_for(lambda: plane.api.list("Hvpa", "default"), 60, "the Hvpas")
+    return {one["metadata"]["name"]: one for one in found}
+
+
+def create_recorded(plane: ControlPlane) -> dict[str, Json]:
+    """Create the Hvpas that the recorded version decided about, each as it was stored last with its status; all Hvpas
+    by name. Without those that have the field which the older CRD lacks."""
+    for number, steps in enumerate(answers.read("released/decisions").values()):
+        spec, status = steps[-1]["spec"], steps[-1]["status"]
+        if "updateStrategy" not in spec:
+            plane.api.create(hvpa(f"recorded-{number}") | {"spec": spec})
+            plane.api.patch_status("Hvpa", f"recorded-{number}", "default", status)
+    found = stored(plane)
+    assert sum("conditions" in one.get("status", {}) for one in found.values()) > 5
+    return found
+
+
+def image(plane: ControlPlane) -> str:
+    """The image of the operator's Deployment."""
+    (container,) = plane.api.get("Deployment", "hvpa", NAMESPACE)["spec"]["template"]["spec"]["containers"]
+    return str(container["image"])
 
 
 def refusal(plane: ControlPlane, manifest: Json) -> str:
@@ -118,14 +167,14 @@ def test_everything_is_installed_and_uninstalled_but_the_hvpas(release: Release)
 
 def test_the_api_server_takes_what_can_be_switched_on(release: Release) -> None:
     switched = "shards=32,metrics.secure=true,policies.target=true,policies.bounds=true,flowControl=true"
-    objects = release.install("--set", f"{switched},networkPolicy.enabled=true")
+    objects = release.install("--set", f"{switched},networkPolicy.enabled=true,dashboard.enabled=true")
     assert {"FlowSchema", "NetworkPolicy"} <= {one["kind"] for one in objects}
     assert len(release.present(objects)) == len(objects)
 
 
 def test_the_prometheus_operators_crds_take_what_is_for_it(release: Release) -> None:
     plane, folder = release.plane, REPOSITORY / "config/monitoring"
-    switches = "podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true"
+    switches = "podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true"
     assert 'no matches for kind "PodMonitor"' in release.refusal(
         "install", "hvpa", CHART, *IMAGE, "--set", switches
     )
@@ -148,22 +197,70 @@ def test_the_prometheus_operators_crds_take_what_is_for_it(release: Release) -> 
     assert config["spec"] == yaml.safe_load((folder / "prometheus_rule.yaml").read_text())["spec"]
 
 
-def test_an_upgrade_brings_the_newer_crd_and_image_and_keeps_hvpas(release: Release, older: Path) -> None:
-    api = release.plane.api
-    release.install(chart=older)
-    release.plane.await_crd(CRD[1])
-    api.create(hvpa("before"))
+def test_an_upgrade_brings_the_newer_crd_and_objects_and_leaves_hvpas_as_they_are(
+    release: Release, older: Path
+) -> None:
+    plane = release.plane
+    release.install("--set=replicaCount=3", chart=older)
+    plane.await_crd(CRD[1])
+    before = create_recorded(plane)
     new = hvpa("new", updateStrategy={"type": "InPlace"})
-    assert 'unknown field "spec.updateStrategy"' in refusal(release.plane, new)
-    release("upgrade", "hvpa", CHART, *IMAGE)
-    wait_for(lambda: not refusal(release.plane, new), 60, "the newer CRD is served")
-    assert api.find("Hvpa", "before", "default") is not None
-    (container,) = api.get("Deployment", "hvpa", NAMESPACE)["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == f"hvpa:{NEW}"
+    assert 'unknown field "spec.updateStrategy"' in refusal(plane, new)
+    # Helm would leave out defaults that the older version did not have.
+    assert "nil pointer" in release.refusal("upgrade", "hvpa", CHART, "--reuse-values")
+    release("upgrade", "hvpa", CHART, "--reset-then-reuse-values", "--set=dashboard.enabled=true")
+    assert stored(plane) == before
+    wait_for(lambda: not refusal(plane, new), 60, "the newer CRD is served")
+    assert {name: one for name, one in stored(plane).items() if name != "new"} == before
+    objects = documents(release("get", "manifest", "hvpa"))
+    assert len(release.present(objects)) == len(objects)
+    assert plane.api.find("ConfigMap", DROPPED, NAMESPACE) is None
+    assert plane.api.get("Deployment", "hvpa", NAMESPACE)["spec"]["replicas"] == 3
+    assert image(plane) == f"hvpa:{NEW}"
     assert [one["chart"] for one in yaml.safe_load(release("history", "hvpa", "-o", "yaml"))] == [
         f"hvpa-{OLD}",
         f"hvpa-{NEW}",
     ]
+    release("uninstall", "hvpa")
+    assert release.present(objects) == {f"customresourcedefinition.apiextensions.k8s.io/{CRD[1]}"}
+    assert stored(plane).keys() == {*before, "new"}
+
+
+def test_a_rollback_brings_the_older_crd_back_and_no_field_that_it_lacks(
+    release: Release, older: Path
+) -> None:
+    plane = release.plane
+    release.install(chart=older)
+    plane.await_crd(CRD[1])
+    before = create_recorded(plane)
+    release("upgrade", "hvpa", CHART, *IMAGE, "--set=dashboard.enabled=true")
+    new = hvpa("new", updateStrategy={"type": "InPlace"})
+    wait_for(lambda: not refusal(plane, new), 60, "the newer CRD is served")
+    made = plane.api.get("Hvpa", "new", "default")
+    release("rollback", "hvpa", "1")
+    wait_for(lambda: "updateStrategy" not in stored(plane)["new"]["spec"], 60, "the older CRD is served")
+    after = stored(plane)
+    assert after.pop("new")["metadata"]["uid"] == made["metadata"]["uid"]
+    assert after == before
+    assert image(plane) == f"hvpa:{OLD}"
+    assert plane.api.find("ConfigMap", DROPPED, NAMESPACE) is not None
+    assert plane.api.find("Deployment", "hvpa-dashboard", NAMESPACE) is None
+
+
+def test_the_older_version_without_its_crd_keeps_fields_that_only_the_newer_one_has(
+    release: Release, older: Path
+) -> None:
+    plane = release.plane
+    release.install()
+    plane.await_crd(CRD[1])
+    plane.api.create(hvpa("new", updateStrategy={"type": "InPlace"}))
+    before = stored(plane)
+    release("upgrade", "hvpa", older, *IMAGE, "--set=crds.install=false")
+    assert image(plane) == f"hvpa:{OLD}"
+    assert stored(plane) == before
+    release("upgrade", "hvpa", CHART, *IMAGE)
+    assert CRD[0] in {one["kind"] for one in documents(release("get", "manifest", "hvpa"))}
+    assert stored(plane) == before
 
 
 def test_values_change_what_is_installed(release: Release) -> None:

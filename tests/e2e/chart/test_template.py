@@ -15,6 +15,7 @@ from localcluster.programs.build import kubernetes_version
 from tests.e2e.chart.command import CHART, IMAGE, Json, kustomize, run, succeed, template
 
 CONFIG = REPOSITORY / "config"
+ROLLOUTS: Final = "customKinds[0].group=argoproj.io,customKinds[0].resource=rollouts"
 PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "default": (("default",), ""),
     "without-operator-policy": (("without-operator-policy",), "operatorPolicy=false"),
@@ -27,12 +28,14 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "flow-control": (("default", "flow-control"), "flowControl=true"),
     "monitoring": (
         ("default", "monitoring"),
-        "podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true",
+        "podMonitor.enabled=true,prometheusRule.enabled=true,grafanaDashboard.enabled=true",
     ),
+    "dashboard": (("default", "dashboard"), "dashboard.enabled=true"),
+    "custom-kinds": (("default", "dashboard", "custom-kinds"), f"dashboard.enabled=true,{ROLLOUTS}"),
 }
 """The overlays of `config`, and the values for the same (sizes at creation depend on the API server: they are off)."""
-PARTS: Final = {"crd", "manager", "rbac", "operator-policy", "samples", "dashboard"}
-"""What other overlays consist of, examples, and the dashboard, which the chart does not have."""
+PARTS: Final = {"crd", "manager", "rbac", "operator-policy", "samples"}
+"""What other overlays consist of, and examples."""
 OF_THE_CHART: Final = {
     "app.kubernetes.io/instance",
     "app.kubernetes.io/managed-by",
@@ -116,10 +119,11 @@ def test_the_chart_renders_what_the_overlay_renders(helm: Path, profile: str) ->
 
 
 def test_another_release_and_namespace_change_what_kustomize_changes(helm: Path, tmp_path: Path) -> None:
-    base = os.path.relpath(CONFIG / "default", tmp_path.resolve())
-    kustomization = {"namePrefix": "team-", "namespace": "scaling", "resources": [base]}
+    bases = [os.path.relpath(CONFIG / name, tmp_path.resolve()) for name in ("default", "dashboard")]
+    kustomization = {"namePrefix": "team-", "namespace": "scaling", "resources": bases}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    rendered = template(helm, "--set", "sizeAtCreation=Never", name="team", namespace="scaling")
+    values = "sizeAtCreation=Never,dashboard.enabled=true"
+    rendered = template(helm, "--set", values, name="team", namespace="scaling")
     assert_same(of_chart(rendered), of_kustomize(tmp_path))
 
 
@@ -132,7 +136,8 @@ def test_no_name_is_fixed_but_those_of_the_operator_itself(helm: Path, values: s
         if one["kind"] != "CustomResourceDefinition":
             assert one["metadata"]["name"].startswith("other") or one["kind"] == "ServiceAccount"
         for subject in one.get("subjects", []):
-            assert subject == {"kind": "ServiceAccount", "name": "account", "namespace": "elsewhere"}
+            assert subject.pop("name") in ("account", "other-dashboard")
+            assert subject == {"kind": "ServiceAccount", "namespace": "elsewhere"}
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -150,6 +155,21 @@ def test_sizes_at_creation_follow_the_api_server(helm: Path) -> None:
     assert policies("--api-versions=admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") == 1
     assert policies("--set=sizeAtCreation=Never") == 0
     assert policies("--set=sizeAtCreation=Always") == 1
+
+
+def test_each_custom_kind_is_a_rule_and_the_dashboards_only_where_that_is_installed(helm: Path) -> None:
+    second = "customKinds[1].group=apps.kruise.io,customKinds[1].resource=clonesets"
+    roles = {
+        one["metadata"]["name"]: one["rules"]
+        for one in template(helm, "--set", f"{ROLLOUTS},{second}")
+        if one["kind"] == "ClusterRole" and one["metadata"]["name"].endswith("-custom-kinds")
+    }
+    assert roles == {
+        "hvpa-custom-kinds": [
+            {"apiGroups": ["argoproj.io"], "resources": ["rollouts/scale"], "verbs": ["get", "patch"]},
+            {"apiGroups": ["apps.kruise.io"], "resources": ["clonesets/scale"], "verbs": ["get", "patch"]},
+        ]
+    }
 
 
 def test_values_of_the_pods_are_where_they_belong(helm: Path, tmp_path: Path) -> None:
@@ -199,6 +219,56 @@ def test_values_of_the_pods_are_where_they_belong(helm: Path, tmp_path: Path) ->
     assert only["args"][-1] == "--hpa-tolerance=0.05"
 
 
+def test_the_dashboard_has_the_operators_image_and_nodes_and_values_of_its_own(
+    helm: Path, tmp_path: Path
+) -> None:
+    pod: Json = {
+        "imagePullSecrets": [{"name": "registry"}],
+        "nodeSelector": {"pool": "infra"},
+        "affinity": {"nodeAffinity": {}},
+        "tolerations": [{"key": "infra", "operator": "Exists"}],
+    }
+    values = {
+        **pod,
+        "securityContext": {"capabilities": None},
+        "podSecurityContext": {"runAsUser": None, "runAsGroup": 7},
+        "image": {"tag": "2"},
+        "commonLabels": {"part": "c"},
+        "serviceAccount": {"create": False, "name": "account"},
+        "podLabels": {"team": "b"},
+        "dashboard": {
+            "enabled": True,
+            "secretName": "page",
+            "extraArgs": ["--hpa-tolerance=0.05"],
+            "resources": {"limits": {"memory": "1Gi"}},
+        },
+    }
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    objects = template(helm, "--values", str(tmp_path / "values.yaml"))
+    (account,) = (one for one in objects if one["kind"] == "ServiceAccount")
+    assert account["metadata"]["labels"]["part"] == "c"
+    (found,) = (
+        one for one in objects if (one["kind"], one["metadata"]["name"]) == ("Deployment", "hvpa-dashboard")
+    )
+    pods = found["spec"]["template"]
+    assert pods["metadata"] == {"labels": {"app.kubernetes.io/name": "hvpa-dashboard"}}
+    spec = pods["spec"]
+    assert spec == spec | pod | {
+        "serviceAccountName": account["metadata"]["name"],
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsGroup": 7,
+            "fsGroup": 7,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    assert spec["volumes"][0]["secret"]["secretName"] == "page"
+    (only,) = spec["containers"]
+    assert (only["image"], only["args"][-1]) == ("hvpa:2", "--hpa-tolerance=0.05")
+    assert only["resources"]["limits"] == {"memory": "1Gi"}
+    assert only["securityContext"] == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True}
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -213,12 +283,16 @@ def test_values_of_the_pods_are_where_they_belong(helm: Path, tmp_path: Path) ->
         ("image.digest=sha256:abc", "at '/image/digest': 'sha256:abc' does not match pattern"),
         ("inPlaceOnly=yes", "at '/inPlaceOnly': got string, want boolean"),
         ("sizeAtCreation=auto", "at '/sizeAtCreation': value must be one of 'Auto', 'Always', 'Never'"),
+        ("customKinds[0].group=argoproj.io", "at '/customKinds/0': missing property 'resource'"),
+        (f"{ROLLOUTS}/scale", "at '/customKinds/0/resource': 'rollouts/scale' does not match pattern"),
         ("extraArgs={verbose}", "at '/extraArgs/0': 'verbose' does not match pattern '^--'"),
         ("podDisruptionBudget.maxUnavailable=half", "at '/podDisruptionBudget/maxUnavailable'"),
         ("podMonitor.enabled=yes", "at '/podMonitor/enabled': got string, want boolean"),
         ("podMonitor.interval=30s", "at '/podMonitor': additional properties 'interval' not allowed"),
         ("prometheusRule.labels.team=1", "at '/prometheusRule/labels/team': got number, want string"),
-        ("dashboard.labels={a}", "at '/dashboard/labels': got array, want object"),
+        ("grafanaDashboard.labels={a}", "at '/grafanaDashboard/labels': got array, want object"),
+        ("dashboard.labels.a=b", "at '/dashboard': additional properties 'labels' not allowed"),
+        ("dashboard.secretName=", "at '/dashboard/secretName': minLength: got 0, want 1"),
         ("networkPolicy.metricsFrom=null", "at '/networkPolicy': missing property 'metricsFrom'"),
         ("fullnameOverride=Hvpa", "at '/fullnameOverride': 'Hvpa' does not match pattern"),
         ("serviceAccount.create=false", "serviceAccount.name: needed where serviceAccount.create is false"),

@@ -37,6 +37,7 @@ def _patch(folder: str) -> list[Json]:
 def test_every_file_is_listed_in_its_kustomization() -> None:
     for folder in (
         "crd",
+        "custom-kinds",
         "dashboard",
         "manager",
         "network-policy",

@@ -8,8 +8,13 @@ from hvpa.kube.objects.resources import ON_DEMAND, WATCHED
 from tests.unit.config.folders import Json, objects, only
 
 DASHBOARD = only("dashboard", "ClusterRole", "hvpa-dashboard")
-ROLES = [role for role in objects("secure-metrics") if role["kind"] in ("Role", "ClusterRole")] + [DASHBOARD]
-"""Those of the default, those of its option, and that of the dashboard."""
+OF_CUSTOM_KINDS = only("custom-kinds", "ClusterRole", "hvpa-dashboard-custom-kinds")
+ROLES = [
+    role
+    for role in objects("secure-metrics") + objects("dashboard") + objects("custom-kinds")
+    if role["kind"] in ("Role", "ClusterRole")
+]
+"""Those of the default, those of its options, and those of the dashboard."""
 
 
 def _rights(role: Json) -> dict[tuple[str, str], set[str]]:
@@ -72,6 +77,7 @@ def test_the_dashboard_changes_nothing() -> None:
     reviews = {"tokenreviews", "subjectaccessreviews"}
     for (_, resource), verbs in _rights(DASHBOARD).items():
         assert verbs == {"create"} if resource in reviews else verbs <= {"get", "list", "watch"}
+    assert _rights(OF_CUSTOM_KINDS) == {("argoproj.io", "rollouts/scale"): {"get"}}
 
 
 def test_bindings_give_the_operators_roles_to_its_service_account() -> None:

@@ -6,60 +6,21 @@ import itertools
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 
-import pytest
+import yaml
 
-from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY, serves_mutating_policies
-from localcluster.workloads.bare_manifests import merged, weight
 from localcluster.workloads.scenario import Scenario
-from tests.e2e.bare.accounts import bind_cluster_role, new_account, rule
+from tests.e2e.bare.accounts import bind_cluster_role, new_account
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.actuation.test_profile import role
-from tests.e2e.bare.conftest import NewScenario, Start
+from tests.e2e.bare.conftest import Start
 
 ROLE = "hvpa-operator-custom-kind"
 GROUP, KIND = "argoproj.io", "Rollout"
-SCALE = rule(GROUP, ["rollouts/scale"], ["get", "patch"])
-IN_PLACE: Json = {"mode": "Paused", "updateStrategy": {"type": "InPlace"}}
-
-
-@pytest.fixture(scope="module")
-def rollouts(plane: ControlPlane) -> Iterator[None]:
-    """A CRD of Rollouts whose objects may say anything, with the subresources `status` and `scale`."""
-    scale = {
-        "specReplicasPath": ".spec.replicas",
-        "statusReplicasPath": ".status.replicas",
-        "labelSelectorPath": ".status.selector",
-    }
-    version = {
-        "name": "v1alpha1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-        "subresources": {"status": {}, "scale": scale},
-    }
-    names = {"kind": KIND, "plural": "rollouts", "singular": "rollout"}
-    spec = {"group": GROUP, "names": names, "scope": "Namespaced", "versions": [version]}
-    made = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    plane.apply_all([{**made, "metadata": {"name": f"rollouts.{GROUP}"}, "spec": spec}])
-    yield
-    plane.api.delete("CustomResourceDefinition", f"rollouts.{GROUP}")
-
-
-@pytest.fixture
-def rollout(rollouts: None, new_scenario: NewScenario) -> Scenario:
-    """A Rollout of two pods with a paused Hvpa."""
-    one = new_scenario(create=False, kind=KIND, changes=merged(weight(50), IN_PLACE))
-    version = {"apiVersion": f"{GROUP}/v1alpha1"}
-    one.workload |= version
-    one.manifest["spec"]["targetRef"] |= version
-    one.create(wait=False)
-    one.api.patch_status(KIND, one.name, one.namespace, {"selector": f"app={one.name}"})
-    return one
+RULES = yaml.safe_load((REPOSITORY / "config/custom-kinds/operator_role.yaml").read_text())["rules"]
 
 
 def test_with_rights_on_the_scale_alone_both_axes_are_scaled(
@@ -80,7 +41,7 @@ def test_with_rights_on_the_scale_alone_both_axes_are_scaled(
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "metadata": {"name": "scales", "namespace": space},
     }
-    plane.api.create({**binding, "kind": "Role", "rules": [SCALE]})
+    plane.api.create({**binding, "kind": "Role", "rules": RULES})
     subject = {"kind": "ServiceAccount", "name": "confined", "namespace": space}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "scales"}
     plane.api.create({**binding, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})

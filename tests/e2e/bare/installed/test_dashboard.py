@@ -3,6 +3,7 @@ over HTTPS and in headless Chromium."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import ssl
 import urllib.error
@@ -14,16 +15,19 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from localcluster.client.api import Json, wait_for
 from localcluster.client.pki import Authority
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, REPOSITORY
 from localcluster.process import free_port
 from localcluster.workloads import bare_manifests
+from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.accounts import new_account, rule
 from tools import chromium
 from tools.dashboard_page import dashboard, opened
 
 PROBLEM = "document.getElementById('problem').textContent"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:hvpa-dashboard"
 SIGN_IN = "document.querySelector('#sign-in[open]')"
 
 
@@ -46,13 +50,21 @@ class Served(NamedTuple):
             with error:
                 return error.code, error.read().decode()
 
+    def conditions(self, path: str) -> dict[str, Json]:
+        """What the page of an Hvpa, as its stream has it first, says of each condition."""
+        headers = {"Authorization": f"Bearer {self.reader}"}
+        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=60, context=self.trust) as response:
+            events = (json.loads(line[6:]) for line in response if line.startswith(b"data: "))
+            explained = next(parts["explain"] for parts in events if "explain" in parts)
+        return {one["type"]: one for one in explained["conditions"]}
+
 
 @pytest.fixture
 def served(plane: ControlPlane, space: str, tmp_path: Path) -> Iterator[Served]:
     rendered = plane.kubectl("kustomize", REPOSITORY / "config/dashboard").stdout
     plane.apply_all([one for one in yaml.safe_load_all(rendered) if one])
-    account = f"system:serviceaccount:{NAMESPACE}:hvpa-dashboard"
-    plane.await_right(account, rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]))
+    plane.await_right(ACCOUNT, rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]))
     plane.api.create(bare_manifests.deployment("web", space))
     plane.api.create(bare_manifests.hvpa("web", space))
     rights = [rule("autoscaling.k8s.io", ["hvpas"], ["get", "list"]), rule("", ["pods"], ["list"])]
@@ -89,6 +101,26 @@ def test_each_user_sees_what_the_token_may_read(served: Served, space: str, tmp_
         assert (found[0], text in found[1]) == (status, True), found
     log = (tmp_path / "dashboard.log").read_text()
     assert not [one for one in (served.reader, served.stranger, "made-up") if one in log]
+
+
+def test_a_custom_kind_is_shown_with_the_right_for_it(
+    served: Served, plane: ControlPlane, rollout: Scenario
+) -> None:
+    page = f"/api/hvpas/{rollout.namespace}/{rollout.name}"
+    refused = served.conditions(page)["Ready"]
+    assert refused["reason"] == "TargetUnreadable"
+    assert f'{ACCOUNT}" cannot get resource "rollouts/scale" in API group "argoproj.io"' in refused["message"]
+
+    # Alone: what else is there is the operator's, and judged as such.
+    for name in ("role", "role_binding"):
+        path = REPOSITORY / f"config/custom-kinds/dashboard_{name}.yaml"
+        plane.apply_all([yaml.safe_load(path.read_text())])
+    wait_for(
+        lambda: served.conditions(page)["Ready"]["reason"] != "TargetUnreadable", 60, "the Rollout is read"
+    )
+    assert served.conditions(page)["HpaActive"]["reason"] == "HpaCreated"
+    asked = {(one.verb, one.subresource) for one in plane.audit.requests(user=ACCOUNT, resource="rollouts")}
+    assert asked == {("get", "scale")}
 
 
 async def test_a_user_signs_in_and_one_without_rights_is_told_why(

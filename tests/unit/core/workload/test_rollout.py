@@ -163,7 +163,12 @@ SAME: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     ),
     "a request that follows from the limit": ({"limits": GI}, {"requests": GI, "limits": GI}, True),
     "another limit": ({"requests": GI, "limits": {"memory": "2Gi"}}, {"requests": GI, "limits": GI}, False),
-    "other CPU": ({"requests": {"cpu": "2", **GI}}, {"requests": {"cpu": "1", **GI}}, False),
+    "more CPU, as ready pods have until others are": (
+        {"requests": {"cpu": "1", **GI}},
+        {"requests": {"cpu": "1200m", **GI}},
+        True,
+    ),
+    "other memory": ({"requests": GI}, {"requests": {"memory": "2Gi"}}, False),
     "nothing at all": ({"requests": GI}, {}, False),
     "a template that asks for nothing": ({}, {"requests": GI}, True),
 }

@@ -283,6 +283,52 @@ def test_in_place_pods_that_find_no_node_are_served_by_the_memory_of_the_others_
     assert sorted(desired.ready_pods[0].requests) == names
 
 
+def kept_large(wait: str, seconds: float = 0, replicas: int = 5, used: str = "500m", **rest: Any) -> Decision:
+    """A decision on pods of 4 cores that use 2500m together, for which the path has 2 x 1250m in place; they were
+    resized 6 hours ago, and scaled horizontally an hour or so many `seconds` ago."""
+    last = stamp(at(seconds=-seconds) if seconds else at(minutes=-60))
+    vertical = {"lastScaleTime": stamp(at(hours=-6)), "base": {"app": {"cpu": "1"}}}
+    status = {"axes": {"horizontal": {"lastScaleTime": last}, "vertical": vertical}, **rest}
+    spec = {"trajectory": EXACT, **axis("vpa", "scaleDown", stabilizationDuration=wait)}
+    seen = one_core(replicas, used, used, spec, request="4", status=status)
+    return build.decided(seen, resizes=True)
+
+
+def test_in_place_fewer_pods_serve_where_they_stay_large_for_long() -> None:
+    assert outcome(kept_large("5h")) == (2, 1250)
+    assert outcome(kept_large("6h5m1s")) == (1, 4000)
+    assert outcome(kept_large("6h5m")) == (2, 4000), "in five minutes there would have to be two again"
+    without_end = axis("vpa", "scaleDown", updatePolicy={"updateMode": "Off"})
+    assert outcome(shrunk(without_end, resizes=True)) == (1, 4000)
+
+
+def test_in_place_pods_that_stay_large_are_no_reason_for_more_right_after_a_step_in() -> None:
+    """One of 4 cores is left, and serves what it is measured to use: not two, which the path has for it."""
+    before = {"recommended": {"replicas": 2}}
+    decision = kept_large("7h", seconds=40, replicas=1, used="2500m", **before)
+    assert outcome(decision) == (1, 4000)
+    assert decision.status.desired is not None
+    assert not decision.status.desired.ready_pods
+    assert outcome(kept_large("7h", seconds=40, replicas=1, used="4500m", **before))[0] == 2, (
+        "it does not serve"
+    )
+
+
+def test_in_place_as_many_pods_stay_as_hold_the_memory() -> None:
+    """CPU alone would be served by one pod of 4 cores. All 4 together usually use 4Gi, which takes 4 of 1Gi."""
+    vertical = {"lastScaleTime": stamp(at(hours=-6)), "base": {"app": {"cpu": "1", "memory": "1Gi"}}}
+    seen = state(
+        4,
+        [app("4", "1Gi")],
+        [value("cpu", "1", "500m")],
+        {"app": {"cpu": "500m", "memory": "1Gi"}},
+        {"trajectory": EXACT, **axis("vpa", "scaleDown", stabilizationDuration="7h"),
+         **axis("vpa", "scaleUp", updatePolicy={"updateMode": "Off"})},
+        status={"axes": {"vertical": vertical}},
+    )  # fmt: skip
+    assert count(build.decided(seen, resizes=True)) == 4
+
+
 def test_in_place_a_rollout_holds_nothing() -> None:
     assert outcome(grown({}, resizes=True, workload={"status": {"updatedReplicas": 0}})) == (3, 1667)
 
