@@ -82,6 +82,7 @@ def day(helm: Path, prometheus: Programs, tmp_path: Path) -> Iterator[Day]:
             shells.run(DOWN)
 
 
+@pytest.mark.timeout(900)  # two dozen commands, each of which may wait for a busy machine
 async def test_the_page_keeps_its_word(day: Day, tmp_path: Path) -> None:
     browser = chromium.find_browser()
     if browser is None:
