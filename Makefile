@@ -50,7 +50,7 @@ MAKEFLAGS += --no-print-directory
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} \
 	  /^##@ / {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	  /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ##@ The three to begin with
 .PHONY: demo
@@ -176,6 +176,18 @@ cluster-env: venv ## print what a shell needs to use it (for `eval`)
 .PHONY: cluster-load
 cluster-load: venv ## share LOAD (500m of CPU in total) among the pods labelled app=web, until Ctrl-C (LOAD_ARGS=--help)
 	@$(PY) -m localcluster load --cpu $(LOAD) $(LOAD_ARGS)
+
+.PHONY: cluster-tools
+cluster-tools: venv ## build Helm and Prometheus, once; `cluster-env` puts them on PATH
+	@$(PY) -m localcluster tools
+
+.PHONY: cluster-prometheus
+cluster-prometheus: venv ## run a Prometheus with two made-up weeks of a workload, until Ctrl-C (docs/first-day.md)
+	@$(PY) -m localcluster prometheus $(PROMETHEUS_ARGS)
+
+.PHONY: cluster-operator
+cluster-operator: venv ## run the operator that was installed, as its ServiceAccount, until Ctrl-C
+	@$(PY) -m localcluster operator $(OPERATOR_ARGS)
 
 .PHONY: cluster-down
 cluster-down: venv ## stop it, or what `make demo KEEP=1` has left running

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from hvpa.api.values.quantity import parse_cpu, parse_memory
+from localcluster import installed
 from localcluster.client.api import ApiError, KubeApi
 from localcluster.controlplane import keeper
-from localcluster.programs.build import build, build_replays
+from localcluster.programs.build import build, build_replays, build_tools, tool_folders
 from localcluster.programs.toolchain import BuildError
 from localcluster.workloads.load import Load
 
@@ -53,6 +54,12 @@ def main(arguments: list[str]) -> int:
     load.add_argument(
         "--memory", type=parse_memory, default="0", help="in total, above 16Mi each (default: 0)"
     )
+    commands.add_parser("tools", help="build Helm and Prometheus; `env` puts them on PATH")
+    prometheus = commands.add_parser("prometheus", help="a Prometheus with two made-up weeks, until Ctrl-C")
+    prometheus.add_argument("--port", type=int, default=9090, help="default: 9090")
+    operator = commands.add_parser("operator", help="run what the operator's Deployment would, until Ctrl-C")
+    for command in (prometheus, operator):
+        command.add_argument("--metrics-port", type=int, default=9569, help="the operator's (default: 9569)")
     options = parser.parse_args(arguments)
     try:
         return _run(options)
@@ -77,18 +84,22 @@ def _run(options: argparse.Namespace) -> int:
         case "down":
             print("ended" if keeper.down() else "no control plane runs", file=sys.stderr)
         case "env":
-            print("\n".join(exports(_running())))
+            print("\n".join(exports(_running(), *tool_folders())))
         case "load":
             _load(options)
+        case "tools":
+            build_tools()
+        case "prometheus" | "operator":
+            _installed(options)
     return 0
 
 
-def exports(state: Mapping[str, Any]) -> list[str]:
-    """Lines for a shell: the cluster, its kubectl, and the `hvpa` of this Python's environment."""
-    programs = f"{shlex.quote(state['programs'])}:{shlex.quote(str(Path(sys.executable).parent))}"
+def exports(state: Mapping[str, Any], *tools: Path) -> list[str]:
+    """Lines for a shell: the cluster, its kubectl, the `hvpa` of this Python's environment, and folders of tools."""
+    folders = (state["programs"], Path(sys.executable).parent, *tools)
     return [
         f"export KUBECONFIG={shlex.quote(state['kubeconfig'])}",
-        f"export PATH={programs}:$PATH",
+        f"export PATH={':'.join(shlex.quote(str(folder)) for folder in folders)}:$PATH",
     ]
 
 
@@ -97,6 +108,19 @@ def _running() -> keeper.Json:
     if state is None:
         raise keeper.KeeperError("no control plane runs; start one: make cluster-up")
     return state
+
+
+def _installed(options: argparse.Namespace) -> None:
+    """Run the operator, or a Prometheus, until Ctrl-C."""
+    if options.command == "operator":
+        installed.become_operator(_running(), options.metrics_port)
+    with (
+        installed.prometheus(options.port, options.metrics_port) as server,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
+        print(f"{server.url} has two weeks of deployment/web in namespace shop; Ctrl-C ends it", flush=True)
+        while server.process.alive:
+            time.sleep(1)
 
 
 def _load(options: argparse.Namespace) -> None:

@@ -1,4 +1,5 @@
-"""A real Prometheus on a free loopback port: with a configuration, rules and a history of the caller's choice.
+"""A real Prometheus on a loopback port, a free one by default: with a configuration, rules and a history of the
+caller's choice.
 
     with Prometheus(folder, scraping({"hvpa": "127.0.0.1:9569"}), rules=[folder / "rules.yaml"]) as prometheus:
         prometheus.query("up")
@@ -39,6 +40,7 @@ class Prometheus:
         *,
         rules: Sequence[Path] = (),
         programs: Programs | None = None,
+        port: int | None = None,
     ) -> None:
         """`folder` is for its configuration, log and samples. Raises `BuildError`."""
         self.programs = programs or build_prometheus()
@@ -47,7 +49,7 @@ class Prometheus:
         self._config = folder / "prometheus.yml"
         files = [str(path.resolve()) for path in rules]
         self._config.write_text(yaml.safe_dump({**(config or {}), "rule_files": files}))
-        port = free_port()
+        port = port or free_port()
         self.url = f"http://127.0.0.1:{port}"
         argv: list[str | Path] = [
             self.programs["prometheus"],

@@ -25,6 +25,8 @@ SHARES: Final = (
     ),
     ("tests/e2e/full/test_in_place_live.py", "tests/e2e/full/test_kubelet_as_simulated.py"),
     (DEMO, "tests/e2e/full/test_tutorial.py"),
+    # Has a control plane of its own: Helm installs and uninstalls the CRD.
+    ("tests/e2e/full/test_first_day.py",),
     ("tests/e2e/full/test_stale_live.py", "tests/e2e/full/", "tests/e2e/test_localcluster.py"),
     ("tests/e2e/bare/test_soak.py",),
 )

@@ -31,11 +31,13 @@ __all__ = [
     "build_helm",
     "build_prometheus",
     "build_replays",
+    "build_tools",
     "keda_crd",
     "kubernetes_version",
     "monitoring_crds",
     "other_versions",
     "to_stderr",
+    "tool_folders",
 ]
 
 _FLAGS = ("-mod=readonly", "-trimpath", "-ldflags=-s -w")
@@ -149,6 +151,7 @@ _GROUPS = {
     },
 }
 _CONTROL_PLANE = ("core", "addons")
+_TOOLS = ("helm", "prometheus")
 _REPLAYS = ("hpa-replay", "vpa-replay", "updater-replay")
 # What KUBEBUILDER_ASSETS holds by convention (envtest); used instead of building these.
 _ASSETS = ("etcd", "kube-apiserver", "kubectl")
@@ -193,6 +196,19 @@ def build_helm(*, report: Report = to_stderr) -> Path:
 def build_prometheus(*, report: Report = to_stderr) -> Programs:
     """The programs `prometheus` and `promtool`, built where they are not in the cache yet. Raises `BuildError`."""
     return _build(("prometheus",), lambda _: True, report)
+
+
+def build_tools(*, report: Report = to_stderr) -> Programs:
+    """The programs `helm`, `prometheus` and `promtool`, built where they are not in the cache yet. Raises
+    `BuildError`."""
+    return _build(_TOOLS, lambda _: True, report)
+
+
+def tool_folders() -> list[Path]:
+    """Where the programs of `build_tools` are, as far as they have been built."""
+    go = find_go()
+    folders = [cache_folder() / "controlplane" / _key(name, go) / "bin" for name in _TOOLS]
+    return [folder for folder in folders if folder.exists()]
 
 
 def monitoring_crds(*, report: Report = to_stderr) -> list[Path]:

@@ -4,29 +4,20 @@ what takes longer, see tests/unit/closed_loop/test_tutorial.py."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from localcluster.client.api import KubeApi, wait_for
-from localcluster.process import Process
 from tests.e2e.full import objects
+from tests.e2e.full.shells import ROOT, Shells, blocks
 
 pytestmark = pytest.mark.owned_cluster
 
-ROOT = Path(__file__).resolve().parents[3]
-MAKEFILE = (ROOT / "Makefile").read_text()
 PAGE = (ROOT / "docs/tutorial.md").read_text().partition("\n## What is simulated")[0]
-START, LOAD, WATCH, ASK, RECOMMEND, MORE_LOAD, APPLY, PAUSE, AWAY = re.findall(
-    r"```sh\n(.*?)```", PAGE, re.DOTALL
-)
+START, LOAD, WATCH, ASK, RECOMMEND, MORE_LOAD, APPLY, PAUSE, AWAY = blocks(PAGE)
 (RESULT,) = re.findall(r"Within (\w+) minutes there are (\d+) pods of (\d+)m", " ".join(PAGE.split()))
 SHOWN = (int(RESULT[1]), int(RESULT[2]))
 """Replicas and millicores."""
@@ -34,56 +25,10 @@ SECONDS = 60 * {"two": 2, "three": 3}[RESULT[0]]
 (ENVIRONMENT,) = re.findall(r"^eval .*\n", START, re.MULTILINE)
 
 
-def script(block: str) -> str:
-    """A block of the page for a shell. In place of `make` stands what its recipe runs, since `make` looks after the
-    virtual environment first, and the operator's endpoints are left out: tests beside this one have the same ports."""
-
-    def recipe(found: re.Match[str]) -> str:
-        target, load = found.groups()
-        (line,) = re.findall(rf"^{target}:.*\n\t@(.*)$", MAKEFILE, re.MULTILINE)
-        values = {"PY": shlex.quote(sys.executable), "LOAD": load or "", "LOAD_ARGS": ""}
-        return re.sub(r"\$\((\w+)\)", lambda name: values[name[1]], line)
-
-    block = re.sub(r"\bmake (?:-s )?([a-z-]+)(?: LOAD=(\w+))?", recipe, block)
-    return block.replace("hvpa run", "hvpa run --metrics-bind-address 0 --health-probe-bind-address 0")
-
-
-class Shell:
-    """A user's shells, which share the folder of their control plane."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.env = {**os.environ, "HVPA_CLUSTER_FOLDER": str(folder / "cluster")}
-
-    def start(self, name: str, block: str) -> Process:
-        """The process of a shell that runs a block and goes on."""
-        text = script(block).replace("operator.log", shlex.quote(str(self.folder / "operator.log")))
-        argv = ["/bin/bash", "-ec", text]
-        process = Process(name, argv, self.folder / f"{name}.log", env=self.env, cwd=ROOT)
-        process.start()
-        return process
-
-    @contextlib.contextmanager
-    def started(self, name: str, block: str) -> Iterator[Process]:
-        """The process of a shell that runs a block until the end of the context, as if by Ctrl-C."""
-        process = self.start(name, block)
-        try:
-            yield process
-        finally:
-            process.kill()
-
-    def run(self, block: str) -> str:
-        """What a block prints that ends without a signal."""
-        argv = ["/bin/bash", "-ec", script(block)]
-        done = subprocess.run(argv, env=self.env, cwd=ROOT, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(tmp_path: Path) -> Iterator[Shells]:
     """Shells after the page's first block: a control plane runs, an operator, and the sample is applied."""
-    shell = Shell(tmp_path)
+    shell = Shells(tmp_path)
     first = shell.start("start", START + "\necho all is applied\nwait")
     try:
         wait_for(lambda: "all is applied" in first.tail(3), 120, first.tail)
@@ -94,7 +39,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 
 @pytest.mark.timeout(900)  # two dozen commands, each of which may wait for a busy machine
-def test_the_page_keeps_its_word(shell: Shell) -> None:
+def test_the_page_keeps_its_word(shell: Shells) -> None:
     """The load is served by more pods in the time that the page says, and no pod is replaced by one of another size;
     the modes do what the page says, and all that the Hvpa made is gone with it."""
     (kubeconfig,) = re.findall(r"KUBECONFIG=(\S+)", shell.run("make -s cluster-env"))

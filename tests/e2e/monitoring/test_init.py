@@ -18,36 +18,11 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import install_crds
 from localcluster.programs.build import Programs
 from localcluster.prometheus import Prometheus
-from tests.e2e.monitoring import history
+from localcluster.workloads import history
 
 ROOT = Path(__file__).parents[3]
 REQUESTS = 'sum(rate(http_requests_total{namespace="$namespace"}[5m]))'
-SHOP = """
-apiVersion: v1
-kind: Namespace
-metadata: {name: shop}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: shop}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-        - {name: app, image: web, resources: {requests: {cpu: "1", memory: 2Gi}, limits: {memory: 3Gi}}}
----
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: web, namespace: shop}
-spec:
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-  minReplicas: 2
-  maxReplicas: 12
-  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 70}}}]
-"""
+SHOP = (ROOT / "examples/first-day/shop.yaml").read_text()
 
 Init = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -17,11 +17,11 @@ STATE = {"kubeconfig": "/a folder/kubeconfig", "programs": "/programs"}
 
 
 def test_a_shell_finds_the_cluster_its_kubectl_and_hvpa() -> None:
-    script = "; ".join([*command_line.exports(STATE), 'echo "$KUBECONFIG|$PATH"'])
+    script = "; ".join([*command_line.exports(STATE, Path("/helm's")), 'echo "$KUBECONFIG|$PATH"'])
     printed = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True).stdout
     kubeconfig, _, path = printed.partition("|")
     assert kubeconfig == "/a folder/kubeconfig"
-    assert path.split(":")[:2] == ["/programs", str(Path(sys.executable).parent)]
+    assert path.split(":")[:3] == ["/programs", str(Path(sys.executable).parent), "/helm's"]
 
 
 def test_the_next_steps_name_targets_and_files_that_are_there() -> None:
@@ -48,6 +48,6 @@ def test_without_a_control_plane_a_command_says_how_to_start_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HVPA_CLUSTER_FOLDER", str(tmp_path))
-    for command in ("env", "load --cpu 1"):
+    for command in ("env", "load --cpu 1", "operator"):
         assert command_line.main(shlex.split(command)) == 1
         assert capsys.readouterr().err == "no control plane runs; start one: make cluster-up\n"

@@ -14,9 +14,10 @@ import pytest
 import yaml
 
 from localcluster.client.api import wait_for
-from localcluster.operator.operator import NAMESPACE, REPOSITORY, Operator
+from localcluster.monitoring import CONFIG, rules, scraping_operator
+from localcluster.operator.operator import Operator
 from localcluster.programs.build import Programs
-from localcluster.prometheus import Prometheus, scraping
+from localcluster.prometheus import Prometheus
 from localcluster.workloads.bare_manifests import VERTICAL_ONLY, merged, weight
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.actuation.test_canary import CANARY, fails_a_canary
@@ -25,9 +26,7 @@ from tests.e2e.bare.conditions.row import content
 from tests.e2e.bare.conditions.spec import most
 from tests.e2e.bare.conftest import NewScenario, Start
 from tests.e2e.bare.scaling.test_starving import RAISED, oom_killed
-from tests.e2e.monitoring.rules import spec
 
-CONFIG: Final = REPOSITORY / "config/monitoring"
 DASHBOARD: Final = json.loads((CONFIG / "dashboard.json").read_text())
 TARGETS: Final = [(panel["title"], one) for panel in DASHBOARD["panels"] for one in panel.get("targets", ())]
 WITHOUT_SERIES: Final = "hvpa_undecodable_objects_total"
@@ -37,23 +36,13 @@ SOON: Final = 60
 
 def at_once(folder: Path) -> Path:
     """The rules, with alerts that wait for nothing."""
-    rules = spec()
-    for rule in rules["groups"][0]["rules"]:
+    found = rules()
+    for rule in found["groups"][0]["rules"]:
         for wait in ("for", "keep_firing_for"):
             rule.pop(wait, None)
     path = folder / "rules.yaml"
-    path.write_text(yaml.safe_dump(rules))
+    path.write_text(yaml.safe_dump(found))
     return path
-
-
-def config(operator: Operator) -> dict[str, Any]:
-    """What the Prometheus operator makes of the PodMonitor: its endpoint, and the pod's labels for each target."""
-    (endpoint,) = yaml.safe_load((CONFIG / "pod_monitor.yaml").read_text())["spec"]["podMetricsEndpoints"]
-    made = scraping({"hvpa-system/hvpa": operator.metrics_address})
-    (job,) = made["scrape_configs"]
-    job["honor_labels"] = endpoint["honorLabels"]
-    job["static_configs"][0]["labels"] = {"namespace": NAMESPACE, "pod": "hvpa-1", "container": "hvpa"}
-    return made
 
 
 def chosen(query: str, space: str) -> str:
@@ -73,7 +62,8 @@ def operator(start: Start) -> Operator:
 @pytest.fixture
 def server(operator: Operator, prometheus: Programs, tmp_path: Path) -> Iterator[Prometheus]:
     """Prometheus, which scrapes that operator."""
-    with Prometheus(tmp_path, config(operator), rules=[at_once(tmp_path)], programs=prometheus) as running:
+    made = scraping_operator(operator.metrics_address)
+    with Prometheus(tmp_path, made, rules=[at_once(tmp_path)], programs=prometheus) as running:
         yield running
 
 

@@ -1,0 +1,82 @@
+"""Shells in which a page's own commands are run, as a user types them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from localcluster.process import Process
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+MAKEFILE: Final = (ROOT / "Makefile").read_text()
+MAKE: Final = re.compile(r"""\bmake (?:-s )?([a-z-]+)((?: [A-Z_]+=(?:"[^"]*"|\w+))*)""")
+"""A target, and the variables that are set for it."""
+
+
+def blocks(text: str) -> list[str]:
+    """The commands of a page."""
+    return re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+
+
+class Shells:
+    """A user's shells, which share the folder of their control plane. They stand in a folder that has all of the
+    repository, so that what the commands write is not in the repository."""
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        """`variables` are further variables of make, such as `LOAD_ARGS`."""
+        self.folder = folder
+        self.place = folder / "repository"
+        self.place.mkdir()
+        for path in ROOT.iterdir():
+            (self.place / path.name).symlink_to(path)
+        self.env = {
+            **os.environ,
+            "HVPA_CLUSTER_FOLDER": str(folder / "cluster"),
+            "PYTHONPATH": str(ROOT),
+            "PYTHONUNBUFFERED": "1",
+        }
+        self.variables = {"PY": shlex.quote(sys.executable), **variables}
+
+    def script(self, block: str) -> str:
+        """A block of the page for a shell. In place of `make` stands what its recipe runs, since `make` looks after the
+        virtual environment first, and the operator's endpoints are left out: tests beside this one have the same
+        ports."""
+
+        def recipe(found: re.Match[str]) -> str:
+            target, given = found.groups()
+            (line,) = re.findall(rf"^{target}:.*\n\t@(.*)$", MAKEFILE, re.MULTILINE)
+            values = self.variables | dict(one.split("=", 1) for one in shlex.split(given))
+            return re.sub(r"\$\((\w+)\)", lambda name: values.get(name[1], ""), line)
+
+        block = MAKE.sub(recipe, block)
+        return block.replace("hvpa run", "hvpa run --metrics-bind-address 0 --health-probe-bind-address 0")
+
+    def start(self, name: str, block: str) -> Process:
+        """The process of a shell that runs a block and goes on."""
+        argv = ["/bin/bash", "-ec", self.script(block)]
+        process = Process(name, argv, self.folder / f"{name}.log", env=self.env, cwd=self.place)
+        process.start()
+        return process
+
+    @contextlib.contextmanager
+    def started(self, name: str, block: str) -> Iterator[Process]:
+        """The process of a shell that runs a block until the end of the context, as if by Ctrl-C."""
+        process = self.start(name, block)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+    def run(self, block: str) -> str:
+        """What a block prints that ends without a signal."""
+        argv = ["/bin/bash", "-ec", self.script(block)]
+        done = subprocess.run(argv, env=self.env, cwd=self.place, capture_output=True, text=True, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
