@@ -122,7 +122,7 @@ soak: venv control-plane ## MINUTES (20) of random faults, with 500 Hvpas (SHARD
 	@$(PY) -m tests.e2e.soak --minutes $(MINUTES) --hvpas 500 $(if $(SHARDS),--shards $(SHARDS)) $(SOAK_ARGS)
 
 .PHONY: compat
-compat: venv control-plane ## what users install, on API servers 1.30 to 1.37 (COMPAT_ARGS=1.30: one; --write: into the docs)
+compat: venv control-plane ## what users install, on API servers 1.30 to 1.36 (COMPAT_ARGS=1.30: one; --write: into the docs)
 	@$(PY) -m tests.e2e.compat $(COMPAT_ARGS)
 
 .PHONY: evidence

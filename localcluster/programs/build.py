@@ -223,7 +223,7 @@ def keda_crd(*, report: Report = to_stderr) -> Path:
 
 
 def kubernetes_version() -> str:
-    """The version of the control plane: `v1.36.3`."""
+    """The version of the control plane: `v1.37.2`."""
     return _version("core")
 
 

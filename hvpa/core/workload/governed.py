@@ -2,7 +2,7 @@
 (`spec.template.spec.resources`) leave.
 
 The API server refuses a pod whose containers together request more than the pod (`validatePodResourceConsistency` in
-pkg/apis/core/validation of Kubernetes 1.36), and one with a container whose limit is above the pod's.
+pkg/apis/core/validation of Kubernetes 1.37), and one with a container whose limit is above the pod's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The HPA controller of Kubernetes 1.36, exactly: what one HPA decides at each sync.
+"""The HPA controller of Kubernetes 1.37, exactly: what one HPA decides at each sync.
 
 Source: `pkg/controller/podautoscaler` of Kubernetes (horizontal.go, `reconcileAutoscaler` and what it calls), with
-the feature gates' defaults: HPAConfigurableTolerance on, HPAScaleToZero off. Not modelled, since the caller hands in
-the scale and one HPA: failures to read or write the scale, and pods that several HPAs select.
+the feature gates' defaults: HPAScaleToZero is on since 1.37. Not modelled, since the caller hands in the scale and one
+HPA and says when: failures to read or write the scale, pods that several HPAs select, and that an HPA is synced at once
+when it is new or its spec has changed (since 1.37; before, after a period).
 
 The parts: inputs.py (what is given), plan.py (the spec), metrics.py, replicas.py and pods.py (one metric's count),
 memory.py (windows and policies), selector.py (label selectors), recommend/golang (Go's arithmetic and text).
@@ -14,7 +15,16 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hvpa.api.objects.read_models import Condition, Hpa, HpaSpecRead, HpaStatusRead, Metric, Pod, set_anew
+from hvpa.api.objects.read_models import (
+    Condition,
+    Hpa,
+    HpaSpecRead,
+    HpaStatusRead,
+    Metric,
+    Pod,
+    condition,
+    set_anew,
+)
 from hvpa.recommend.hpa.inputs import HpaSettings, Metrics, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.memory import Bounds, Memory, limit
 from hvpa.recommend.hpa.metrics import MetricFault, evaluate
@@ -51,6 +61,12 @@ _NO_VALUE: Final = Metric()
 """The entry that Go leaves for a metric without a value."""
 _ABOVE: Final = "Current number of replicas above Spec.MaxReplicas"
 _BELOW: Final = "Current number of replicas below Spec.MinReplicas"
+_TO_ZERO: Final = ("True", "ScaledToZero", "the HPA controller scaled the workload to zero")
+_NOT_TO_ZERO: Final = (
+    "False",
+    "NotScaledToZero",
+    "the HPA controller did not scale the workload to zero",
+)
 
 
 class HpaResult(NamedTuple):
@@ -80,14 +96,12 @@ class _SyncReport:
     """What one sync gathers: conditions to set, by type, of which the last setting counts; events; the metrics'
     entries, None where none was computed."""
 
-    __slots__ = ("conditions", "events", "metrics", "remove")
+    __slots__ = ("conditions", "events", "metrics")
 
     def __init__(self) -> None:
         self.conditions: dict[str, Setting] = {}
         self.events: list[tuple[str, str, str]] = []
         self.metrics: list[Metric] | None = None
-        self.remove = ""
-        """A type of condition that goes away."""
 
     def warn(self, reason: str, message: str) -> None:
         """Add an event of type Warning."""
@@ -116,7 +130,7 @@ class _SyncReport:
 
     def _conditions(self, old: list[Condition] | None, now: dt.datetime) -> list[Condition] | None:
         """The conditions with what was set; new ones follow the old. A transition is a change of status alone."""
-        found = {one.type: one for one in old or () if one.type != self.remove}
+        found = {one.type: one for one in old or ()}
         for kind, setting in self.conditions.items():
             found[kind] = set_anew(found.get(kind), kind, setting, now)
         return list(found.values())
@@ -148,13 +162,12 @@ class HorizontalAutoscaler:
         report.conditions[_ABLE] = _GOT_SCALE
         current = scale.replicas
         self._memory.begin(current, now)
-        if current == 0:
+        if current == 0 and not _leaves_zero(hpa, plan):
             report.conditions[_ACTIVE] = _DISABLED
-            report.remove = _SCALED_TO_ZERO
             return report.result(hpa.status, 0, 0, now)
         if current > plan.maximum:
             return self._rescale(hpa, plan, report, _Step(current, plan.maximum, _ABOVE), now)
-        if current < plan.minimum:
+        if 0 < current < plan.minimum:
             return self._rescale(hpa, plan, report, _Step(current, plan.minimum, _BELOW), now)
         try:
             selected = _select(report, scale.selector, pods)
@@ -164,10 +177,12 @@ class HorizontalAutoscaler:
         except _NoCount as error:
             report.warn("FailedComputeMetricsReplicas", str(error))
             return report.result(hpa.status, current, hpa.status.desired_replicas, now)
-        desired = self._normalize(plan, report, proposed, now)
+        desired, reason = self._normalize(plan, report, proposed, now), proposed.reason
+        if desired < plan.minimum and current == 0:
+            desired, reason = plan.minimum, reason or _BELOW
         if desired == current:
             return report.result(hpa.status, current, current, now)
-        return self._rescale(hpa, plan, report, _Step(current, desired, proposed.reason), now)
+        return self._rescale(hpa, plan, report, _Step(current, desired, reason), now)
 
     def _plan_of(self, hpa: Hpa) -> Plan:
         """The spec made ready, kept for as long as it is the same object: it is for the same bytes."""
@@ -194,11 +209,19 @@ class HorizontalAutoscaler:
         current, desired, reason = step
         message = f"the HPA controller was able to update the target scale to {desired}"
         report.conditions[_ABLE] = ("True", "SucceededRescale", message)
-        report.remove = _SCALED_TO_ZERO
+        to_zero = desired == 0 and plan.measures_without_pods
+        report.conditions[_SCALED_TO_ZERO] = _TO_ZERO if to_zero else _NOT_TO_ZERO
         report.events.append(("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {reason}"))
         if plan.behavior is not None:
             self._memory.store(current, desired, plan.behavior, now)
         return report.result(hpa.status, current, desired, now, rescaled=True)
+
+
+def _leaves_zero(hpa: Hpa, plan: Plan) -> bool:
+    """Whether this HPA has brought the target to 0 replicas itself, and may bring it back
+    (`shouldComputeMetricsForZeroReplicas`)."""
+    found = condition(hpa.status.conditions, _SCALED_TO_ZERO)
+    return found is not None and found.status == "True" and (plan.minimum != 0 or plan.measures_without_pods)
 
 
 def _propose(plan: Plan, report: _SyncReport, here: Situation) -> _Step:

@@ -100,6 +100,8 @@ class Plan:
 
     minimum: int
     maximum: int
+    measures_without_pods: bool
+    """Whether a metric is an object's or external: they alone say something while there are no pods."""
     metrics: tuple[MetricPlan, ...]
     tolerance: Tolerance
     behavior: Behavior | None
@@ -112,17 +114,19 @@ def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> Plan:
         up = _rules(spec.behavior.scale_up, _DEFAULT_UP, 0)
         down = _rules(spec.behavior.scale_down, _DEFAULT_DOWN, int(settings.downscale_stabilization))
         behavior = Behavior(up, down)
+    metrics = tuple(_metric(metric) for metric in spec.metrics or _DEFAULT_METRICS)
     return Plan(
         minimum=spec.min_replicas,
         maximum=spec.max_replicas,
-        metrics=tuple(_metric(metric) for metric in spec.metrics or _DEFAULT_METRICS),
+        measures_without_pods=any(metric.type in ("Object", "External") for metric in metrics),
+        metrics=metrics,
         tolerance=_tolerance(spec.behavior, settings.tolerance),
         behavior=behavior,
     )
 
 
 def _tolerance(behavior: HpaBehavior | None, default: float) -> Tolerance:
-    """Each direction's own, else the flag (feature HPAConfigurableTolerance, on since 1.35)."""
+    """Each direction's own, else the flag (since 1.35)."""
 
     def of(rules: HpaScalingRules | None) -> float:
         return default if rules is None or rules.tolerance is None else approximate_float(rules.tolerance)

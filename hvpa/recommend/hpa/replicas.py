@@ -158,7 +158,9 @@ def _utilization(used: int, requested: int) -> int:
 
 
 def _by_ratio(here: Situation, usage: float) -> int:
-    """`getUsageRatioReplicaCount`; no metric is looked at while the target has no replicas."""
+    """`getUsageRatioReplicaCount`: from 0 replicas, as many as the target is exceeded times."""
+    if here.scale.replicas == 0:
+        return ceil32(usage)
     if here.tolerance.covers(usage):
         return here.scale.replicas
     if not here.target.pods:
@@ -178,9 +180,8 @@ def _object_value(here: Situation, metric: MetricName, described: ObjectReferenc
     try:
         return here.metrics.object(metric, described)
     except MetricsError as error:
-        # Kubernetes 1.36 gives the arguments of this text in another order than it was made for.
-        mixed = f"{described.kind} on {here.namespace} {described.name}/{error}"
-        raise MetricsError(f"unable to get metric {metric.name}: {mixed}") from None
+        where = f"{described.kind} {here.namespace}/{described.name}"
+        raise MetricsError(f"unable to get metric {metric.name} on {where}: {error}") from None
 
 
 def _external_values(here: Situation, metric: MetricName) -> Sequence[int]:

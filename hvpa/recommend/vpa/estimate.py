@@ -1,5 +1,5 @@
 """From what is known of a container to a recommendation: percentiles, safety margin, confidence, minimum, and within
-what the container's policy allows (vertical-pod-autoscaler 1.7.3, `pkg/recommender/logic/{recommender,estimator}.go`,
+what the container's policy allows (vertical-pod-autoscaler 1.8.1, `pkg/recommender/logic/{recommender,estimator}.go`,
 `pkg/utils/vpa/capping.go`, `routines/capping_post_processor.go`)."""
 
 from __future__ import annotations

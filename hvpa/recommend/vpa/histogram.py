@@ -1,5 +1,5 @@
 """Histograms with exponentially growing buckets whose samples lose weight with age, as the VPA recommender keeps them
-(vertical-pod-autoscaler 1.7.3, `pkg/recommender/util/{histogram,histogram_options,decaying_histogram}.go`).
+(vertical-pod-autoscaler 1.8.1, `pkg/recommender/util/{histogram,histogram_options,decaying_histogram}.go`).
 
 Weights are computed in the same order of floating point operations as there. Times are float seconds since the Unix
 epoch; those with whole seconds, as metrics carry them, give the very numbers that Go's durations give.

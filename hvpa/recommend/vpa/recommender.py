@@ -1,4 +1,4 @@
-"""The VPA recommender, exactly as vertical-pod-autoscaler 1.7.3 does it: measurements of containers in, the status of a
+"""The VPA recommender, exactly as vertical-pod-autoscaler 1.8.1 does it: measurements of containers in, the status of a
 VPA out.
 
 `histogram` and `samples` hold what was measured, `estimate` makes a recommendation of it, and this file what comes with

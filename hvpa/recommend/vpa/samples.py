@@ -1,5 +1,5 @@
 """What the VPA recommender remembers of containers: one aggregate of all containers of a name, and the current memory
-window of each (vertical-pod-autoscaler 1.7.3, `pkg/recommender/model/{aggregate_container_state,container,types}.go`).
+window of each (vertical-pod-autoscaler 1.8.1, `pkg/recommender/model/{aggregate_container_state,container,types}.go`).
 
 Amounts are whole millicores and bytes, times float seconds since the Unix epoch.
 """
@@ -103,9 +103,9 @@ class ContainerHistory:
 
     def record_oom(self, memory: float, at: float) -> None:
         """Count an OOM as a memory peak above both what was requested or used then (bytes) and the window's peak. One
-        older than the current window is discarded, and so is a negative amount."""
-        interval = self._settings.memory_aggregation_interval
-        if self._window_end is not None and at < self._window_end - interval:
+        older than the latest measurement by more than a window is discarded (before 1.8: one older than the current
+        window), and so is a negative amount."""
+        if at < self._last_memory - self._settings.memory_aggregation_interval:
             return
         if not memory >= 0.0:
             return

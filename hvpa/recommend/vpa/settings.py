@@ -1,4 +1,4 @@
-"""The VPA recommender's flags, with the defaults of version 1.7.3 (`pkg/recommender/config`, `model.Default…`)."""
+"""The VPA recommender's flags, with the defaults of version 1.8.1 (`pkg/recommender/config`, `model.Default…`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Resizing running pods in place: which resizes a node allows now, and which wait, or fail.
 
-The rules are those of Kubernetes 1.36 (KEP-1287): what the API server refuses (`ValidatePodResize`), what the kubelet
+The rules are those of Kubernetes 1.37 (KEP-1287): what the API server refuses (`ValidatePodResize`), what the kubelet
 allocates and in which order (`pkg/kubelet/allocation/allocation_manager.go`), and that it lowers no memory limit below
 what is used (`validateMemoryResizeAction` in `pkg/kubelet/kuberuntime`). No container is started again for it
 (`resizePolicy: NotRequired`). The kubelet looks at a resize `delay` seconds after it was requested; what is allowed

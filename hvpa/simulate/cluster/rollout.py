@@ -1,6 +1,6 @@
 """The workload's controllers: which pods a Deployment or a StatefulSet creates and deletes next.
 
-The rules are those of kube-controller-manager 1.36 (`pkg/controller/deployment/rolling.go`,
+The rules are those of kube-controller-manager 1.37 (`pkg/controller/deployment/rolling.go`,
 `pkg/controller/statefulset/stateful_set_control.go`, `controller_utils.go: ActivePodsWithRanks`), without delay, and
 simpler where noted. minReadySeconds is 0, so that ready is available; a deleted pod counts no more, whatever its grace.
 """

@@ -1,5 +1,5 @@
 """The VPA's webhook: the resources of a new pod under a VPA that acts, and what its recommendation says about one pod
-(vertical-pod-autoscaler 1.7.3, `pkg/admission-controller/resource/pod` and `pkg/utils/vpa/{capping,
+(vertical-pod-autoscaler 1.8.1, `pkg/admission-controller/resource/pod` and `pkg/utils/vpa/{capping,
 limit_and_request_scaling}.go`, where there is no LimitRange). It is held against the real webhook (`tests/recorded`).
 
 CPU in whole millicores, memory in whole bytes.

@@ -5,7 +5,7 @@ what), and what it offers. The ways themselves: the operator in `hvpa`, recommen
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from hvpa.api.objects.read_models import Hpa, Pod, Vpa, VpaStatusRead
@@ -81,28 +81,30 @@ class VpaController:
         self._measured_at = -1.0
 
     def recommend(self, vpa: Vpa, instant: dt.datetime) -> VpaStatusRead:
-        """One loop, in the real one's order: pods, samples, OOMs, and then the recommendation."""
+        """One loop, in the real one's order: pods, samples, OOMs (since 1.8, those of pods that are gone as well), and
+        then the recommendation."""
+        gone: Collection[str] = ()
         if self._seen_changes != self._state.changes:
             self._seen_changes = self._state.changes
-            self._see_pods(instant.timestamp())
+            gone = self._see_pods(instant.timestamp())
         self._add_samples()
         self._record_ooms()
+        for name in gone:
+            self._recommender.forget(name)
         return self._recommender.recommend(vpa, instant)
 
-    def _see_pods(self, at: float) -> None:
-        """Report pods that are new and pods that are gone. A StatefulSet's pod has its predecessor's name, and that
-        is how the recommender knows it."""
+    def _see_pods(self, at: float) -> Collection[str]:
+        """Report pods that are new, and return those that are gone. A StatefulSet's pod has its predecessor's name, and
+        that is how the recommender knows it."""
         pods = {pod.serial: pod for pod in self._state.pods if pod.phase == "Running"}
-        gone = [pod for serial, pod in self._known.items() if serial not in pods]
         names = {pod.name for pod in pods.values()}
-        for pod in gone:
-            if pod.name not in names:
-                self._recommender.forget(pod.name)
+        gone = self._names - names
         for pod in pods.values():
             if pod.serial not in self._known:
                 for container in pod.containers:
                     self._recommender.add_sample(pod.name, container.name, at, None, None)
         self._known, self._names = pods, names
+        return gone
 
     def _add_samples(self) -> None:
         published = self._metrics.published

@@ -1,5 +1,5 @@
 """The VPA's updater: which pods it evicts in one loop, so that the webhook can give their successors other resources,
-and which it resizes in mode InPlaceOrRecreate (vertical-pod-autoscaler 1.7.3,
+and which it resizes in mode InPlaceOrRecreate (vertical-pod-autoscaler 1.8.1,
 `pkg/updater/{logic,priority,restriction}`). It is held against the real updater (`tests/recorded`).
 
 Times in seconds of the simulation, CPU in millicores, memory in bytes.

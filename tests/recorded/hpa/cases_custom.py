@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.recorded.hpa import build as b
 from tests.recorded.replay import Json
 
@@ -149,6 +151,43 @@ def custom_metrics() -> list[Json]:
     ]
 
 
+def zero() -> list[Json]:
+    """To 0 replicas and back."""
+    fast = b.behavior(down=b.rules(("Percent", 100, 1), window=0))
+    cpu = b.resource(utilization=80)
+
+    def queue(jobs: int) -> Json:
+        return b.readings(
+            resource=[b.measured("cpu", b.names(3, 1))],
+            external=[{"name": "queue", "selector": "", "values": [jobs * 1000]}],
+        )
+
+    def scenario(name: str, metrics: list[Json], *after: Json, syncs: int = 9, **more: Any) -> Json:
+        steps = [b.begin(2, b.pods(9), queue(0), follow=True), *after]
+        return b.scenario(name, metrics, steps, least=0, syncs=syncs, behavior=fast, **more)
+
+    def least(count: int, metrics: list[Json]) -> Json:
+        return b.spec(metrics, least=count, behavior=fast)
+
+    value, average = b.external("queue", value="4"), b.external("queue", average="4")
+    return [
+        scenario("to-zero-and-back", [value], b.step(60, readings=queue(9)), b.step(90, readings=queue(0))),
+        scenario("to-zero-and-back-by-an-average", [average], b.step(60, readings=queue(9))),
+        scenario("to-zero-and-back-beside-cpu", [cpu, value], b.step(60, readings=queue(1))),
+        scenario("from-zero-to-a-new-minimum", [value], b.step(60, spec=least(3, [value]))),
+        scenario(
+            "from-zero-to-more-than-a-new-minimum",
+            [value],
+            b.step(60, spec=least(1, [value]), readings=queue(9)),
+        ),
+        scenario("from-zero-to-a-new-minimum-by-cpu", [value], b.step(60, spec=least(3, [cpu]))),
+        scenario("at-zero-with-cpu-alone", [value], b.step(60, spec=least(0, [cpu]))),
+        scenario("at-zero-while-nothing-is-measured", [value], b.step(60, readings=b.readings())),
+        scenario("at-zero-by-hand", [value], b.step(30, readings=queue(9)), b.step(60, replicas=0), syncs=6),
+        scenario("to-zero-by-cpu", [cpu], syncs=6),
+    ]
+
+
 def requests_of_pods() -> list[Json]:
     """Requests that are not one container's: of sidecars, and of the pod as a whole."""
 
@@ -221,4 +260,4 @@ def wrong_selectors() -> list[Json]:
 
 def cases() -> list[Json]:
     """All of this file."""
-    return [*custom_metrics(), *requests_of_pods(), *wrong_selectors()]
+    return [*custom_metrics(), *zero(), *requests_of_pods(), *wrong_selectors()]

@@ -71,9 +71,10 @@ def samples(
             yield sample(at, cpu(at), math.floor(memory(at)), pod=pod, container=container)
 
 
-def oom(at: float, memory: float, *, pod: str = "p0", container: str = "app") -> Json:
-    """A container was killed for want of memory while it requested this much."""
-    return {"at": at, "oom": {"pod": pod, "container": container, "memory": memory}}
+def oom(at: float, memory: float, *, pod: str = "p0", container: str = "app", ago: float = 0) -> Json:
+    """It becomes known that a container was killed for want of memory, so many seconds ago, while it requested this
+    much."""
+    return {"at": at, "oom": {"pod": pod, "container": container, "memory": memory, "ago": ago}}
 
 
 def gone(at: float, pod: str) -> Json:

@@ -119,6 +119,20 @@ def memory() -> list[Json]:
                 b.oom(30 * b.HOUR, 1 * b.GIBI),
             ),
         ),
+        b.scenario(
+            "ooms-before-the-window-that-become-known-later",
+            [
+                b.sample(90, 0.2, 1e8),
+                b.oom(100, 500 * b.MEBI, ago=70),
+                *b.ask(120),
+                b.sample(150, 0.2, 1e8),
+                b.oom(160, 900 * b.MEBI, ago=10 + b.DAY),
+                *b.ask(180),
+                b.sample(210, 0.2, 1e8),
+                b.oom(220, 9 * b.GIBI, ago=11 + b.DAY),
+                *b.ask(240),
+            ],
+        ),
         b.scenario("oom-of-each-of-several-pods", [*app(), *restarting]),
         b.scenario(
             "flags-of-memory",

@@ -105,7 +105,7 @@ class Replay:
             measured = (given["cpu"], given["memory"])
             self._model.add_sample(given["pod"], given["container"], at, *measured)
         if given := step.get("oom"):
-            self._model.record_oom(given["pod"], given["container"], at, given["memory"])
+            self._model.record_oom(given["pod"], given["container"], at - given["ago"], given["memory"])
         if "gone" in step:
             self._model.forget(step["gone"])
         if "spec" in step:

@@ -118,7 +118,7 @@ def test_without_replicas_scaling_is_disabled_and_a_status_without_metrics_stays
         current_replicas=4,
         desired_replicas=4,
         current_metrics=[Metric()],
-        conditions=[Condition("Other", "True"), Condition("ScaledToZero", "True")],
+        conditions=[Condition("Other", "True"), Condition("ScaledToZero", "False")],
     )
     outcome = sync(hpa_of(old), 9, replicas=0)
     status = outcome.status
@@ -126,6 +126,7 @@ def test_without_replicas_scaling_is_disabled_and_a_status_without_metrics_stays
     assert (status.current_replicas, status.desired_replicas, status.current_metrics) == (0, 0, None)
     assert [(one.type, one.status, one.reason) for one in status.conditions or ()] == [
         ("Other", "True", ""),
+        ("ScaledToZero", "False", ""),
         ("AbleToScale", "True", "SucceededGetScale"),
         ("ScalingActive", "False", "ScalingDisabled"),
     ]
@@ -134,7 +135,7 @@ def test_without_replicas_scaling_is_disabled_and_a_status_without_metrics_stays
 
 
 def test_down_to_zero_where_the_minimum_allows_it() -> None:
-    """Only with the feature HPAScaleToZero does the API server accept it; the arithmetic is the same."""
+    """The API server accepts it beside an object's or external metric only; the arithmetic is the same."""
     autoscaler = HorizontalAutoscaler(HpaSettings(downscale_stabilization=0))
     scale, pods = Scale(2, 2, SELECTOR), pods_of(2)
     outcome = autoscaler.sync(hpa_of(minReplicas=0), scale, pods, Given([0, 0]), NOW + MINUTE)

@@ -56,6 +56,12 @@ def test_an_oom_of_a_pod_or_container_that_is_not_known_is_discarded() -> None:
     assert found(recommender.recommend(vpa(), NOW))["app"].target["memory"] == "250Mi"
 
 
+def test_an_oom_before_the_first_measurement_counts_where_that_was_read_first() -> None:
+    recommender = used()
+    recommender.record_oom("pod", "app", START - 60, 2000.0 * MIB)
+    assert found(recommender.recommend(vpa(), NOW))["app"].target["memory"] == "2975900105"
+
+
 @pytest.mark.parametrize(("hours", "memory"), [(-30.0, 2000.0 * MIB), (1.0, -1.0)], ids=["old", "negative"])
 def test_an_old_or_negative_oom_is_discarded(hours: float, memory: float) -> None:
     recommender = used()

@@ -122,7 +122,7 @@ BOTH: Final = {"requests": LARGER, "limits": LARGER}
 CPU: Final = {"requests": {"cpu": "2"}}
 LOG: Final = {"spec": {"containers": [container(), container("log", {"cpu": "100m"})]}}
 SIDECAR: Final = {"name": "proxy", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
-"""VPA 1.7's recommender takes no samples of init containers (kubernetes/autoscaler#7229)."""
+"""VPA 1.8's recommender takes no samples of init containers (kubernetes/autoscaler#7229)."""
 BESIDE: Final = {"spec": {"initContainers": [SIDECAR]}}
 ASKED: Final[dict[str, tuple[Pod, Any, Any]]] = {
     "a Guaranteed pod stays Guaranteed": (running(limits=REQUESTS), BOTH, BOTH),

@@ -214,6 +214,18 @@ def test_an_oom_is_reported_once_with_what_was_requested(calls: Calls) -> None:
     assert calls.of("forget") == [("web-1",)]
 
 
+def test_the_oom_of_a_pod_that_is_gone_by_the_next_loop_counts(calls: Calls) -> None:
+    leaky = build.container(limits={"memory": 600 * MIB}, memory_leak=30 * MIB / 15.0)
+    fixture = Fixture(build.workload(leaky, replicas=1))
+    fixture.run(75)
+    while not fixture.state.pods[0].containers[0].restarts:
+        fixture.run(15)
+    assert calls.of("record_oom") == []
+    fixture.state.scale(0, fixture.now)
+    fixture.run(60)
+    assert [kind for kind, *_ in calls.calls[-2:]] == ["record_oom", "forget"]
+
+
 def test_the_successor_of_a_stateful_sets_pod_goes_by_its_name(calls: Calls) -> None:
     fixture = Fixture(build.workload(replicas=2, kind="StatefulSet"))
     fixture.run(120)

@@ -31,6 +31,8 @@ import (
 	"k8s.io/autoscaler/vertical-pod-autoscaler/pkg/utils/limitrange"
 	vpautil "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/utils/vpa"
 	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core"
+	coreinformersv1 "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	listersv1 "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
@@ -78,11 +80,12 @@ func (c *cluster) clientset() *vpaclientset.Clientset {
 // newUpdater wires the updater as its main does it.
 func (c *cluster) newUpdater(flags *updaterconfig.UpdaterConfig) updaterlogic.Updater {
 	made, err := updaterlogic.NewUpdater(
-		c.kube, c.clientset(), c.factory, c,
+		c.kube, c.clientset(), c.factory, podInformers{lister: c},
 		flags.MinReplicas, flags.EvictionRateLimit, flags.EvictionRateBurst, flags.EvictionToleranceFraction,
 		false, // no webhook of which a Lease would say that it is alive
 		flags.InPlaceSkipDisruptionBudget, flags.DefaultUpdateThreshold, flags.PodLifetimeUpdateThreshold,
-		flags.EvictAfterOOMThreshold, metav1.NamespaceSystem,
+		flags.EvictAfterOOMThreshold, flags.AdmissionControllerStatusLeaseName, metav1.NamespaceSystem,
+		flags.AdmissionControllerStatusLeaseTimeout,
 		vpautil.NewCappingRecommendationProcessor(c.limits), priority.NewScalingDirectionPodEvictionAdmission(),
 		c, c, priority.NewProcessor(), metav1.NamespaceAll, nil,
 		[]patch.Calculator{
@@ -97,9 +100,9 @@ func (c *cluster) newUpdater(flags *updaterconfig.UpdaterConfig) updaterlogic.Up
 
 // newWebhook wires the handler of new pods as the admission controller's main does it.
 func (c *cluster) newWebhook() admission.Handler {
-	lister := vpautil.NewVpasLister(c.clientset(), make(chan struct{}), metav1.NamespaceAll)
+	_, vpas := vpautil.NewVpasListerWithIndexer(c.clientset(), make(chan struct{}), metav1.NamespaceAll)
 	return podhandler.NewResourceHandler(
-		podhandler.NewDefaultPreProcessor(), vpahandler.NewMatcher(lister, c, c),
+		podhandler.NewDefaultPreProcessor(), vpahandler.NewMatcher(vpas, c, c),
 		[]patch.Calculator{
 			patch.NewResourceUpdatesCalculator(c.provider, resource.QuantityValue{}),
 			patch.NewObservedContainersCalculator(),
@@ -111,7 +114,7 @@ func (c *cluster) newWebhook() admission.Handler {
 func (c *cluster) admitted(webhook admission.Handler, template []container) []corev1.Container {
 	raw, err := json.Marshal(c.made(&pod{Name: "new", Containers: template}))
 	must(err)
-	patches, failed := webhook.GetPatches(c, &admissionv1.AdmissionRequest{
+	patches, _, failed := webhook.GetPatches(c, &admissionv1.AdmissionRequest{
 		Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, Namespace: c.vpa.Namespace,
 		Object: runtime.RawExtension{Raw: raw},
 	})
@@ -142,7 +145,7 @@ func (c *cluster) update(now *step) {
 	for i := range now.Pods {
 		one := c.made(&now.Pods[i])
 		c.refused[one.Name] = now.Pods[i].Refused
-		if one.Spec.NodeName != "" { // the field selector of updaterlogic.NewPodLister
+		if one.Spec.NodeName != "" { // the field selector of the updater's main
 			c.pods = append(c.pods, one)
 		}
 	}
@@ -253,6 +256,30 @@ func (c *cluster) List(labels.Selector) ([]*corev1.Pod, error) { return c.pods, 
 func (c *cluster) Pods(string) listersv1.PodNamespaceLister {
 	panic("pods are listed over all namespaces")
 }
+
+// podInformers is a factory of informers of which the updater uses the lister of pods only.
+type podInformers struct {
+	informers.SharedInformerFactory
+	lister listersv1.PodLister
+}
+
+func (f podInformers) Core() coreinformers.Interface { return podGroup{lister: f.lister} }
+
+type podGroup struct {
+	coreinformersv1.Interface
+	lister listersv1.PodLister
+}
+
+func (g podGroup) V1() coreinformersv1.Interface { return g }
+
+func (g podGroup) Pods() coreinformersv1.TypedPodInformer { return podInformer{lister: g.lister} }
+
+type podInformer struct {
+	coreinformersv1.TypedPodInformer
+	lister listersv1.PodLister
+}
+
+func (i podInformer) Lister() listersv1.PodLister { return i.lister }
 
 // Fetch says which pods the VPA's workload selects.
 func (c *cluster) Fetch(context.Context, *vpatypes.VerticalPodAutoscaler) (labels.Selector, error) {

@@ -165,6 +165,7 @@ func (r *recommender) add(
 
 func (r *recommender) oom(at time.Time, given *oom) {
 	container := model.ContainerID{PodID: r.pod(given.Pod), ContainerName: given.Container}
+	at = at.Add(-time.Duration(given.Ago * float64(time.Second)))
 	_ = r.cluster.RecordOOM(container, at, model.MemoryAmountFromBytes(given.Memory))
 }
 

@@ -40,11 +40,12 @@ type sample struct {
 	MemoryRequest float64  `json:"memoryRequest"`
 }
 
-// oom is a container's end for want of memory, with its request in bytes.
+// oom is a container's end for want of memory, with its request in bytes; it came that many seconds ago.
 type oom struct {
 	Pod       string  `json:"pod"`
 	Container string  `json:"container"`
 	Memory    float64 `json:"memory"`
+	Ago       float64 `json:"ago"`
 }
 
 // result is what the recommender answered in a scenario.

@@ -110,6 +110,7 @@ func (c *cluster) settle() {
 // informer is a shared informer of which the controller uses the store and one handler only.
 type informer struct {
 	cache.SharedIndexInformer
+	store   cache.Store
 	handler *cache.ResourceEventHandler
 }
 
@@ -120,11 +121,14 @@ func (i informer) AddEventHandlerWithResyncPeriod(
 	return nil, nil
 }
 
-func (i informer) HasSynced() bool { return true }
+func (i informer) HasSynced() bool       { return true }
+func (i informer) GetStore() cache.Store { return i.store }
 
 type hpaInformer struct{ *cluster }
 
-func (i hpaInformer) Informer() cache.SharedIndexInformer { return informer{handler: &i.handler} }
+func (i hpaInformer) Informer() cache.SharedIndexInformer {
+	return informer{store: i.hpas, handler: &i.handler}
+}
 func (i hpaInformer) Lister() autoscalinglisters.HorizontalPodAutoscalerLister {
 	return autoscalinglisters.NewHorizontalPodAutoscalerLister(i.hpas)
 }

@@ -69,7 +69,7 @@ func replay(ctx context.Context, given *scenario) result {
 	)
 	began := time.Now()
 	go controller.Run(ctx, 1)
-	c.handler.OnAdd(c.hpa(), true) // syncs it after a period, and every period from then on
+	time.AfterFunc(period, func() { c.handler.OnAdd(c.hpa(), true) }) // syncs it then, and every period from then on
 	done := result{Name: given.Name, Syncs: make([]sync, 0, given.Syncs)}
 	steps := given.Steps
 	slices.SortStableFunc(steps, func(a, b step) int { return int(seconds(a.At) - seconds(b.At)) })
