@@ -72,7 +72,7 @@ venv: python ## set up .venv from requirements-dev.lock (quick where it is up to
 	@$(PYTHON) tools/make_venv.py
 
 .PHONY: unit
-unit: venv ## unit tests but for the long ones (that search, simulate at length or start processes)
+unit: venv ## unit tests but for the long ones (that search, simulate or draw at length, or start processes)
 	@$(PY) -m pytest tests/unit -m "not long" -n auto --dist loadfile $(PYTEST_ARGS)
 
 .PHONY: coverage

@@ -11,7 +11,7 @@ from hypothesis.internal.conjecture import providers
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile(
-    "ci", max_examples=50, deadline=None, derandomize=True, suppress_health_check=_QUIET
+    "ci", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_QUIET
 )
 settings.register_profile("search", max_examples=1500, deadline=None, suppress_health_check=_QUIET)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

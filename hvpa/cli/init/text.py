@@ -77,7 +77,7 @@ def _usage(usage: Usage, *, is_cpu: bool) -> Iterator[str]:
 
 def _simulated(result: Result) -> list[str]:
     span = span_of(result.recent)
-    days = f"{span.seconds / DAY:.3g} days"
+    days = "1 day" if span.seconds == DAY else f"{span.seconds / DAY:.3g} days"
     which = f"the last {days}" if span.seconds < result.history.length - STEP else f"all {days}"
     counted = f"the first {seconds(span.warm_up)} not counted"
     rows: list[tuple[str, ...]] = [

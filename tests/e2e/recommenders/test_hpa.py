@@ -9,7 +9,8 @@ import pytest
 from localcluster.programs.build import Programs
 from tests.recorded import answers
 from tests.recorded.hpa.model import first_difference, theirs
-from tests.recorded.hpa.scenarios import RANDOM, WRITTEN
+from tests.recorded.hpa.random import RANDOM
+from tests.recorded.hpa.scenarios import WRITTEN
 from tests.recorded.replay import Json, replay
 
 SCENARIOS = WRITTEN | RANDOM

@@ -10,7 +10,8 @@ from localcluster.programs.build import Programs
 from tests.recorded import answers
 from tests.recorded.replay import Json
 from tests.recorded.updater.model import first_difference
-from tests.recorded.updater.scenarios import RANDOM, WRITTEN, replayed
+from tests.recorded.updater.random import RANDOM
+from tests.recorded.updater.scenarios import WRITTEN, replayed
 
 SCENARIOS = WRITTEN | RANDOM
 

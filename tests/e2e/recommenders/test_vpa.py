@@ -10,7 +10,8 @@ from localcluster.programs.build import Programs
 from tests.recorded import answers
 from tests.recorded.replay import Json
 from tests.recorded.vpa.model import first_difference
-from tests.recorded.vpa.scenarios import RANDOM, WRITTEN, replayed
+from tests.recorded.vpa.random import RANDOM
+from tests.recorded.vpa.scenarios import WRITTEN, replayed
 
 SCENARIOS = WRITTEN | RANDOM
 

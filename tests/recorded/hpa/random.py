@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 
 from tests.recorded.hpa import build as b
-from tests.recorded.replay import Json
+from tests.recorded.replay import Json, by_name
 
 MEBI = 2**20
 _REQUESTS = ("50m", "100m", "250m", "1")
@@ -167,3 +167,6 @@ def case(seed: int) -> Json:
             "initialReadinessDelay": chance.choice((30, 30, 10)),
         },
     )
+
+
+RANDOM = by_name(map(case, range(40)))

@@ -1,18 +1,17 @@
-"""The scenarios of the HPA: those that are written, whose real answers are recorded, and random ones."""
+"""The scenarios of the HPA: those that are written, whose real answers are recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.recorded.hpa import cases_custom, cases_metrics, cases_pods, cases_rates, random
+from tests.recorded.hpa import cases_custom, cases_metrics, cases_pods, cases_rates
 from tests.recorded.hpa.model import theirs
 from tests.recorded.replay import Json, by_name, replay
 
 WRITTEN = by_name(
     case for written in (cases_metrics, cases_custom, cases_pods, cases_rates) for case in written.cases()
 )
-RANDOM = by_name(map(random.case, range(40)))
 
 
 def replayed(program: Path, scenarios: Mapping[str, Json]) -> dict[str, list[Json]]:

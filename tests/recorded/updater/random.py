@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 
-from tests.recorded.replay import Json
+from tests.recorded.replay import Json, by_name
 from tests.recorded.updater import build as b
 from tests.recorded.vpa.build import NANOSECONDS
 
@@ -118,3 +118,6 @@ def case(seed: int) -> Json:
         flags=_flags(chance),
         template=sizes[0],
     )
+
+
+RANDOM = by_name(map(case, range(300)))

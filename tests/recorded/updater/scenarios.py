@@ -1,5 +1,4 @@
-"""The scenarios of the VPA's updater and webhook: those that are written, whose real answers are recorded, and random
-ones."""
+"""The scenarios of the VPA's updater and webhook: those that are written, whose real answers are recorded."""
 
 from __future__ import annotations
 
@@ -7,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.recorded.replay import Json, by_name, replay
-from tests.recorded.updater import cases, random
+from tests.recorded.updater import cases
 from tests.recorded.updater.model import theirs
 
 WRITTEN = by_name(cases.cases())
-RANDOM = by_name(map(random.case, range(300)))
 
 
 def replayed(program: Path, scenarios: Mapping[str, Json]) -> dict[str, list[Json]]:

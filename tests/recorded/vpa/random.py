@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import random
 
-from tests.recorded.replay import Json
+from tests.recorded.replay import Json, by_name
 from tests.recorded.vpa import build as b
 
 _CONTAINERS = ("app", "log", "proxy")
@@ -100,3 +100,6 @@ def case(seed: int) -> Json:
         policies=_policies(chance),
         flags=_flags(chance),
     )
+
+
+RANDOM = by_name(map(case, range(20)))

@@ -1,4 +1,4 @@
-"""The scenarios of the VPA recommender: those that are written, whose real answers are recorded, and random ones."""
+"""The scenarios of the VPA recommender: those that are written, whose real answers are recorded."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.recorded.replay import Json, by_name, replay
-from tests.recorded.vpa import cases, random
+from tests.recorded.vpa import cases
 from tests.recorded.vpa.model import theirs
 
 WRITTEN = by_name(cases.cases())
-RANDOM = by_name(map(random.case, range(20)))
 
 
 def replayed(program: Path, scenarios: Mapping[str, Json]) -> dict[str, list[Json]]:

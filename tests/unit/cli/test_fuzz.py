@@ -25,7 +25,7 @@ pytestmark = pytest.mark.long
 KINDS = ("Hvpa", "Deployment", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Pod")
 GARDENER = load("gardener.yaml")
 SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
-FUZZ = settings(max_examples=40, suppress_health_check=SLOW)
+FUZZ = settings(max_examples=25, suppress_health_check=SLOW)
 TEXTS = [
     "500m", "1Gi", "-1", "1e99", "0", "3m", "2540400h", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "Auto", "*",
 ]  # fmt: skip
@@ -118,7 +118,7 @@ def test_any_object_of_our_kinds(
     ends_well(monkeypatch, stream.encode(), "validate")
 
 
-@settings(FUZZ, max_examples=200)
+@settings(FUZZ, max_examples=60)
 @given(place=st.sampled_from(PLACES), value=values, output=st.sampled_from(["text", "json"]))
 def test_any_value_in_any_place(
     monkeypatch: pytest.MonkeyPatch,

@@ -45,7 +45,7 @@ def test_at_constant_load_nothing_is_written_after_it_has_settled(blend: str) ->
 def test_at_constant_load_only_memory_that_was_once_needed_is_still_given_back(blend: str) -> None:
     """The VPA remembers peaks of memory for days, and what other pods used before: it is given back bit by bit."""
 
-    @examples(3)
+    @examples(2)
     @given(cases(blend))
     def check(case: Case) -> None:
         loop = case.loop(loads.constant(case.load)).run(5 * DAY)
@@ -122,7 +122,7 @@ def test_trajectory_ends_where_it_began(places: tuple[str, ...]) -> None:
     Memory is left out: pods have a part of it whatever their load is (the recommender's minimum is one), so that it is
     no demand that more pods share."""
 
-    @examples(3)
+    @examples(2)
     @given(
         cases("Trajectory", places=places, weights=(30, 50, 80), controlled=("cpu",)),
         st.sampled_from([1.5, 2.0]),

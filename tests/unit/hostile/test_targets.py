@@ -12,7 +12,7 @@ from tests.unit.hostile import values
 
 pytestmark = pytest.mark.long
 
-FEW = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 JSON_LIKE = st.binary(max_size=60) | st.text(alphabet='{}[]",:0123456789.eE+-nultrfas \\', max_size=60).map(
     str.encode
 )

@@ -128,7 +128,7 @@ async def test_requests_that_fail_and_watches_that_break_leave_no_objects_behind
         return _of_requests()
 
     async with FakeServer(handler).connected(tmp_path) as transport:
-        assert await often(5) == await often(60)
+        assert await often(5) == await often(25)
 
 
 def _of_requests() -> Counter[str]:

@@ -72,6 +72,9 @@ def test_powers_are_right_but_for_the_last_bits(x: float, base: float, exponent:
     assert abs(exp2(x) - math.exp2(x)) <= math.ulp(math.exp2(x))
     assert exp2(math.floor(x)) == math.ldexp(1.0, math.floor(x))
     assert power(base, exponent) == pytest.approx(math.pow(base, exponent), rel=1e-13)
+
+
+def test_a_power_that_is_too_small_is_none() -> None:
     assert [exp2(small) for small in (-1074.1, -1e6, -math.inf)] == [0.0] * 3
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hvpa.api.objects.read_models import Condition, ContainerRecommendation, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import QuantityError, parse_cpu, parse_memory
 from hvpa.recommend.vpa.estimate import lower_factor, upper_factor
-from hvpa.recommend.vpa.histogram import BucketScheme, DecayingHistogram
+from hvpa.recommend.vpa.histogram import ZERO_TIME, BucketScheme, DecayingHistogram
 from hvpa.recommend.vpa.recommender import VerticalRecommender
 from hvpa.recommend.vpa.samples import CPU_BUCKETS, MEMORY_BUCKETS, millicores, whole_amount
 
@@ -108,6 +108,13 @@ def test_light_samples_do_not_hide_the_others() -> None:
     for value, weight in ((20.0, 3e-6), (0.1, 3e-7), (999.9, 3e-7)):
         histogram.add(value, weight, START)
     assert [histogram.percentile_bucket(fraction) for fraction in (0.0, 0.5, 1.0)] == [4, 4, 4]
+
+
+@pytest.mark.parametrize(("hours", "whole"), [(1000.4, 1000), (1000.5, 1001)])
+def test_the_reference_time_is_rounded_to_whole_half_lives(hours: float, whole: int) -> None:
+    histogram = DecayingHistogram(CPU_BUCKETS, HOUR)
+    histogram.shift_reference(ZERO_TIME + hours * HOUR)
+    assert histogram.reference == ZERO_TIME + whole * HOUR
 
 
 def test_the_first_buckets_are_a_hundredth_of_a_core_and_ten_megabytes() -> None:

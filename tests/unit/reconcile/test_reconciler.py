@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from builders import build
 from hvpa.api.hvpa.status import LastError
@@ -234,7 +235,8 @@ def test_a_failed_status_write_is_not_answered_with_another() -> None:
 
 def test_an_exception_of_the_port_stays_with_its_hvpa() -> None:
     harness = Harness(scaling_out(), objects=RuntimeError("bug"))
-    assert harness.reconcile() == Result("crashed")
+    with capture_logs():
+        assert harness.reconcile() == Result("crashed")
     assert ("write failed", "Decide", "crashed") in harness.telemetry.reports
 
 

@@ -162,7 +162,7 @@ def test_an_error_in_a_worker_ends_them_all(
             super().__init__(jobs, context, *args)
 
     monkeypatch.setattr(parallel, "ProcessPoolExecutor", Pool)
-    run = plan([scenario("20d")], 0)
+    run = plan([scenario("5d")], 0)
     (whole,) = run.scenarios
     wrong = replace(whole.policies[1], name="wrong", hvpa={"spec": {"mode": "Now"}})
     run = run._replace(scenarios=(replace(whole, policies=(whole.policies[0], wrong)),))
@@ -178,7 +178,7 @@ def test_ctrl_c_ends_the_workers(scenario: Callable[..., Path]) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        simulate_all(plan([scenario("20d")], 0), 2, interrupted)
+        simulate_all(plan([scenario("5d")], 0), 2, interrupted)
     assert multiprocessing.active_children() == []
 
 
@@ -188,7 +188,7 @@ def test_a_worker_that_is_killed_is_reported_in_one_line(scenario: Callable[...,
             child.kill()
 
     with pytest.raises(SimulationError, match="a process ended before its work was done"):
-        simulate_all(plan([scenario("60d")], 0), 2, kill)
+        simulate_all(plan([scenario("5d")], 0), 2, kill)
     assert multiprocessing.active_children() == []
 
 

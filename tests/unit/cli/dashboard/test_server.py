@@ -256,7 +256,7 @@ async def test_nobody_is_looked_at_for_ever(
 
 
 # --- what-ifs -------------------------------------------------------------------------------------------------------
-async def test_a_what_if_is_simulated(
+async def test_a_what_if_is_simulated_and_a_lower_target_costs_more(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(looks, "PERIOD", 0.02)
@@ -276,6 +276,11 @@ async def test_a_what_if_is_simulated(
         scenario = json.loads(text)
         assert [one["name"] for one in scenario["policies"]] == ["as it is", "what if"]
         assert schema.faults(scenario, whole["$defs"]["ScenarioReport"], whole) == []
+        as_it_is, what_if = (one["figures"]["cost"] for one in scenario["policies"])
+        assert what_if > 1.3 * as_it_is
+        assert scenario["baseline"] == "as it is"
+        assert any("what if costs" in one for one in scenario["conclusion"])
+        assert len(scenario["policies"][1]["series"]["replicas"]["values"]) > 1
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,9 @@ def logs_as_before() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulate in this process, in steps of a quarter of an hour."""
+    """Simulate in this process, in steps of an hour."""
     monkeypatch.setattr(command, "processors", lambda: 1)
-    monkeypatch.setattr(scenario, "STEP", 900)
+    monkeypatch.setattr(scenario, "STEP", 3600)
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_what_is_sound_is_made() -> None:
     make(SOUND)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(place=st.sampled_from(list(places(SOUND))), value=values)
 def test_any_value_in_any_place(place: tuple[str | int, ...], value: Any) -> None:
     documents = copy.deepcopy(SOUND)

@@ -55,12 +55,12 @@ def test_a_message_ends_with_its_remedy_once_and_is_cut_for_it() -> None:
     assert long.endswith(f"x… {REMEDIES['Refused']}.")
 
 
-@pytest.mark.parametrize("reason", sorted(REMEDIES))
 @pytest.mark.parametrize("message", ["no such host", "no such host.", "is it running?", "stop!", "gone…"])
-def test_no_message_and_remedy_are_joined_by_two_marks(reason: str, message: str) -> None:
-    whole = advised(reason, message)
-    assert whole.endswith(f" {REMEDIES[reason]}.")
-    assert not re.search(r"[.?!…;:] ?[.?!;]", whole)
+def test_no_message_and_remedy_are_joined_by_two_marks(message: str) -> None:
+    for reason in REMEDIES:
+        whole = advised(reason, message)
+        assert whole.endswith(f" {REMEDIES[reason]}.")
+        assert not re.search(r"[.?!…;:] ?[.?!;]", whole)
 
 
 @pytest.mark.parametrize(

@@ -51,14 +51,16 @@ def test_the_same_objects_are_looked_at_once() -> None:
         look(thing=one, other=other)  # type: ignore[call-arg]
 
 
-def test_another_object_never_gets_the_result_of_one_that_is_gone() -> None:
+def test_another_object_never_gets_the_result_of_one_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memo, "REMEMBERED", 64)
+
     @remembered
     def name(thing: list[str]) -> str:
         return thing[0]
 
     for number in range(memo.REMEMBERED * 2 + 1):
         assert name([str(number)]) == str(number)
-        if number % 200 == 0:
+        if number % 25 == 0:
             gc.collect()
 
 

@@ -18,7 +18,7 @@ from tests.unit.simulate.cluster.build import bounds, container, measured, resiz
 Action = tuple[str, int] | None
 Script = list[tuple[int, Action]]
 
-QUIET = settings(deadline=None, derandomize=True, max_examples=100)
+QUIET = settings(deadline=None, derandomize=True, max_examples=50)
 
 
 def amounts(low: int, high: int) -> st.SearchStrategy[int | None]:

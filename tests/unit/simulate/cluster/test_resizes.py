@@ -351,7 +351,7 @@ def check(nodes: Nodes, pods: list[SimPod]) -> None:
                 assert more_cpu > CPU - cpu or more_memory > MEMORY - memory or too_large
 
 
-@settings(deadline=None, derandomize=True, max_examples=150)
+@settings(deadline=None, derandomize=True, max_examples=50)
 @given(steps, st.sampled_from([0.0, 1.5]))
 def test_nodes_and_pods_agree_whatever_is_asked_for(
     script: list[tuple[str, int, tuple[int, int]]], delay: float

@@ -162,6 +162,11 @@ def test_the_line_of_what_is_missing_is_that_of_what_is_around_it() -> None:
         read_range("range.json", '{\n"status": "success",\n"data": {}}', None, False)
 
 
+def test_json_that_is_no_yaml_is_refused_without_its_line() -> None:
+    with pytest.raises(ScenarioError, match=r"^range.json:1: status: Prometheus responded with an error"):
+        read_range("range.json", '{\n"status":\n"\\ud800"}', None, False)
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("1"),
     lambda inner: (

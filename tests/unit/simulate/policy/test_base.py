@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from hvpa.api.objects.read_models import Vpa, VpaMeta
 from hvpa.recommend.vpa.recommender import VerticalRecommender
@@ -54,7 +55,7 @@ def test_a_crash_in_the_decision_is_reported_with_its_error(monkeypatch: pytest.
 
     monkeypatch.setattr("hvpa.reconcile.reconciler.decide", breaks)
     one, _ = at_work(POLICIES.hvpa)
-    with pytest.raises(SimulationError, match=r"policy Hvpa: .*nothing to divide by"):
+    with capture_logs(), pytest.raises(SimulationError, match=r"policy Hvpa: .*nothing to divide by"):
         one.step(0.0)
 
 

@@ -7,7 +7,6 @@ import runpy
 from pathlib import Path
 
 import pytest
-import yaml
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
@@ -31,7 +30,7 @@ EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 SCENARIOS = sorted(
     path
     for path in EXAMPLES.rglob("*.yaml")
-    if path.parent.name != "init" and "workload" in yaml.safe_load(path.read_text())
+    if path.parent.name != "init" and "\nworkload:" in path.read_text()
 )
 
 
