@@ -126,7 +126,7 @@ compat: venv control-plane ## what users install, on API servers 1.30 to 1.36 (C
 	@$(PY) -m tests.e2e.compat $(COMPAT_ARGS)
 
 .PHONY: evidence
-evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (5 seeds: 75 minutes on two cores), and write it into README and docs
+evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (5 seeds: half an hour to an hour on two cores), and write it into README and docs
 	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --keep $(EVIDENCE_ARGS)
 	@$(PY) tools/generate.py
 
