@@ -92,11 +92,13 @@ class Reapplying:
 
 def _refusals(complaint: str) -> set[bool]:
     """Whether each refusal is one since the object has changed. (Server-side, kubectl takes it for a conflict of field
-    managers, and leaves out the reason.)"""
-    starts = re.findall(r"^(?:Error from server \((\w+)\)|error: (.*))", complaint, re.MULTILINE)
-    return {
-        reason == "Conflict" or text.startswith("Operation cannot be fulfilled") for reason, text in starts
-    }
+    managers, and leaves out the reason; of several refusals, it leaves out "error:" too.)"""
+    starts = re.findall(
+        r"^(?:Error from server \((\w+)\)|(?:error: )?(Operation cannot be fulfilled)|error: )",
+        complaint,
+        re.MULTILINE,
+    )
+    return {reason == "Conflict" or bool(outdated) for reason, outdated in starts}
 
 
 def in_git(workload: Json, *, replicas: bool, resources: bool) -> Json:

@@ -26,10 +26,16 @@ KINDS = ["Deployment", "StatefulSet"]
 SMALL = {"memory": {"value": "1Mi"}}
 
 
-def begin(api: KubeApi, namespace: str, name: str, kind: str, spec: dict[str, Any]) -> None:
+def begin(
+    api: KubeApi, namespace: str, name: str, kind: str, spec: dict[str, Any], start_up: str = "4s"
+) -> None:
     """A workload with four pods of 100Mi, which use 50Mi, an Hvpa that scales memory, and a VPA that the test speaks
     for. A pod that uses more than its limit runs out of memory."""
-    annotations = {MEMORY_ANNOTATION: "50Mi", START_UP_ANNOTATION: "4s", "hvpa.test/memory-limit": "Enforced"}
+    annotations = {
+        MEMORY_ANNOTATION: "50Mi",
+        START_UP_ANNOTATION: start_up,
+        "hvpa.test/memory-limit": "Enforced",
+    }
     limits = {"memory": f"{BEFORE}Mi"}
     made = samples.deployment(
         name, namespace, replicas=PODS, memory=f"{BEFORE}Mi", limits=limits, annotations=annotations
@@ -92,8 +98,9 @@ WINDOWED = {
 def test_a_rollout_is_held_where_its_window_ends_and_goes_on_in_the_next(
     cluster: ControlPlane, operator: Operator, namespace: str, kind: str
 ) -> None:
+    """The rollout takes half a minute, and its window closes after 12 seconds."""
     api, name = cluster.api, f"windowed-{kind.lower()}"
-    begin(api, namespace, name, kind, {})
+    begin(api, namespace, name, kind, {}, start_up="8s")
     api.patch("Hvpa", name, namespace, {"spec": {**WINDOWED, "maintenanceTimeWindow": in_window(12)}})
     recommended.recommend(api, namespace, name, AFTER)
     wait_for(lambda: AFTER in sizes(api, namespace, name), TIMEOUT, "the rollout has begun")
