@@ -125,6 +125,10 @@ soak: venv control-plane ## MINUTES (20) of random faults, with 500 Hvpas (SHARD
 compat: venv control-plane ## what users install, on API servers 1.30 to 1.36 (COMPAT_ARGS=1.30: one; --write: into the docs)
 	@$(PY) -m tests.e2e.compat $(COMPAT_ARGS)
 
+.PHONY: keda
+keda: venv control-plane ## KEDA itself scales an Hvpa to zero and back; KEDA is built once, some 20 minutes on two cores
+	@$(PY) -m pytest tests/e2e/full/keda_operator.py --timeout 5400 $(PYTEST_ARGS)
+
 .PHONY: evidence
 evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (5 seeds: half an hour to an hour on two cores), and write it into README and docs
 	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --keep $(EVIDENCE_ARGS)

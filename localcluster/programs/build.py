@@ -2,7 +2,8 @@
 modules and their versions are in `localcluster/programs/modules/*/go.mod`; what starts the programs is
 `controlplane.py`. Also built here are the programs of our own beside those files, which replay scenarios through the
 code of the real recommenders and the real VPA updater (`tests/recorded`), API servers of other versions
-(`tests/e2e/compat`), Helm (`tests/e2e/chart`), and Prometheus (`localcluster/prometheus.py`)."""
+(`tests/e2e/compat`), Helm (`tests/e2e/chart`), Prometheus (`localcluster/prometheus.py`), and KEDA
+(`localcluster/keda.py`)."""
 
 from __future__ import annotations
 
@@ -29,6 +30,7 @@ __all__ = [
     "build",
     "build_apiserver",
     "build_helm",
+    "build_keda",
     "build_prometheus",
     "build_replays",
     "build_tools",
@@ -133,7 +135,22 @@ _GROUPS = {
             for kind in ("podmonitors", "prometheusrules")
         },
     ),
-    # KEDA itself is not built (docs/decisions/0045): only its CRD is taken.
+    # KEDA itself is built for `make keda` alone (docs/decisions/0045): the other tests take its CRD.
+    "keda": _Group(
+        "keda",
+        {f"keda-{name}": f"github.com/kedacore/keda/v2/cmd/{name}" for name in ("operator", "adapter")},
+        {
+            f"{name}.yaml": ("github.com/kedacore/keda/v2", f"config/crd/bases/{name}.yaml")
+            for name in (
+                "eventing.keda.sh_cloudeventsources",
+                "eventing.keda.sh_clustercloudeventsources",
+                "keda.sh_clustertriggerauthentications",
+                "keda.sh_scaledjobs",
+                "keda.sh_scaledobjects",
+                "keda.sh_triggerauthentications",
+            )
+        },
+    ),
     "keda-crds": _Group(
         "keda-crds",
         {},
@@ -220,6 +237,12 @@ def monitoring_crds(*, report: Report = to_stderr) -> list[Path]:
 def keda_crd(*, report: Report = to_stderr) -> Path:
     """The CRD of KEDA's ScaledObjects, downloaded where it is not in the cache yet. Raises `BuildError`."""
     return _build(("keda-crds",), lambda _: True, report).shared["scaledobjects-crd.yaml"]
+
+
+def build_keda(*, report: Report = to_stderr) -> Programs:
+    """The programs `keda-operator` and `keda-adapter`, and KEDA's CRDs, built where they are not in the cache yet. Raises
+    `BuildError`."""
+    return _build(("keda",), lambda _: True, report)
 
 
 def kubernetes_version() -> str:
