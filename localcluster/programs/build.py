@@ -240,8 +240,8 @@ def keda_crd(*, report: Report = to_stderr) -> Path:
 
 
 def build_keda(*, report: Report = to_stderr) -> Programs:
-    """The programs `keda-operator` and `keda-adapter`, and KEDA's CRDs, built where they are not in the cache yet. Raises
-    `BuildError`."""
+    """The programs `keda-operator` and `keda-adapter`, and KEDA's CRDs, built where they are not in the cache yet.
+    Raises `BuildError`."""
     return _build(("keda",), lambda _: True, report)
 
 
