@@ -3,7 +3,7 @@
     with Keda(cluster, folder):
         ...     # ScaledObjects work
 
-Both are built from their Go modules, which takes long (docs/decisions/0045), so that no test of `make test` needs it."""
+Both are built from their Go modules, which takes long (docs/decisions/0045): no test of `make test` needs that."""
 
 from __future__ import annotations
 
