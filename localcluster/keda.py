@@ -41,7 +41,7 @@ class Keda:
             "WATCH_NAMESPACE": "",
         }
         kubeconfig = cluster.kubeconfig
-        operator = [
+        operator: list[str | Path] = [
             programs["keda-operator"],
             f"--kubeconfig={kubeconfig}",
             "--metrics-bind-address=0",
@@ -49,7 +49,7 @@ class Keda:
             f"--metrics-service-bind-address=127.0.0.1:{grpc}",
             f"--cert-dir={_certificates(folder / 'operator', authority, authority.server('operator'))}",
         ]
-        adapter = [
+        adapter: list[str | Path] = [
             programs["keda-adapter"],
             f"--kubeconfig={kubeconfig}",
             f"--lister-kubeconfig={kubeconfig}",
@@ -99,7 +99,7 @@ class Keda:
             if not process.alive:
                 raise RuntimeError(f"{process.name} ended with {process.returncode}:\n{process.tail()}")
         try:
-            return self._api.raw("GET", "/apis/" + "/".join(EXTERNAL))["kind"] == "APIResourceList"
+            return bool(self._api.raw("GET", "/apis/" + "/".join(EXTERNAL))["kind"] == "APIResourceList")
         except ApiError:  # 503 until the API server has looked at it
             return False
 
