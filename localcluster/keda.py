@@ -3,7 +3,8 @@
     with Keda(cluster, folder):
         ...     # ScaledObjects work
 
-Both are built from their Go modules, which takes long (docs/decisions/0045): no test of `make test` needs that."""
+Both run as KEDA's ServiceAccount, with the roles that KEDA installs. They are built from their Go modules, which takes
+long (docs/decisions/0045): no test of `make test` needs that."""
 
 from __future__ import annotations
 
@@ -22,6 +23,8 @@ from localcluster.programs.build import build_keda
 
 EXTERNAL: Final = ("external.metrics.k8s.io", "v1beta1")
 NAMESPACE: Final = "keda"
+SERVICE_ACCOUNT: Final = "keda-operator"
+USER: Final = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
 
 
 class Keda:
@@ -29,52 +32,26 @@ class Keda:
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         """Nothing is started yet, but built. `folder` is for certificates and logs. Raises `BuildError`."""
-        programs = build_keda()
-        self._api, self._cluster = cluster.api, cluster
-        self._crds = [yaml.safe_load(path.read_text()) for path in programs.shared.values()]
-        self._port, grpc = free_port(), free_port()
-        authority = Authority(folder / "ca", "keda")
-        env = {
-            **os.environ,
-            "POD_NAMESPACE": NAMESPACE,
-            "KEDA_CLUSTER_OBJECT_NAMESPACE": NAMESPACE,
-            "WATCH_NAMESPACE": "",
-        }
-        kubeconfig = cluster.kubeconfig
-        operator: list[str | Path] = [
-            programs["keda-operator"],
-            f"--kubeconfig={kubeconfig}",
-            "--metrics-bind-address=0",
-            f"--health-probe-bind-address=127.0.0.1:{free_port()}",
-            f"--metrics-service-bind-address=127.0.0.1:{grpc}",
-            f"--cert-dir={_certificates(folder / 'operator', authority, authority.server('operator'))}",
-        ]
-        adapter: list[str | Path] = [
-            programs["keda-adapter"],
-            f"--kubeconfig={kubeconfig}",
-            f"--lister-kubeconfig={kubeconfig}",
-            f"--authentication-kubeconfig={kubeconfig}",
-            f"--authorization-kubeconfig={kubeconfig}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={self._port}",
-            f"--port={free_port()}",
-            f"--metrics-service-address=127.0.0.1:{grpc}",
-            f"--cert-dir={_certificates(folder / 'adapter', authority, authority.client('adapter'))}",
-        ]
-        self.processes = [
-            Process("keda-operator", operator, folder / "operator.log", env=env),
-            Process("keda-adapter", adapter, folder / "adapter.log", env=env),
-        ]
+        self._programs = build_keda()
+        self._api, self._cluster, self._folder = cluster.api, cluster, folder
+        self._port, self._grpc = free_port(), free_port()
+        self._authority = Authority(folder / "ca", "keda")
+        self.processes: list[Process] = []
         self._registered: list[Json] = []
 
     def __enter__(self) -> Keda:
         try:
-            self._cluster.apply_all(self._crds)
-            self._registered += [
+            self._registered.append(
                 self._api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-            ]
-            for process in self.processes:
-                process.start()
+            )
+            self._install()
+            kubeconfig = self._cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
+            for name, argv in (
+                ("operator", self._operator(kubeconfig)),
+                ("adapter", self._adapter(kubeconfig)),
+            ):
+                self.processes.append(self._process(name, argv))
+                self.processes[-1].start()
             for one in aggregated_api("keda-metrics", *EXTERNAL, self._port):
                 self._registered.append(self._api.create(one))
             wait_for(self._is_served, 120, "KEDA serves external metrics")
@@ -87,12 +64,60 @@ class Keda:
         self.close()
 
     def close(self) -> None:
-        """Remove it from the API server, and end it."""
+        """Remove it from the API server, and end it. CRDs and roles stay."""
         for one in reversed(self._registered):
             meta = one["metadata"]
             self._api.delete(f"{one['apiVersion']}/{one['kind']}", meta["name"], meta.get("namespace"))
         for process in self.processes:
             process.kill()
+
+    def _install(self) -> None:
+        """The CRDs, the ServiceAccount and its roles, as KEDA's module has them."""
+        for path in self._programs.shared.values():
+            self._cluster.apply_all([one for one in yaml.safe_load_all(path.read_text()) if one])
+        watching = {"apiGroups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["watch"]}
+        self._cluster.await_right(USER, watching)
+
+    def _process(self, name: str, argv: list[str | Path]) -> Process:
+        names = ("POD_NAMESPACE", "KEDA_CLUSTER_OBJECT_NAMESPACE")
+        env = {**os.environ, **dict.fromkeys(names, NAMESPACE), "WATCH_NAMESPACE": ""}
+        return Process(f"keda-{name}", argv, self._folder / f"{name}.log", env=env)
+
+    def _operator(self, kubeconfig: Path) -> list[str | Path]:
+        return [
+            self._programs["keda-operator"],
+            f"--kubeconfig={kubeconfig}",
+            "--metrics-bind-address=0",
+            f"--health-probe-bind-address=127.0.0.1:{free_port()}",
+            f"--metrics-service-bind-address=127.0.0.1:{self._grpc}",
+            f"--cert-dir={self._certificates('operator', self._authority.server('operator'))}",
+        ]
+
+    def _adapter(self, kubeconfig: Path) -> list[str | Path]:
+        return [
+            self._programs["keda-adapter"],
+            f"--kubeconfig={kubeconfig}",
+            f"--lister-kubeconfig={kubeconfig}",
+            f"--authentication-kubeconfig={kubeconfig}",
+            f"--authorization-kubeconfig={kubeconfig}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self._port}",
+            f"--port={free_port()}",
+            f"--metrics-service-address=127.0.0.1:{self._grpc}",
+            f"--cert-dir={self._certificates('adapter', self._authority.client('adapter'))}",
+        ]
+
+    def _certificates(self, name: str, pair: Pair) -> Path:
+        """The folder with the files that operator and metrics server know each other by."""
+        folder = self._folder / name
+        folder.mkdir()
+        for file, source in (
+            ("ca.crt", self._authority.certificate),
+            ("tls.crt", pair.certificate),
+            ("tls.key", pair.key),
+        ):
+            (folder / file).write_bytes(source.read_bytes())
+        return folder
 
     def _is_served(self) -> bool:
         for process in self.processes:
@@ -102,15 +127,3 @@ class Keda:
             return bool(self._api.raw("GET", "/apis/" + "/".join(EXTERNAL))["kind"] == "APIResourceList")
         except ApiError:  # 503 until the API server has looked at it
             return False
-
-
-def _certificates(folder: Path, authority: Authority, pair: Pair) -> Path:
-    """The folder with the files that operator and metrics server know each other by."""
-    folder.mkdir()
-    for name, source in (
-        ("ca.crt", authority.certificate),
-        ("tls.crt", pair.certificate),
-        ("tls.key", pair.key),
-    ):
-        (folder / name).write_bytes(source.read_bytes())
-    return folder

@@ -151,6 +151,21 @@ _GROUPS = {
             )
         },
     ),
+    # Apart from its programs, since a change here must not build them again.
+    "keda-install": _Group(
+        "keda-crds",
+        {},
+        {
+            f"{folder}-{name}.yaml": ("github.com/kedacore/keda/v2", f"config/{folder}/{name}.yaml")
+            for folder, name in (
+                ("service_account", "service_account"),
+                ("rbac", "role"),
+                ("rbac", "role_binding"),
+                ("metrics-server", "role"),
+                ("metrics-server", "role_binding"),
+            )
+        },
+    ),
     "keda-crds": _Group(
         "keda-crds",
         {},
@@ -240,9 +255,9 @@ def keda_crd(*, report: Report = to_stderr) -> Path:
 
 
 def build_keda(*, report: Report = to_stderr) -> Programs:
-    """The programs `keda-operator` and `keda-adapter`, and KEDA's CRDs, built where they are not in the cache yet.
-    Raises `BuildError`."""
-    return _build(("keda",), lambda _: True, report)
+    """The programs `keda-operator` and `keda-adapter`, built where they are not in the cache yet, and KEDA's CRDs,
+    ServiceAccount and roles. Raises `BuildError`."""
+    return _build(("keda", "keda-install"), lambda _: True, report)
 
 
 def kubernetes_version() -> str:

@@ -14,7 +14,7 @@ import yaml
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.keda import Keda
+from localcluster.keda import USER, Keda
 from localcluster.operator.operator import Operator
 from localcluster.prometheus import Prometheus, scraping
 from localcluster.workloads.load import await_pods
@@ -67,6 +67,14 @@ def test_keda_itself_scales_an_hvpa_to_zero_and_back(
     def replicas() -> int:
         return objects.replicas(api, "web", namespace)
 
+    def switched() -> list[int]:
+        """The counts that KEDA has written past its HPA."""
+        asked = cluster.audit.requests(
+            user=USER, resource="hvpas", writes=True, namespace=namespace, code=200
+        )
+        assert all(request.subresource == "scale" for request in asked)
+        return [request.body["spec"].get("replicas", 0) for request in asked]
+
     def is_at(condition: str, reason: str) -> bool:
         return objects.conditions(api, "web", namespace).get(condition, ("", ""))[1] == reason
 
@@ -74,7 +82,9 @@ def test_keda_itself_scales_an_hvpa_to_zero_and_back(
         Prometheus(tmp_path, scraping({"queue": queue.address})) as prometheus,
         Keda(cluster, tmp_path / "keda") as keda,
     ):
-        wait_for(lambda: prometheus.query('queue_length{queue="web"}'), TIMEOUT, "the queue is scraped")
+        # KEDA asks for the last full second, and takes an empty answer for an empty queue.
+        sample = 'queue_length{queue="web"} offset 2s'
+        wait_for(lambda: prometheus.query(sample), TIMEOUT, "the queue has been scraped for two seconds")
         api.create(objects.deployment("web", namespace))
         recommended.vpa(api, namespace, "web", WEB)
         recommended.recommend(api, namespace, "web", 128)
@@ -86,12 +96,14 @@ def test_keda_itself_scales_an_hvpa_to_zero_and_back(
             wait_for(lambda: is_at("HpaActive", "Recommending"), TIMEOUT, "KEDA's HPA is used")
             queue.length = 30
             wait_for(lambda: replicas() >= 4, TIMEOUT, "30 messages call for 6 pods, by half more pods")
+            assert switched() == [], "KEDA leaves it to its HPA"
             queue.length = 0
             wait_for(lambda: replicas() == 0, TIMEOUT, "KEDA scales to 0")
             wait_for(lambda: is_at("HpaActive", "NoPods"), TIMEOUT, "the Hvpa says so")
             assert objects.conditions(api, "web", namespace)["Ready"] == ("True", "Reconciled")
             queue.length = 30
             wait_for(lambda: replicas() >= 4, TIMEOUT, "KEDA takes it from 0, and its HPA out")
+            assert switched() == [0, 1]
         except BaseException:
             print("\n".join(f"--- {process.name}\n{process.tail()}" for process in keda.processes))
             raise
@@ -101,7 +113,9 @@ def test_keda_itself_scales_an_hvpa_to_zero_and_back(
     written = cluster.audit.writers("deployments", "web", namespace)
     assert written[OPERATOR_USER] >= 3
     assert written[HPA_CONTROLLER] == 0
-    assert not [user for user in written if "keda" in user], "KEDA writes to the Hvpa alone"
+    assert written[USER] == 0, "KEDA writes to the Hvpa alone"
+    refused = [request for request in cluster.audit.requests(user=USER) if request.is_forbidden]
+    assert not refused, "KEDA's own roles suffice"
 
 
 def _manifest(url: str) -> tuple[Json, Json]:
