@@ -126,7 +126,7 @@ compat: venv control-plane ## what users install, on API servers 1.30 to 1.36 (C
 	@$(PY) -m tests.e2e.compat $(COMPAT_ARGS)
 
 .PHONY: keda
-keda: venv control-plane ## KEDA itself scales an Hvpa to zero and back; KEDA is built once, some 20 minutes on two cores
+keda: venv control-plane ## KEDA itself scales an Hvpa to zero and back; KEDA is built once, and long (17 minutes of processor time)
 	@$(PY) -m pytest tests/e2e/full/keda_operator.py --timeout 5400 $(PYTEST_ARGS)
 
 .PHONY: evidence
