@@ -130,7 +130,7 @@ keda: venv control-plane ## KEDA itself scales an Hvpa to zero and back; KEDA is
 	@$(PY) -m pytest tests/e2e/full/keda_operator.py --timeout 5400 $(PYTEST_ARGS)
 
 .PHONY: evidence
-evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (5 seeds: half an hour to an hour on two cores), and write it into README and docs
+evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (5 seeds: 64 minutes of processor time), and write it into README and docs
 	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --keep $(EVIDENCE_ARGS)
 	@$(PY) tools/generate.py
 

@@ -65,9 +65,7 @@ class Keda:
 
     def close(self) -> None:
         """Remove it from the API server, and end it. CRDs and roles stay."""
-        for one in reversed(self._registered):
-            meta = one["metadata"]
-            self._api.delete(f"{one['apiVersion']}/{one['kind']}", meta["name"], meta.get("namespace"))
+        self._cluster.delete_all(self._registered)
         for process in self.processes:
             process.kill()
 

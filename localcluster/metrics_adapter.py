@@ -44,7 +44,7 @@ class MetricsAdapter:
         """By namespace, `services/web` or `deployments.apps/web`, and metric."""
         self.pods: dict[tuple[str, str], int] = {}
         """By namespace and metric: the total, of which each pod has the same share."""
-        self._api = cluster.api
+        self._api, self._cluster = cluster.api, cluster
         self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._tls.load_cert_chain(*cluster.server_certificate)
         self._port = free_port()
@@ -71,9 +71,7 @@ class MetricsAdapter:
 
     def close(self) -> None:
         """Remove it from the API server, and end it."""
-        for one in reversed(self._registered):
-            meta = one["metadata"]
-            self._api.delete(f"{one['apiVersion']}/{one['kind']}", meta["name"], meta.get("namespace"))
+        self._cluster.delete_all(self._registered)
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(30)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)

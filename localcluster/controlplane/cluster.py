@@ -79,6 +79,13 @@ class Cluster:
             if document["kind"] == "CustomResourceDefinition":
                 self.await_crd(document["metadata"]["name"])
 
+    def delete_all(self, documents: list[Json]) -> None:
+        """Delete objects, the last one first; one that is not there is none to delete."""
+        for document in reversed(documents):
+            meta = document["metadata"]
+            kind = f"{document['apiVersion']}/{document['kind']}"
+            self.api.delete(kind, meta["name"], meta.get("namespace"))
+
     def await_crd(self, name: str) -> None:
         """Wait until a CRD's objects can be written and listed."""
 
