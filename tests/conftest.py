@@ -2,8 +2,8 @@
 part takes (`parts`).
 
 Tracing makes the decision and the simulator four times as slow. So the rooms that the gate judges must be covered by
-their own tests, and only those are traced; and of them, neither those that search, simulate or draw at length (they are
-marked `long`) nor those with examples of Hypothesis, which search: a case that is known to matter has a test of its own.
+their own tests, and only those are traced; and of them, neither those that search, simulate or draw at length (marked
+`long`) nor those with examples of Hypothesis, which search: a case that is known to matter has a test of its own.
 (pytest-cov has a mark for this, `no_cover`, that has no effect in processes of pytest-xdist.)"""
 
 from __future__ import annotations
