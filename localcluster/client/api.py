@@ -309,11 +309,10 @@ def wait_for(
     timeout: float = 30,
     message: str | Callable[[], str] = "",
     interval: float = 0.1,
-    first: float | None = None,
 ) -> Value:
-    """The first true value of `predicate`, asked every `interval` seconds, or at first after `first` seconds and then
-    less and less often; `ApiError`, `OSError`, `AssertionError`, `KeyError` and `IndexError` count as not yet. Raises
-    `TimeoutError` after `timeout` seconds with the message, the last value and the last error."""
+    """The first true value of `predicate`, asked every `interval` seconds, and less often the longer it takes: after
+    five seconds of waiting each half second. `ApiError`, `OSError`, `AssertionError`, `KeyError` and `IndexError` count
+    as not yet. Raises `TimeoutError` after `timeout` seconds with the message, the last value and the last error."""
     began = time.monotonic()
     value: Any = None
     error: Exception | None = None
@@ -329,4 +328,4 @@ def wait_for(
             text = message() if callable(message) else message
             reported = f"{type(error).__name__}: {error}" if error else f"last value: {value!r}"
             raise TimeoutError(f"not within {timeout:g} s: {text or predicate}; {reported}")
-        time.sleep(interval if first is None else min(interval, first + waited / 10))
+        time.sleep(max(interval, min(0.5, waited / 10)))

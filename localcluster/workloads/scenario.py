@@ -16,7 +16,7 @@ from hvpa.api.values.quantity import parse_cpu, parse_memory
 from hvpa.api.values.timestamp import format_timestamp
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.workloads.bare_manifests import ago, condition, deployment, entry, hvpa, merged, time_of
-from localcluster.workloads.view import LAST_APPLIED, LOOK, View
+from localcluster.workloads.view import LAST_APPLIED, View
 
 _numbers = itertools.count(1)
 SEEN = 0.15
@@ -266,7 +266,7 @@ class Scenario(View):
             before = self.target["spec"]
             self.minutes_under(load)
             with contextlib.suppress(TimeoutError):
-                wait_for(lambda: self.target["spec"] != before, SEEN, interval=LOOK)
+                wait_for(lambda: self.target["spec"] != before, SEEN)
             return is_there()
 
         if not is_there():

@@ -17,8 +17,8 @@ from localcluster.workloads.bare_manifests import time_of
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
 TIMEOUT = 90.0
 """Seconds to wait for what takes milliseconds on an idle machine."""
-FIRST_LOOK, LOOK = 0.01, 0.2
-"""Seconds until the second look, and between two looks at the most."""
+FIRST_LOOK = 0.01
+"""Seconds until the second look."""
 Value = TypeVar("Value")
 
 
@@ -151,7 +151,7 @@ class View:
     def soon(self, predicate: Callable[[], Value], what: str, timeout: float = TIMEOUT) -> Value:
         """Wait until something is so; says how the Hvpa stands where it does not come."""
         return wait_for(
-            predicate, timeout, lambda: f"{what} for {self.name}; {self._described()}", LOOK, FIRST_LOOK
+            predicate, timeout, lambda: f"{what} for {self.name}; {self._described()}", FIRST_LOOK
         )
 
     def await_replicas(self, count: int, timeout: float = TIMEOUT) -> None:
