@@ -64,7 +64,7 @@ def decide(seen: Observation) -> Decision:
     desired, bounds = _desired(seen, clock)
     decision = _decided(clock, seen, desired, bounds)
     if decision.applied:
-        events = (*step_events(seen, decision, bounds), *decision.events)
+        events = (*step_events(seen, clock, decision, bounds), *decision.events)
         decision = structs.replace(decision, events=events)
     if clock.changes_at is None:
         return decision

@@ -17,6 +17,7 @@ from hvpa.core.model import Decision, JointView, Observation
 from hvpa.core.path.curve import ResourceCurve
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import metric_demands, readings_of
+from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import RESOURCES
 from hvpa.kube.objects.usage import Usage
 
@@ -79,7 +80,8 @@ def _demand(seen: Observation, decision: Decision, resource: Resource, ready: in
         return sum(known) + ready * base if items and len(known) == len(items) else None
     if seen.hpa.object is None or seen.workload is None or seen.spec is None:
         return None
-    demands, _ = metric_demands(seen, readings_of(seen, seen.hpa.object))
+    clock = Clock(seen.now)
+    demands, _ = metric_demands(seen, readings_of(seen, seen.hpa.object, clock), clock)
     return max((one.requested for one in demands if one.resource == resource and one.requested), default=None)
 
 

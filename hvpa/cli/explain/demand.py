@@ -18,6 +18,7 @@ from hvpa.core.path.curve import NONE
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas, measured_from, readings_of
 from hvpa.core.report.summary import saturation
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import percent
 from hvpa.core.workload.containers import RESOURCES
 
@@ -59,9 +60,10 @@ def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
     asked = f"{hpa.status.desired_replicas} replicas"
     yield f"HPA {hpa.metadata.name}: {f'asked last for {asked}, which is not used' if unused else f'asks for {asked}'}"
     yield from _metrics(hpa)
-    estimate = estimate_replicas(seen, hpa, readings_of(seen, hpa))
+    clock = Clock(seen.now)
+    estimate = estimate_replicas(seen, hpa, readings_of(seen, hpa, clock), clock)
     measured = "no metric has a value" if estimate is None else f"these metrics call for {estimate}"
-    if estimate is None and (first := measured_from(seen)) is not None:
+    if estimate is None and (first := measured_from(seen, clock)) is not None:
         ready = f"the {len(seen.pods.ready_since)} ready pods are not measured yet"
         measured = f"{ready}, the first of them is{at(first, ' at ')}"
     used = decision.replicas.hpa if decision.replicas is not None else None

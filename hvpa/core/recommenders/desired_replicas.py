@@ -103,15 +103,15 @@ def switched_replicas(hpa: Hpa, seen: Observation, bounds: Bounds) -> int | None
 def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:
     """The desired replicas of an HPA that only recommends, given `spec.replicas` and its last correction."""
     assert seen.spec is not None and seen.workload is not None
-    problem, readings = _unusable(hpa, clock), readings_of(seen, hpa)
-    estimate = None if problem else estimate_replicas(seen, hpa, readings)
+    problem, readings = _unusable(hpa, clock), readings_of(seen, hpa, clock)
+    estimate = None if problem else estimate_replicas(seen, hpa, readings, clock)
     if estimate is None:
         inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
         return structs.replace(_unknown_replicas(hpa, seen, bounds, problem, clock), scale_replicas=inside)
     desired = _whole_replicas(hpa, seen, bounds, estimate, is_never_stale(readings), clock)
     if desired.replicas is None or not (seen.spec.joint or seen.spec.forecast):
         return desired
-    found = _with_demands(desired, seen, readings)
+    found = _with_demands(desired, seen, readings, clock)
     if not seen.spec.joint:
         return found
     as_desired = _as_desired(found.measured, desired.replicas * MICRO)
@@ -131,17 +131,19 @@ def measured_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock)
     if hpa.spec.scale_target_ref.kind != seen.workload.kind:
         # Its `currentReplicas` are the count that it asks another Hvpa for, and no pods.
         hpa = structs.replace(hpa, status=structs.replace(hpa.status, current_replicas=0))
-    readings = readings_of(seen, hpa)
-    estimate = None if problem else estimate_replicas(seen, hpa, readings)
+    readings = readings_of(seen, hpa, clock)
+    estimate = None if problem else estimate_replicas(seen, hpa, readings, clock)
     if estimate is None:
         return _unknown_replicas(hpa, seen, bounds, problem, clock)
     beyond = bounds.upper is not None and estimate > bounds.upper
     desired = DesiredReplicas(bounds.clamp(estimate), beyond, correction=seen.horizontal.correction)
-    return _with_demands(desired, seen, readings) if seen.spec.joint or seen.spec.forecast else desired
+    return _with_demands(desired, seen, readings, clock) if seen.spec.joint or seen.spec.forecast else desired
 
 
-def _with_demands(desired: DesiredReplicas, seen: Observation, readings: Readings) -> DesiredReplicas:
-    measured, unmeasured = metric_demands(seen, readings)
+def _with_demands(
+    desired: DesiredReplicas, seen: Observation, readings: Readings, clock: Clock
+) -> DesiredReplicas:
+    measured, unmeasured = metric_demands(seen, readings, clock)
     return structs.replace(desired, measured=measured, demands=measured, unmeasured=unmeasured)
 
 
@@ -201,8 +203,7 @@ def _unknown_replicas(
     """The desired replicas of an HPA that has measured none of the pods that there are. Without metrics none are known;
     where pods are only too young for them, it is taken to want what was recommended last."""
     corrected = seen.horizontal.correction
-    if problem is None and hpa.status.current_metrics and (until := measured_from(seen)) is not None:
-        clock.is_past(until)
+    if problem is None and hpa.status.current_metrics and (until := measured_from(seen, clock)) is not None:
         waiting = Unknown(f"the {len(seen.pods.ready_since)} ready pods are not measured yet", until)
         return DesiredReplicas(bounds.clamp(last_recommended(seen)), correction=corrected, unknown=waiting)
     active, waited = condition(hpa.status.conditions, "ScalingActive"), None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
@@ -15,7 +14,7 @@ from hvpa.api.objects.read_models import Hpa, HpaBehavior, HpaScalingRules, Metr
 from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity
 from hvpa.core.model import Observation, Settings
 from hvpa.core.values.arithmetic import ceil_div
-from hvpa.core.values.clock import CLOCK_SKEW
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import amount_of
 
@@ -115,7 +114,7 @@ Readings = Sequence[Reading | None]
 are."""
 
 
-def readings_of(seen: Observation, hpa: Hpa) -> Readings:
+def readings_of(seen: Observation, hpa: Hpa, clock: Clock) -> Readings:
     """What was measured of each metric.
 
     The status lists the metrics in the order of the spec (`computeReplicasForMetrics` in podautoscaler/horizontal.go),
@@ -123,7 +122,7 @@ def readings_of(seen: Observation, hpa: Hpa) -> Readings:
     measured, behavior = hpa.status.current_metrics or [], hpa.spec.behavior or HpaBehavior()
     by_name = {_identity(one): one for one in reversed(measured)}
     tolerances = _tolerance(behavior.scale_up, seen.settings), _tolerance(behavior.scale_down, seen.settings)
-    are_new = measured_from(seen) is not None
+    are_new = measured_from(seen, clock) is not None
     found: list[Reading | None] = []
     for index, metric in enumerate(hpa.spec.metrics or _DEFAULT_METRICS):
         identity, source = _identity(metric), metric.source() or _NO_SOURCE
@@ -139,34 +138,34 @@ def readings_of(seen: Observation, hpa: Hpa) -> Readings:
     return found
 
 
-def measured_from(seen: Observation) -> dt.datetime | None:
+def measured_from(seen: Observation, clock: Clock) -> dt.datetime | None:
     """When the first of the ready pods can have been measured, where each of them is too young for that now (joint
     decisions only). Pods that became ready at 10:00:05 and 10:00:09: 10:00:35."""
     assert seen.spec is not None
     since = seen.pods.ready_since if seen.spec.joint else ()
-    if not since or since[0] - seen.now > CLOCK_SKEW or since[0] <= seen.now - MEASURED_AFTER:
-        return None
-    return since[0] + MEASURED_AFTER
+    return clock.held_until(since[0], MEASURED_AFTER) if since else None
 
 
-def estimate_replicas(seen: Observation, hpa: Hpa, readings: Readings) -> int | None:
+def estimate_replicas(seen: Observation, hpa: Hpa, readings: Readings, clock: Clock) -> int | None:
     """The largest count that a measured metric calls for: the present one within tolerance, else ratio times counted
     pods, rounded up. Not below the present count while a metric has no value; None when none has one.
 
     Source: the HPA's algorithm, `GetResourceReplicas` and its siblings in podautoscaler/replica_calculator.go.
     """
     assert seen.workload is not None
-    proposals = [_proposal(one, seen, hpa) for one in readings if one is not None]
+    proposals = [_proposal(one, seen, hpa, clock) for one in readings if one is not None]
     if not proposals:
         return None
     return max(*proposals, seen.workload.spec.replicas) if None in readings else max(proposals)
 
 
-def leading_metric(seen: Observation, hpa: Hpa, readings: Readings) -> tuple[str, int]:
+def leading_metric(seen: Observation, hpa: Hpa, readings: Readings, clock: Clock) -> tuple[str, int]:
     """The metric that calls for the largest count, in words, and its value in percent of its target: 91 % of a target
     of 50 % are 182. One must have a value (`estimate_replicas` is not None)."""
     known = [one for one in readings if one is not None]
-    one = max(known, key=lambda reading: (_proposal(reading, seen, hpa), reading.have / reading.wanted))
+    one = max(
+        known, key=lambda reading: (_proposal(reading, seen, hpa, clock), reading.have / reading.wanted)
+    )
     return one.label, ceil_div(one.have * 100, one.wanted)
 
 
@@ -176,13 +175,15 @@ def is_never_stale(readings: Readings) -> bool:
     return all(one is not None and one.is_absolute and not one.is_tolerated for one in readings)
 
 
-def metric_demands(seen: Observation, readings: Readings) -> tuple[tuple[MetricDemand, ...], bool]:
+def metric_demands(
+    seen: Observation, readings: Readings, clock: Clock
+) -> tuple[tuple[MetricDemand, ...], bool]:
     """What each measured metric calls for, and whether one has no value."""
-    demands = tuple(_demand(one, _measured_pods(one, seen)) for one in readings if one is not None)
+    demands = tuple(_demand(one, _measured_pods(one, seen, clock)) for one in readings if one is not None)
     return demands, None in readings
 
 
-def _measured_pods(one: Reading, seen: Observation) -> int:
+def _measured_pods(one: Reading, seen: Observation, clock: Clock) -> int:
     """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for the
     others those that have been ready for as long as a measurement takes (`readings_of`: one at least, but by clocks
     that are wrong). The HPA's `currentReplicas` is `spec.replicas`, which in a joint decision is another count."""
@@ -190,9 +191,8 @@ def _measured_pods(one: Reading, seen: Observation) -> int:
     status = seen.workload.status
     if one.is_of_status:
         return status.replicas or seen.workload.spec.replicas
-    latest = seen.now - MEASURED_AFTER
-    if seen.pods.ready_since:
-        return bisect_right(seen.pods.ready_since, latest) or len(seen.pods.ready_since)
+    if since := seen.pods.ready_since:
+        return clock.count_past([one + MEASURED_AFTER for one in since]) or len(since)
     return seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
 
 
@@ -222,12 +222,12 @@ def _demand(one: Reading, counted: int) -> MetricDemand:
     )
 
 
-def _proposal(one: Reading, seen: Observation, hpa: Hpa) -> int:
+def _proposal(one: Reading, seen: Observation, hpa: Hpa, clock: Clock) -> int:
     """The count that one metric calls for."""
     assert seen.workload is not None and seen.spec is not None
     if one.is_tolerated:
         return seen.workload.spec.replicas
-    counted = _measured_pods(one, seen) if seen.spec.joint else _counted_pods(one, hpa, seen)
+    counted = _measured_pods(one, seen, clock) if seen.spec.joint else _counted_pods(one, hpa, seen)
     return ceil_div(one.have * counted, one.wanted)
 
 

@@ -25,6 +25,7 @@ from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas, leading_metric, readings_of
 from hvpa.core.report.remedies import advised, entered
 from hvpa.core.report.summary import DecisionParts, blocked_text, newly_blocked, rollout_text
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import Bounds, percent
 from hvpa.core.workload.containers import RESOURCES, amount, present_resources, recommendations
 
@@ -101,11 +102,13 @@ def _condition_events(seen: ObservedState, status: HvpaStatus) -> Iterator[Event
 
 
 # --- steps -----------------------------------------------------------------------------------------------------------
-def step_events(seen: Observation, decision: Decision, bounds: Bounds) -> tuple[Event, ...]:
+def step_events(seen: Observation, clock: Clock, decision: Decision, bounds: Bounds) -> tuple[Event, ...]:
     """The events of a decision that makes a step: on the Hvpa, and on its workload."""
     assert seen.workload is not None
     reason = _STEP_REASON[decision.applied[0]] if len(decision.applied) == 1 else SCALED
-    message = text.one_line("; ".join((_changes_text(seen, decision), *_causes(seen, decision, bounds))))
+    message = text.one_line(
+        "; ".join((_changes_text(seen, decision), *_causes(seen, clock, decision, bounds)))
+    )
     workload, meta = seen.workload, seen.workload.metadata
     involved = Involved(workload.api_version, workload.kind, meta.name, meta.uid, meta.resource_version)
     return (
@@ -139,17 +142,17 @@ def _changed_requests(seen: Observation, decision: Decision) -> Iterator[Changed
                 yield container, resource, now.requests.get(resource), after[resource]
 
 
-def _causes(seen: Observation, decision: Decision, bounds: Bounds) -> Iterator[str]:
+def _causes(seen: Observation, clock: Clock, decision: Decision, bounds: Bounds) -> Iterator[str]:
     axes = {axis for axis, _ in decision.applied}
     if "horizontal" in axes:
-        yield from _of_replicas(seen, decision, bounds)
+        yield from _of_replicas(seen, clock, decision, bounds)
     if "vertical" in axes:
         yield from _of_requests(seen, decision)
     if decision.joint is None and decision.weight_ppm is not None:
         yield f"vpaWeight {percent(decision.weight_ppm)}"
 
 
-def _of_replicas(seen: Observation, decision: Decision, bounds: Bounds) -> Iterator[str]:
+def _of_replicas(seen: Observation, clock: Clock, decision: Decision, bounds: Bounds) -> Iterator[str]:
     view, hpa = decision.replicas, seen.hpa.object
     assert view is not None
     if not bounds.contains(view.current):
@@ -158,9 +161,9 @@ def _of_replicas(seen: Observation, decision: Decision, bounds: Bounds) -> Itera
     raised = bounds.raised
     if raised.lower > bounds.lower and view.target == raised.lower:
         yield f"at least {raised.lower} {bounds.floor_by}"
-    readings = () if hpa is None or view.hpa is None else readings_of(seen, hpa)
-    if hpa is not None and estimate_replicas(seen, hpa, readings) is not None:
-        metric, value = leading_metric(seen, hpa, readings)
+    readings = () if hpa is None or view.hpa is None else readings_of(seen, hpa, clock)
+    if hpa is not None and estimate_replicas(seen, hpa, readings, clock) is not None:
+        metric, value = leading_metric(seen, hpa, readings, clock)
         used = "" if decision.joint is not None else f", using {view.hpa}"
         yield f"HPA: {metric} at {value} % of its target{used}"
     if decision.joint is not None:

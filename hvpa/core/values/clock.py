@@ -9,7 +9,8 @@ to that instant and no longer.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -61,6 +62,13 @@ class Clock:
             return None
         until = after(last, duration)
         return None if self.is_past(until) else until
+
+    def count_past(self, instants: Sequence[dt.datetime]) -> int:
+        """How many of these instants, in order, have come."""
+        count = bisect_right(instants, self._now)
+        if count < len(instants):
+            self.is_past(instants[count])
+        return count
 
     def answer(self, asked: Callable[[dt.datetime], tuple[T, dt.datetime | None]]) -> T:
         """What a function of the instant returns, which also returns when its answer changes (None: never)."""

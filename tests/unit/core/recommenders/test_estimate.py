@@ -21,7 +21,8 @@ MEASURED = value("cpu", "500m", "1")
 
 def demands(seen: Objects) -> tuple[tuple[MetricDemand, ...], bool]:
     found = observe(seen, NOW, Settings())
-    return metric_demands(found, readings_of(found, seen.hpas[0]))
+    clock = Clock(found.now)
+    return metric_demands(found, readings_of(found, seen.hpas[0], clock), clock)
 
 
 def demand(reading: Reading, replicas: int = 4, **rest: Any) -> MetricDemand:
@@ -154,7 +155,8 @@ def test_where_the_hpa_wants_more_its_desired_replicas_hold_replicas_and_is_no_d
 )
 def test_an_absolute_metric_that_is_measured_is_never_stale(readings: list[Reading], never: bool) -> None:
     seen = state(4, readings=readings)
-    assert is_never_stale(readings_of(observe(seen, NOW, Settings()), seen.hpas[0])) is never
+    found = observe(seen, NOW, Settings())
+    assert is_never_stale(readings_of(found, seen.hpas[0], Clock(NOW))) is never
 
 
 def test_more_than_present_and_estimate_is_believed_where_no_metric_is_ever_stale() -> None:

@@ -6,12 +6,16 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builders import build
-from builders.build import GIB, at, stamp
+from builders.build import GIB, NOW, at, stamp
+from hvpa.api.objects.read_models import Pod
 from hvpa.core import Decision, Objects, Settings, observe
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas, readings_of
+from hvpa.core.values.clock import Clock
 from tests.unit.core.trajectory.jointly import (
     EXACT,
     Reading,
@@ -255,7 +259,8 @@ def test_a_metric_that_is_no_mean_over_pods_speaks_of_young_ones_as_well() -> No
 def test_a_pod_that_became_ready_by_a_clock_that_was_wrong_counts() -> None:
     seen = replaced(4, None, pods=ready_for(-3600, 4), desired=4)
     found, hpa = observe(seen, at(), Settings()), seen.hpas[0]
-    assert estimate_replicas(found, hpa, readings_of(found, hpa)) == 4
+    clock = Clock(found.now)
+    assert estimate_replicas(found, hpa, readings_of(found, hpa, clock), clock) == 4
 
 
 @pytest.mark.parametrize(
@@ -356,3 +361,31 @@ def test_idle_pods_keep_their_memory(resizes: bool) -> None:
     assert view(decision).mean_replicas == 4
     assert wanted(decision)[0] == 4
     assert wanted(decision)[1][ResourceKey("app", "memory")] == pytest.approx(GIB, abs=1000)
+
+
+@pytest.mark.long
+@given(
+    st.lists(st.integers(0, 80), min_size=2, max_size=5),
+    st.sampled_from(["400m", "900m", "1100m", "1900m"]),
+    st.sampled_from(["900m", "1500m"]),
+    st.floats(0, 1),
+)
+def test_until_it_looks_again_young_pods_change_nothing(
+    ready_for: list[int], used: str, target: str, part: float
+) -> None:
+    """The HPA counts each of them half a minute after it became ready."""
+
+    def pod(index: int, seconds: int) -> Pod:
+        ready = [{"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=-seconds))}]
+        return build.pod(f"web-{index}", change={"status": {"conditions": ready}})
+
+    pods = [pod(index, seconds) for index, seconds in enumerate(ready_for)]
+    seen = one_core(len(pods), used, target, pods=pods)
+    first = build.decided(seen)
+    later = NOW + (first.recheck_after or dt.timedelta(days=1)) * part * 0.999_999
+    second = build.decided(seen, later)
+    assert (second.replicas, second.containers, second.blocked) == (
+        first.replicas,
+        first.containers,
+        first.blocked,
+    )
