@@ -2,7 +2,7 @@
 mostly wait, so all else runs beside them on what they leave of the processors, and is printed part by part as it ends.
 
 What fails of the tests runs once more, alone: real programs on a busy machine can miss a time. What fails again has
-failed. Exit code 1 where a part failed."""
+failed. Exit code 1 where a part failed. What was skipped is said at the end: it was not tested here."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final, NamedTuple
+from xml.etree import ElementTree
 
 E2E: Final = "e2e"
 UNIT: Final = "coverage"
@@ -34,6 +37,8 @@ class Ended(NamedTuple):
     code: int
     wall: float
     processor: float
+    skipped: Counter[str]
+    """How many of its tests were skipped, by the reason."""
 
     def __str__(self) -> str:
         verdict = f"exit code {self.code}" if self.code else "ok"
@@ -50,6 +55,8 @@ def main() -> int:
     print(f"\n{'part':<8} {'wall s':>6} {'processor s':>10}")
     print("\n".join(map(str, ended)))
     print(f"{'all':<8} {wall:6.0f} {processor:10.0f}", flush=True)
+    for reason, count in sorted(sum((one.skipped for one in ended), Counter[str]()).items()):
+        print(f"not tested: {reason} ({count} skipped)", flush=True)
     return int(any(one.code for one in ended))
 
 
@@ -61,15 +68,19 @@ def run(part: str) -> Ended:
     _print(f"make test: what failed of {part} runs once more (a test that passes now is a race: mend it)")
     again = _run(part, "--last-failed --last-failed-no-failures=none --no-cov -n 0")
     code = again.code or (subprocess.run(GATE).returncode if part == UNIT else 0)
-    return Ended(part, code, ended.wall + again.wall, ended.processor + again.processor)
+    return Ended(part, code, ended.wall + again.wall, ended.processor + again.processor, ended.skipped)
 
 
 def _run(part: str, pytest_args: str = "") -> Ended:
     arguments = ["make", "--no-print-directory", part]
+    report = Path(f".pytest_cache/{part}.xml").absolute()
     if part in TESTS:
+        report.unlink(missing_ok=True)
         given = os.environ.get("PYTEST_ARGS", "")
         # A cache for each, or the one that ends last would forget what failed of the other.
-        arguments.append(f"PYTEST_ARGS=-o cache_dir=.pytest_cache/{part} {given} {pytest_args}")
+        arguments.append(
+            f"PYTEST_ARGS=-o cache_dir=.pytest_cache/{part} {given} {pytest_args} --junitxml={report}"
+        )
     if part != E2E:
         arguments = ["nice", "-n", str(NICE), *arguments]
     began = time.monotonic()
@@ -82,7 +93,15 @@ def _run(part: str, pytest_args: str = "") -> Ended:
         output.seek(0)
         _print(output.read())
     processor = usage.ru_utime + usage.ru_stime
-    return Ended(part, process.returncode, time.monotonic() - began, processor)
+    return Ended(part, process.returncode, time.monotonic() - began, processor, skipped(report))
+
+
+def skipped(report: Path) -> Counter[str]:
+    """How many tests were skipped, by the reason, as pytest has written it (JUnit's XML); none without such a file."""
+    if not report.exists():
+        return Counter()
+    found = ElementTree.parse(report).iter("skipped")
+    return Counter(one.get("message", "") for one in found if one.get("type") == "pytest.skip")
 
 
 def _print(text: str) -> None:

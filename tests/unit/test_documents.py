@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import re
+import shlex
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 from pydantic.alias_generators import to_camel
 
+from benchmarks import __main__ as benchmarks
 from hvpa.api.hvpa.resource import validate_manifest
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.values.duration import parse_duration
@@ -21,12 +25,13 @@ from hvpa.cli.run import add_arguments
 from hvpa.core.gates import gates
 from hvpa.kube.server.metrics import Metrics
 from hvpa.reconcile.telemetry import Operation
+from tests.manifests import base
+from tests.pages import PAGES, every_block
 from tools.reference import metrics_page
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GATES = (
     gates.PAUSED,
     gates.CONTESTED,
@@ -37,6 +42,66 @@ GATES = (
     gates.ROLLOUT,
     gates.MIN_CHANGE,
 )
+IN_ORDER = {
+    "docs/tutorial.md": "tests/e2e/full/test_tutorial.py",
+    "docs/first-day.md": "tests/e2e/full/test_first_day.py",
+} | dict.fromkeys(
+    (
+        "docs/alerts.md",
+        "docs/dashboard.md",
+        "docs/getting-started.md",
+        "docs/gitops.md",
+        "docs/in-place.md",
+        "docs/init.md",
+        "docs/migrating-from-hpa-and-vpa.md",
+        "docs/operations.md",
+        "docs/report.md",
+        "docs/threat-model.md",
+        "docs/troubleshooting.md",
+    ),
+    "tests/e2e/full/test_pages.py",
+)
+"""Pages of which a test names all blocks of commands in their order, so that it can't be imported when one is added."""
+RUN = {
+    ("README.md", "make demo"): "tests/e2e/test_demo.py",
+    ("README.md", "make cluster-up"): "tests/e2e/full/test_tutorial.py",
+    ("docs/joint-scaling.md", "hvpa explain -f docs/path.yaml"): "tests/unit/test_joint_scaling.py",
+    ("docs/init.md", "hvpa init -f examples/init/shop.yaml"): "tests/unit/cli/init/test_page.py",
+    ("docs/init.md", "hvpa simulate hvpa-orders/"): "tests/unit/cli/init/test_page.py",
+    ("charts/hvpa/README.md", "kubectl apply -f config/manager"): "tests/e2e/full/test_first_day.py",
+    ("docs/getting-started.md", "kubectl apply -f config/manager"): "tests/e2e/full/test_first_day.py",
+}
+"""Further blocks of commands, by page and beginning, and what runs them."""
+NOT_HERE = {
+    ("README.md", "make test"): "this test is a part of it",
+    (
+        "CONTRIBUTING.md",
+        "make",
+    ): "these are the parts of `make test`; that each target is there is tested below",
+    ("docs/getting-started.md", "git clone"): "the repository has no public address yet",
+    ("docs/getting-started.md", "make docker-build"): "needs a container engine and a registry",
+    ("docs/init.md", "hvpa init deployment/web -n shop --prometheus http://localhost:9090 \\"): (
+        "simulates for minutes; docs/first-day.md has it with a day, and tests/unit/cli/init reads the flags"
+    ),
+    ("README.md", "make simulate"): "as that of docs/simulate.md",
+    ("docs/simulate.md", "hvpa simulate examples/large-base"): (
+        "half a minute of processor time; tests/unit/simulate/scenario/test_examples.py runs it with longer steps"
+    ),
+    ("docs/performance.md", 'make bench BENCH_ARGS="scale'): "takes an hour; the flags are read below",
+    ("docs/performance.md", "make bench BENCH_ARGS=resizes"): "takes minutes; the flags are read below",
+}
+"""Blocks of commands that no test runs, and why."""
+OTHER_YAML = {
+    ("docs/gitops.md", "Application"): "tests/unit/test_documents.py",
+    ("docs/gitops.md", "Kustomization"): "tests/unit/test_documents.py",
+    ("docs/init.md", None): "tests/unit/cli/init/test_page.py",
+    ("docs/keda.md", "ScaledObject"): "tests/unit/test_documents.py",
+    ("docs/migrating-from-hpa-and-vpa.md", "HorizontalPodAutoscaler"): "tests/e2e/full/test_pages.py",
+    ("docs/migrating-from-hpa-and-vpa.md", "VerticalPodAutoscaler"): "tests/e2e/full/test_pages.py",
+    ("docs/migrating-from-postmates.md", "CHPA"): "tests/unit/test_documents.py",
+    ("docs/simulate.md", None): "tests/unit/simulate/scenario/test_documented.py",
+}
+"""YAML that is no Hvpa and no part of one, by page and kind, and what reads it."""
 MOST_MODULES = 12
 NAMED = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.py))`", ARCHITECTURE)))
 
@@ -92,20 +157,98 @@ def test_every_metric_is_in_the_table_and_no_other() -> None:
     assert set(re.findall(r"\bhvpa_\w+", alerts)) <= names
 
 
+BLOCKS = every_block()
+
+
+def test_every_block_of_commands_is_run_by_a_test_or_said_not_to_be() -> None:
+    commands = [block for block in BLOCKS if block.has_commands]
+    claimed = {
+        claim: [block for block in commands if block.page == claim[0] and block.text.startswith(claim[1])]
+        for claim in RUN | NOT_HERE
+    }
+    assert {claim: found for claim, found in claimed.items() if len(found) != 1} == {}, (
+        "stale, or not one block"
+    )
+    known = [block for found in claimed.values() for block in found]
+    assert [block for block in commands if block not in known and block.page not in IN_ORDER] == []
+    assert IN_ORDER.keys() - {block.page for block in commands} == set(), "stale"
+
+
+@pytest.mark.parametrize("test", sorted({*RUN.values(), *OTHER_YAML.values()}))
+def test_a_test_that_runs_or_reads_blocks_is_there(test: str) -> None:
+    assert (ROOT / test).is_file()
+
+
+@pytest.mark.parametrize("test", sorted(set(IN_ORDER.values())))
+def test_a_test_that_runs_all_blocks_of_a_page_names_each(test: str) -> None:
+    """Its import fails where a page has another number of blocks: that it is run by pytest is not needed for it."""
+    text = (ROOT / test).read_text()
+    module = test.removesuffix(".py").replace("/", ".")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {module}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert [page for page in IN_ORDER if IN_ORDER[page] == test and Path(page).name not in text] == []
+
+
+def test_no_block_is_overlooked() -> None:
+    fences = {str(page.relative_to(ROOT)): page.read_text().count("```") for page in PAGES}
+    assert Counter(block.page for block in BLOCKS) == Counter(
+        {page: count // 2 for page, count in fences.items()}
+    )
+
+
+def test_a_block_of_commands_is_tagged_as_one_or_shows_a_terminal() -> None:
+    """So tests find it."""
+    commands = [block for block in BLOCKS if block.has_commands]
+    untagged = [
+        block for block in commands if block.language != "sh" and not re.match(r"\$ .*\n.*\S", block.text)
+    ]
+    assert untagged == []
+
+
+def test_every_block_of_yaml_is_a_valid_hvpa_or_a_part_of_one_or_read_elsewhere() -> None:
+    others = set()
+    spec_fields = {to_camel(field) for field in HvpaSpec.model_fields}
+    for block in BLOCKS:
+        for document in yaml.safe_load_all(block.text) if block.language == "yaml" else ():
+            if document.get("kind") == "Hvpa":
+                assert validate_manifest(document) == [], block
+            elif document.keys() <= spec_fields or document.keys() == {"spec"}:
+                assert validate_manifest(whole(document.get("spec", document))) == [], block
+            else:
+                others.add((block.page, document.get("kind")))
+    assert others == OTHER_YAML.keys()
+
+
+def whole(part: dict[str, Any]) -> dict[str, Any]:
+    """An Hvpa with this part of a spec."""
+    manifest = base()
+    manifest["spec"] |= {"blend": "Trajectory"} | part
+    if "intervals" in part.get("trajectory", {}):
+        del manifest["spec"]["weightBasedScalingIntervals"]
+    return manifest
+
+
+def test_each_page_installs_the_chart_as_the_one_about_the_first_day() -> None:
+    installs = {
+        re.sub(r"repository=\S+|(?<=\S)  +#", "", block.text)
+        for block in BLOCKS
+        if block.has_commands and "helm install" in block.text
+    }
+    assert len(installs) == 1
+
+
 @pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/getting-started.md",
-        "docs/migrating-from-hpa-and-vpa.md",
-        "docs/migrating-from-postmates.md",
-    ],
+    "arguments",
+    re.findall(r'^make bench BENCH_ARGS="?(.*?)"?$', (ROOT / "docs/performance.md").read_text(), re.M),
 )
-def test_the_manifest_of_a_page_is_valid(page: str) -> None:
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    manifests = [manifest for block in blocks for manifest in yaml.safe_load_all(block)]
-    hvpas = [manifest for manifest in manifests if manifest["kind"] == "Hvpa"]
-    assert [validate_manifest(manifest) for manifest in hvpas] == [[]]
+def test_the_flags_of_a_benchmark_are_there(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name, *options = shlex.split(arguments)
+    with pytest.raises(SystemExit):
+        benchmarks.run(name, ["--help"])
+    shown = capsys.readouterr().out
+    assert [one for one in options if one.startswith("--") and one not in shown] == []
 
 
 def test_keda_writes_to_the_hvpa_of_its_page_which_names_the_hpa_of_that_scaled_object() -> None:

@@ -47,15 +47,17 @@ class Shells:
     def script(self, block: str) -> str:
         """A block of the page for a shell. In place of `make` stands what its recipe runs, since `make` looks after the
         virtual environment first, and the operator's endpoints are left out: tests beside this one have the same
-        ports."""
+        ports. A target without a virtual environment, such as `deploy`, is made as it is."""
 
-        def recipe(found: re.Match[str]) -> str:
+        def as_recipe(found: re.Match[str]) -> str:
             target, given = found.groups()
-            (line,) = re.findall(rf"^{target}:.*\n\t@(.*)$", MAKEFILE, re.MULTILINE)
+            if not (recipe := re.findall(rf"^{target}: venv\b.*\n\t@(.*)$", MAKEFILE, re.MULTILINE)):
+                return found[0]
+            (line,) = recipe
             values = self.variables | dict(one.split("=", 1) for one in shlex.split(given))
             return re.sub(r"\$\((\w+)\)", lambda name: values.get(name[1], ""), line)
 
-        block = MAKE.sub(recipe, block)
+        block = MAKE.sub(as_recipe, block)
         return block.replace("hvpa run", "hvpa run --metrics-bind-address 0 --health-probe-bind-address 0")
 
     def start(self, name: str, block: str) -> Process:

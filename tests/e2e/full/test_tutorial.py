@@ -11,17 +11,19 @@ from pathlib import Path
 import pytest
 
 from localcluster.client.api import KubeApi, wait_for
+from localcluster.controlplane.manifests import CPU_ANNOTATION
 from tests.e2e.full import objects
 from tests.e2e.full.shells import ROOT, Shells, blocks
 
 pytestmark = pytest.mark.owned_cluster
 
-PAGE = (ROOT / "docs/tutorial.md").read_text().partition("\n## What is simulated")[0]
-START, LOAD, WATCH, ASK, RECOMMEND, MORE_LOAD, APPLY, PAUSE, AWAY = blocks(PAGE)
+PAGE = (ROOT / "docs/tutorial.md").read_text()
+START, LOAD, WATCH, ASK, RECOMMEND, MORE_LOAD, APPLY, PAUSE, AWAY, BY_HAND = blocks(PAGE)
 (RESULT,) = re.findall(r"Within (\w+) minutes there are (\d+) pods of (\d+)m", " ".join(PAGE.split()))
 SHOWN = (int(RESULT[1]), int(RESULT[2]))
 """Replicas and millicores."""
 SECONDS = 60 * {"two": 2, "three": 3}[RESULT[0]]
+(BY_HAND_CPU,) = re.findall(r"usage-cpu=(\w+)", BY_HAND)
 (ENVIRONMENT,) = re.findall(r"^eval .*\n", START, re.MULTILINE)
 
 
@@ -56,6 +58,12 @@ def test_the_page_keeps_its_word(shell: Shells) -> None:
         status = found["status"]
         return found["spec"]["mode"], status["replicas"], status["recommended"]["replicas"]
 
+    def usages() -> set[str]:
+        """What the pods are said to use."""
+        return {
+            one["metadata"]["annotations"][CPU_ANNOTATION] for one in api.list("Pod", "default", "app=web")
+        }
+
     with shell.started("load", LOAD), shell.started("watch", ENVIRONMENT + WATCH) as watch:
         wait_for(lambda: pods() == SHOWN, SECONDS, lambda: f"{SHOWN}; there are {pods()}", interval=0.5)
         wait_for(lambda: f"{SHOWN[0]}, {SHOWN[0]} ready" in watch.tail(40), 30, watch.tail)
@@ -71,6 +79,8 @@ def test_the_page_keeps_its_word(shell: Shells) -> None:
         wait_for(lambda: pods()[0] > SHOWN[0], 60, lambda: str(pods()))
         shell.run(ENVIRONMENT + PAUSE)
         assert hvpa()[0] == "Apply"
+    shell.run(ENVIRONMENT + BY_HAND)
+    assert usages() == {BY_HAND_CPU}
     assert len(api.list("ReplicaSet", "default", "app=web")) == 1
     *delete, crd, last = AWAY.splitlines()
     assert last == "make cluster-down"  # as the fixture does
