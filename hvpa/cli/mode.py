@@ -14,7 +14,7 @@ import msgspec
 from hvpa.api.values.text import names
 from hvpa.cli.arguments import add_cluster
 from hvpa.cli.errors import DONE, CommandError, UsageError, one_line
-from hvpa.cli.input.live import NO_CRD, Reader, is_of_the_server, read_cluster
+from hvpa.cli.input.live import Reader, is_of_the_server, read_cluster
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.pages import read_list
 from hvpa.kube.client.transport import MERGE_PATCH, Body
@@ -133,7 +133,8 @@ async def _change_all(reader: Reader, args: argparse.Namespace) -> list[str]:
         except ApiError as error:
             if is_of_the_server(error):
                 raise
-            why = NO_CRD if error.status == 404 and not error.is_of_an_object else str(error)
+            is_unserved = error.status == 404 and not error.is_of_an_object
+            why = await reader.why_no_hvpas() if is_unserved else str(error)
             print(f"{one}: {one_line(why)}", file=sys.stderr)
             failed.append(f"{one.metadata.namespace}/{one.metadata.name}")
     if not found:
@@ -148,7 +149,7 @@ async def _listed(reader: Reader, namespace: str | None) -> list[PausableHvpa]:
         await read_list(reader.transport, path, lambda page: found.extend(map(_decode, page.items or ())))
     except ApiError as error:
         if error.status == 404:
-            raise CommandError(NO_CRD) from error
+            raise CommandError(await reader.why_no_hvpas()) from error
         raise
     return found
 

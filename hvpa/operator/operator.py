@@ -23,6 +23,7 @@ from hvpa.kube.clock import SystemClock
 from hvpa.kube.cluster import KubeCluster
 from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects.resources import HVPAS
+from hvpa.kube.objects.versions import other_version
 from hvpa.kube.server.auth import TokenGuard
 from hvpa.kube.server.endpoints import AddressError, Listener, health_routes, metrics_routes, serve
 from hvpa.kube.server.metrics import Metrics, Page
@@ -161,7 +162,7 @@ class Operator:
             except (ApiError, Unreachable) as error:
                 status = error.status if isinstance(error, ApiError) else None
                 if status == 404:
-                    raise StartError(1, NO_CRD) from error
+                    raise StartError(1, await other_version(self._transport) or NO_CRD) from error
                 if status in (401, 403):
                     raise StartError(3 if status == 401 else 1, f"{server}: {error}") from error
                 if attempt == START_TRIES:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 DAYS: Final = 14
@@ -24,16 +25,18 @@ def load(at: int) -> float:
     return day * (0.6 if at // 86400 % 7 in (2, 3) else 1.0) * random.Random(at).uniform(0.95, 1.05)
 
 
-def _times(end: int) -> range:
-    return range(end - DAYS * 86400, end, EVERY)
+def _rows(end: int, days: int) -> list[tuple[int, int]]:
+    """Each time, and how many replicas there are."""
+    times = range(end - days * 86400, end, EVERY)
+    return list(zip(times, _replicas(times), strict=True))
 
 
-def _replicas(end: int) -> list[int]:
+def _replicas(times: range) -> list[int]:
     """Pods of 1 core at each time; a pod is taken away when it was not needed for six minutes."""
     wanted: list[int] = []
     count = 2
     found = []
-    for at in _times(end):
+    for at in times:
         needed = math.ceil((CPU_BASE * count + CPU_PER_UNIT * load(at)) / 0.7)
         wanted = [*wanted[-2:], min(MOST, max(2, needed))]
         count = max(wanted)
@@ -41,9 +44,9 @@ def _replicas(end: int) -> list[int]:
     return found
 
 
-def lines(end: int) -> Iterator[str]:
+def lines(end: int, days: int = DAYS) -> Iterator[str]:
     """OpenMetrics text, metric by metric; the last sample is before `end` (unix seconds)."""
-    rows = list(zip(_times(end), _replicas(end), strict=True))
+    rows = _rows(end, days)
     yield from _per_pod("container_cpu_usage_seconds_total", 'container="app",image="web"', _cpu, rows)
     yield from _per_pod("container_memory_working_set_bytes", 'container="app",image="web"', _memory, rows)
     yield from _per_pod("kube_pod_owner", 'owner_kind="ReplicaSet",owner_name="web-5c7"', _one, rows)
@@ -55,6 +58,35 @@ def lines(end: int) -> Iterator[str]:
     for at, _ in rows:
         total += EVERY * load(at)
         yield f'http_requests_total{{namespace="shop",service="web"}} {total:.3f} {at}'
+
+
+def recorded(end: int, days: int = DAYS) -> Iterator[str]:
+    """The same as recording rules may have it, under the names of docs/init.md."""
+    rows = _rows(end, days)
+    of_web = '{namespace="shop",workload="web"}'
+    of_app = '{namespace="shop",workload="web",container="app"}'
+    for at, count in rows:
+        yield f"namespace_workload_container:cpu:rate5m{of_app} {CPU_BASE * count + CPU_PER_UNIT * load(at):.4f} {at}"
+    for at, count in rows:
+        memory = MEMORY_BASE * count + MEMORY_PER_UNIT * load(at)
+        yield f"namespace_workload_container:memory{of_app} {memory:.0f} {at}"
+    yield from (f"workload:ready:replicas{of_web} {count} {at}" for at, count in rows)
+    yield from (
+        f'service:requests:rate5m{{namespace="shop",service="web"}} {load(at):.3f} {at}' for at, _ in rows
+    )
+
+
+def renamed(samples: Iterable[str], labels: Mapping[str, str]) -> Iterator[str]:
+    """The samples with other names of labels."""
+    for one in samples:
+        for before, after in labels.items():
+            one = re.sub(rf'([{{,]){before}="', rf'\1{after}="', one)
+        yield one
+
+
+def without(samples: Iterable[str], begin: int, end: int) -> Iterator[str]:
+    """The samples but for those from `begin` up to `end` (unix seconds)."""
+    return (one for one in samples if not begin <= int(one.rpartition(" ")[2]) < end)
 
 
 Value = Callable[[int, int, float], float]

@@ -19,7 +19,7 @@ from hvpa.cli.dashboard.looks import Looks
 from hvpa.cli.dashboard.server import Dashboard
 from hvpa.cli.dashboard.table import Table
 from hvpa.cli.errors import DONE, CommandError, UsageError
-from hvpa.cli.input.live import NO_CRD, Reader, read_cluster
+from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.objects.resources import HVPAS
@@ -119,12 +119,12 @@ async def _try(reader: Reader) -> None:
     reader.on_unreadable = lambda kind, namespace, name, fault: None
     try:
         if not await reader.list(HVPAS):
-            raise CommandError(NO_CRD)
+            raise CommandError(await reader.why_no_hvpas())
     except ApiError as error:
         if error.status != _FORBIDDEN:
             raise
         if not await reader.is_served(HVPAS):
-            raise CommandError(NO_CRD) from error
+            raise CommandError(await reader.why_no_hvpas()) from error
         wider = "; -n NAMESPACE shows one namespace" if reader.namespace is None else ""
         raise CommandError(f"no right to list hvpas: {error}{wider}") from error
 

@@ -33,6 +33,7 @@ from hvpa.kube.client.library import kube_config
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, Resource
+from hvpa.kube.objects.versions import other_version
 from hvpa.reconcile.ports import Key
 
 NOT_OUR_FAULT = frozenset({401, 408, 429})
@@ -127,7 +128,7 @@ class Reader:
     async def hvpa(self, name: str) -> HvpaObject:
         """The Hvpa of this name in the reader's namespace."""
         if not await self.list(HVPAS):
-            raise CommandError(NO_CRD)
+            raise CommandError(await self.why_no_hvpas())
         stored = self.local.hvpas.get(self._key(name))
         if stored is None:
             raise CommandError(f"Hvpa {self._key(name)} does not exist")
@@ -148,6 +149,16 @@ class Reader:
         objects = self.local.objects(self._key(name))
         assert objects is not None
         return objects
+
+    async def why_no_hvpas(self) -> str:
+        """What to say where Hvpas are not served."""
+        return await other_version(self.transport) or NO_CRD
+
+    async def refuse_other_version(self, resource: Resource[Any]) -> None:
+        """A resource is not served. Raises CommandError where it is Hvpas, and the cluster has them in another version:
+        whoever goes on would take them for absent."""
+        if resource is HVPAS and (other := await other_version(self.transport)):
+            raise CommandError(other)
 
     def _key(self, name: str) -> Key:
         assert self.namespace is not None

@@ -42,16 +42,18 @@ def fetch(args: argparse.Namespace) -> tuple[LocalCluster, list[LeftOut]]:
 
 async def _list(reader: Reader, resource: Resource[Any]) -> bool:
     """Put all objects of a kind; False where the cluster does not serve it, as the CRDs of Hvpas and VPAs may be
-    missing."""
+    missing. Raises CommandError where Hvpas are served in another version only, or the right is missing."""
     try:
-        return await reader.list(resource)
+        if await reader.list(resource):
+            return True
     except ApiError as error:
         if error.status != _FORBIDDEN:
             raise
         # Rights are checked first: without one for a CRD that is not installed, the response is the same.
-        if not await reader.is_served(resource):
-            return False
-        wider = "" if reader.namespace is not None else ", or -n NAMESPACE for one namespace"
-        raise CommandError(
-            f"no right to list {resource.plural}: {error}; hvpa report needs the verb list{wider}"
-        ) from error
+        if await reader.is_served(resource):
+            wider = "" if reader.namespace is not None else ", or -n NAMESPACE for one namespace"
+            raise CommandError(
+                f"no right to list {resource.plural}: {error}; hvpa report needs the verb list{wider}"
+            ) from error
+    await reader.refuse_other_version(resource)
+    return False

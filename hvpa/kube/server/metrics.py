@@ -25,6 +25,7 @@ from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
 from hvpa.core.model import Axis, Blocked, Decision, Direction
 from hvpa.core.report.problems import Problem, problems
+from hvpa.kube.objects.resources import ON_DEMAND, WATCHED
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
@@ -65,6 +66,8 @@ class Metrics(Telemetry):
         self._restarts = counter("hvpa_watch_restarts", restarted, ["resource", "reason"])
         undecodable = "Objects that could not be decoded and count as absent."
         self._bad_objects = counter("hvpa_undecodable_objects", undecodable, ["resource"])
+        for resource in (*WATCHED, *ON_DEMAND):  # from 0 on, the first one that is undecodable is an increase
+            self._bad_objects.labels(resource.plural)
         throttled = "Responses by which the API server asked the operator to wait."
         self._throttled = counter("hvpa_throttled", throttled)
         permit = (

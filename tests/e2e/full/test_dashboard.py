@@ -4,6 +4,8 @@ users by their tokens."""
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,6 +22,7 @@ from tools.dashboard_page import Page, dashboard, opened
 
 NAMES = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[2].textContent)"
 STATES = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[0].textContent)"
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?Z")
 PROBLEM = "document.getElementById('problem').textContent"
 CHARTS = "[...document.querySelectorAll('#charts figure')]"
 DRAWN = """[...document.querySelectorAll('#charts canvas')].every((canvas) => {
@@ -34,6 +37,27 @@ LABELLED = """(() => {
   return unnamed.map((one) => one.outerHTML);
 })()"""
 
+FAINT = """(() => {
+  const rgba = (text) => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
+  const over = ([r, g, b, a], below) => [r, g, b].map((one, at) => one * a + below[at] * (1 - a));
+  const paper = (one) => one ? over(rgba(getComputedStyle(one).backgroundColor), paper(one.parentElement))
+    : [255, 255, 255];
+  const linear = (one) => one / 255 <= .04045 ? one / 255 / 12.92 : ((one / 255 + .055) / 1.055) ** 2.4;
+  const light = (colour) => colour.map(linear).reduce((sum, one, at) => sum + one * [.2126, .7152, .0722][at], .05);
+  const ratio = (one, part) => {
+    const ground = paper(one), ink = over(rgba(getComputedStyle(one, part).color), ground);
+    const [low, high] = [light(ground), light(ink)].sort((a, b) => a - b);
+    return high / low;
+  };
+  const shown = [...document.body.querySelectorAll('*')].filter((one) => one.checkVisibility() && !one.disabled);
+  const texts = shown.filter((one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()));
+  const hints = shown.filter((one) => one.placeholder).map((one) => [one, '::placeholder']);
+  const found = [...texts.map((one) => [one]), ...hints].filter(([one, part]) => ratio(one, part) < 4.5)
+    .map(([one, part]) => `${ratio(one, part)} ${part ?? ''} ${one.outerHTML}`);
+  return texts.length > 10 ? found : ['no texts'];
+})()"""
+"""The texts that WCAG 2 calls too faint on their background (criterion 1.4.3)."""
+
 
 @pytest.fixture(scope="module")
 def browser() -> str:
@@ -44,7 +68,7 @@ def browser() -> str:
 
 
 @pytest.fixture
-def scaled(cluster: Cluster, operator: Operator, namespace: str) -> Iterator[str]:
+def load(cluster: Cluster, operator: Operator, namespace: str) -> Iterator[Load]:
     """A namespace with the Hvpa `web`, whose two pods get 800m in all, and `lost`, whose target is not there."""
     api = cluster.api
     api.create(objects.deployment("web", namespace))
@@ -56,8 +80,8 @@ def scaled(cluster: Cluster, operator: Operator, namespace: str) -> Iterator[str
     api.create(objects.hvpa("web", namespace, **spec))
     api.create(objects.hvpa("lost", namespace, hpa=objects.horizontal()))
     await_pods(api, namespace, "web")
-    with Load(api, namespace, "app=web", cpu=800, memory=200 * MEBI):
-        yield namespace
+    with Load(api, namespace, "app=web", cpu=800, memory=200 * MEBI) as load:
+        yield load
 
 
 def origins(page: Page) -> set[str]:
@@ -66,20 +90,22 @@ def origins(page: Page) -> set[str]:
 
 
 async def test_the_page_shows_what_happens_in_the_cluster(
-    browser: str, cluster: Cluster, scaled: str, tmp_path: Path
+    browser: str, cluster: Cluster, load: Load, tmp_path: Path
 ) -> None:
-    with dashboard(cluster.kubeconfig, tmp_path, "-n", scaled) as (process, url):
+    with dashboard(cluster.kubeconfig, tmp_path, "-n", load.namespace) as (process, url):
         async with opened(browser, url, tmp_path) as page:
-            await table(page, cluster, scaled)
+            await table(page, cluster, load.namespace)
+            await decisions(page, cluster, load)
             await one_hvpa(page)
             await what_if(page)
             assert origins(page) == {url.partition("/#")[0]}
             assert page.tab.complaints == []
             assert await page.tab.evaluate("window.marked"), "the page was never loaded again"
 
-            cluster.api.delete("Hvpa", "web", scaled)
-            await page.until(f"{PROBLEM}.includes('Hvpa {scaled}/web does not exist')")
+            cluster.api.delete("Hvpa", "web", load.namespace)
+            await page.until(f"{PROBLEM}.includes('Hvpa {load.namespace}/web does not exist')")
             assert await page.tab.evaluate(f"{CHARTS}.length"), "what was known stays"
+            await is_legible(page)
             process.kill()
             await page.until(f"{PROBLEM}.includes('is hvpa dashboard still running?')")
 
@@ -100,6 +126,7 @@ async def table(page: Page, cluster: Cluster, namespace: str) -> None:
     cluster.api.delete("Hvpa", "later", namespace)
     await page.until(f"{NAMES}.length === 2")
     assert await page.tab.evaluate(LABELLED) == []
+    await is_legible(page)
 
     await page.tab.evaluate("document.querySelector('#all input').focus()")
     await page.tab.call("Input.insertText", text="nowhere to be found")
@@ -122,6 +149,49 @@ async def table(page: Page, cluster: Cluster, namespace: str) -> None:
     await page.press("Enter")
     await page.until(f"document.querySelector('#one h1').textContent === 'Hvpa {namespace}/web'")
     assert await page.tab.evaluate("document.activeElement.tagName") == "H1"
+
+
+async def is_legible(page: Page) -> None:
+    """Every text that is shown stands out from its background, in the light and in the dark."""
+    for scheme in ("light", "dark"):
+        await page.prefers(scheme)
+        await page.until(f"matchMedia('(prefers-color-scheme: {scheme})').matches")
+        assert await page.tab.evaluate(FAINT) == [], scheme
+
+
+def table_of(part: str) -> str:
+    """The cells of a table's rows."""
+    rows = f"[...document.querySelectorAll('#{part} tbody tr')]"
+    return f"{rows}.map((row) => [...row.cells].map((one) => one.textContent))"
+
+
+async def decisions(page: Page, cluster: Cluster, load: Load) -> None:
+    """What was done and why; what is held, by what and until when."""
+    step = f"{table_of('history')}.find(([time, type, what]) => /^Scaled(Out|Up)$/.test(what) && type === 'Normal')"
+    time, _, _, message = await page.until(step)
+    assert TIME.fullmatch(time)
+    assert " -> " in message
+    why = await page.until("document.querySelector('#why li') && document.getElementById('why').innerText")
+    assert re.search(r"^Path: .+", why, re.MULTILINE), why
+    assert re.search(r"^Ready True, \w+: .+", why, re.MULTILINE), why
+
+    begin = dt.datetime.now(dt.UTC) + dt.timedelta(hours=12)
+    end = begin + dt.timedelta(hours=1)
+    later = {"updatePolicy": {"updateMode": "MaintenanceWindow"}}
+    directions = {"scaleUp": later, "scaleDown": later}
+    window = {"begin": f"{begin:%H%M%S}+0000", "end": f"{end:%H%M%S}+0000"}
+    change = {"maintenanceTimeWindow": window, "hpa": directions, "vpa": directions}
+    cluster.api.patch("Hvpa", "web", load.namespace, {"spec": change})
+    usual, load.cpu = load.cpu, 1600
+    held = f"{table_of('held')}.find((row) => row[3] === 'MaintenanceWindow')"
+    what, now, wanted, _, until = await page.until(held)
+    assert what == "replicas" or what.startswith("app "), what
+    assert now != wanted
+    assert until == f"{begin:%Y-%m-%d %H:%M:%S}Z"
+    nothing = {"scaleUp": None, "scaleDown": None}
+    undone = {"maintenanceTimeWindow": None, "hpa": nothing, "vpa": nothing}
+    cluster.api.patch("Hvpa", "web", load.namespace, {"spec": undone})
+    load.cpu = usual
 
 
 async def one_hvpa(page: Page) -> None:
@@ -149,6 +219,7 @@ async def one_hvpa(page: Page) -> None:
     await page.tab.evaluate(f"{cpu}.querySelector('summary').click()")
     await page.until(f"{cpu}.querySelectorAll('tbody tr').length >= 2")
 
+    await is_legible(page)
     paper = "getComputedStyle(document.body).backgroundColor"
     ink = "document.querySelector('#charts canvas').toDataURL()"
     await page.prefers("light")

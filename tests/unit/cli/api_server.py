@@ -20,8 +20,12 @@ PLURALS = {
     "VerticalPodAutoscaler": "verticalpodautoscalers",
     "Pod": "pods",
 }
-HELD = {**PLURALS, "Event": "events"}
+HELD = {**PLURALS, "Event": "events", "ScaledObject": "scaledobjects"}
 """What the server can hold."""
+
+
+NEXT_VERSION = "serves Hvpas as v1beta1 only, and this hvpa knows v1alpha1"
+"""What is said of `Api.serve_next_version`."""
 
 
 class Api:
@@ -34,6 +38,7 @@ class Api:
         """By name of an Hvpa: the code to answer its next patch with."""
         self.raw: dict[str, bytes] = {}
         self.asked: list[tuple[str, str]] = []
+        self.paths: list[str] = []
         self.unserved: set[str] = set()
         self.discovered: dict[str, tuple[int, bytes]] = {}
 
@@ -46,8 +51,21 @@ class Api:
                 del stored["apiVersion"], stored["kind"]  # items of lists carry neither
                 self.objects.setdefault((namespace, HELD[document["kind"]]), []).append(stored)
 
+    def serve_next_version(self) -> None:
+        """Hvpas are served as v1beta1 only, beside VPAs as v1."""
+        group = "/apis/autoscaling.k8s.io"
+        self.fail["hvpas"] = 404
+        self.unserved.add(f"{group}/v1alpha1")
+        for path, content in (
+            ("", {"versions": [{"version": "v1"}, {"version": "v1beta1"}]}),
+            ("/v1", {"resources": [{"name": "verticalpodautoscalers"}]}),
+            ("/v1beta1", {"resources": [{"name": "hvpas"}]}),
+        ):
+            self.discovered[f"{group}{path}"] = (200, json.dumps(content).encode())
+
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
         """The code and body for a GET."""
+        self.paths.append(path)
         parts = path.strip("/").split("/")
         if parts[-1] not in PLURALS.values() and "namespaces" not in parts:
             return self.discovery(path)

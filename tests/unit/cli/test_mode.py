@@ -9,7 +9,7 @@ import pytest
 
 from hvpa.cli.mode import BEFORE, TRIES
 from hvpa.kube.objects.slim import DROPPED_ANNOTATION
-from tests.unit.cli.api_server import Api
+from tests.unit.cli.api_server import NEXT_VERSION, Api
 from tests.unit.cli.support import Doc, Live
 
 
@@ -158,6 +158,15 @@ def test_without_the_crd_that_is_reported(live: Live, api: Api, argv: list[str])
     ran = live("pause", *argv)
     assert ran.code == 1
     assert "the cluster does not know Hvpas: the CRD is not installed" in ran.err
+
+
+@pytest.mark.parametrize("argv", [["web"], ["--all"]])
+def test_hvpas_of_another_version_are_named_and_not_changed(live: Live, api: Api, argv: list[str]) -> None:
+    api.put([hvpa()])
+    api.serve_next_version()
+    ran = live("pause", *argv)
+    assert (ran.code, NEXT_VERSION in ran.err) == (1, True), ran.err
+    assert modes(api) == {"web": "Apply"}
 
 
 def test_a_failing_api_server_ends_it(live: Live, api: Api) -> None:

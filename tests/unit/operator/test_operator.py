@@ -6,12 +6,22 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from hvpa.cli.run import add_arguments, run_settings
 from hvpa.kube.client.credentials import Credentials
-from hvpa.operator.operator import Operator, Parts
-from tests.unit.kube.fake_server import FakeServer, Stream, background, kubeconfig, listing, until
+from hvpa.operator.operator import Operator, Parts, StartError
+from tests.unit.kube.fake_server import (
+    FakeServer,
+    Stream,
+    background,
+    kubeconfig,
+    listing,
+    respond,
+    status,
+    until,
+)
 
 
 class Harness:
@@ -52,6 +62,27 @@ def operator(path: Path, credentials: Credentials) -> Operator:
     flags = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--lease-duration", "1"]
     settings = run_settings(parser.parse_args(["--kubeconfig", str(path), "--leader-elect", *flags]))
     return Operator(settings, credentials, Parts())
+
+
+async def test_a_cluster_with_another_version_of_hvpas_is_named_at_the_start(tmp_path: Path) -> None:
+    answers = {
+        "/apis/autoscaling.k8s.io": {"versions": [{"version": "v1beta1"}]},
+        "/apis/autoscaling.k8s.io/v1beta1": {"resources": [{"name": "hvpas"}]},
+    }
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return respond(answers.get(request.path, status(404, "NotFound", "no such thing")))
+
+    server = FakeServer(handle)
+    async with server.running():
+        path = kubeconfig(tmp_path, server.url)
+        with pytest.raises(StartError, match="serves Hvpas as v1beta1 only") as error:
+            await operator(path, await Credentials.load(str(path))).run()
+        assert error.value.code == 1
+        answers.clear()
+        with pytest.raises(StartError, match="`make install` or"):
+            await operator(path, await Credentials.load(str(path))).run()
+    assert set(server.methods) == {"GET"}
 
 
 async def test_nothing_waits_for_a_worker_before_the_lease_is_ours(tmp_path: Path) -> None:

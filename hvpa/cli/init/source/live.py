@@ -70,7 +70,7 @@ async def _listed(
     reader: Reader, resource: Resource[Any], query: Mapping[str, str] | None = None
 ) -> list[Object]:
     """All objects of the kind; none where the cluster does not know it. Raises CommandError where the right is
-    missing."""
+    missing, and where the cluster has Hvpas in another version only: one of them may scale the workload."""
     found: list[Object] = []
 
     def take(page: Page) -> None:
@@ -79,12 +79,11 @@ async def _listed(
     try:
         await read_list(reader.transport, resource.path(reader.namespace), take, query)
     except ApiError as error:
-        if error.status == _NOT_THERE:
-            return []
-        if error.status != _FORBIDDEN:
+        if error.status not in (_NOT_THERE, _FORBIDDEN):
             raise
         # Rights are checked first: without one for a CRD that is not installed, the response is the same.
-        if not await reader.is_served(resource):
+        if error.status == _NOT_THERE or not await reader.is_served(resource):
+            await reader.refuse_other_version(resource)
             return []
         raise CommandError(
             f"no right to list {resource.plural}: {error}; hvpa init needs the verb list"

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,9 +19,11 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.hasty import hasten
 from localcluster.operator.operator import Operator, install_crds
 from localcluster.proxy.proxy import Proxy
+from localcluster.workloads.bare_manifests import deployment, hvpa
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import USER, NewScenario, Start
 
+ROOT = Path(__file__).parents[4]
 CRD = "hvpas.autoscaling.k8s.io"
 FIELD = "fromTheFuture"
 LIFETIME = dt.timedelta(seconds=8)
@@ -53,6 +58,58 @@ def has_field(scenario: Scenario) -> bool:
     return FIELD in scenario.hvpa["spec"]
 
 
+def delete_crd(plane: ControlPlane) -> None:
+    plane.api.delete("CustomResourceDefinition", CRD)
+    wait_for(lambda: plane.api.find("CustomResourceDefinition", CRD) is None, 90, "the CRD is gone")
+
+
+@pytest.fixture
+def next_version(plane: ControlPlane, crd_as_it_was: None) -> Iterator[None]:
+    """The CRD of a later release, which serves Hvpas as v1beta1 only."""
+    crd = plane.api.get("CustomResourceDefinition", CRD)
+    [version] = crd["spec"]["versions"]
+    delete_crd(plane)
+    meta = {"name": CRD, "annotations": crd["metadata"]["annotations"]}
+    spec = {**crd["spec"], "versions": [{**version, "name": "v1beta1"}]}
+    plane.apply_all([{"apiVersion": crd["apiVersion"], "kind": crd["kind"], "metadata": meta, "spec": spec}])
+    path = "/apis/autoscaling.k8s.io/v1beta1"
+    wait_for(lambda: "hvpas" in str(plane.api.raw("GET", path)), 30, "it is served")
+    yield
+    delete_crd(plane)
+
+
+def test_a_crd_of_the_next_version_is_named_and_nothing_is_changed(
+    plane: ControlPlane, bare_namespace: str, token: str, line: Proxy, next_version: None, tmp_path: Path
+) -> None:
+    plane.api.create(deployment("web", bare_namespace))
+    plane.api.create({**hvpa("web", bare_namespace), "apiVersion": "autoscaling.k8s.io/v1beta1"})
+    mark = plane.audit.mark()
+    environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
+    csv = tmp_path / "usage.csv"
+    csv.write_text("time,replicas,cpu,memory\n")
+    for command in (
+        (
+            "run",
+            "--kubeconfig",
+            str(line.kubeconfig_for(token)),
+            "--metrics-bind-address",
+            "0",
+            "--health-probe-bind-address",
+            "0",
+        ),
+        ("explain", "web", "-n", bare_namespace),
+        ("pause", "--all", "-n", bare_namespace),
+        ("init", "deployment/web", "-n", bare_namespace, "--csv", str(csv), "--out", str(tmp_path / "out")),
+    ):
+        argv = [sys.executable, "-m", "hvpa", *command]
+        ran = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+        said = "the cluster serves Hvpas as v1beta1 only, and this hvpa knows v1alpha1"
+        assert (ran.returncode, ran.stdout, said in ran.stderr) == (1, "", True), (command, ran.stderr)
+    for user in (USER, "admin"):
+        assert plane.audit.requests(mark, user=user, writes=True) == []
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_field_that_only_a_newer_crd_knows_is_reported_and_only_its_hvpa_waits(
     plane: ControlPlane, line: Proxy, new_scenario: NewScenario, operator: Operator, crd_as_it_was: None
 ) -> None:
@@ -82,8 +139,7 @@ def test_a_crd_that_is_deleted_and_made_anew_leaves_the_workloads_as_they_are_an
     scenario.soon(lambda: scenario.status["axes"]["horizontal"]["appliedFrom"], "the step in the status")
     scenario.await_event("ScaledOut")
     mark = plane.audit.mark()
-    plane.api.delete("CustomResourceDefinition", CRD)
-    wait_for(lambda: plane.api.find("CustomResourceDefinition", CRD) is None, 90, "the CRD is gone")
+    delete_crd(plane)
     wait_for(partial(has_logged, operator, "not served"), 90, "it says so")
     for kind in ("HorizontalPodAutoscaler", "VerticalPodAutoscaler"):  # as the garbage collector does
         plane.api.delete(kind, scenario.name, scenario.namespace)

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from hvpa.cli.dashboard.command import add_arguments
-from tests.unit.cli.api_server import Api, config
+from tests.unit.cli.api_server import NEXT_VERSION, Api, config
 from tests.unit.cli.resizing import hvpa
 from tests.unit.cli.support import Live, Shell
 
@@ -158,6 +158,14 @@ def test_what_can_not_be_listed_is_said_before_anything_is_served(
     api.unserved = {"/apis/autoscaling.k8s.io/v1alpha1"} if unserved else set()
     ran = live("dashboard", *flags)
     assert (ran.code, ran.out, message in ran.err) == (1, "", True), ran.err
+
+
+@pytest.mark.parametrize("code", [404, 403])
+def test_hvpas_of_another_version_are_named(live: Live, api: Api, code: int) -> None:
+    api.serve_next_version()
+    api.fail["hvpas"] = code
+    ran = live("dashboard")
+    assert (ran.code, ran.out, NEXT_VERSION in ran.err) == (1, "", True), ran.err
 
 
 def test_an_hvpa_that_can_not_be_read_does_not_end_it(

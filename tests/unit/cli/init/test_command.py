@@ -111,6 +111,18 @@ def test_the_namespace_and_the_workload_are_those_of_the_files(init: Init, shell
     assert init([*PLAIN, other], "--force", "deployment/web").code == 0
 
 
+def test_a_workload_that_already_is_the_cheapest_is_best_kept(init: Init, shell: Shell) -> None:
+    tight = {"name": "app", "resources": {"requests": {"cpu": "1", "memory": "600Mi"}}}
+    ran = init([workload(tight), hpa(CPU_70)], *IN_PLACE)
+    assert (ran.code, ran.err) == (0, "")
+    words = " ".join(ran.out.partition("\nConclusion\n")[2].split())
+    assert words.startswith("Keep what you have, because it costs more: an Hvpa is "), words
+    out = shell.folder / "out"
+    assert sorted(os.listdir(out)) == ["hvpa.yaml", "load.csv", "scenario.yaml"]
+    assert f"Written: {out / 'hvpa.yaml'}, {out / 'scenario.yaml'}" in ran.out
+    assert validate_manifest(read(out / "hvpa.yaml")) == []
+
+
 # --- bad input -------------------------------------------------------------------------------------------------------
 def nothing_written(shell: Shell) -> bool:
     return not {one for one in os.listdir(shell.folder) if one not in ("shop.yaml", "usage.csv", "taken")}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.api_server import Api
+from tests.unit.cli.api_server import NEXT_VERSION, Api
 from tests.unit.cli.init.conftest import Init
-from tests.unit.cli.init.documents import CPU_70, hpa, usage, vpa, workload
+from tests.unit.cli.init.documents import CPU_70, hpa, keda, usage, vpa, workload
 from tests.unit.cli.support import Live, Ran, Shell
 
 KEDA_API, VPA_API = "/apis/keda.sh/v1alpha1", "/apis/autoscaling.k8s.io/v1"
@@ -91,6 +91,26 @@ def test_what_can_not_be_read_is_one_line(
     served.fail = {**served.fail, **fail}
     ran = on_cluster()
     assert (ran.code, ran.out, reason in ran.err, len(ran.err.splitlines())) == (code, "", True, 1), ran.err
+
+
+def test_hvpas_of_another_version_are_not_taken_for_absent(
+    on_cluster: Callable[..., Ran], served: Api, shell: Shell
+) -> None:
+    served.serve_next_version()
+    for code in (404, 403):
+        served.fail["hvpas"] = code
+        ran = on_cluster()
+        assert (ran.code, ran.out, NEXT_VERSION in ran.err) == (1, "", True), ran.err
+        assert not (shell.folder / "out").exists()
+
+
+def test_a_scaled_object_is_read_from_the_cluster(on_cluster: Callable[..., Ran], api: Api) -> None:
+    api.put([workload(), hpa(CPU_70, name="keda-hpa-web"), keda(minReplicaCount=2)], "shop")
+    api.discovered[VERSION] = (200, b'{"minor": "36"}')
+    ran = on_cluster("-o", "json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.json["workload"]["scaledBy"] == "KEDA's ScaledObject web"
+    assert f"{KEDA_API}/namespaces/shop/scaledobjects" in api.paths
 
 
 def test_an_object_that_is_none_is_refused(on_cluster: Callable[..., Ran], served: Api) -> None:

@@ -35,6 +35,8 @@ class Fake:
     status: int = 200
     body: bytes | None = None
     wait: float = 0.0
+    quick: int = 0
+    """So many answers come without the wait."""
     empty: set[str] = field(default_factory=set)
     labels: dict[str, list[str]] = field(default_factory=dict)
     """By metric: the labels of its series; a metric in a selector that is not here has none."""
@@ -84,7 +86,7 @@ def url(fake: Fake) -> Iterator[str]:
         def do_POST(self) -> None:
             form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
             fake.headers.append(self.headers.get("Authorization"))
-            time.sleep(fake.wait)
+            time.sleep(fake.wait if len(fake.asked) >= fake.quick else 0)
             data = fake.answer(urlsplit(self.path).path, {name: text[0] for name, text in form.items()})
             body = fake.body
             if body is None:
@@ -198,10 +200,12 @@ def test_an_answer_that_is_none_is_one_line(
     assert not (shell.folder / "out").exists()
 
 
-def test_one_that_is_slow_or_not_there_is_code_3(asked: Callable[..., Ran], fake: Fake) -> None:
-    fake.wait = 2.5
+def test_one_that_is_slow_or_not_there_is_code_3(asked: Callable[..., Ran], fake: Fake, shell: Shell) -> None:
+    fake.wait, fake.quick = 2.5, 3
     ran = asked("--timeout", "1s")
     assert (ran.code, "did not answer within 1s to the query for " in ran.err) == (3, True), ran.err
+    assert len(fake.asked) >= fake.quick, "a part of the history has arrived"
+    assert [one.name for one in shell.folder.iterdir()] == ["shop.yaml"]
     for address, reason in (
         ("http://127.0.0.1:9", "can't reach Prometheus at http://127.0.0.1:9: "),
         ("nowhere", ""),

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from hvpa.kube.client.pages import PAGE
-from tests.unit.cli.api_server import Api, config
+from tests.unit.cli.api_server import NEXT_VERSION, Api, config
 from tests.unit.cli.support import NOW, Doc, Live, Shell, changed, of_kind, without
 
 OWNER = {
@@ -120,6 +120,15 @@ def test_what_a_cluster_refuses_is_reported_in_one_line(
     ran = explain()
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (code, "", 1)
     assert reported in ran.err
+
+
+def test_hvpas_of_another_version_are_named(explain: Live, api: Api, owned: list[Doc]) -> None:
+    api.put(owned)
+    api.serve_next_version()
+    ran = explain()
+    assert (ran.code, ran.out, NEXT_VERSION in ran.err, len(ran.err.splitlines())) == (1, "", True, 1), (
+        ran.err
+    )
 
 
 NOBODY = yaml.safe_dump(config("http://127.0.0.1:1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.cli.api_server import PLURALS, Api
+from tests.unit.cli.api_server import NEXT_VERSION, PLURALS, Api
 from tests.unit.cli.report.documents import STALE, reported
 from tests.unit.cli.support import NOW, Doc, Live, Shell, with_fields, without
 
@@ -50,6 +50,17 @@ def test_without_the_crds_it_works_whatever_rights_there_are(
     ran = report("-n", "shop")
     assert (ran.code, ran.err) == (0, "")
     assert {one["name"] for one in ran.json["workloads"]} == {"web", "database"}
+
+
+@pytest.mark.parametrize("code", [404, 403])
+def test_hvpas_of_another_version_are_not_taken_for_absent(
+    report: Live, api: Api, shop: list[Doc], code: int
+) -> None:
+    api.put(shop, "shop")
+    api.serve_next_version()
+    api.fail["hvpas"] = code
+    ran = report("-n", "shop")
+    assert (ran.code, ran.out, NEXT_VERSION in ran.err) == (1, "", True), ran.err
 
 
 @pytest.mark.parametrize("plural", PLURALS.values())

@@ -16,6 +16,7 @@ from builders import build
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
 from hvpa.kube.leases.lease_api import LeaseTimes
+from hvpa.kube.objects.resources import ON_DEMAND, WATCHED
 from hvpa.kube.server.endpoints import metrics_routes
 from hvpa.kube.server.metrics import FRESH, SLICE, Metrics, Page
 from hvpa.reconcile.ports import Key
@@ -94,6 +95,20 @@ def test_how_fresh_each_cache_is_is_shown_by_resource() -> None:
     metrics.watch_caches(lambda: {"pods": 1.5e9})
     found = shown(metrics)
     assert found["hvpa_watch_last_success_timestamp_seconds", frozenset({("resource", "pods")})] == 1.5e9
+
+
+def test_undecodable_objects_are_counted_from_0_on() -> None:
+    metrics = Metrics(CollectorRegistry())
+    name = "hvpa_undecodable_objects_total"
+
+    def counted() -> dict[str, float]:
+        return {
+            dict(labels)["resource"]: value for (one, labels), value in shown(metrics).items() if one == name
+        }
+
+    assert counted() == {one.plural: 0 for one in (*WATCHED, *ON_DEMAND)}
+    metrics.bad_object("pods")
+    assert counted()["pods"] == 1
 
 
 def test_without_the_flag_no_series_has_an_object_s_name() -> None:

@@ -1,0 +1,53 @@
+"""Which versions of Hvpas a cluster serves, where it does not serve ours."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import msgspec
+
+from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.objects.resources import HVPAS
+
+GROUP, OURS = HVPAS.api.rsplit("/", 1)
+MOST: Final = 10
+"""Versions that are asked for."""
+
+
+class _Version(msgspec.Struct):
+    version: str = ""
+
+
+class _Group(msgspec.Struct):
+    versions: list[_Version] = []
+
+
+class _Served(msgspec.Struct):
+    name: str = ""
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Served] = []
+
+
+async def other_version(transport: Transport) -> str | None:
+    """What to say where our version of Hvpas is not served and another one is; None where the cluster has none, or does
+    not tell. Every user may read that."""
+    try:
+        group = msgspec.json.decode(await transport.request("GET", GROUP), type=_Group)
+        names = [one.version for one in group.versions if one.version != OURS][:MOST]
+        answers = await asyncio.gather(*(transport.request("GET", f"{GROUP}/{name}") for name in names))
+        found = [msgspec.json.decode(one, type=_Resources).resources for one in answers]
+    except (ApiError, Unreachable, *UNREADABLE):
+        return None
+    versions = [
+        name
+        for name, resources in zip(names, found, strict=True)
+        if any(one.name == HVPAS.plural for one in resources)
+    ]
+    if not versions:
+        return None
+    use = "use an hvpa of that version" if len(versions) == 1 else "use an hvpa of one of these versions"
+    return f"the cluster serves Hvpas as {' and '.join(versions)} only, and this hvpa knows {OURS}: {use}"
