@@ -212,11 +212,11 @@ def _tried(args: argparse.Namespace, now: Present, history: History, folder: Pat
         if args.seeds > 1:
             more = outcomes(shop / SCENARIO, folder, range(1, args.seeds), (), work)
             chosen = _joined(chosen, _trial(now, chosen.draft, more))
-        judgement = judged(chosen, _doubts(learnt, recent, chosen))
+        verdict = judged(chosen, _doubts(learnt, recent, chosen))
         publish(shop, folder, files)
     tried = [chosen if one.draft is chosen.draft else one for one in tried]
     shape = pattern(history.times, learnt.load)
-    return Result(now, history, recent, learnt, shape, tried, chosen, judgement, folder)
+    return Result(now, history, recent, learnt, shape, tried, chosen, verdict, folder)
 
 
 def _fit(now: Present, history: History) -> Fit:

@@ -113,10 +113,10 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
 
 def _conclusion(result: Result) -> list[str]:
-    judgement = result.judgement
-    words = f"{judgement.words} {on_the_target(result.trial)}".strip()
+    verdict = result.verdict
+    words = f"{verdict.words} {on_the_target(result.trial)}".strip()
     lines = textwrap.wrap(words, _WIDTH - 2, break_on_hyphens=False)
-    doubts = [f"Don't rely on it: {one}" for one in judgement.doubts]
+    doubts = [f"Don't rely on it: {one}" for one in verdict.doubts]
     return ["Conclusion", *(f"  {line}" for line in lines), *_notes(doubts)]
 
 

@@ -1,4 +1,5 @@
-"""Where one pod stands on its way to the desired size, and the resize that is due.
+"""Where one pod stands on its way to the desired size, and the resize that is due. Memory limits are lowered in steps
+(`LIMIT_STEP_PERCENT`).
 
 Facts about the `resize` subresource that this follows are in KEP-1287 and, measured, in docs/in-place.md. Requests and
 limits are changed and never removed; a pod keeps its QoS class for life; a container restarts where its `resizePolicy`

@@ -185,7 +185,7 @@ class JointScaling:
         return Weight(found, None, f"where the path leaves {self.replicas} replicas")
 
     # --- the step ----------------------------------------------------------------------------------------------------
-    def outcome(self) -> JointResult:
+    def result(self) -> JointResult:
         """Both axes, each through its gates."""
         joint = self.joint
         vertical = self._resized(joint.wanted.sizes) if joint.items else None
