@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from hvpa.api.values.duration import DAY
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.arguments import (
     add_cluster,
@@ -38,7 +39,7 @@ from hvpa.simulate.engine import quiet
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.history.fit import Fit, fit
 from hvpa.simulate.history.pattern import pattern
-from hvpa.simulate.history.record import DAY, History
+from hvpa.simulate.history.record import History
 from hvpa.simulate.history.table import read_history
 from hvpa.simulate.load.series import readable_length
 from hvpa.simulate.report.text import seconds

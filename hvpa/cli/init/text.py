@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hvpa.api.values.duration import DAY
 from hvpa.api.values.prices import money
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.api.values.timestamp import format_timestamp
@@ -17,7 +18,6 @@ from hvpa.cli.init.trial import Outcome
 from hvpa.cli.init.verdict import on_the_target
 from hvpa.cli.output import table
 from hvpa.simulate.history.fit import Usage
-from hvpa.simulate.history.record import DAY
 from hvpa.simulate.history.regression import Line
 from hvpa.simulate.report.text import percent, plain, seconds
 

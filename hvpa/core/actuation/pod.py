@@ -25,13 +25,13 @@ from hvpa.api.objects.read_models import (
     Workload,
     condition,
 )
-from hvpa.api.values.quantity import Resource, readable_resource
+from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
 from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, differing, moved, read, recorded, resized
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, ResourceRequirements
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import after, doubled
-from hvpa.core.workload.containers import RESOURCES, changes
+from hvpa.core.workload.containers import changes
 from hvpa.core.workload.rollout import OOM_KILLED
 
 RESIZE_PENDING: Final = "PodResizePending"
