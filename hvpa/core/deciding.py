@@ -231,7 +231,7 @@ def _judge_jointly(
     assert seen.spec is not None
     spec = seen.spec
     scaling = JointScaling(seen, context, desired, bounds)
-    found = scaling.outcome()
+    found = scaling.result()
     decided = _joined(seen, desired, scaling.weight(), found.horizontal, found.vertical, scaling.resources)
     return structs.replace(
         decided,
@@ -251,11 +251,11 @@ def _joined(
     vertical: RequestsResult | None,
     resources: Mapping[str, ResourceRequirements],
 ) -> DecisionParts:
-    """Both axes' outcomes together. Where nothing may be applied, only what is recommended and blocked is kept."""
+    """Both axes' results together. Where nothing may be applied, only what is recommended and blocked is kept."""
     assert seen.spec is not None and seen.workload is not None
     applies = seen.spec.mode == "Apply"
     current = seen.workload.spec.replicas
-    outcomes = [one for one in (horizontal, vertical) if one is not None]
+    results = [one for one in (horizontal, vertical) if one is not None]
     axis = seen.horizontal if horizontal is None or not applies else horizontal.axis
     if axis.correction != desired.correction:
         axis = axis.model_copy(update={"correction": desired.correction})
@@ -269,8 +269,8 @@ def _joined(
         recommended=resources if vertical is None else vertical.recommended,
         horizontal=axis,
         vertical=without_pending(seen.vertical) if vertical is None else vertical.axis,
-        blocked=tuple([entry for one in outcomes for entry in one.blocked]),
-        steps=(*steps, *[text for one in outcomes for text in one.steps]),
+        blocked=tuple([entry for one in results for entry in one.blocked]),
+        steps=(*steps, *[text for one in results for text in one.steps]),
         young_until=None if vertical is None else vertical.young_until,
         without_request=() if vertical is None else vertical.without_request,
     )

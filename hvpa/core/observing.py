@@ -22,6 +22,7 @@ from hvpa.api.objects.read_models import (
     Workload,
     condition,
 )
+from hvpa.api.values.quantity import RESOURCES
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.desired import as_desired
 from hvpa.core.model import (
@@ -42,7 +43,7 @@ from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, latest, remembered, remembered_while
-from hvpa.core.workload.containers import RESOURCES, recommendations
+from hvpa.core.workload.containers import recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
 from hvpa.core.workload.rollout import see_pods
 from hvpa.core.workload.selector import selector_text

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from hvpa.api.objects.read_models import Hpa
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.duration import HOUR
+from hvpa.api.values.quantity import GIB, RESOURCES, Resource
 from hvpa.core.model import Axis, Direction
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.model import (
@@ -26,14 +27,11 @@ from hvpa.simulate.reactions import Reactions, cpu_target, find_rises
 
 MOST_EVENTS: Final = 5_000
 """Events that are kept of one policy; further ones are counted."""
-HOUR: Final = 3600.0
 MILLI: Final = 1000.0
-GIB: Final = 1024.0**3
 NEGLIGIBLE: Final = 1e-6
 """Unmet demand in millicores that is taken for rounding."""
 AMOUNTS: Final = Tick._fields[:7]
 """What of a step's amounts is recorded, each in the series of the same name."""
-_RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
 
 
 class Recorder:
@@ -43,9 +41,7 @@ class Recorder:
         self._scenario = scenario
         self._state = state
         requests = {
-            (one.name, resource): array("d")
-            for one in scenario.workload.containers
-            for resource in _RESOURCES
+            (one.name, resource): array("d") for one in scenario.workload.containers for resource in RESOURCES
         }
         self._series = series = Series(scenario.step, load, requests)
         self._columns = [*(getattr(series, name) for name in AMOUNTS), *requests.values()]

@@ -16,9 +16,8 @@ from pydantic import ConfigDict, Field
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
 from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.fields import LIST_LENGTH, PositiveCount, PositiveQuantity, cel_at_most
-from hvpa.api.values.quantity import Resource, parse_cpu, parse_memory, parse_quantity
+from hvpa.api.values.quantity import RESOURCES, Resource, parse_cpu, parse_memory, parse_quantity
 
-_RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
 _MOST_PERCENT: Final = 90
 """A margin of 100 percent is never cleared, and base usage is at most 0.9 of a pod's size (DESIGN 5.5)."""
 
@@ -124,11 +123,11 @@ _INTERVAL_RULES: Final = (
         "must rise in maxReplicas from each interval to the next",
     ),
     Rule(
-        " && ".join(map(_all_or_none_named, _RESOURCES)),
-        lambda intervals: all(len(_sizes(intervals, one)) in (0, len(intervals)) for one in _RESOURCES),
+        " && ".join(map(_all_or_none_named, RESOURCES)),
+        lambda intervals: all(len(_sizes(intervals, one)) in (0, len(intervals)) for one in RESOURCES),
         "must all name the same resources in maxResources",
     ),
-    *map(_not_falling, _RESOURCES),
+    *map(_not_falling, RESOURCES),
 )
 
 

@@ -8,6 +8,10 @@ import re
 from fractions import Fraction
 from typing import Final
 
+HOUR: Final = 3600.0
+DAY: Final = 24 * HOUR
+"""Seconds."""
+
 MAX_LENGTH: Final = 64
 """Longest text that is read as a duration."""
 

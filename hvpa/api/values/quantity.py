@@ -11,6 +11,9 @@ from typing import Final, Literal
 Resource = Literal["cpu", "memory"]
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
+RESOURCES: Final[tuple[Resource, ...]] = (CPU, MEMORY)
+MIB: Final = 2**20
+GIB: Final = 2**30
 
 MAX_LENGTH: Final = 64
 """Longest text that is read as a quantity: far more than any that means something, few enough to parse at once."""

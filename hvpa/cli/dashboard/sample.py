@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.cli.output import Json
 from hvpa.cli.status import View
 from hvpa.core.model import Decision, JointView, Observation
@@ -18,7 +18,6 @@ from hvpa.core.path.curve import ResourceCurve
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import metric_demands, readings_of
 from hvpa.core.values.clock import Clock
-from hvpa.core.workload.containers import RESOURCES
 from hvpa.kube.objects.usage import Usage
 
 FEW_COUNTS: Final = 12

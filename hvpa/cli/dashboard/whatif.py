@@ -17,14 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from hvpa.api.values.quantity import format_memory
+from hvpa.api.values.quantity import RESOURCES, format_memory
 from hvpa.cli.errors import CommandError, one_line
 from hvpa.cli.output import Json
 from hvpa.core.model import Objects
 from hvpa.core.path.curve import NONE
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.config import reserves
-from hvpa.core.workload.containers import RESOURCES
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HPAS, HVPAS, VPAS
 from hvpa.simulate.history.fit import memory_line

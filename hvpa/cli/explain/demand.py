@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from hvpa.api.objects.read_models import Hpa, MetricSource, MetricValue, ResourceList, Vpa, condition
-from hvpa.api.values.quantity import QuantityError, parse_quantity, readable_resource
+from hvpa.api.values.quantity import RESOURCES, QuantityError, parse_quantity, readable_resource
 from hvpa.cli.explain.words import at, counted, held, pods, readable
 from hvpa.core.model import Decision, JointResource, JointView, Observation, Recommender
 from hvpa.core.path.curve import NONE
@@ -20,7 +20,6 @@ from hvpa.core.recommenders.estimate import estimate_replicas, measured_from, re
 from hvpa.core.report.summary import saturation
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import percent
-from hvpa.core.workload.containers import RESOURCES
 
 _OVERRIDDEN = "ran out of memory"
 """Words of a step that has nothing to do with the path."""

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import DesiredSize
 from hvpa.api.objects.read_models import Pod
-from hvpa.api.values.quantity import readable_change, readable_resource
+from hvpa.api.values.quantity import RESOURCES, readable_change, readable_resource
 from hvpa.cli.output import Json, containers, timestamp
 from hvpa.core.actuation.desired import NOTHING, sizes_of
 from hvpa.core.actuation.pod import PodState, is_governed, is_ready, present_of, reported_since
@@ -22,7 +22,7 @@ from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import Observation, ResourceRequirements
 from hvpa.core.report.summary import rollout_text
 from hvpa.core.values.clock import Clock
-from hvpa.core.workload.containers import RESOURCES, changes, present_resources
+from hvpa.core.workload.containers import changes, present_resources
 
 STATES: Final[Mapping[str, str]] = {
     "resized": "has the desired size",

@@ -14,7 +14,14 @@ from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import ResourceList
 from hvpa.api.values.duration import format_duration
-from hvpa.api.values.quantity import Resource, format_cpu, format_memory, format_resource, readable_resource
+from hvpa.api.values.quantity import (
+    RESOURCES,
+    Resource,
+    format_cpu,
+    format_memory,
+    format_resource,
+    readable_resource,
+)
 from hvpa.api.values.text import names, printable
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.explain.demand import demand, path_lines
@@ -31,8 +38,8 @@ from hvpa.core.report.remedies import needs_action, remedy
 from hvpa.core.report.summary import rollout_text
 from hvpa.core.state import held_until
 from hvpa.core.values.weight import FULL, percent
-from hvpa.core.workload.containers import RESOURCES, present_resources, recommendations
 from hvpa.core.workload.containers import amount as quantity_of
+from hvpa.core.workload.containers import present_resources, recommendations
 from hvpa.core.workload.rollout import progress_deadline, rollout_gaps
 
 NOTHING = "(nothing)"

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 
 from hvpa.api.hvpa.status import Refusal
 from hvpa.api.values.duration import readable_duration
-from hvpa.api.values.quantity import Resource, readable_change, readable_resource
+from hvpa.api.values.quantity import RESOURCES, Resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import Blocked, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.report.summary import change
-from hvpa.core.workload.containers import RESOURCES
 from hvpa.core.workload.containers import amount as quantity_of
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from hvpa.api.values.duration import DAY
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.arguments import (
     add_cluster,
@@ -38,7 +39,7 @@ from hvpa.simulate.engine import quiet
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.history.fit import Fit, fit
 from hvpa.simulate.history.pattern import pattern
-from hvpa.simulate.history.record import DAY, History
+from hvpa.simulate.history.record import History
 from hvpa.simulate.history.table import read_history
 from hvpa.simulate.load.series import readable_length
 from hvpa.simulate.report.text import seconds
@@ -212,11 +213,11 @@ def _tried(args: argparse.Namespace, now: Present, history: History, folder: Pat
         if args.seeds > 1:
             more = outcomes(shop / SCENARIO, folder, range(1, args.seeds), (), work)
             chosen = _joined(chosen, _trial(now, chosen.draft, more))
-        judgement = judged(chosen, _doubts(learnt, recent, chosen))
+        verdict = judged(chosen, _doubts(learnt, recent, chosen))
         publish(shop, folder, files)
     tried = [chosen if one.draft is chosen.draft else one for one in tried]
     shape = pattern(history.times, learnt.load)
-    return Result(now, history, recent, learnt, shape, tried, chosen, judgement, folder)
+    return Result(now, history, recent, learnt, shape, tried, chosen, verdict, folder)
 
 
 def _fit(now: Present, history: History) -> Fit:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hvpa.api.values.quantity import CPU, MEMORY, Resource, parse_cpu, parse_resource
+from hvpa.api.values.quantity import CPU, MEMORY, MIB, Resource, parse_cpu, parse_resource
 from hvpa.cli.init.source.present import Present
 from hvpa.cli.input.files import below
 from hvpa.simulate.history.fit import Fit
@@ -32,7 +32,6 @@ FOLLOWS: Final = 0.2
 WEIGHT: Final = 50
 """The weight of all measurements in docs/joint-scaling.md: half of each relative increase by larger pods."""
 _DIGITS: Final = 2
-_MIB: Final = 1024.0 * 1024.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +188,7 @@ def _bounds(
 
 def _rounded_up(resource: Resource, amount: float) -> int:
     """Two digits of millicores, or of Mi, at least 10 of them."""
-    unit = 1.0 if resource == CPU else _MIB
+    unit = 1.0 if resource == CPU else MIB
     count = max(10, math.ceil(amount / unit - 1e-9))
     step = 10 ** max(0, len(str(count)) - _DIGITS)
     return int(-(-count // step) * step * unit)
@@ -197,7 +196,7 @@ def _rounded_up(resource: Resource, amount: float) -> int:
 
 def _rounded_down(amount: float) -> int:
     """Whole Mi."""
-    return int(amount // _MIB * _MIB)
+    return int(amount // MIB * MIB)
 
 
 def _policies(present: Present) -> dict[str, Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from hvpa.simulate.history.regression import Line
 
 def to_json(result: Result) -> str:
     """All of it."""
-    judgement, span = result.judgement, span_of(result.recent)
+    verdict, span = result.verdict, span_of(result.recent)
     files = {"manifest": MANIFEST, "scenario": SCENARIO, "load": LOAD}
     return indented(
         {
@@ -35,10 +35,10 @@ def to_json(result: Result) -> str:
                 for one in result.tried
             ],
             "hvpa": _draft(result.trial.draft),
-            "verdict": judgement.verdict,
-            "conclusion": judgement.words,
+            "verdict": verdict.advice,
+            "conclusion": verdict.words,
             "targetAlone": on_the_target(result.trial),
-            "doubts": list(judgement.doubts),
+            "doubts": list(verdict.doubts),
             "files": {what: str(result.folder / name) for what, name in files.items()},
         }
     )

@@ -13,7 +13,6 @@ from hvpa.cli.input.files import below
 from hvpa.core.model import API_VERSION
 from hvpa.simulate.history.fit import Fit, Usage
 
-_RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
 _OWN: Final = ("containerName", "minAllowed", "maxAllowed")
 
 

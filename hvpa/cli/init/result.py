@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hvpa.cli.init.source.present import Present
 from hvpa.cli.init.trial import Trial
-from hvpa.cli.init.verdict import Judgement
+from hvpa.cli.init.verdict import Verdict
 from hvpa.simulate.history.fit import Fit
 from hvpa.simulate.history.pattern import Pattern
 from hvpa.simulate.history.record import History
@@ -25,5 +25,5 @@ class Result:
     pattern: Pattern
     tried: Sequence[Trial]
     trial: Trial
-    judgement: Judgement
+    verdict: Verdict
     folder: Path

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from hvpa.api.values.duration import DAY
 from hvpa.api.values.quantity import CPU, MEMORY, format_resource
 from hvpa.cli.init.draft import Draft, at_target, today_target
 from hvpa.cli.init.lines import Lines
@@ -14,7 +15,7 @@ from hvpa.cli.init.source.present import START_UP, Present
 from hvpa.cli.input.files import below
 from hvpa.simulate.history.fit import Fit
 from hvpa.simulate.history.pattern import quantile
-from hvpa.simulate.history.record import DAY, History
+from hvpa.simulate.history.record import History
 from hvpa.simulate.load.series import readable_length
 
 SCENARIO: Final = "scenario.yaml"

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hvpa.api.values.duration import DAY
 from hvpa.api.values.prices import money
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.api.values.timestamp import format_timestamp
@@ -17,7 +18,6 @@ from hvpa.cli.init.trial import Outcome
 from hvpa.cli.init.verdict import on_the_target
 from hvpa.cli.output import table
 from hvpa.simulate.history.fit import Usage
-from hvpa.simulate.history.record import DAY
 from hvpa.simulate.history.regression import Line
 from hvpa.simulate.report.text import percent, plain, seconds
 
@@ -113,10 +113,10 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
 
 def _conclusion(result: Result) -> list[str]:
-    judgement = result.judgement
-    words = f"{judgement.words} {on_the_target(result.trial)}".strip()
+    verdict = result.verdict
+    words = f"{verdict.words} {on_the_target(result.trial)}".strip()
     lines = textwrap.wrap(words, _WIDTH - 2, break_on_hyphens=False)
-    doubts = [f"Don't rely on it: {one}" for one in judgement.doubts]
+    doubts = [f"Don't rely on it: {one}" for one in verdict.doubts]
     return ["Conclusion", *(f"  {line}" for line in lines), *_notes(doubts)]
 
 

@@ -6,20 +6,18 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from hvpa.api.values.duration import DAY
 from hvpa.api.values.prices import Prices
 from hvpa.cli.errors import CommandError
 from hvpa.cli.init.draft import Draft
 from hvpa.cli.progress import progress_bar
 from hvpa.simulate.errors import ScenarioError
-from hvpa.simulate.history.record import DAY
 from hvpa.simulate.model import PolicyResult, SimulationResult
 from hvpa.simulate.parallel import Run, plan_seeds, simulate_all
 from hvpa.simulate.policy.base import SimulationError
 from hvpa.simulate.report.compare import ALIKE_UNMET
-
-_HOURS: Final = 3600.0
 
 
 class Work(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Final, Literal, NamedTuple
 
 from hvpa.cli.init.trial import Outcome, Trial
 
-Verdict = Literal["Take", "Keep"]
 WORTH: Final = 0.02
 """A saving below 2 percent is no reason to change anything."""
 STARVES: Final = 0.001
@@ -20,10 +19,10 @@ MATCHES: Final = 0.2
 """Today's configuration, simulated, may have so many replicas more or fewer than the history had."""
 
 
-class Judgement(NamedTuple):
+class Verdict(NamedTuple):
     """What to do, and why; `doubts` are reasons not to rely on it."""
 
-    verdict: Verdict
+    advice: Literal["Take", "Keep"]
     words: str
     doubts: tuple[str, ...]
 
@@ -58,15 +57,15 @@ def _mean(outcomes: Sequence[Outcome], value: Callable[[Outcome], float]) -> flo
     return statistics.fmean(value(one) for one in outcomes)
 
 
-def judged(trial: Trial, doubts: Sequence[str]) -> Judgement:
-    """The judgement on the Hvpa that was chosen."""
+def judged(trial: Trial, doubts: Sequence[str]) -> Verdict:
+    """The verdict on the Hvpa that was chosen."""
     summary, reasons = _summary(trial), _against(trial)
     if reasons:
         words = f"Keep what you have, because {' and '.join(reasons)}: an Hvpa is {summary}."
-        return Judgement("Keep", words, tuple(doubts))
+        return Verdict("Keep", words, tuple(doubts))
     if _serves(trial) and min(trial.savings) < WORTH:
-        return Judgement("Take", f"It serves what is unmet today: {summary}.", tuple(doubts))
-    return Judgement("Take", f"{summary[:1].upper()}{summary[1:]}.", tuple(doubts))
+        return Verdict("Take", f"It serves what is unmet today: {summary}.", tuple(doubts))
+    return Verdict("Take", f"{summary[:1].upper()}{summary[1:]}.", tuple(doubts))
 
 
 def _against(trial: Trial) -> list[str]:

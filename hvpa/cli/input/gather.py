@@ -30,6 +30,7 @@ from hvpa.api.objects.read_models import (
     WorkloadStatus,
 )
 from hvpa.api.schema.base import FieldError
+from hvpa.api.schema.fields import INT32_MAX
 from hvpa.api.values.quantity import QuantityError, parse_cpu, parse_memory, parse_quantity
 from hvpa.cli.errors import CommandError, UsageError
 from hvpa.cli.input.files import Document, Plain, read_documents
@@ -49,8 +50,6 @@ _FORMER_GROUPS: Final = {"extensions": "apps"}
 RESOURCES: Final[dict[str, Resource[Any]]] = {one.kind: one for one in WATCHED}
 """The kinds that a decision reads."""
 _SPECS: Final[dict[str, type]] = {HPAS.kind: HpaSpecRead, VPAS.kind: VpaSpecRead}
-INT32_MAX: Final = 2**31 - 1
-"""Kubernetes counts in 32 bits, generations aside."""
 _PLACE: Final = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$\.?(?P<path>.*)`)?$", re.DOTALL)
 _TYPES: Final = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<found>[^`]*)`")
 _BOUNDS: Final = re.compile(r"Expected `int` (?P<side>[<>]=) (?P<bound>-?[0-9]+)")

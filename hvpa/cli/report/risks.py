@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Hpa, Metric, MetricSource, Vpa, condition, policies_by_name
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.api.values.text import names
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.report.inventory import Subject
@@ -19,7 +19,7 @@ from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.desired_replicas import TOO_MANY_REPLICAS, is_of_keda
 from hvpa.core.report.problems import NO_FAULT
 from hvpa.core.report.summary import saturation
-from hvpa.core.workload.containers import RESOURCES, amount, present_resources, recommendations, request_now
+from hvpa.core.workload.containers import amount, present_resources, recommendations, request_now
 from hvpa.core.workload.rollout import PROGRESSING, rollout_gaps
 
 _PERCENT: Final = 100

@@ -1,4 +1,5 @@
-"""Where one pod stands on its way to the desired size, and the resize that is due.
+"""Where one pod stands on its way to the desired size, and the resize that is due. Memory limits are lowered in steps
+(`LIMIT_STEP_PERCENT`).
 
 Facts about the `resize` subresource that this follows are in KEP-1287 and, measured, in docs/in-place.md. Requests and
 limits are changed and never removed; a pod keeps its QoS class for life; a container restarts where its `resizePolicy`
@@ -24,13 +25,13 @@ from hvpa.api.objects.read_models import (
     Workload,
     condition,
 )
-from hvpa.api.values.quantity import Resource, readable_resource
+from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
 from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, differing, moved, read, recorded, resized
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, ResourceRequirements
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import after, doubled
-from hvpa.core.workload.containers import RESOURCES, changes
+from hvpa.core.workload.containers import changes
 from hvpa.core.workload.rollout import OOM_KILLED
 
 RESIZE_PENDING: Final = "PodResizePending"

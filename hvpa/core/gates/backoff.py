@@ -13,11 +13,12 @@ from msgspec import structs
 
 from hvpa.api.hvpa.status import Refusal, RefusedChange, RolledBack, SetBack
 from hvpa.api.values import text
+from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.model import Axis, Decision, Observation
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import INSTANT
 from hvpa.core.values.clock import Clock, after, doubled
-from hvpa.core.workload.containers import RESOURCES, present_resources, request_now
+from hvpa.core.workload.containers import present_resources, request_now
 
 HOUR: Final = dt.timedelta(hours=1)
 """What is undone again within this time is contested (DESIGN 8); and the longest wait for the other side."""

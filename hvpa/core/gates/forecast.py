@@ -96,7 +96,11 @@ def _basis(seen: ObservedState, bounds: Bounds) -> Basis:
 
 @remembered_while(_basis)
 def outlook_of(clock: Clock, seen: ObservedState, bounds: Bounds) -> Outlook:
-    """What the forecast says now, within the HPA's `bounds`."""
+    """What the forecast says now, within the HPA's `bounds` (docs/decisions/0036).
+
+    `off` is the sum of the differences as a share of what was needed (the weighted absolute percentage error). Example:
+    forecast were 4 and 6 replicas, needed were 5 and 5: (1 + 1) / 10, 20 percent.
+    """
     assert seen.spec is not None and seen.spec.forecast is not None
     spec, record = seen.spec.forecast, seen.status.forecast or _NEVER
     tick, until = clock.answer(_tick)

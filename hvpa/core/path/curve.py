@@ -93,7 +93,10 @@ class Level(NamedTuple):
 class Power(NamedTuple):
     """From count `first` on: size = `size` * (count / origin) ** (w / (1 - w)), rounded up to whole units.
 
-    It solves d(ln size) : d(ln count) = w : (1 - w) from the point (`origin`, `size`), with w in parts per million.
+    It solves d(ln size) : d(ln count) = w : (1 - w) from the point (`origin`, `size`), with w in parts per million
+    (DESIGN 5.4).
+
+    Example: 500m at 4 replicas. With w = 0.5 the exponent is 1, so 16 replicas have 2000m. With w = 0.25 it is a third.
     """
 
     first: int
@@ -120,7 +123,11 @@ def _power(origin: int, size: int, weight_ppm: int, unit: int, count: int) -> in
 
 class Line(NamedTuple):
     """From count `first` on: the total grows by the same amount with each replica, from that of (`origin`, `low`) to
-    that of (`last`, `high`); size = total / count, rounded up to whole units, at most `high`."""
+    that of (`last`, `high`); size = total / count, rounded up to whole units, at most `high` (DESIGN 5.4).
+
+    Example: from 2 replicas of 500m to 4 of 1000m the total grows from 1000m to 4000m: 3 replicas have 2500m,
+    834m each.
+    """
 
     first: int
     origin: int

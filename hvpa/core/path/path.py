@@ -55,10 +55,6 @@ class Path:
     counts: Bounds
     curves: Mapping[ResourceKey, ResourceCurve]
 
-    def counts_of(self, demand: Demand) -> dict[ResourceKey, int]:
-        """How many replicas each container resource asks for, before the largest is taken."""
-        return {key: self.curves[key].count(amount) for key, amount in demand.items()}
-
     def asked(self, demand: Demand, least: int = 0) -> tuple[int, ResourceKey | None]:
         """The replicas that serve `demand`, `least` at the fewest: the largest count over container resources; and the
         first container resource that asks for it (None: there is none). Only one that asks for more than those before

@@ -14,7 +14,7 @@ from hvpa.api.objects.read_models import Hpa, HpaBehavior, HpaScalingRules, Metr
 from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity
 from hvpa.core.model import Observation, Settings
 from hvpa.core.values.arithmetic import ceil_div
-from hvpa.core.values.clock import Clock
+from hvpa.core.values.clock import Clock, after
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import amount_of
 
@@ -192,7 +192,7 @@ def _measured_pods(one: Reading, seen: Observation, clock: Clock) -> int:
     if one.is_of_status:
         return status.replicas or seen.workload.spec.replicas
     if since := seen.pods.ready_since:
-        return clock.count_past([one + MEASURED_AFTER for one in since]) or len(since)
+        return clock.count_past([after(one, MEASURED_AFTER) for one in since]) or len(since)
     return seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
 
 

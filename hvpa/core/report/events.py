@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from hvpa.api.hvpa.status import HeldRollout, HvpaStatus, RolledBack
 from hvpa.api.values import text
-from hvpa.api.values.quantity import Resource, readable_change, readable_resource
+from hvpa.api.values.quantity import RESOURCES, Resource, readable_change, readable_resource
 from hvpa.core.gates.gates import MAX_STEP, MEASUREMENT
 from hvpa.core.model import (
     Axis,
@@ -27,7 +27,7 @@ from hvpa.core.report.remedies import advised, entered
 from hvpa.core.report.summary import DecisionParts, blocked_text, newly_blocked, rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import Bounds, percent
-from hvpa.core.workload.containers import RESOURCES, amount, present_resources, recommendations
+from hvpa.core.workload.containers import amount, present_resources, recommendations
 
 PASSING = frozenset({MEASUREMENT, MAX_STEP})
 """Gates that follow a step, for a minute at most: no event."""

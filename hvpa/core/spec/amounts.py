@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from hvpa.api.values.quantity import CPU, MEMORY, parse_quantity
+from hvpa.api.values.quantity import MEMORY, RESOURCES, parse_quantity
 from hvpa.core.spec.review import Remark
 
 Use = Literal["least", "most", "change"]
@@ -17,7 +17,6 @@ Use = Literal["least", "most", "change"]
 
 _Amount = tuple[str, str, Any, Use]
 """Where it stands, of which resource, how much, and what for."""
-_RESOURCES: Final = (CPU, MEMORY)
 _MAPS: Final[dict[str, Use]] = {"minAllowed": "least", "maxAllowed": "most", "maxResources": "most"}
 """Fields that hold amounts by resource."""
 _PARAMS: Final[dict[str, Use]] = {
@@ -67,14 +66,14 @@ def _of_field(key: str, entry: dict[str, Any], path: str) -> list[_Amount] | Non
     """The amounts of a field that holds some; None for another one."""
     if key in _MAPS:
         show = "{}.{}" if key == "maxResources" else "{}[{}]"  # as paths name entries of maps
-        return [(show.format(path, one), one, entry[one], _MAPS[key]) for one in _RESOURCES if one in entry]
+        return [(show.format(path, one), one, entry[one], _MAPS[key]) for one in RESOURCES if one in entry]
     if key in _PARAMS:
         return [
             (f"{path}.{one}.value", one, entry[one]["value"], _PARAMS[key])
-            for one in _RESOURCES
+            for one in RESOURCES
             if "value" in entry.get(one, {})
         ]
-    if key in _SOURCES and entry.get("name") in _RESOURCES:
+    if key in _SOURCES and entry.get("name") in RESOURCES:
         return list(_of_metric(entry, path))
     return None
 

@@ -15,12 +15,12 @@ from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
 from hvpa.api.values.duration import format_duration
-from hvpa.api.values.quantity import Resource, readable_resource
+from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
 from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, params_of
 from hvpa.core.spec.review import Remark, are_off, deployed_hpa, has_hpa, has_vpa, is_off
 from hvpa.core.values.arithmetic import ceil_div, threshold
 from hvpa.core.values.weight import FULL
-from hvpa.core.workload.containers import RESOURCES, amount
+from hvpa.core.workload.containers import amount
 
 DAY: Final = dt.timedelta(days=1)
 """The VPA's recommender weighs a day-old sample half: after a longer wait another request is recommended."""

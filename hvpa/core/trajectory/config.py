@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.trajectory import Trajectory
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.path.build import ResourceInterval, path_of_intervals, path_of_weights
 from hvpa.core.path.curve import NONE, Margin, SizeBounds
 from hvpa.core.path.path import DEFAULT_OVERLAP, Path, ResourceKey
 from hvpa.core.values.arithmetic import UNIT, RequestBounds, ceil_div
 from hvpa.core.values.weight import Bounds, weight_intervals
-from hvpa.core.workload.containers import RESOURCES, ContainerResource
+from hvpa.core.workload.containers import ContainerResource
 
 _NOTHING = Trajectory()
 

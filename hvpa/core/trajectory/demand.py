@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field, structs
 
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.model import PodSize, PodTotal
 from hvpa.core.path.curve import Margin
 from hvpa.core.path.path import Overlaps, ResourceKey, Sizes
 from hvpa.core.recommenders.estimate import MICRO, MOST_PODS, MetricDemand
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import FULL
-from hvpa.core.workload.containers import RESOURCES, ContainerResource
+from hvpa.core.workload.containers import ContainerResource
 
 _CLOSE: Final = 1e-6
 TARGET_PERCENT: Final = 115
@@ -204,6 +204,12 @@ def boosted(demands: Iterable[MetricDemand], requests: Requests, percent: int) -
 
 
 def _boosted(demand: MetricDemand, requests: Requests, percent: int) -> MetricDemand:
+    """The demand of one metric, as `boosted` has it (docs/decisions/0032): at least `percent` of `SATURATED_PERCENT` of
+    the requests, where as much as `SATURATED_PERCENT` of them is used.
+
+    Example: of 500m, 115 percent are 575m, and 150 percent of that 862.5m. A pod that uses 600m (so it is saturated)
+    counts as if it used these 862.5m: its demand is scaled by 862.5 / 600 = 1.44. From 862.5m on it stays as it is.
+    """
     if demand.resource != "cpu" or not demand.used:
         return demand
     # A target above 100 percent says that pods are meant to use more than they request.

@@ -18,13 +18,13 @@ from msgspec import Struct
 
 from hvpa.api.hvpa.status import UsualDemand, UsualReplicas, VerticalAxis
 from hvpa.api.schema.fields import INT64_MAX
-from hvpa.api.values.quantity import Resource, format_resource
+from hvpa.api.values.quantity import RESOURCES, Resource, format_resource
 from hvpa.core.model import ObservedState, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.demand import Requests, Usual
 from hvpa.core.trajectory.means import Mean, Peak, weight_since
 from hvpa.core.values.clock import Clock
-from hvpa.core.workload.containers import RESOURCES, ContainerResource, amount, recommendations, request_now
+from hvpa.core.workload.containers import ContainerResource, amount, recommendations, request_now
 
 SAMPLE_EVERY: Final = dt.timedelta(minutes=5)
 """How long a measured demand stands for the present one, at least."""
@@ -152,7 +152,11 @@ class Memory:
 
     def _with_mean(self, key: ResourceKey, size: int, before: UsualDemand | None) -> UsualDemand:
         """The record with its mean. At first sight that is what the VPA has seen since it is there, at the present
-        count, filled up with what is measured now."""
+        count, filled up with what is measured now.
+
+        Example: the VPA is there for half an hour, 1787 s of weight, and its target calls for 800m; 1200m are measured.
+        They fill the hour with 1813 s: (800m * 1787 + 1200m * 1813) / 3600 = 1001m (docs/decisions/0014, 4).
+        """
         if before is None:
             now = self.clock.stamp()
             weight = weight_since(self.since, now)

@@ -3,6 +3,8 @@
 A value weighs by how long it lasted (and a replica count by itself as well: a VPA recommender takes one sample of
 each pod), and half of that a half-life later. Such a mean stands in the status as of a time; from then on one value
 has held, and the mean moves towards it along a known curve. So nothing is written while nothing changes.
+
+Source of the decay: the VPA recommender's `decaying_histogram.go`; the curve is its integral over a value that stands.
 """
 
 from __future__ import annotations
@@ -39,14 +41,22 @@ class Mean(NamedTuple):
 
     def at(self, now: dt.datetime) -> Mean:
         """The same as of `now`: the old mean and the value since then, each by its weight. A time in the future is from
-        a clock that was wrong, and counts as now."""
+        a clock that was wrong, and counts as now.
+
+        Example: 1000 had always been there, and 2000 is since 24 hours. Half of the old weight is left, and the value
+        has gained as much: 1500. Had 1000 the weight of 86,400 s only (of 124,649), it would be 1591.
+        """
         kept = _kept(now - self.time)
         old, new = max(0.0, self.weight) * kept, self.rate * (1 - kept) * _MEMORY
         mean = (self.mean * old + self.value * new) / (old + new) if old + new > 0 else self.value
         return self._replace(mean=mean, weight=old + new, time=now)
 
     def in_steps(self, now: dt.datetime) -> tuple[float, dt.datetime | None]:
-        """The mean now, in steps of `GRAIN`, and when it takes the next one (None: it is where it goes)."""
+        """The mean now, in steps of `GRAIN`, and when it takes the next one (None: it is where it goes).
+
+        Example: 1000 had always been there, and 2000 is since an hour. The mean is 1028.5: two steps, 1020.1. The third
+        one, 1030.3, is due after another 3 min 56 s.
+        """
         start, goal = max(self.mean, _LEAST), max(self.value, _LEAST)
         steps = math.ceil(abs(math.log(goal / start)) / _LOG_GRAIN - _CLOSE) - 1  # the goal is never reached
         if steps <= 0:
@@ -61,7 +71,11 @@ class Mean(NamedTuple):
         return mean, None if next_at <= now else next_at
 
     def _until(self, mean: float) -> dt.timedelta:
-        """How long the mean, on its way to the value, takes to be there: `at` solved for the time, in whole seconds."""
+        """How long the mean, on its way to the value, takes to be there: `at` solved for the time, in whole seconds.
+
+        Example: from 1000, which had always been there, to 1010 on the way to 2000: 0.99 of the old weight is left
+        after 24 h * -log2(0.99), 20 min 53 s.
+        """
         share = (mean - self.value) / (max(self.mean, _LEAST) - self.value)  # of the old mean in this one
         gained = share * self.rate * _MEMORY
         kept = gained / (self.weight * (1 - share) + gained)

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.actuation.desired import NOTHING, sizes_of
 from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, restored, scale_to
 from hvpa.core.axes.steps import RequestsResult
@@ -37,13 +37,7 @@ from hvpa.core.trajectory.requests import NOT_WORTH_REPLACING, scale_to_sizes
 from hvpa.core.trajectory.solve import Joint
 from hvpa.core.trajectory.view import View
 from hvpa.core.values.weight import Bounds, Weight, weight_intervals, weight_leaving
-from hvpa.core.workload.containers import (
-    RESOURCES,
-    ContainerResource,
-    amount,
-    present_resources,
-    recommendations,
-)
+from hvpa.core.workload.containers import ContainerResource, amount, present_resources, recommendations
 from hvpa.core.workload.governed import governed
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
@@ -185,7 +179,7 @@ class JointScaling:
         return Weight(found, None, f"where the path leaves {self.replicas} replicas")
 
     # --- the step ----------------------------------------------------------------------------------------------------
-    def outcome(self) -> JointResult:
+    def result(self) -> JointResult:
         """Both axes, each through its gates."""
         joint = self.joint
         vertical = self._resized(joint.wanted.sizes) if joint.items else None

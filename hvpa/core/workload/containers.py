@@ -16,13 +16,11 @@ from hvpa.api.objects.read_models import (
     VpaContainerPolicy,
     policies_by_name,
 )
-from hvpa.api.values.quantity import QuantityError, Resource, format_resource, parse_resource
+from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource, format_resource, parse_resource
 from hvpa.core.model import PodsSeen, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, RequestBounds, blend_request, move_request
 from hvpa.core.values.memo import remembered
-
-RESOURCES: tuple[Resource, ...] = ("cpu", "memory")
 
 Policy = ContainerPolicy | VpaContainerPolicy
 """A container policy, of the Hvpa's template or of a VPA that is read: their fields have the same names."""

@@ -12,16 +12,10 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from hvpa.api.objects.read_models import PodSpec
-from hvpa.api.values.quantity import Resource, readable_resource
+from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
 from hvpa.core.model import ObservedState
 from hvpa.core.values.weight import FULL
-from hvpa.core.workload.containers import (
-    RESOURCES,
-    ContainerResource,
-    amount,
-    container_resources,
-    present_resources,
-)
+from hvpa.core.workload.containers import ContainerResource, amount, container_resources, present_resources
 
 
 def governed(seen: ObservedState) -> tuple[ContainerResource, ...]:
@@ -96,6 +90,6 @@ def _left(pod: PodSpec, resource: Resource) -> int | None:
 
 def _share(room: int, rise: int, among: Sequence[int]) -> int:
     """How much of `room` goes to a rise `among` all: what it asks for and an equal part of the rest, or as much less as
-    all of them."""
+    all of them. Example: of rises by 200m and 400m, the first gets 100m of 300m, and 200m + 150m of 900m."""
     total = sum(among)
     return room * rise // total if total > room else rise + (room - total) // len(among)

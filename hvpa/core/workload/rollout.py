@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import structs
 
 from hvpa.api.objects.read_models import Condition, Container, Meta, Pod, Workload, condition
-from hvpa.api.values.quantity import QuantityError, Resource
+from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource
 from hvpa.core.model import ObservedState, PodSize, PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import after
 from hvpa.core.values.memo import Basis, latest
-from hvpa.core.workload.containers import RESOURCES, amount, amounts
+from hvpa.core.workload.containers import amount, amounts
 from hvpa.core.workload.stuck import stuck_pods
 from hvpa.recommend.hpa.inputs import MetricsError
 from hvpa.recommend.hpa.pods import request_of, sidecars

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from hvpa.api.objects.read_models import Selector, SelectorRequirement
+from hvpa.recommend.hpa import selector as labels
 
-_NAME: Final = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
-_REQUIREMENT: Final = re.compile(
-    rf"!\s*(?P<without>{_NAME})|(?P<key>{_NAME})(?:\s*(?P<equals>!=|==?)\s*(?P<value>[-A-Za-z0-9_.]*)"
-    r"|\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\))?"
-)
-_BETWEEN: Final = re.compile(r",(?![^(]*\))")
-"""A comma that is not within parentheses."""
+_OPERATORS: Final = {"in": "In", "notin": "NotIn", "exists": "Exists", "!": "DoesNotExist"}
 
 
 def selector_text(selector: Selector) -> str:
@@ -28,29 +22,17 @@ def selector_text(selector: Selector) -> str:
 
 
 def parse_selector(text: str) -> Selector:
-    """A label selector of its text, as `labels.Parse` in apimachinery reads it (but `<` and `>`, which no workload's
-    selector has). Raises ValueError. Example: `app=web,tier in (a,b),!old`."""
-    labels: dict[str, str] = {}
+    """A label selector of its text, as the API server reads it (but `<` and `>`, which no workload's selector has).
+    Raises ValueError. Example: `app=web,tier in (a,b),!old`."""
+    equal: dict[str, str] = {}
     expressions = []
-    for part in _BETWEEN.split(text) if text.strip() else ():
-        found = _REQUIREMENT.fullmatch(part.strip())
-        if found is None:
-            raise ValueError(f"no label selector: {text[:200]!r}")
-        one = _requirement(found)
-        if one.operator == "In" and found["equals"] is not None and one.key not in labels:
-            labels[one.key] = found["value"]
+    try:
+        found = [(key, _OPERATORS[operator], values) for key, operator, values in labels.parse_selector(text)]
+    except (labels.SelectorError, KeyError) as error:
+        raise ValueError(f"no label selector: {text[:200]!r}") from error
+    for key, operator, values in found:
+        if operator == "In" and len(values) == 1 and key not in equal:
+            (equal[key],) = values
         else:
-            expressions.append(one)
-    return Selector(labels or None, expressions or None)
-
-
-def _requirement(found: re.Match[str]) -> SelectorRequirement:
-    if found["without"] is not None:
-        return SelectorRequirement(found["without"], "DoesNotExist")
-    key, equals = found["key"], found["equals"]
-    if found["operator"] is not None:
-        values = frozenset(one.strip() for one in found["values"].split(","))
-        return SelectorRequirement(key, "In" if found["operator"] == "in" else "NotIn", values)
-    if equals is None:
-        return SelectorRequirement(key, "Exists")
-    return SelectorRequirement(key, "NotIn" if equals == "!=" else "In", frozenset({found["value"]}))
+            expressions.append(SelectorRequirement(key, operator, values or None))
+    return Selector(equal or None, expressions or None)

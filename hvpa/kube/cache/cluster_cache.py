@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from hvpa.api.objects.kinds import is_custom, kind_key
 from hvpa.api.objects.read_models import CreationSize, Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
 from hvpa.core.model import Objects, OtherHvpa, Settings
+from hvpa.core.recommenders.ownership import O
 from hvpa.kube.cache import changes
 from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
 from hvpa.kube.cache.store import Store, version
@@ -30,7 +31,6 @@ from hvpa.kube.objects.stored_hvpa import NO_LINKS, Links, StoredHvpa
 from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa.reconcile.ports import Key
 
-O = TypeVar("O", Hpa, Vpa)  # noqa: E741
 NOT_YET: Final = ""
 """Why workloads of a kind are not listed: their list is under way."""
 _VPA_PERIOD: Final = Settings().vpa_period

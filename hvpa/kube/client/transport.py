@@ -1,6 +1,9 @@
 """Requests to the API server: bytes in, bytes out, by aiohttp, with kubernetes-asyncio's authentication; one way for
 all requests, also through a proxy (docs/decisions/0016).
 
+A request is repeated here only after credentials were renewed (`_sent`). A decision's write that got no response is
+sent once more by `hvpa/kube/cluster.py` (`_send`).
+
 The library's generated models are bypassed on purpose: bodies are decoded once, into narrow structs.
 """
 

@@ -9,14 +9,13 @@ from typing import Final
 import msgspec
 
 from hvpa.api.objects.read_models import Meta
-from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
+from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource, parse_resource
 from hvpa.kube.client.errors import decoded
 from hvpa.kube.client.transport import Transport
 
 METRICS_TIMEOUT: Final = 5.0
 """Seconds. Resizes wait for what pods use, so it is short; without a response they are made as if nothing were
 measured."""
-_RESOURCES: Final[tuple[Resource, ...]] = ("cpu", "memory")
 
 Usage = Mapping[tuple[str, str], Mapping[Resource, int]]
 """Millicores and bytes by pod and container."""
@@ -50,7 +49,7 @@ async def read_usage(transport: Transport, namespace: str, selector: str) -> Usa
     for pod in decoded(_decode, response, "the list of pods' metrics").items:
         for one in pod.containers:
             used = found[pod.metadata.name, one.name] = {}
-            for resource in _RESOURCES:
+            for resource in RESOURCES:
                 with suppress(KeyError, QuantityError):
                     used[resource] = parse_resource(resource, one.usage[resource])
     return found

@@ -8,13 +8,12 @@ import math
 from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import ContainerRecommendation, Quantity, VpaContainerPolicy
-from hvpa.api.values.quantity import CPU, MEMORY, Resource, parse_quantity
+from hvpa.api.values.quantity import CPU, MEMORY, MIB, Resource, parse_quantity
 from hvpa.recommend.golang import canonical, format_milli
 from hvpa.recommend.vpa.histogram import BucketScheme, DecayingHistogram
 from hvpa.recommend.vpa.samples import CPU_BUCKETS, MEMORY_BUCKETS, Aggregate, whole_amount
 from hvpa.recommend.vpa.settings import VpaSettings
 
-MIB: Final = 1024 * 1024
 LOWER_CONFIDENCE: Final = 0.001
 """How many intervals of history are little enough to quarter the lower bound."""
 

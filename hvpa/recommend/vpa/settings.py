@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from hvpa.api.objects.read_models import Quantity
-
-_DAY: Final = 86_400.0
-_MIB: Final = 1024 * 1024
+from hvpa.api.values.duration import DAY
+from hvpa.api.values.quantity import MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +26,8 @@ class VpaSettings:
     target_memory_percentile: float = 0.9
     lower_bound_memory_percentile: float = 0.5
     upper_bound_memory_percentile: float = 0.95
-    confidence_interval_cpu: float = _DAY
-    confidence_interval_memory: float = _DAY
+    confidence_interval_cpu: float = DAY
+    confidence_interval_memory: float = DAY
     """With a history of so many seconds the upper bound is twice its percentile; with a longer one, less."""
     pod_min_cpu_millicores: float = 25.0
     pod_min_memory_mb: float = 250.0
@@ -40,13 +38,13 @@ class VpaSettings:
     max_allowed_cpu: Quantity | None = None
     max_allowed_memory: Quantity | None = None
     """`--container-recommendation-max-allowed-…`: used where a container's policy has no `maxAllowed` of its own."""
-    memory_aggregation_interval: float = _DAY
+    memory_aggregation_interval: float = DAY
     """Each container counts with one memory peak per interval."""
     memory_aggregation_interval_count: int = 8
     """After so many intervals without a CPU sample a container's history is thrown away."""
-    cpu_half_life: float = _DAY
-    memory_half_life: float = _DAY
+    cpu_half_life: float = DAY
+    memory_half_life: float = DAY
     """After this time a sample has half its weight."""
     oom_bump_up_ratio: float = 1.2
-    oom_min_bump_up: float = 100.0 * _MIB
+    oom_min_bump_up: float = 100.0 * MIB
     """An OOM counts as usage of the larger of ratio × and bytes + what was used or requested."""

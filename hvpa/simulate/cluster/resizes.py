@@ -13,13 +13,11 @@ import math
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.state import INSTANT, Resize, ResizeState, SimPod, Template, shape_of
 from hvpa.simulate.model import SimulationEvent
-
-_RESOURCES: Final = ("cpu", "memory")
-
 
 WHY: Final = {
     "Deferred": "its node has no room for it",
@@ -169,5 +167,5 @@ def _is_guaranteed(one: ResourceRequirements) -> bool:
     return all(
         one.limits.get(resource, 0)
         and one.requests.get(resource, one.limits[resource]) == one.limits[resource]
-        for resource in _RESOURCES
+        for resource in RESOURCES
     )

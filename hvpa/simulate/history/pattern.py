@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from hvpa.simulate.history.record import DAY
-
-_HOUR: Final = 3600.0
+from hvpa.api.values.duration import DAY, HOUR
 
 
 class Pattern(NamedTuple):
@@ -39,7 +37,7 @@ def pattern(times: Sequence[float], load: Sequence[float]) -> Pattern:
     """The pattern of a load with at least one value."""
     by_hour: dict[int, list[float]] = {}
     for time, value in zip(times, load, strict=True):
-        by_hour.setdefault(int(time % DAY // _HOUR), []).append(value)
+        by_hour.setdefault(int(time % DAY // HOUR), []).append(value)
     mean = math.fsum(load) / len(load)
     whole = math.fsum((value - mean) ** 2 for value in load)
     left = math.fsum(

@@ -12,7 +12,6 @@ from typing import Final
 
 from hvpa.simulate.load.series import Record
 
-DAY: Final = 86400.0
 _ROUNDING: Final = 0.5
 """Seconds that a time may be early: times are floats, and some clocks round."""
 

@@ -68,7 +68,9 @@ def fitted(replicas: Sequence[float], load: Sequence[float], total: Sequence[flo
 
 
 def _least_squares(rows: Sequence[Row]) -> Line:
-    """The best line for all of the rows, its quality left open."""
+    """The best line for all of the rows, its quality left open: the normal equations of two regressors without an
+    intercept, solved by Cramer's rule. Example: 2 replicas with load 100 use 700m, 4 with 100 use 900m, 2 with 200 use
+    1200m: 100m for each replica, and 5m for each unit of the load."""
     nn = math.fsum(n * n for n, _, _ in rows)
     nx = math.fsum(n * x for n, x, _ in rows)
     xx = math.fsum(x * x for _, x, _ in rows)
@@ -89,6 +91,8 @@ def _least_squares(rows: Sequence[Row]) -> Line:
 
 
 def _explained(line: Line, rows: Sequence[Row]) -> float:
+    """The coefficient of determination (R²) of the line. Example: it has 700m, 900m and 1200m, and 700m, 900m and 1300m
+    were used. Their squared distances from the mean of 967m are 186,667, from the line 10,000: 0.946."""
     mean = math.fsum(y for *_, y in rows) / len(rows)
     all_of_it = math.fsum((y - mean) ** 2 for *_, y in rows)
     left = math.fsum((y - line.at(n, x)) ** 2 for n, x, y in rows)
@@ -98,6 +102,8 @@ def _explained(line: Line, rows: Sequence[Row]) -> float:
 
 
 def _error(line: Line, rows: Sequence[Row]) -> float:
+    """The median distance from the line as a share of the median total. Example: distances of 20m, 45m and 100m, and
+    totals of 700m, 900m and 1300m: 45 / 900 = 0.05."""
     usual = statistics.median(y for *_, y in rows)
     off = statistics.median(abs(y - line.at(n, x)) for n, x, y in rows)
     return off / usual if usual > 0 else 0.0

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from hvpa.api.schema.base import FieldError
-from hvpa.api.values.quantity import QuantityError, parse_quantity
+from hvpa.api.values.quantity import RESOURCES, QuantityError, parse_quantity
 from hvpa.simulate.errors import refusal
 from hvpa.simulate.history.record import History, Used
 from hvpa.simulate.load.csv import cell, column_of, rows_of, unix_seconds
@@ -22,7 +22,6 @@ from hvpa.simulate.load.series import checked_record, gaps, problem_of
 TIME: Final = "time"
 REPLICAS: Final = "replicas"
 LOAD: Final = "load"
-_RESOURCES: Final = ("cpu", "memory")
 
 
 class Share(NamedTuple):
@@ -67,8 +66,8 @@ def read_history(file: str, text: str, shares: Mapping[str, Share]) -> History:
 
 def _columns(header: Sequence[str], containers: Sequence[str]) -> list[str]:
     """The names of the columns that are read."""
-    own = [f"{resource}:{name}" for resource in _RESOURCES for name in containers]
-    usage = own if any(name in header for name in own) else list(_RESOURCES)
+    own = [f"{resource}:{name}" for resource in RESOURCES for name in containers]
+    usage = own if any(name in header for name in own) else list(RESOURCES)
     return [TIME, REPLICAS, *usage, *([LOAD] if LOAD in header else [])]
 
 

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import ResourceList, Vpa, VpaContainerPolicy
-from hvpa.api.values.quantity import CPU, MEMORY, Resource, parse_resource
+from hvpa.api.values.quantity import RESOURCES, Resource, parse_resource
 from hvpa.core.model import ResourceRequirements
 
 Amounts = dict[Resource, int]
 RECREATE: Final = "Recreate"
 REQUESTS_ONLY: Final = "RequestsOnly"
-_RESOURCES: Final[tuple[Resource, ...]] = (CPU, MEMORY)
 _MAX_QUANTITY: Final = 2**63 - 1
 """No limit is larger: a Go `int64` has to hold it."""
 
@@ -87,7 +86,7 @@ def proportional_limit(limit: int, request: int, wanted: int) -> int | None:
 def _changed(own: ResourceRequirements, target: Amounts, policy: VpaContainerPolicy) -> ResourceRequirements:
     limits = dict(own.limits)
     if policy.controlled_values != REQUESTS_ONLY:
-        for resource in _RESOURCES:
+        for resource in RESOURCES:
             limit = proportional_limit(
                 own.limits.get(resource, 0), own.requests.get(resource, 0), target.get(resource, 0)
             )
@@ -98,7 +97,7 @@ def _changed(own: ResourceRequirements, target: Amounts, policy: VpaContainerPol
 
 def _capped(amounts: ResourceList, policy: VpaContainerPolicy, limits: Mapping[Resource, int]) -> Amounts:
     result: Amounts = {}
-    for resource in _RESOURCES:
+    for resource in RESOURCES:
         if resource not in amounts:
             continue
         amount = parse_resource(resource, amounts[resource])

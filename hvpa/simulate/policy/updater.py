@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from hvpa.api.objects.read_models import Vpa
+from hvpa.api.values.duration import HOUR
 from hvpa.api.values.quantity import CPU, Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.policy.admission import Recommended, recommended, update_mode
 
-_HOUR: Final = 3600.0
 IN_PLACE_OR_RECREATE: Final = "InPlaceOrRecreate"
 ACTING_MODES: Final = frozenset({"Recreate", "Auto", IN_PLACE_OR_RECREATE})
 """Modes in which running pods are changed; `Initial` and `Off` leave them alone."""
@@ -37,7 +37,7 @@ class UpdaterSettings:
     """`--eviction-tolerance`: the fraction of the replicas that may be missing at once."""
     update_threshold: float = 0.1
     """`--pod-update-threshold`: inside the recommended range, a smaller relative change is not worth an eviction."""
-    pod_lifetime: float = 12 * _HOUR
+    pod_lifetime: float = 12 * HOUR
     """`--in-recommendation-bounds-eviction-lifetime-threshold`: nor is a pod younger than this."""
     evict_after_oom: float = 600.0
     """`--evict-after-oom-threshold`: an OOM within this time of the container's start counts, for as long."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hvpa.api.values.duration import DAY
 from hvpa.api.values.prices import Prices, money
 from hvpa.api.values.quantity import CPU
 from hvpa.simulate.model import PolicyKind, PolicyResult, Scenario, SimulationResult
@@ -22,7 +23,6 @@ ALIKE_COST: Final = 3
 """Costs are alike whose shares of the dearest policy's cost have these decimals in common: a thousandth of it."""
 ALIKE_UNMET: Final = 4
 """Unmet demands are alike whose shares of the demand have these decimals in common: 0.01 %."""
-DAY: Final = 86400.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 from msgspec import Meta
 
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.quantity import GIB, Resource
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.simulate.model import Amount, Count, PolicyKind, Series, Totals
 from hvpa.simulate.report.compare import Comparison, Standing, conclusion
-from hvpa.simulate.report.plots import CORE, GIB, scaled, thin
+from hvpa.simulate.report.plots import CORE, scaled, thin
 
 Time = Annotated[str, Meta(description="An RFC 3339 timestamp.")]
 Phase = Annotated[

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.quantity import GIB, Resource
 from hvpa.simulate.model import Series, SimulationEvent, SimulationResult
 from hvpa.simulate.report.text import plain
 
@@ -23,7 +23,6 @@ DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot")
 """How the lines of policies beyond the colours differ from the first ones."""
 CORE: Final = 1000.0
 """Millicores."""
-GIB: Final = float(2**30)
 EVENT_ORDER: Final = (
     *("OOM", "Evicted", "Unschedulable", "Replicas", "Requests", "Condition", "Blocked", "Event"),
 )

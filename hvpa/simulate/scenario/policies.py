@@ -13,7 +13,7 @@ from hvpa.api.hvpa.resource import KIND, parse_spec, validate_manifest
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.templates import HpaTemplateSpec, VpaTemplateSpec
 from hvpa.api.schema.base import without_nulls
-from hvpa.api.values.quantity import Resource
+from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems
 from hvpa.simulate.model import Policy, PolicyKind, WorkloadModel
@@ -22,7 +22,6 @@ from hvpa.simulate.scenario.fields import MAX_REPLICAS
 from hvpa.simulate.scenario.schema import FixedSize, PolicyModel, VpaAlone
 from hvpa.simulate.scenario.yaml import Source, read_documents, read_text
 
-_RESOURCES: Final = ("cpu", "memory")
 _ALL_CONTAINERS: Final = "*"
 
 
@@ -143,7 +142,7 @@ class _Reader:
                     "", f"a simulation has no metric {name}: beside CPU and memory only {self._load_metric}"
                 )
             return
-        if named["name"] not in _RESOURCES:
+        if named["name"] not in RESOURCES:
             raise place.refuse("", f"a simulation has no resource {named['name']}, only cpu and memory")
         container = named.get("container")
         if container is not None and container not in self._containers:

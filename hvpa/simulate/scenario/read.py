@@ -18,6 +18,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from hvpa.api.schema.base import FieldError, field_errors
+from hvpa.api.values.duration import HOUR
+from hvpa.api.values.quantity import MIB
 from hvpa.recommend.hpa.controller import HpaSettings
 from hvpa.recommend.vpa.recommender import VpaSettings
 from hvpa.simulate.errors import ScenarioError
@@ -42,8 +44,6 @@ _MAX_VALUES: Final = 50_000_000
 """Most values of a record that are walked along, repeats counted."""
 _DEFAULT_START: Final = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 _UNKNOWN_FIELD: Final = "unknown field"
-_HOUR: Final = 3600.0
-_MIB: Final = 1024.0 * 1024.0
 
 
 def load_scenario(path: Path, seed: int) -> Scenario:
@@ -196,7 +196,7 @@ def _container(model: ScenarioContainer) -> ContainerModel:
         cpu_start_up=model.cpu.start_up,
         memory_base=model.memory.base,
         memory_per_unit=model.memory.per_unit,
-        memory_leak=model.memory.leak_per_hour / _HOUR,
+        memory_leak=model.memory.leak_per_hour / HOUR,
         memory_kept=model.memory.kept,
     )
 
@@ -234,5 +234,5 @@ def _vpa_settings(model: VpaController) -> VpaSettings:
     if "pod_min_cpu" in flags:
         flags["pod_min_cpu_millicores"] = flags.pop("pod_min_cpu")
     if "pod_min_memory" in flags:
-        flags["pod_min_memory_mb"] = flags.pop("pod_min_memory") / _MIB
+        flags["pod_min_memory_mb"] = flags.pop("pod_min_memory") / MIB
     return VpaSettings(**flags)

@@ -20,10 +20,11 @@ from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.scaling import ScaleParams
 from hvpa.api.hvpa.status import read_status, to_wire
 from hvpa.api.objects.read_models import Container, policies_by_name
+from hvpa.api.values.quantity import RESOURCES
 from hvpa.core import Decision, Objects, Settings, observe
 from hvpa.core.model import LAST_APPLIED, OtherHvpa
 from hvpa.core.values.memo import forget_all
-from hvpa.core.workload.containers import RESOURCES, amount, policies, present_resources
+from hvpa.core.workload.containers import amount, policies, present_resources
 from tests.unit.core.strategies import Limits, objects
 
 pytestmark = pytest.mark.long

@@ -48,10 +48,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._virtual.now += seconds
 
 
-def play(story: Coroutine[Any, Any, Value]) -> Value:
-    """Run `story` in virtual time; all that it started and left is cancelled."""
+def run_virtually(coroutine: Coroutine[Any, Any, Value]) -> Value:
+    """Run `coroutine` in virtual time; all that it started and left is cancelled."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(story)
+        return runner.run(coroutine)
 
 
 class VirtualClock:

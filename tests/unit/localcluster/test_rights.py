@@ -1,4 +1,4 @@
-"""The judgement over a whole run of end-to-end tests: what is taken from audit logs, what is complained of, and that a
+"""The verdict on a whole run of end-to-end tests: what is taken from audit logs, what is complained of, and that a
 run that has something to complain of fails, in one process and in several."""
 
 from __future__ import annotations

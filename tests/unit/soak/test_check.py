@@ -80,14 +80,14 @@ def status(role: Role, by: str, at: float) -> Write:
 
 def horizontal(role: Role, count: int, desired: int, at: float, by: str = "a", late: float = 0.0) -> Write:
     """A step that was decided so many seconds after the start, and that arrived `late` after that."""
-    spent = {"replicas": count, "desired": desired, "weight": 0}
+    applied_from = {"replicas": count, "desired": desired, "weight": 0}
     decided = dt.datetime.fromtimestamp(START + at, dt.UTC)
-    axis = {"appliedFrom": spent, "lastScaleTime": f"{decided:%Y-%m-%dT%H:%M:%S.%fZ}"}
+    axis = {"appliedFrom": applied_from, "lastScaleTime": f"{decided:%Y-%m-%dT%H:%M:%S.%fZ}"}
     return write(role, body({"replicas": count}, axis, {}), at + late, by)
 
 
 def vertical(role: Role, request: int, target: int, at: float) -> Write:
-    spent = [
+    applied_from = [
         {
             "container": "app",
             "resource": "cpu",
@@ -98,7 +98,7 @@ def vertical(role: Role, request: int, target: int, at: float) -> Write:
     ]
     container = {"name": "app", "resources": {"requests": {"cpu": f"{request}m"}}}
     spec = {"template": {"spec": {"containers": [container]}}}
-    return write(role, body(spec, {}, {"appliedFrom": spent}), at)
+    return write(role, body(spec, {}, {"appliedFrom": applied_from}), at)
 
 
 def body(spec: Any, across: Any, along: Any) -> Any:

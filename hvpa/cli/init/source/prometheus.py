@@ -18,12 +18,13 @@ import msgspec
 import yaml
 from yarl import URL
 
+from hvpa.api.values.duration import DAY
 from hvpa.api.values.text import printable
 from hvpa.cli.errors import ClusterError, CommandError
 from hvpa.cli.init.source.present import Present
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.history.answers import LOAD, REQUIRED, Series, history_of, merged, missing, series_in
-from hvpa.simulate.history.record import DAY, History
+from hvpa.simulate.history.record import History
 from hvpa.simulate.load.series import readable_length
 
 RATE: Final = "5m"

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hvpa.api.values.duration import DAY
 from hvpa.cli.errors import CommandError
 from hvpa.cli.init.source.present import TargetName, present
 from hvpa.cli.init.source.prometheus import expressions, read_queries, spans, standard
-from hvpa.simulate.history.record import DAY
 from tests.unit.cli.api_server import Responder, listening
 from tests.unit.cli.init.conftest import Init
 from tests.unit.cli.init.documents import CPU_70, START, hpa, load_at, workload

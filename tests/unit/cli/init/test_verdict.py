@@ -36,7 +36,7 @@ def trial(
 
 
 @pytest.mark.parametrize(
-    ("one", "verdict", "words"),
+    ("one", "advice", "words"),
     [
         (trial(outcomes(73, 69, 66, restarts=2)), "Take",
          "31 percent cheaper (27 to 34), 2 restarts a week (today no), no OOM, no unmet demand, as today."),
@@ -74,8 +74,8 @@ def trial(
          "30 percent cheaper, no restarts a week, no OOM, no unmet demand, as today."),
     ],
 )  # fmt: skip
-def test_the_judgement_in_words(one: Trial, verdict: str, words: str) -> None:
-    assert judged(one, ["the fit is poor"]) == (verdict, words, ("the fit is poor",))
+def test_the_verdict_in_words(one: Trial, advice: str, words: str) -> None:
+    assert judged(one, ["the fit is poor"]) == (advice, words, ("the fit is poor",))
 
 
 def test_the_cheapest_that_is_no_worse_is_taken() -> None:

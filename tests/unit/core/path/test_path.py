@@ -60,7 +60,7 @@ def test_the_five_row_table_serves_a_total_with_the_row_that_reaches_it(demand: 
 
 def test_the_container_resource_that_needs_most_replicas_decides() -> None:
     demand = {CPU: 4000, MEMORY: 26 * GIB}
-    assert FIVE_ROWS.counts_of(demand) == {CPU: 3, MEMORY: 4}
+    assert {key: FIVE_ROWS.curves[key].count(amount) for key, amount in demand.items()} == {CPU: 3, MEMORY: 4}
     assert FIVE_ROWS.point(demand) == Point(4, {CPU: 1000, MEMORY: 26 * GIB // 4}, MEMORY, ())
     beyond = FIVE_ROWS.point({CPU: 40_001, MEMORY: GIB})
     assert beyond == Point(5, {CPU: 8000, MEMORY: GIB // 5 + 1}, CPU, (CPU,)), "beyond the last row"

@@ -215,7 +215,7 @@ def test_an_overlap_only_holds_replicas_that_are_there(
     assert out <= inside == path.count_in(demand, overlaps, out)
     assert settled == max(out, min(current, inside))
     assert path.settled(settled, demand, overlaps) == (settled, binding)
-    counts = path.counts_of(demand)
+    counts = {key: path.curves[key].count(amount) for key, amount in demand.items()}
     assert (out, binding) == (max(counts.values()), max(counts, key=counts.__getitem__))
     for key, curve in path.curves.items():
         count, margin = curve.count(overlaps[key.resource].raised(demand[key])), overlaps[key.resource]

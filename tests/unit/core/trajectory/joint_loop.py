@@ -22,7 +22,7 @@ from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision, Objects
 from hvpa.core.path.path import ResourceKey
 
-TURN = dt.timedelta(minutes=10)
+PERIOD = dt.timedelta(minutes=10)
 """From one decision to the next: longer than what comes and goes is waited for."""
 HEAVY = 10**12
 """The weight of the usual demand, in seconds."""
@@ -111,7 +111,7 @@ class JointLoop:
         """Decide under this demand until nothing changes, and no clock lets anything change any more."""
         quiet = 0
         for _ in range(most):
-            quiet = 0 if self.turn(demand) else quiet + 1
+            quiet = 0 if self.step(demand) else quiet + 1
             if quiet == 3:
                 held = [one.until for one in self.decisions[-1].blocked if one.until is not None]
                 if not held:
@@ -119,16 +119,16 @@ class JointLoop:
                 quiet, self.now = 0, max(self.now, min(held))
         raise AssertionError(f"it does not come to rest at {demand}: {self.state}")
 
-    def turn(self, demand: int) -> bool:
+    def step(self, demand: int) -> bool:
         """One measurement, one decision and what becomes of it; whether it changed anything. A rollout is through at
-        the next turn."""
+        the next step."""
         self.measure(demand)
         decision = self.decide()
-        self.now += TURN
+        self.now += PERIOD
         return self.take(decision)
 
     def measure(self, demand: int) -> None:
-        """The recommenders' turn. Rollouts that were going on are complete."""
+        """The recommenders' part of a step. Rollouts that were going on are complete."""
         self.pods = self.sizes
         workload = self._workload()
         self.seen = replace(self.seen, workload=workload, pods=self._pods())
@@ -151,7 +151,7 @@ class JointLoop:
         return build.decided(self.seen, self.now)
 
     def take(self, decision: Decision) -> bool:
-        """The writes of a decision. Pods that are replaced have their old sizes until the next turn."""
+        """The writes of a decision. Pods that are replaced have their old sizes until the next step."""
         self.decisions.append(decision)
         self.seen = build.apply(self.seen, decision)
         if decision.scale_replicas is not None:

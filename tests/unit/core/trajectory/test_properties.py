@@ -195,8 +195,8 @@ def test_at_rest_capacity_is_in_the_band_and_deciding_again_changes_nothing(
         check_band(case, loop, past)
     if ahead != "both":
         loop.reports_hpa, loop.reports_vpa = ahead == "hpa", ahead == "vpa"
-        loop.turn(demand)
-        loop.turn(demand)
+        loop.step(demand)
+        loop.step(demand)
         loop.reports_hpa = loop.reports_vpa = True
     loop.rest(demand)
     check_band(case, loop, demand)
@@ -337,7 +337,7 @@ def test_on_the_way_there_are_always_enough_pods(
     for _ in range(12):
         before = loop.capacity
         old = {name: dict(one) for name, one in loop.sizes.items()}
-        changed = loop.turn(demand)
+        changed = loop.step(demand)
         least = loop.replicas * min(case.setup.work(old), case.setup.work(loop.sizes))
         assert least + 2 * loop.replicas >= min(before, demand / TOLERANCE), (old, loop.state)
         if not changed:

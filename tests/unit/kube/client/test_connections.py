@@ -17,7 +17,7 @@ from aiohttp import web
 from hvpa.kube.client.errors import TooLarge, Unreachable
 from hvpa.kube.client.transport import DEAD_AFTER, MOST_BYTES, Body, Transport, _new_socket
 from localcluster.client.pki import Authority
-from tests.unit.kube.client.talk import OK, READ, Server
+from tests.unit.kube.client.scripted_server import OK, READ, Server
 from tests.unit.kube.fake_server import LONG, FakeServer, until
 
 CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"
@@ -35,7 +35,7 @@ async def test_a_connection_that_is_lost_in_mid_answer_is_an_error(tmp_path: Pat
         writer.write(answer[: server.connections - 1])
         await writer.drain()
 
-    server = Server(talk=conversation)
+    server = Server(conversation=conversation)
     async with server.running(), server.transport(tmp_path) as transport:
         for _ in range(len(answer)):
             with pytest.raises(Unreachable):
@@ -144,7 +144,7 @@ async def test_an_answer_without_end_is_given_up(tmp_path: Path, head: bytes) ->
             writer.write(piece)
             await writer.drain()
 
-    server = Server(talk=flood)
+    server = Server(conversation=flood)
     async with server.running(), server.transport(tmp_path) as transport:
         with pytest.raises(TooLarge, match=f"more than {MOST_BYTES} bytes"):
             await transport.request("GET", "/", timeout=LONG)
@@ -160,7 +160,7 @@ async def test_a_line_without_end_is_given_up(tmp_path: Path) -> None:
             writer.write(b"x" * 2**20)
             await writer.drain()
 
-    server = Server(talk=flood)
+    server = Server(conversation=flood)
     async with (
         server.running(),
         server.transport(tmp_path) as transport,

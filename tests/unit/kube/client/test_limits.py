@@ -14,7 +14,7 @@ from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.limits import GROW_AFTER, SHORTEST_PAUSE, SPREAD, Limiter
 from hvpa.reconcile.ports import Key, Overloaded
 from hvpa.reconcile.telemetry import Telemetry
-from tests.unit.kube.virtual import play
+from tests.unit.kube.virtual import run_virtually
 
 BUSY = ApiError(429, "", "Too many requests, please try again later.", 1.0)
 A, B, C = (Key("ns", name) for name in "abc")
@@ -217,7 +217,7 @@ def test_whoever_is_cancelled_no_permit_is_lost_and_none_given_twice(steps: list
         await asyncio.gather(*late)
         assert now() - begin == pytest.approx(1.0), "all permits are to be had again"
 
-    play(test())
+    run_virtually(test())
 
 
 async def _do(

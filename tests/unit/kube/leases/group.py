@@ -11,7 +11,7 @@ from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import Names, winner
 from hvpa.kube.leases.lease_api import Candidate, LeaseTimes
 from hvpa.kube.leases.shard_manager import ShardKeeper
-from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, play
+from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, run_virtually
 
 SHARDS = 12
 TIMES = LeaseTimes()
@@ -146,7 +146,7 @@ async def end(task: asyncio.Task[None]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def story(happens: Callable[[Harness], Coroutine[Any, Any, None]], seed: int) -> None:
+def run_scenario(happens: Callable[[Harness], Coroutine[Any, Any, None]], seed: int) -> None:
     """Let something happen in a harness and a time of its own."""
 
     async def all_of_it() -> None:
@@ -154,4 +154,4 @@ def story(happens: Callable[[Harness], Coroutine[Any, Any, None]], seed: int) ->
         await happens(harness)
         await harness.close()
 
-    play(all_of_it())
+    run_virtually(all_of_it())

@@ -16,7 +16,7 @@ from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.election import LeaderElector
 from hvpa.kube.leases.lease_api import Candidate, LeaseTimes
 from tests.unit.kube.fake_server import background
-from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, play
+from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, run_virtually
 
 pytestmark = pytest.mark.long
 
@@ -77,7 +77,7 @@ def now() -> float:
 @given(seed=seeds, age=st.floats(0, 10))
 @settings(max_examples=50, deadline=None, derandomize=True)
 def test_a_crash_costs_less_than_two_seconds_beyond_the_lease(seed: int, age: float) -> None:
-    async def story() -> tuple[float, int]:
+    async def test() -> tuple[float, int]:
         harness = Candidates(seed)
         first, second = harness.join(), harness.join()
         await first.acquire()
@@ -91,7 +91,7 @@ def test_a_crash_costs_less_than_two_seconds_beyond_the_lease(seed: int, age: fl
         assert harness.server.leases["hvpa"]["spec"]["leaseTransitions"] == 1
         return now() - crashed, len(harness.methods) - before
 
-    took, requests = play(story())
+    took, requests = run_virtually(test())
     assert TIMES.duration - TIMES.retry - 0.1 < took < TIMES.duration + 2
     assert requests <= 25  # looks at one object, about one a second
 
@@ -99,7 +99,7 @@ def test_a_crash_costs_less_than_two_seconds_beyond_the_lease(seed: int, age: fl
 @given(seed=seeds)
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_what_is_given_back_is_taken_within_a_second(seed: int) -> None:
-    async def story() -> float:
+    async def test() -> float:
         harness = Candidates(seed)
         (first,), second = await harness.holding(), harness.join()
         waiting = asyncio.create_task(second.acquire())
@@ -109,7 +109,7 @@ def test_what_is_given_back_is_taken_within_a_second(seed: int) -> None:
         await waiting
         return now() - released
 
-    assert play(story()) < 1.1
+    assert run_virtually(test()) < 1.1
 
 
 @pytest.mark.parametrize("groups", [["", "", ""], ["a", "a", "b", "b"]], ids=["single ones", "groups"])
@@ -118,7 +118,7 @@ def test_what_is_given_back_is_taken_within_a_second(seed: int) -> None:
 def test_no_two_hold_whatever_is_lost_or_late(
     groups: list[str], seed: int, losses: float, slow: float
 ) -> None:
-    async def story() -> int:
+    async def test() -> int:
         harness, tasks = Candidates(seed, shared=groups[0] != ""), list[asyncio.Task[None]]()
         held = set()
 
@@ -142,14 +142,14 @@ def test_no_two_hold_whatever_is_lost_or_late(
             task.cancel()
         return len(held)
 
-    assert play(story()) >= (1 if losses < 0.3 and slow < 0.5 else 0)
+    assert run_virtually(test()) >= (1 if losses < 0.3 and slow < 0.5 else 0)
 
 
 @pytest.mark.parametrize("shared", [False, True])
 @given(seed=seeds)
 @settings(max_examples=10, deadline=None, derandomize=True)
 def test_after_a_request_over_a_dead_connection_a_second_one_may_be_lost(shared: bool, seed: int) -> None:
-    async def story() -> tuple[bool, bool]:
+    async def test() -> tuple[bool, bool]:
         harness = Candidates(seed, shared)
         (first,) = await harness.holding("group")
         async with background(first.keep()) as keeping:
@@ -158,7 +158,7 @@ def test_after_a_request_over_a_dead_connection_a_second_one_may_be_lost(shared:
             await asyncio.sleep(20)
             return first.holds(), keeping.done()
 
-    assert play(story()) == (True, False)
+    assert run_virtually(test()) == (True, False)
 
 
 async def test_a_response_that_is_lost_does_not_cost_the_lease() -> None:

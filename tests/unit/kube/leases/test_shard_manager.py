@@ -15,7 +15,7 @@ from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import Names
 from hvpa.kube.leases.election import LeaderElector
 from hvpa.kube.leases.lease_api import Candidate
-from tests.unit.kube.leases.group import SHARDS, TIMES, Harness, Member, end, now, story
+from tests.unit.kube.leases.group import SHARDS, TIMES, Harness, Member, end, now, run_scenario
 from tests.unit.kube.virtual import Line, VirtualClock
 
 seeds = st.integers(0, 2**32)
@@ -74,7 +74,7 @@ def test_who_leaves_in_the_middle_of_its_requests_leaves_nothing_behind(
         assert not any(map(harness.server.holder, harness.server.leases))
         assert not any(map(Names("hvpa", SHARDS).is_member, harness.server.leases))
 
-    story(scenario, seed)
+    run_scenario(scenario, seed)
 
 
 async def test_who_is_cut_off_gives_up_before_others_take_over(harness: Harness) -> None:
@@ -230,4 +230,4 @@ def test_no_shard_is_ever_two_members_and_all_are_somebody_s_in_the_end(
         harness.join()
         await harness.settled(TIMES.duration + 5)
 
-    story(scenario, seed)
+    run_scenario(scenario, seed)

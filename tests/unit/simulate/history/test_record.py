@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
+from hvpa.api.values.duration import DAY
 from hvpa.simulate.history.pattern import pattern, quantile
-from hvpa.simulate.history.record import DAY
 from tests.unit.simulate.history.build import DAY_ROWS, START, STEP, history, wave
 
 

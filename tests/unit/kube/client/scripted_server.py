@@ -25,10 +25,10 @@ READ = None
 
 class Server:
     """Answers each request with `answer`. The `first` connection goes as these steps, and then ends: READ a request,
-    send bytes, wait for an event. `talk` does for all connections what it likes."""
+    send bytes, wait for an event. `conversation` does for all connections what it likes."""
 
-    def __init__(self, *first: Step, answer: bytes = OK, talk: Conversation | None = None) -> None:
-        self.talk = talk or self._converse
+    def __init__(self, *first: Step, answer: bytes = OK, conversation: Conversation | None = None) -> None:
+        self._conversation = conversation or self._converse
         self.answer = answer
         self._first = first
         self.requests: list[str] = []
@@ -68,7 +68,7 @@ class Server:
         self.connections += 1
         self.open += 1
         try:
-            await self.talk(reader, writer)
+            await self._conversation(reader, writer)
         except (asyncio.IncompleteReadError, OSError):
             pass  # the client has ended it
         finally:

@@ -1,5 +1,5 @@
-"""`hvpa explain -o json` in a loop over files: `patch`, `nextStatus` and `scaleReplicas` are enough to play decisions
-forward, and what becomes of the objects is what the operator's reconcile makes of them."""
+"""`hvpa explain -o json` in a loop over files: `patch`, `nextStatus` and `scaleReplicas` are enough to apply one
+decision after the other, and what becomes of the objects is what the operator's reconcile makes of them."""
 
 from __future__ import annotations
 
