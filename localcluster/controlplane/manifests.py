@@ -20,9 +20,10 @@ CPU_ANNOTATION = "kwok.x-k8s.io/usage-cpu"
 MEMORY_ANNOTATION = "kwok.x-k8s.io/usage-memory"
 # On a pod (or a pod template): becomes ready so long after its creation (in seconds: `30s`).
 START_UP_ANNOTATION = "hvpa.test/start-up"
-# Likewise: is resized so long after the request; and, `Enforced`: loses containers that use more memory than their
-# limit. See kubelet.yaml.
+# Likewise: is resized so long after the request; is not resized (`Deferred`, `Infeasible`, `Error`, `Silent`); and,
+# `Enforced`: loses containers that use more memory than their limit. See kubelet.yaml.
 RESIZE_ANNOTATION = "hvpa.test/resize-delay"
+IN_VAIN_ANNOTATION = "hvpa.test/resize"
 MEMORY_LIMIT_ANNOTATION = "hvpa.test/memory-limit"
 
 # The users of the control plane's own programs (client certificates of `controlplane.py`).

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal
 
 import pytest
@@ -18,7 +19,7 @@ from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.model import ContainerModel, NodeModel, WorkloadModel
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.cluster import Cluster
-from localcluster.controlplane.manifests import MEMORY_ANNOTATION
+from localcluster.controlplane.manifests import IN_VAIN_ANNOTATION, MEMORY_ANNOTATION
 
 pytestmark = pytest.mark.owned_cluster
 Amounts = Mapping[Resource, str]
@@ -67,24 +68,44 @@ class Simulated:
 class Real:
     """A pod on KWOK's node (`localcluster/controlplane/kubelet.yaml`)."""
 
-    def __init__(self, cluster: Cluster, namespace: str, used: int, **delays: str) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        used: int = 100,
+        name: str = "pod",
+        resize_policy: Json | None = None,
+        **kubelet: str,
+    ) -> None:
         self.api: KubeApi = cluster.api
         self.namespace = namespace
-        container = {"name": "app", "image": "app", "resources": resources(BEFORE, LIMIT)}
+        self.name = name
+        policy = [resize_policy] if resize_policy else []
+        container = {
+            "name": "app",
+            "image": "app",
+            "resources": resources(BEFORE, LIMIT),
+            "resizePolicy": policy,
+        }
         annotations = {
             MEMORY_ANNOTATION: f"{used}Mi",
-            **{f"hvpa.test/{key}": how for key, how in delays.items()},
+            **{f"hvpa.test/{key.replace('_', '-')}": how for key, how in kubelet.items()},
         }
-        metadata = {"name": "pod", "namespace": namespace, "annotations": annotations}
+        metadata = {"name": name, "namespace": namespace, "annotations": annotations}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
         self.api.create(pod)
-        if not delays:
-            self.soon(lambda: self.has(BEFORE, LIMIT), "runs")
+
+    def runs(self) -> None:
+        """Wait until it does."""
+        self.soon(lambda: self.has(BEFORE, LIMIT), "runs")
+
+    def resize(self, requests: Amounts, limits: Amounts = LIMIT) -> None:
+        body = {"spec": {"containers": [{"name": "app", "resources": resources(requests, limits)}]}}
+        self.api.patch("Pod", self.name, self.namespace, body, type="strategic", subresource="resize")
 
     def end(self, requests: Amounts, limits: Amounts) -> End:
-        body = {"spec": {"containers": [{"name": "app", "resources": resources(requests, limits)}]}}
         try:
-            self.api.patch("Pod", "pod", self.namespace, body, type="strategic", subresource="resize")
+            self.resize(requests, limits)
         except ApiError as error:
             if error.status not in (403, 422):
                 raise
@@ -93,26 +114,40 @@ class Real:
         return "error" if self._failed() else "resized"
 
     def uses(self, used: int) -> None:
-        annotations = {MEMORY_ANNOTATION: f"{used}Mi"}
-        self.api.patch("Pod", "pod", self.namespace, {"metadata": {"annotations": annotations}})
+        self.annotate(MEMORY_ANNOTATION, f"{used}Mi")
 
-    def has(self, requests: Amounts, limits: Amounts) -> bool:
-        """Whether the only container has these amounts and has not been restarted."""
+    def annotate(self, annotation: str, value: str | None) -> None:
+        self.api.patch("Pod", self.name, self.namespace, {"metadata": {"annotations": {annotation: value}}})
+
+    def has(self, requests: Amounts, limits: Amounts = LIMIT, restarts: int = 0) -> bool:
+        """Whether the only container has these amounts and has been restarted so often."""
         (found,) = self._status().get("containerStatuses", [{}])
-        return bool(found.get("resources") == resources(requests, limits) and found["restartCount"] == 0)
+        there = found.get("resources") == resources(requests, limits)
+        return bool(there and found["restartCount"] == restarts)
 
     def soon(self, holds: Callable[[], bool], what: str) -> None:
         wait_for(holds, 30, lambda: f"the pod {what}: {self._status()}")
 
+    def reported(self) -> list[tuple[str, str, bool]]:
+        """What its kubelet says of a resize: condition, reason, and whether it is about the present spec."""
+        pod = self.api.get("Pod", self.name, self.namespace)
+        generation = pod["metadata"]["generation"]
+        return [
+            (one["type"], one.get("reason", ""), one["observedGeneration"] == generation)
+            for one in pod["status"].get("conditions", [])
+            if one["type"].startswith("PodResize")
+        ]
+
+    def says(self, what: list[tuple[str, str, bool]]) -> bool:
+        """Whether its kubelet reports exactly this."""
+        return self.reported() == what
+
     def _failed(self) -> bool:
         """Whether the kubelet reports that it tries in vain."""
-        return any(
-            one["type"] == "PodResizeInProgress" and one.get("reason") == "Error"
-            for one in self._status()["conditions"]
-        )
+        return any(one[:2] == ("PodResizeInProgress", "Error") for one in self.reported())
 
     def _status(self) -> Json:
-        return dict(self.api.get("Pod", "pod", self.namespace)["status"])
+        return dict(self.api.get("Pod", self.name, self.namespace)["status"])
 
 
 def resources(requests: Amounts, limits: Amounts) -> Json:
@@ -132,6 +167,7 @@ def test_a_resize_comes_to_the_same_end(cluster: Cluster, namespace: str, case: 
     requests, limits, used, expected = CASES[case]
     assert Simulated(used).resize(requests, limits) == expected
     real = Real(cluster, namespace, used)
+    real.runs()
     assert real.end(requests, limits) == expected
     if expected == "error":
         real.uses(50)
@@ -141,7 +177,7 @@ def test_a_resize_comes_to_the_same_end(cluster: Cluster, namespace: str, case: 
 def test_writes_to_a_pod_delay_neither_its_start_nor_its_resize(cluster: Cluster, namespace: str) -> None:
     """Something is written twice a second, as a load does: the pod runs after four seconds, and is resized four seconds
     after the request."""
-    real = Real(cluster, namespace, 100, **{"start-up": "4s", "resize-delay": "4s"})
+    real = Real(cluster, namespace, start_up="4s", resize_delay="4s")
     numbers = itertools.count(100)
 
     def seconds(requests: Amounts, limits: Amounts) -> float:
@@ -157,6 +193,45 @@ def test_writes_to_a_pod_delay_neither_its_start_nor_its_resize(cluster: Cluster
 
     assert seconds(BEFORE, LIMIT) > 2, "times are in whole seconds"
     more: Amounts = {"cpu": "1", "memory": "128Mi"}
-    body = {"spec": {"containers": [{"name": "app", "resources": resources(more, LIMIT)}]}}
-    real.api.patch("Pod", "pod", namespace, body, type="strategic", subresource="resize")
+    real.resize(more)
     assert seconds(more, LIMIT) > 2
+
+
+def test_a_kubelet_resizes_in_vain_or_says_nothing_until_it_may(cluster: Cluster, namespace: str) -> None:
+    pending, vain = "PodResizePending", "PodResizeInProgress"
+    says = {"Deferred": pending, "Infeasible": pending, "Error": vain, "Silent": ""}
+    pods = {how: Real(cluster, namespace, name=how.lower(), resize=how) for how in says}
+    quick = Real(cluster, namespace, name="quick")
+    for one in (*pods.values(), quick):
+        one.runs()
+    more: Amounts = {"cpu": "300m", "memory": "128Mi"}
+    most: Amounts = {"cpu": "400m", "memory": "128Mi"}
+    for requests in (more, most):
+        for one in (*pods.values(), quick):
+            one.resize(requests)
+        quick.soon(partial(quick.has, requests), "is resized")
+        for how, condition in says.items():
+            expected = [(condition, how, True)] if condition else []
+            pods[how].soon(partial(pods[how].says, expected), f"is {how}")
+            assert pods[how].has(BEFORE)
+    pods["Infeasible"].resize(BEFORE)
+    pods["Infeasible"].soon(partial(pods["Infeasible"].says, []), "has its resize taken back")
+    for how in ("Deferred", "Error", "Silent"):
+        pods[how].annotate(IN_VAIN_ANNOTATION, None)
+        pods[how].soon(partial(pods[how].has, most), "is resized after all")
+        assert pods[how].says([])
+
+
+def test_a_container_restarts_where_its_policy_says_so_for_the_resource(
+    cluster: Cluster, namespace: str
+) -> None:
+    policy = {"resourceName": "memory", "restartPolicy": "RestartContainer"}
+    real = Real(cluster, namespace, resize_policy=policy)
+    real.runs()
+    cases: tuple[tuple[Amounts, int], ...] = (
+        ({"cpu": "1", "memory": "128Mi"}, 0),
+        ({"cpu": "1", "memory": "192Mi"}, 1),
+    )
+    for requests, restarts in cases:
+        real.resize(requests)
+        real.soon(partial(real.has, requests, restarts=restarts), f"is resized with {restarts} restarts")

@@ -73,17 +73,13 @@ class Pods:
         self.api.patch_status("Pod", pod, self.scenario.namespace, {"containerStatuses": statuses})
 
     def resize(self, pod: str) -> None:
-        """The kubelet: give the containers what their pod's spec has."""
+        """The kubelet: give the containers what their pod's spec has. How they ended before stays in their status."""
+        found = self.get(pod)
+        before = {one["name"]: one for one in found["status"].get("containerStatuses", [])}
+        new = {"image": "app", "imageID": "", "ready": True, "restartCount": 0}
         statuses = [
-            {
-                "name": one["name"],
-                "image": "app",
-                "imageID": "",
-                "ready": True,
-                "restartCount": 0,
-                "resources": one["resources"],
-            }
-            for one in self.get(pod)["spec"]["containers"]
+            {**new, **before.get(one["name"], {}), "name": one["name"], "resources": one["resources"]}
+            for one in found["spec"]["containers"]
         ]
         status = {"containerStatuses": statuses, "conditions": [_READY]}
         self.api.patch_status("Pod", pod, self.scenario.namespace, status)

@@ -60,6 +60,27 @@ def test_a_size_that_a_node_can_not_take_is_taken_back_and_another_one_is_tried(
     one.await_ready()
 
 
+def test_the_pod_that_ran_out_of_memory_is_raised_first_and_the_others_once_it_has_its_size(
+    new_scenario: NewScenario,
+) -> None:
+    one = new_scenario(changes=in_place())
+    pods = Pods(one)
+    names = [pods.start(str(number)) for number in range(3)]
+    one.vpa_recommends(cpu="500m", memory="500M")
+    one.await_ready()
+    pods.ran_out_of_memory(names[1])
+    one.soon(partial(pods.requests, names[1], cpu="500m", memory="750M"), "a resize of that pod")
+    why = (
+        f"pod {names[0]} (and 1 more pods): pod {names[1]}, which ran out of memory, gets its new size first"
+    )
+    one.soon(lambda: one.status["actuation"].get("message") == why, "the others wait")
+    assert all(pods.requests(name, cpu="500m", memory="500M") for name in (names[0], names[2]))
+    pods.resize(names[1])
+    for name in (names[0], names[2]):
+        one.soon(partial(pods.requests, name, cpu="500m", memory="750M"), f"a resize of {name}")
+    assert one.resources() == SIZE
+
+
 def test_what_the_api_server_refuses_is_reported_in_its_words(new_scenario: NewScenario) -> None:
     """Since 1.36 a size that no room of the node can ever be is refused at once."""
     one = new_scenario(changes=in_place())
