@@ -91,6 +91,7 @@ CASES = {
         then={"app": SIZE}, kind="Deployment", controller=REPLICA_SET, labels={"pod-template-hash": "5d"}
     ),
     "room in the pod as a whole": Case(then={"app": SIZE}, spec=whole(requests={"cpu": "800m"})),
+    # (1.36 sets the request that the pod lacks before it asks the policy, which leaves the pod as it is then.)
     "a limit of the pod as a whole": Case(then={"app": SIZE}, spec=whole(limits={"cpu": "800m"})),
     "room for a sidecar as well": Case(
         then={"app": SIZE, "sidecar": TEMPLATE}, spec={**SIDECAR, **whole(requests={"cpu": "1300m"})}
