@@ -25,6 +25,8 @@ APPROVAL: Final = "unapproved, not part of Kubernetes: the group is that of gard
 Schema = dict[str, Any]
 
 _CONDITION: Final = '.status.conditions[?(@.type=="{}")].{}'
+_DESIRED: Final = ".status.desired.{}"
+_FIRST: Final = _DESIRED.format("containers[0].requests.{}")
 _COLUMNS: Final = (
     ("Target", "string", ".spec.targetRef.name", "Workload that is scaled."),
     ("Ready", "string", _CONDITION.format("Ready", "status"), "Whether the workload is as it should be."),
@@ -33,6 +35,15 @@ _COLUMNS: Final = (
     ("Desired", "integer", ".status.recommended.replicas", "Replicas if nothing were held back."),
     ("Resized", "string", ".status.actuation.resized", "Pods that have the desired size, of all."),
     ("Blocked", "string", _CONDITION.format("ScalingBlocked", "reason"), "What holds scaling back."),
+    (
+        "Decided",
+        "integer",
+        _DESIRED.format("replicas"),
+        "Replicas that were decided, of pods resized in place.",
+        True,
+    ),
+    ("CPU", "string", _FIRST.format("cpu"), "CPU that was decided for the first container of these.", True),
+    ("Memory", "string", _FIRST.format("memory"), "Memory that was decided for it.", True),
     ("Reason", "string", _CONDITION.format("Ready", "reason"), "Why Ready is what it is.", True),
     ("HPA-Weight", "number", ".status.hpaWeight", "Horizontal weight in percent.", True),
     ("VPA-Weight", "number", ".status.vpaWeight", "Vertical weight in percent.", True),

@@ -110,6 +110,14 @@ def test_the_list_shows_target_readiness_mode_replicas_and_what_blocks(stored: C
         "vpaWeight": 60,
         "recommended": {"replicas": 5},
         "actuation": {"resized": "2/3", "pods": 3},
+        "desired": {
+            "replicas": 4,
+            "containers": [
+                {"name": "app", "requests": {"cpu": "800m", "memory": "600M"}},
+                {"name": "sidecar", "requests": {"cpu": "10m"}},
+            ],
+            "since": "2026-11-21T10:00:00Z",
+        },
         "conditions": [
             {"type": "Ready", "status": "True", "reason": "HeldBack", "message": ""},
             {"type": "ScalingBlocked", "status": "True", "reason": "MinChange", "message": ""},
@@ -122,8 +130,8 @@ def test_the_list_shows_target_readiness_mode_replicas_and_what_blocks(stored: C
     ]  # fmt: skip
     assert row.split()[:-1] == [NAME, "app", "True", "Apply", "3", "5", "2/3", "MinChange"]
     wide = stored.kubectl("get", *HVPA, "-o", "wide").stdout.splitlines()
-    assert wide[0].split()[-4:-1] == ["REASON", "HPA-WEIGHT", "VPA-WEIGHT"]
-    assert wide[1].split()[-4:-1] == ["HeldBack", "40", "60"]
+    assert wide[0].split()[-7:-1] == ["DECIDED", "CPU", "MEMORY", "REASON", "HPA-WEIGHT", "VPA-WEIGHT"]
+    assert wide[1].split()[-7:-1] == ["4", "800m", "600M", "HeldBack", "40", "60"]
 
 
 def test_the_scale_subresource_sets_spec_replicas(stored: ControlPlane) -> None:

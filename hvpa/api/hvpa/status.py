@@ -206,7 +206,8 @@ class Actuation(StatusModel):
     """Whether new pods are created with the size that was decided, since config/size-at-creation is installed. Without
     that they are resized once they run."""
     message: str = ""
-    """Why pods are deferred, infeasible or waiting."""
+    """Why pods are deferred, infeasible or waiting; and which pods the selector matches that have another owner: they
+    are not resized."""
 
 
 class HeldRollout(StatusModel):

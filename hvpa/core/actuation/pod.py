@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import (
     Container,
     ContainerStatus,
@@ -52,6 +53,9 @@ FIRST_REFUSAL_WAIT: Final = dt.timedelta(minutes=1)
 LONGEST_REFUSAL_WAIT: Final = dt.timedelta(hours=1)
 MOST_REFUSALS: Final = 3
 """A resize that was refused so often in a row (over three minutes) is too much: a LimitRange, a quota, the node."""
+
+HASHES: Final = ("pod-template-hash", "rollouts-pod-template-hash")
+"""Labels that repeat the hash in the name of a pod's ReplicaSet: of Deployments, and of Argo Rollouts."""
 
 State = Literal["resized", "in_progress", "deferred", "infeasible", "waiting"]
 Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
@@ -271,27 +275,37 @@ def is_ready(pod: Pod) -> bool:
 
 def own_pods(observed: ObservedState) -> list[Pod]:
     """The workload's pods that run or will run."""
+    return _living_pods(observed, own=True)
+
+
+def other_pods(observed: ObservedState) -> list[Pod]:
+    """Pods that run or will run, and are not the workload's, though its selector matches them."""
+    return _living_pods(observed, own=False)
+
+
+def _living_pods(observed: ObservedState, *, own: bool) -> list[Pod]:
     assert observed.target is not None
     return [
         pod
         for pod in observed.resizable
         if pod.metadata.deletion_timestamp is None
         and pod.status.phase not in ("Failed", "Succeeded")
-        and is_governed(pod, observed.target)
+        and is_governed(pod, observed.target) is own
     ]
 
 
 def is_governed(pod: Pod, workload: Workload) -> bool:
     """Whether a pod that the workload's selector matches is the workload's: controlled by the workload itself, or by
-    one of the ReplicaSets of a Deployment, whose names are the Deployment's with the hash of the template."""
+    one of the ReplicaSets of a Deployment or an Argo Rollout, whose names are the workload's with the hash of the
+    template."""
     owner = pod.metadata.controller()
     if owner is None:
         return False
-    hashed = pod.metadata.labels.get("pod-template-hash", "")
-    is_replica_set = owner.kind == "ReplicaSet" and bool(hashed)
-    return owner.uid == workload.metadata.uid or (
-        is_replica_set and owner.name == f"{workload.metadata.name}-{hashed}"
-    )
+    if owner.uid == workload.metadata.uid:
+        return True
+    hashes = [pod.metadata.labels.get(key) for key in (HASHES[:1] if workload.kind in KINDS else HASHES)]
+    names = [f"{workload.metadata.name}-{one}" for one in hashes if one]
+    return owner.kind == "ReplicaSet" and owner.name in names
 
 
 def ends(status: ContainerStatus, since: dt.datetime) -> set[str]:

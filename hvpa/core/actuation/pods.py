@@ -15,7 +15,15 @@ from hvpa.api.hvpa.status import Actuation, DesiredSize
 from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import CreationSize, Pod, SizedContainer, Workload
 from hvpa.core.actuation.desired import Sizes, moved, size_of_new_pods, sizes_of
-from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, ran_out_of_memory
+from hvpa.core.actuation.pod import (
+    Look,
+    PodState,
+    is_governed,
+    is_ready,
+    other_pods,
+    own_pods,
+    ran_out_of_memory,
+)
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
 from hvpa.core.model import ObservedState, PodResize
 from hvpa.core.values.clock import Clock
@@ -137,8 +145,18 @@ def _status(seen: Sequence[PodState], observed: ObservedState) -> Actuation:
         infeasible=counts["infeasible"],
         waiting=counts["waiting"],
         size_at_creation=observed.creation_sizes is not None,
-        message=_first_reason(explained),
+        message="; ".join(filter(None, (_first_reason(explained), _first_reason(_of_others(observed))))),
     )
+
+
+def _of_others(observed: ObservedState) -> list[PodState]:
+    """The pods that the workload's selector matches, and whose owner is another one, with that owner."""
+    found = []
+    for pod in other_pods(observed):
+        owner = pod.metadata.controller()
+        whose = "has no controller" if owner is None else f"is of {owner.kind} {owner.name}"
+        found.append(PodState(pod, "waiting", f"matches the selector, but {whose}, and is not resized"))
+    return found
 
 
 def _first_reason(seen: Sequence[PodState]) -> str:
@@ -193,7 +211,8 @@ def _wanted(
         for name, one in sorted(size_of_new_pods(desired).items())
         if one.requests or one.limits
     ]
-    are_missing = len(seen.resizable) < target.spec.replicas
+    pods = [pod for pod in seen.resizable if is_governed(pod, target)]
+    are_missing = len(pods) < target.spec.replicas
     if not containers or (are_missing and clock.is_past(desired.since + CREATED_WITHIN)):
         return {}
-    return dict.fromkeys(owner_keys(target, seen.resizable), CreationSize(seen.metadata.name, containers))
+    return dict.fromkeys(owner_keys(target, pods), CreationSize(seen.metadata.name, containers))

@@ -7,6 +7,10 @@ from localcluster.workloads.bare_manifests import ago, condition, merged
 from localcluster.workloads.scenario import Scenario
 
 _READY = condition("Ready", "True", "")
+HASH = "5d4f7c9b8"
+"""Of each pod template."""
+_HASH_LABELS = {"Deployment": "pod-template-hash", "Rollout": "rollouts-pod-template-hash"}
+"""Of the kinds whose pods belong to a ReplicaSet: the label with which it tells its pods from those of others."""
 
 
 class Pods:
@@ -21,7 +25,8 @@ class Pods:
             self.api.patch_status("Node", "node", None, {"capacity": room, "allocatable": room})
 
     def start(self, name: str, **changes: Json) -> str:
-        """A pod of the workload that runs and is ready, with its template and `changes` to its spec."""
+        """A pod of the workload that runs and is ready, with its template and `changes` to its spec. As from the real
+        controllers, a pod of a Deployment or Rollout is one of its ReplicaSet's."""
         scenario = self.scenario
         workload = scenario.target
         template = workload["spec"]["template"]
@@ -32,10 +37,15 @@ class Pods:
             "uid": workload["metadata"]["uid"],
             "controller": True,
         }
+        labels = template["metadata"]["labels"]
+        if label := _HASH_LABELS.get(scenario.kind):
+            labels = {**labels, label: HASH}
+            replica_set = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{scenario.name}-{HASH}"}
+            owner |= {**replica_set, "uid": f"{owner['uid']}-{HASH}"}
         metadata = {
             "name": f"{scenario.name}-{name}",
             "namespace": scenario.namespace,
-            "labels": template["metadata"]["labels"],
+            "labels": labels,
             "ownerReferences": [owner],
         }
         spec = merged(merged(template["spec"], {"nodeName": "node"}), changes)

@@ -1,5 +1,5 @@
-"""`config/size-at-creation`: new pods have the size that was decided, by a policy of the API server. Pods are
-created as their controllers create them."""
+"""`config/size-at-creation`: new pods have the size that was decided, by a policy of the API server; and how it is
+without that. Pods are created as their controllers create them. (A custom kind's: `test_custom_kind.py`.)"""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from functools import partial
 
 import pytest
 
+from hvpa.api.objects.kinds import KINDS
 from localcluster.client.api import Json
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import serves_mutating_policies
+from localcluster.proxy.proxy import Proxy
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.actuation.test_in_place import in_place
@@ -26,7 +28,8 @@ def policies(plane: ControlPlane) -> None:
 
 
 def has_entry(scenario: Scenario) -> bool:
-    return f"{scenario.kind}.apps/{scenario.name}" in entries(scenario)
+    group = KINDS[scenario.kind].group
+    return f"{scenario.kind}{group and f'.{group}'}/{scenario.name}" in entries(scenario)
 
 
 def entries(scenario: Scenario) -> Json:
@@ -55,8 +58,27 @@ def test_what_an_hvpa_has_left_behind_goes_when_the_operator_is_back(
     one.soon(lambda: not entries(one), "no entry any more")
 
 
+def test_without_the_policy_a_new_pod_is_resized_as_soon_as_it_runs(
+    new_scenario: NewScenario, start: Start, line: Proxy, token: str
+) -> None:
+    """To this operator, the API server does not serve HvpaSizes: no size is written for the policy to find."""
+    line.fail(404, times=None, path="/hvpasizes$")
+    start(kubeconfig=line.kubeconfig_for(token))
+    one = new_scenario(changes=in_place())
+    pods = Pods(one)
+    first = pods.start("0")
+    one.vpa_recommends(**DECIDED)
+    one.soon(partial(pods.requests, first, **DECIDED), "a resize")
+    pods.resize(first)
+    newer = pods.start("1")
+    one.soon(partial(pods.requests, newer, **DECIDED), "a resize of the new pod")
+    assert pods.get(newer)["metadata"]["generation"] == 2
+    assert one.status["actuation"]["sizeAtCreation"] is False
+    assert not entries(one)
+
+
 @pytest.mark.usefixtures("operator")
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_new_pod_has_the_size_that_was_decided(new_scenario: NewScenario, kind: str) -> None:
     one = new_scenario(kind=kind, changes=in_place())
     pods = Pods(one)

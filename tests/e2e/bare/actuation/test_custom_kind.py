@@ -14,7 +14,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY, serves_mutating_policies
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.accounts import bind_cluster_role, new_account
-from tests.e2e.bare.actuation.pods import Pods
+from tests.e2e.bare.actuation.pods import HASH, Pods
 from tests.e2e.bare.actuation.test_profile import role
 from tests.e2e.bare.conftest import Start
 
@@ -57,7 +57,7 @@ def test_with_rights_on_the_scale_alone_both_axes_are_scaled(
         one.soon(partial(pods.requests, name, cpu="1", memory="1G"), f"a resize of {name}")
 
     if serves_mutating_policies(plane):
-        key = f"{KIND}.{GROUP}/{one.name}"
+        key = f"ReplicaSet.apps/{one.name}-{HASH}"
         one.soon(lambda: one.api.get("HvpaSizes", "hvpa", space)["sizes"].get(key), "a size of new pods")
         fresh = (
             pods.start(f"fresh-{number}") for number in itertools.count()

@@ -134,3 +134,17 @@ def test_only_pods_of_a_custom_kind_name_their_owner() -> None:
     pods = [pod(change={"metadata": {"ownerReferences": [one]}}) for one in owners]
     keys = {"ReplicaSet.apps/web-a", "ReplicaSet.apps/web-b"}
     assert set(owner_keys(rollout, [*pods, *pods, pod("alone")])) == keys
+
+
+def test_pods_of_another_owner_neither_count_nor_get_a_size() -> None:
+    """Of two pods that the selector matches, one is a Job's."""
+    job = {"kind": "Job", "apiVersion": "batch/v1", "name": "import", "uid": "j", "controller": True}
+    pods = [running("web-1", LARGER), running("web-2", change={"metadata": {"ownerReferences": [job]}})]
+    late = size_status(2, {"app": {"requests": LARGER}}, at(minutes=-5))
+    assert decision([(KEY, SIZE)], pods=pods, status=late).creation_sizes == {KEY: None}
+    rollout = structs.replace(workload(1, kind="Rollout"), api_version="argoproj.io/v1alpha1")
+    target = {"apiVersion": rollout.api_version, "kind": rollout.kind}
+    spec = {"updateStrategy": {"type": "InPlace"}, "targetRef": target, "hpa": {"deploy": False}}
+    one = hvpa(spec, size_status(1, {"app": {"requests": LARGER}}))
+    found = decided(objects(one, rollout, None, vpa({"app": LARGER}), pods, creation_sizes=()))
+    assert set(found.creation_sizes) == {"Deployment/web"}

@@ -9,10 +9,11 @@ from typing import Any, Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from builders.build import MIB, NOW, at, container, pod, stamp, workload
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.pod import is_governed, qos_class, reported_since
+from hvpa.core.actuation.pod import HASHES, is_governed, qos_class, reported_since
 from hvpa.core.model import MemoryUse, RefusedResize
 from hvpa.core.workload.containers import amounts
 from tests.unit.core.actuation.sized_pods import (
@@ -234,6 +235,7 @@ def test_pods_that_have_ended_do_not_count(phase: str) -> None:
         ("ReplicaSet", "web-5d", "r", {"pod-template-hash": "5d"}, True),
         ("ReplicaSet", "web2-5d", "r", {"pod-template-hash": "5d"}, False),
         ("ReplicaSet", "web-", "r", {}, False),
+        ("ReplicaSet", "web-5d", "r", {"rollouts-pod-template-hash": "5d"}, False),
         ("Job", "web-5d", "j", {"pod-template-hash": "5d"}, False),
     ],
 )
@@ -248,6 +250,15 @@ def test_only_the_workloads_own_pods_are_resized(
     ):
         metadata = {"ownerReferences": owners, "labels": {"app": "web", **labels}}
         assert is_governed(pod(change={"metadata": metadata}), workload()) == expected
+
+
+@pytest.mark.parametrize("label", HASHES)
+def test_an_argo_rollout_has_replica_sets_too(label: str) -> None:
+    owner = {"kind": "ReplicaSet", "name": "web-5d", "uid": "r", "controller": True}
+    rollout = structs.replace(workload(kind="Rollout"), api_version="argoproj.io/v1alpha1")
+    for hashed, expected in (("5d", True), ("6e", False)):
+        change = {"metadata": {"ownerReferences": [owner], "labels": {label: hashed}}}
+        assert is_governed(pod(change=change), rollout) is expected
 
 
 @pytest.mark.parametrize(

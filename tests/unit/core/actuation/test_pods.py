@@ -38,6 +38,7 @@ CPU_ONLY: Final = {"requests": {"cpu": "2", "memory": "1Gi"}}
 CLOSED: Final = {"begin": "220000+0000", "end": "230000+0000"}
 OPEN: Final = {"begin": "090000+0000", "end": "110000+0000"}
 IN_PLACE: Final = {"type": "InPlace"}
+JOB: Final = [{"kind": "Job", "name": "import", "uid": "j", "controller": True}]
 OR_ROLLOUT: Final = {"type": "InPlaceOrRollout"}
 
 
@@ -51,6 +52,32 @@ def test_no_pod_is_resized_unless_the_mode_is_apply(mode: str) -> None:
     found = decision([running()], spec={"mode": mode})
     assert not found.resizes
     assert found.status.desired is not None
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ({}, ""),
+        ({"x-1": JOB}, "pod x-1: matches the selector, but is of Job import, and is not resized"),
+        (
+            {"x-2": JOB, "x-1": []},
+            "pod x-1 (and 1 more pods): matches the selector, but has no controller, and is not resized",
+        ),
+    ],
+)
+def test_pods_of_other_owners_are_named_and_left_alone(
+    others: Mapping[str, Sequence[Any]], message: str
+) -> None:
+    pending = resize_condition("Pending", "Deferred", minutes=1)
+    own = running("web-1", LARGER, {"requests": REQUESTS}, conditions=[pending])
+    over = running("x-0", change={"metadata": {"ownerReferences": JOB}, "status": {"phase": "Succeeded"}})
+    of_others = [
+        running(name, change={"metadata": {"ownerReferences": owners}}) for name, owners in others.items()
+    ]
+    found = decision([own, over, *of_others])
+    assert (actuation(found).resized, found.resizes) == ("0/1", ())
+    reasons = ["pod web-1: the kubelet says Deferred", *([message] if message else [])]
+    assert actuation(found).message == "; ".join(reasons)
 
 
 def test_containers_that_restart_are_limited_by_what_may_be_unavailable() -> None:

@@ -111,6 +111,17 @@ async def test_a_scale_is_a_workload_with_the_containers_of_its_newest_pod(tmp_p
     assert harness.server.paths == [GROUP, f"{GROUP}/namespaces/shop/rollouts/web/scale"]
 
 
+async def test_a_newer_pod_of_another_owner_does_not_count(tmp_path: Path) -> None:
+    harness = Harness()
+    async with harness.reading(tmp_path, period=600):
+        await harness.is_read()
+        own, job = {"kind": "Rollout", "uid": "web"}, {"kind": "Job", "uid": "j"}
+        harness.pod("own", "2026-11-21T10:00:00Z", "1", ownerReferences=[{**own, "controller": True}])
+        harness.pod("other", "2026-11-21T11:00:00Z", "2", ownerReferences=[{**job, "controller": True}])
+        (found,) = harness.workload().spec.template.spec.containers
+    assert found.resources.requests == {"cpu": "1"}
+
+
 async def test_a_change_by_another_client_is_seen_at_the_next_read(tmp_path: Path) -> None:
     harness = Harness()
     async with harness.reading(tmp_path):
