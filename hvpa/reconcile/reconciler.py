@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 
 import msgspec
 import structlog
@@ -21,7 +22,7 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta, Workload
 from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
-from hvpa.core.actuation.pod import USE_COUNTS
+from hvpa.core.actuation.pod import USE_COUNTS, by_pod, refusal_wait
 from hvpa.core.gates.backoff import with_refusal
 from hvpa.core.model import Axis, Decision, Event, MemoryUse, Objects, Observation, RefusedResize, Settings
 from hvpa.core.report.remedies import advised, entered, left
@@ -216,17 +217,20 @@ class Reconciler:
             await self._cluster.write_creation_sizes(hvpa, changes)
 
     def _note_refused(self, key: Key, refused: ResizeFailures) -> None:
-        known = {one.uid: one for one in self._refused.get(key, ())}
+        known = by_pod(self._refused.get(key, ()))
         for one, error in refused:
-            before = known.get(one.uid)
-            count = before.count + 1 if before is not None and before.body == one.body else 1
+            same = [old for old in known.get(one.uid, ()) if old.body == one.body]
+            others = [old for old in known.get(one.uid, ()) if old.body != one.body]
             now, of_any_size = self._clock.now(), isinstance(error, NotServed)
-            known[one.uid] = RefusedResize(one.uid, one.body, str(error), now, count, of_any_size)
+            count = 1 + sum(old.count for old in same)
+            last = RefusedResize(one.uid, one.body, str(error), now, count, of_any_size)
+            known[one.uid] = [*others, last]
         if known:
-            self._refused[key] = tuple(known.values())
+            self._refused[key] = tuple(chain.from_iterable(known.values()))
 
     def _with_known(self, key: Key, objects: Objects) -> Objects:
-        """The objects with the resizes of its pods that were refused, and with what they use of memory."""
+        """The objects with the resizes of its pods that were refused, and with what they use of memory. A refusal is
+        forgotten where the same is not asked for again within twice its wait: sizes change with the demand."""
         use = self._memory_use.get(key)
         if use is not None and self._clock.now() - use.time >= USE_COUNTS:
             del self._memory_use[key]
@@ -234,8 +238,8 @@ class Reconciler:
         refused = self._refused.get(key, ())
         if use is None and not refused:
             return objects
-        uids = {pod.metadata.uid for pod in objects.pods}
-        left = tuple([one for one in refused if one.uid in uids])
+        uids, now = {pod.metadata.uid for pod in objects.pods}, self._clock.now()
+        left = tuple([one for one in refused if one.uid in uids and now - one.time < 2 * refusal_wait(one)])
         if len(left) < len(refused):
             self._refused[key] = left
         return replace(objects, memory_use=use, refused_resizes=left)

@@ -88,15 +88,14 @@ class Look(NamedTuple):
     since: dt.datetime
     larger: Sizes
     use: MemoryUse | None
-    refused: Mapping[str, RefusedResize]
+    refused: Mapping[str, Sequence[RefusedResize]]
 
     @classmethod
     def of(
         cls, context: GateContext, seen: ObservedState, sizes: Sizes, since: dt.datetime, larger: Sizes
     ) -> Look:
         """The look at the pods of what is seen."""
-        refused = {one.uid: one for one in seen.refused_resizes}
-        return cls(context, sizes, since, larger, seen.memory_use, refused)
+        return cls(context, sizes, since, larger, seen.memory_use, by_pod(seen.refused_resizes))
 
     def at(self, pod: Pod) -> PodState:
         """Where a pod stands. Nothing restarts to be larger for a while, and a pod that can't be so is not stuck."""
@@ -144,11 +143,11 @@ class Look(NamedTuple):
 
     def _unless_refused(self, found: PodState) -> PodState:
         """A resize that the API server refused is not asked for again for a minute, then two, an hour at most."""
-        refused = self.refused.get(found.pod.metadata.uid)
-        if found.resize is None or refused is None or found.resize.body != refused.body:
+        if found.resize is None:
             return found
-        wait = doubled(FIRST_REFUSAL_WAIT, refused.count - 1, LONGEST_REFUSAL_WAIT)
-        if self.context.clock.held_until(refused.time, wait) is None:
+        known = self.refused.get(found.pod.metadata.uid, ())
+        refused = next((one for one in known if one.body == found.resize.body), None)
+        if refused is None or self.context.clock.held_until(refused.time, refusal_wait(refused)) is None:
             return found
         is_too_much = refused.count >= MOST_REFUSALS and not refused.of_any_size
         return PodState(found.pod, "infeasible", refused.message, is_stuck=True, is_too_much=is_too_much)
@@ -316,6 +315,20 @@ def ends(status: ContainerStatus, since: dt.datetime) -> set[str]:
         for one in both
         if one is not None and one.finished_at is not None and one.finished_at >= since
     }
+
+
+def by_pod(refused: Sequence[RefusedResize]) -> dict[str, list[RefusedResize]]:
+    """Refused resizes by the pods' uids. A pod may have several: of its size, and of a larger one that it was to have
+    until others are ready."""
+    found: dict[str, list[RefusedResize]] = {}
+    for one in refused:
+        found.setdefault(one.uid, []).append(one)
+    return found
+
+
+def refusal_wait(refused: RefusedResize) -> dt.timedelta:
+    """How long a resize is not asked for again."""
+    return doubled(FIRST_REFUSAL_WAIT, refused.count - 1, LONGEST_REFUSAL_WAIT)
 
 
 def ran_out_of_memory(pod: Pod, since: dt.datetime) -> bool:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
 from builders import build
 from hvpa.api.hvpa.actuation import UpdateStrategy
-from hvpa.api.objects.read_models import CreationSize
-from hvpa.reconcile.ports import Conflict, NotServed, Overloaded, Refused, Unavailable, WriteError
+from hvpa.api.objects.read_models import CreationSize, Meta
+from hvpa.core.model import PodResize
+from hvpa.reconcile.ports import (
+    Cluster,
+    Conflict,
+    NotServed,
+    Overloaded,
+    Refused,
+    ResizeFailures,
+    Unavailable,
+    WriteError,
+)
 from hvpa.reconcile.reconciler import REPORTED_AFTER, Result
-from tests.unit.reconcile.fakes import Harness
+from tests.unit.core.trajectory.jointly import app, state, value
+from tests.unit.reconcile.fakes import FakeCluster, Harness
 
 OWNER = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
 
@@ -20,8 +34,8 @@ OWNER = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "
 class InPlace(Harness):
     """The VPA wants larger pods, and the HPA twice as many."""
 
-    def __init__(self, **failures: Exception) -> None:
-        one = build.hvpa({"replicas": 6, "updateStrategy": {"type": "InPlace"}})
+    def __init__(self, replicas: int = 6, **failures: Exception) -> None:
+        one = build.hvpa({"replicas": replicas, "updateStrategy": {"type": "InPlace"}})
         pods = [build.pod(f"web-{number}", change={"metadata": OWNER}) for number in range(3)]
         vpa = build.vpa({"app": {"cpu": "4", "memory": "4G"}})
         super().__init__(build.objects(one, None, build.hpa(6, 100), vpa, pods), **failures)
@@ -110,21 +124,51 @@ def test_without_its_strategy_or_itself_an_hvpa_leaves_no_size_behind() -> None:
     assert harness.reconcile().outcome == "gone"
 
 
-@pytest.mark.parametrize("killed_at", ["status", "workload", "resizes"])
-def test_killed_at_any_write_it_goes_on_from_there(killed_at: str) -> None:
-    whole = InPlace()
+WRITES = {name for name, one in vars(Cluster).items() if inspect.iscoroutinefunction(one)} - {"memory_in_use"}
+"""All writes of the port, so that another one is another case."""
+
+
+class KilledError(BaseException):
+    """In place of the end of the process: nothing handles it."""
+
+
+class AllWrites(InPlace):
+    """One reconcile makes each of the writes: new pods have no size yet, and `spec.replicas` is beyond maxReplicas."""
+
+    def __init__(self) -> None:
+        super().__init__(replicas=60)
+        self.change(creation_sizes=())
+
+    def dies(self, killed_at: str, *, is_written: bool) -> list[str]:
+        """The process ends at a write, before or after it `is_written`, and there is another one; returns the names of
+        what was written."""
+        write = getattr(self.cluster, killed_at)
+
+        async def last(*args: object) -> None:
+            if is_written:
+                await write(*args)
+            raise KilledError
+
+        setattr(self.cluster, killed_at, last)
+        with pytest.raises(KilledError):
+            self.reconcile()
+        setattr(self.cluster, killed_at, write)
+        self.start()
+        return self.names()
+
+
+@pytest.mark.parametrize("is_written", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("killed_at", sorted(WRITES))
+def test_killed_at_any_write_it_goes_on_from_there(killed_at: str, is_written: bool) -> None:
+    whole, harness = AllWrites(), AllWrites()
     whole.reconcile()
-    harness = InPlace()
-    harness.cluster.failures[killed_at] = Unavailable("no response")
+    done = harness.dies(killed_at, is_written=is_written)
     harness.reconcile()
-    done = set(harness.names())
-    harness.cluster.failures.clear()
-    harness.start()
-    harness.reconcile()
-    assert done | set(harness.names()) >= {"status", "workload", "resizes"}
-    for name in ("workload", "resizes"):
-        if killed_at != "resizes" or name == "resizes":
-            assert harness.written(name) == whole.written(name)
+    for name in set(whole.names("event")):
+        assert name in done or harness.written(name) == whole.written(name), name
+    for one in (whole, harness):
+        one.reconcile()
+    assert harness.status == whole.status, "nothing was decided twice"
 
 
 def test_what_the_api_server_refuses_is_decided_anew_at_once_and_not_asked_for_again() -> None:
@@ -169,6 +213,51 @@ def test_each_refusal_of_the_same_doubles_the_wait() -> None:
         harness.reconcile(minutes=minutes, seconds=-1)
         assert "web-0" not in harness.resized()
         harness.clock.time += dt.timedelta(seconds=2)
+
+
+def test_a_refusal_that_is_not_repeated_for_long_is_the_first_one_again() -> None:
+    harness = InPlace(resizes=Refused("exceeded quota"))
+    harness.reconcile()
+    harness.reconcile(minutes=2)
+    harness.cluster.failures.clear()
+    harness.reconcile(seconds=59)
+    assert "web-0" not in harness.resized()
+    harness.reconcile(seconds=1)
+    assert "web-0" in harness.resized()
+
+
+class LimitRange(FakeCluster):
+    """The API server refuses containers of more than 1200m."""
+
+    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        await super().resize_pods(hvpa, resizes)
+        return [(one, Refused("maximum cpu usage per Container is 1200m")) for one in resizes]
+
+
+def test_replicas_serve_where_a_limit_range_allows_no_larger_pods() -> None:
+    """3 pods of 1667m are to serve 5 cores, and until they are ready the only one has 5 cores. Both sizes are refused,
+    each is asked for again after a minute, then after two, and then 5 pods of one core serve."""
+    made = [app("1")]
+    pods = [build.pod("web-0", containers=made, change={"metadata": OWNER})]
+    readings, targets = [value("cpu", "1", "5")], {"app": {"cpu": "5"}}
+    in_place = {"updateStrategy": {"type": "InPlace"}}
+    harness = Harness(state(1, made, readings, targets, in_place, pods=pods), cluster=LimitRange)
+    asked, result = [], Result("done")
+    for minutes in (0, 1, 2):
+        harness.clock.time += dt.timedelta(minutes=minutes)
+        for _ in range(4):
+            result = harness.reconcile()
+            sizes = [one.body["spec"]["containers"][0] for one in chain(*harness.written("resizes"))]
+            asked += [one["resources"]["requests"]["cpu"] for one in sizes]
+        assert not harness.written("resizes")
+    assert asked == ["5", "5001m", "1667m", "5", "1667m", "5", "1667m"]
+    assert harness.status.rolled_back is not None
+    assert harness.status.rolled_back.message == "pod web-0: maximum cpu usage per Container is 1200m"
+    assert result.wait is not None
+    harness.reconcile(seconds=result.wait.total_seconds())
+    assert harness.status.desired is not None
+    assert harness.status.desired.replicas == 5
+    assert [one.requests for one in harness.status.desired.containers] == [{"cpu": "1"}]
 
 
 @pytest.mark.parametrize(

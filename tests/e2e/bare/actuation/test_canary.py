@@ -38,3 +38,20 @@ def test_a_size_that_a_pod_does_not_stand_is_taken_back(new_scenario: NewScenari
     fails_a_canary(one)
     one.await_blocked("RolledBack", "vertical", "down")
     assert one.status["rolledBack"]["count"] == 1
+
+
+def test_a_size_that_a_pod_stands_goes_on_to_the_others(new_scenario: NewScenario) -> None:
+    canary: Json = {"updateStrategy": {"type": "InPlace", "canary": {"duration": "1s"}}}
+    one = new_scenario(changes=merged(merged(VERTICAL_ONLY, weight(100)), canary))
+    pods = Pods(one)
+    names = [pods.start(str(number)) for number in range(3)]
+    one.vpa_recommends(cpu="500m", memory="400M")
+    one.soon(partial(pods.requests, names[0], **SMALL), "a resize of the first pod")
+    assert all(pods.requests(name, **LARGE) for name in names[1:])
+    pods.resize(names[0])
+    for name in names[1:]:
+        one.soon(partial(pods.requests, name, **SMALL), f"a resize of {name}")
+        pods.resize(name)
+    one.soon(lambda: one.status["actuation"]["resized"] == "3/3", "all pods resized")
+    assert "canary" not in one.status["desired"]
+    assert "rolledBack" not in one.status

@@ -1,5 +1,5 @@
 """SIGKILL at each write of a step in place: afterwards replicas and pods are where an undisturbed run brings them, and
-nothing was decided twice."""
+nothing was decided twice. What comes after the first resize is in `test_later_crashes.py`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ WRITES = (
     "patch-hvpasizes",
     "create-hvpasizes",
 )
-CASES = tuple(one for one in POINTS if one.partition("-")[2] in WRITES)
+SECOND = ("before-patch-pods-resize:2", "after-patch-pods-resize:2")
+"""One pod is resized, and the other one not yet; or both, and nothing is known of it."""
+CASES = (*(one for one in POINTS if one.partition("-")[2] in WRITES), *SECOND)
 BOTH_AXES: Json = {"updateStrategy": {"type": "InPlace"}, "mode": "Paused"}
 PODS = 2
 
@@ -84,6 +86,12 @@ def _new_pods_have(scenario: Scenario, **requests: str) -> bool:
     found = scenario.api.find("HvpaSizes", "hvpa", scenario.namespace)
     entry = found["sizes"].get(_owner(scenario)) if found is not None else None
     return entry is not None and bool(entry["containers"][0]["requests"] == requests)
+
+
+def test_every_write_in_place_is_died_at_before_and_after() -> None:
+    """Of the kinds of workloads one stands for all, as in `crashes/test_writes.py`, which has the other writes."""
+    in_place = {one for one in POINTS if one.endswith(("-deployments-scale", "-resize", "-hvpasizes"))}
+    assert in_place <= set(CASES)
 
 
 @pytest.mark.parametrize("case", CASES)

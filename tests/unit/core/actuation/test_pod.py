@@ -28,6 +28,14 @@ from tests.unit.core.actuation.sized_pods import (
     running,
 )
 
+OF_A_RESIZE: Final = [
+    ("InProgress", ""),
+    ("InProgress", "Error"),
+    ("Pending", "Deferred"),
+    ("Pending", "Infeasible"),
+]
+"""What a kubelet reports of a resize that has not come to its end."""
+
 
 def test_a_pod_of_another_size_is_asked_to_have_the_desired_one() -> None:
     found = decision([running("web-1"), running("web-2", LARGER)])
@@ -52,12 +60,16 @@ def test_a_pod_of_another_size_is_asked_to_have_the_desired_one() -> None:
             "pod web-1: the kubelet says Deferred",
         ),
         ([INFEASIBLE], {"requests": REQUESTS}, "infeasible", "pod web-1: the kubelet says Infeasible"),
-        (  # of the spec before, with which it is forgotten: kubernetes/autoscaler#10093
-            [resize_condition("Pending", "Infeasible", generation=1)],
-            {"requests": REQUESTS},
-            "in_progress",
-            "",
-        ),
+        # Of the spec before, with which it is forgotten, however old it is: kubernetes/autoscaler#10093
+        *[
+            (
+                [resize_condition(kind, reason, generation=1, hours=2)],
+                {"requests": REQUESTS},
+                "in_progress",
+                "",
+            )
+            for kind, reason in OF_A_RESIZE
+        ],
     ],
 )
 def test_where_a_pod_stands_that_was_asked(
@@ -70,6 +82,42 @@ def test_where_a_pod_stands_that_was_asked(
     assert actuation(found).resized == ("1/1" if state == "resized" else "0/1")
     assert actuation(found).message == message
     assert not found.resizes
+
+
+@pytest.mark.parametrize("strategy", ["InPlace", "InPlaceOrRollout"])
+@pytest.mark.parametrize(("kind", "reason"), OF_A_RESIZE)
+@pytest.mark.parametrize(
+    ("requests", "limits", "has"),
+    [
+        ({"cpu": "1500m", "memory": "1Gi"}, None, {"requests": REQUESTS}),
+        (
+            {"cpu": "1", "memory": "1Gi"},
+            {"memory": "1Gi"},
+            {"requests": REQUESTS, "limits": {"memory": "2Gi"}},
+        ),
+    ],
+    ids=["larger", "a lower memory limit"],
+)
+def test_a_larger_size_is_asked_for_whatever_has_become_of_an_older_resize(
+    requests: Mapping[str, str],
+    limits: Mapping[str, str] | None,
+    has: Mapping[str, Any],
+    kind: str,
+    reason: str,
+    strategy: str,
+) -> None:
+    """kubernetes/autoscaler#10093"""
+    old = {"status": {"startTime": stamp(at(hours=-2))}}
+    reported = [resize_condition(kind, reason, hours=1)]
+    pods = [running(requests=requests, limits=limits, has=has, conditions=reported, change=old)]
+    found = decision(pods, strategy={"type": strategy}, since=at(minutes=-6))
+    changed = {name: value for name, value in LARGER.items() if requests[name] != value}
+    expected: dict[str, Any] = {"requests": changed}
+    if limits is not None:
+        expected["limits"] = {"memory": "2Gi"}
+    assert resized(found) == {"web-1": expected}
+    assert (found.workload_patch, found.status.rolled_back) == (None, None)
+    assert ready_of(found)[0] != "PodsNotResized"
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,11 @@ def test_some_pods_get_their_size_at_any_time(one: Pod) -> None:
     assert list(resized(decision([running(), one], spec=IN_WINDOW))) == ["web-2"]
 
 
+def test_the_others_wait_for_the_window_though_one_ran_out_of_memory_and_has_its_size() -> None:
+    found = decision([running(), out_of_memory("web-2", requests=LARGER)], spec=IN_WINDOW)
+    assert (found.resizes, actuation(found).message) == ((), f"pod web-1: {AT_TEN}")
+
+
 def test_memory_is_raised_first_where_it_ran_out() -> None:
     """And no pod is replaced for it (kubernetes/autoscaler#10174)."""
     found = decision([running("web-0"), out_of_memory(), running("web-2")], strategy=OR_ROLLOUT)
@@ -322,6 +327,18 @@ def test_a_pod_that_may_not_have_it_has_its_size() -> None:
     refused = RefusedResize("web-0", resize.body, "a quota is against it", NOW)
     found = resizing([running("web-0", HAS)], SIX, refused_resizes=(refused,))
     assert (found.resizes, found.stuck, found.status.resized) == ((), "", "1/1")
+
+
+def test_a_pod_that_may_have_neither_size_is_asked_to_have_neither() -> None:
+    """Each is refused by itself, and is not asked for again because the other one was."""
+    smaller: list[Pod] = [running("web-0", REQUESTS)]
+    refused: list[RefusedResize] = []
+    for cpu in ("6", "2"):
+        (resize,) = resizing(smaller, SIX, refused_resizes=tuple(refused)).resizes
+        assert resize.body["spec"]["containers"][0]["resources"]["requests"]["cpu"] == cpu  # type: ignore[index]
+        refused.append(RefusedResize("web-0", resize.body, "a quota is against it", NOW))
+    found = resizing(smaller, SIX, refused_resizes=tuple(refused))
+    assert (found.resizes, found.stuck) == ((), "pod web-0: a quota is against it")
 
 
 @pytest.mark.parametrize("direction", ["scaleUp", "scaleDown"])
