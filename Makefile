@@ -111,7 +111,7 @@ docs: venv-docs ## build the docs as a site in site/, where a warning is an erro
 
 .PHONY: lock
 lock: python ## resolve the dependencies anew into the lock files (LOCK_ARGS=--upgrade moves the pins)
-	@PYTHON="$(PYTHON)" tools/lock.sh $(LOCK_ARGS)
+	@PYTHON="$(PYTHON)" tools/dependencies/lock.sh $(LOCK_ARGS)
 
 .PHONY: bench
 bench: venv ## measure speed, rest, memory and the simulator (BENCH_ARGS=scale: up to 10,000 Hvpas; simulation: a month)
@@ -136,11 +136,11 @@ evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (5 see
 
 .PHONY: page-check
 page-check: chromium ## look at the page of `hvpa simulate --html` in headless Chromium (CHROMIUM names one)
-	@CHROMIUM="$(CHROMIUM)" $(PY) -m tools.check_page $(PAGE_CHECK_ARGS)
+	@CHROMIUM="$(CHROMIUM)" $(PY) -m tools.browser.check_page $(PAGE_CHECK_ARGS)
 
 .PHONY: chromium
 chromium: venv ## fetch a headless Chromium for the page's test from npm, once, where none is installed
-	@CHROMIUM="$(CHROMIUM)" $(PY) -m tools.chromium
+	@CHROMIUM="$(CHROMIUM)" $(PY) -m tools.browser.chromium
 
 .PHONY: fuzz
 fuzz: venv ## fuzz TARGET (decision) for FUZZ_SECONDS (300), guided by coverage (needs `pip install atheris` in .venv)
@@ -148,7 +148,7 @@ fuzz: venv ## fuzz TARGET (decision) for FUZZ_SECONDS (300), guided by coverage 
 
 .PHONY: sbom
 sbom: venv ## write the bill of materials of what the operator runs with (CycloneDX) to SBOM
-	@$(PY) -m tools.sbom --output $(SBOM)
+	@$(PY) -m tools.dependencies.sbom --output $(SBOM)
 
 .PHONY: release
 release: venv ## build wheel, sdist, chart, manifests with the image IMG, SBOM and checksums of this commit into RELEASE
@@ -156,7 +156,7 @@ release: venv ## build wheel, sdist, chart, manifests with the image IMG, SBOM a
 
 .PHONY: audit
 audit: venv ## audit the dependencies (AUDIT_ARGS=--quick: without the half minute for withdrawn releases)
-	@$(PY) -m tools.audit $(AUDIT_ARGS)
+	@$(PY) -m tools.dependencies.audit $(AUDIT_ARGS)
 
 .PHONY: clean
 clean: ## remove .venv and caches (the built control plane stays in the user's cache)

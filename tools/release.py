@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from localcluster.programs.build import BuildError, build
-from tools import sbom
-from tools.lockfile import PROJECT, ROOT, read_project
+from tools.dependencies import sbom
+from tools.dependencies.lockfile import PROJECT, ROOT, read_project
 
 CHECKSUMS: Final = "SHA256SUMS"
 PARTS: Final = {"manager", "operator-policy", "rbac", "samples"}

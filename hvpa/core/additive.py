@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import datetime as dt
 
+from hvpa.core.actuation.pod import awaited, own_pods
 from hvpa.core.axes.replicas import MEASURED, ReplicasResult, Way, as_recommended_last, begun, go, settling
 from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
-from hvpa.core.gates.gates import GateContext
+from hvpa.core.gates.gates import NO_CLOCK, GateContext
 from hvpa.core.model import ObservedState
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.recommenders.estimate import SETTLING
@@ -45,12 +46,33 @@ def _way(seen: ObservedState, context: GateContext, desired: DesiredReplicas, we
     if desired.replicas is None or desired.replicas == current:
         return Way(current, current, weight.percent, weight.percent)
     is_begun = begun(seen.horizontal, current)
+    if held := _resized_until(seen, context, out=desired.replicas > current):
+        goal = blend_replicas(current, desired.replicas, weight.horizontal_ppm)
+        how = "after weighting, while pods are being resized"
+        return Way(
+            goal, goal, weight.percent, weight.percent, is_begun, how=how, measured_at=held, is_unknown=True
+        )
     if before is not None and (before.replicas, before.desired) == (current, desired.replicas):
         measurement, goal = settling(seen, context), before.goal or 0
         if measurement and goal > current and weight.horizontal_ppm > 0:
             return Way(goal, goal, before.weight, weight.percent, is_begun)
     goal = blend_replicas(current, desired.replicas, weight.horizontal_ppm)
     return Way(goal, goal, weight.percent, weight.percent, is_begun, measured_at=measurement)
+
+
+def _resized_until(seen: ObservedState, context: GateContext, *, out: bool) -> dt.datetime | None:
+    """Until when replicas wait for pods that are being resized; None where there are none to wait for.
+
+    The HPA divides what a pod uses, as large as it is, by the requests of the pod's spec, which are those that it is to
+    have. So the HPA is not followed until pods have them, for a minute at most; and not to fewer pods, as long as
+    pods are smaller than their specs: a pod of 1 core that is to have 2 uses 50 percent at most.
+    """
+    gaps = [awaited(pod) for pod in own_pods(seen)] if context.spec.update_strategy.in_place else []
+    if not any(raised or lowered for raised, lowered in gaps):
+        return None
+    if not out and any(raised for raised, _ in gaps):
+        return NO_CLOCK
+    return context.clock.held_until(seen.vertical.last_scale_time, SETTLING)
 
 
 # --- requests --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The page of `hvpa simulate --html` in headless Chromium, which `make test` provides (tools/chromium.py)."""
+"""The page of `hvpa simulate --html` in headless Chromium, which `make test` provides (tools/browser/chromium.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from hvpa.simulate.report.page import to_html
 from tests.unit.simulate.report.results import busy
-from tools import check_page, chromium
+from tools.browser import check_page, chromium
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import yaml
 from localcluster.programs.build import kubernetes_version
 from tests.e2e.chart.command import CHART, IMAGE, kustomize, succeed
 from tests.e2e.chart.test_template import PROFILES
-from tools.lockfile import ROOT, read_project
+from tools.dependencies.lockfile import ROOT, read_project
 from tools.release import CHECKSUMS
 
 VERSION: Final = read_project().version

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -151,6 +151,15 @@ class Metric(ReadModel, frozen=True):
         """The source that `type` names; None for the empty entry that the HPA leaves for a metric without a value."""
         sources = (self.resource, self.container_resource, self.pods, self.object, self.external)
         return next((source for source in sources if source is not None), None)
+
+
+DEFAULT_METRICS: Final = (
+    Metric(
+        type="Resource",
+        resource=MetricSource(name="cpu", target=MetricValue(type="Utilization", average_utilization=80)),
+    ),
+)
+"""What the API server fills in where an HPA names no metric (`SetDefaults_HorizontalPodAutoscaler`)."""
 
 
 class HpaScalingPolicy(ReadModel, frozen=True):

@@ -223,6 +223,12 @@ def _gap(pod: Pod, container: Container) -> ResourceRequirements:
     return NOTHING if present == container.resources else differing(read(present), read(container.resources))
 
 
+def awaited(pod: Pod) -> tuple[frozenset[Resource], frozenset[Resource]]:
+    """Which resources the kubelet has yet to raise, and to lower, of what the pod's spec names."""
+    present = {one.name: present_of(pod, one) for one in pod.spec.containers}
+    return moved(present, {one.name: _gap(pod, one) for one in pod.spec.containers})
+
+
 def present_of(pod: Pod, container: Container) -> ResourceRequirements:
     """What a container has, by the kubelet; else by the pod's spec."""
     return read(_reported(pod, container))

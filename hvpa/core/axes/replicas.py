@@ -229,7 +229,7 @@ class Way(Struct, frozen=True):
         text = f"replicas: {current} now, the HPA {asks}; {self.goal} {self.how}"
         if self.measured_at is not None:
             is_open = self.measured_at == NO_CLOCK
-            due = "when the rollout is complete" if is_open else f"at {readable_timestamp(self.measured_at)}"
+            due = "when the pods are as decided" if is_open else f"at {readable_timestamp(self.measured_at)}"
             if self.is_unknown:
                 return f"{text}; the next measurement is due {due}"
             return f"{text}; this recommendation had its step, the next one is due {due}"

@@ -10,7 +10,15 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from hvpa.api.objects.read_models import Hpa, HpaBehavior, HpaScalingRules, Metric, MetricSource, MetricValue
+from hvpa.api.objects.read_models import (
+    DEFAULT_METRICS,
+    Hpa,
+    HpaBehavior,
+    HpaScalingRules,
+    Metric,
+    MetricSource,
+    MetricValue,
+)
 from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity
 from hvpa.core.model import Observation, Settings
 from hvpa.core.values.arithmetic import ceil_div
@@ -18,13 +26,6 @@ from hvpa.core.values.clock import Clock, after
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import amount_of
 
-_DEFAULT_METRICS = (
-    Metric(
-        type="Resource",
-        resource=MetricSource(name="cpu", target=MetricValue(type="Utilization", average_utilization=80)),
-    ),
-)
-"""What the API server fills in where an HPA names no metric (`SetDefaults_HorizontalPodAutoscaler`)."""
 _NO_SOURCE = MetricSource()
 MEASURED_AFTER = dt.timedelta(seconds=30)
 """From a pod's readiness until the HPA counts what it uses: a metric window (`groupPods` in podautoscaler's
@@ -124,7 +125,7 @@ def readings_of(seen: Observation, hpa: Hpa, clock: Clock) -> Readings:
     tolerances = _tolerance(behavior.scale_up, seen.settings), _tolerance(behavior.scale_down, seen.settings)
     are_new = measured_from(seen, clock) is not None
     found: list[Reading | None] = []
-    for index, metric in enumerate(hpa.spec.metrics or _DEFAULT_METRICS):
+    for index, metric in enumerate(hpa.spec.metrics or DEFAULT_METRICS):
         identity, source = _identity(metric), metric.source() or _NO_SOURCE
         in_place = index < len(measured) and _identity(measured[index]) == identity
         entry = measured[index] if in_place else by_name.get(identity)

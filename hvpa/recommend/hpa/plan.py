@@ -8,24 +8,18 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import (
+    DEFAULT_METRICS,
     HpaBehavior,
     HpaScalingPolicy,
     HpaScalingRules,
     HpaSpecRead,
     Metric,
     MetricSource,
-    MetricValue,
     Quantity,
 )
 from hvpa.recommend.golang import approximate_float, milli_value
 from hvpa.recommend.hpa.inputs import HpaSettings
 
-_DEFAULT_METRICS: Final = (
-    Metric(
-        type="Resource",
-        resource=MetricSource(name="cpu", target=MetricValue(type="Utilization", average_utilization=80)),
-    ),
-)
 _DEFAULT_UP: Final = HpaScalingRules(
     stabilization_window_seconds=0,
     select_policy="Max",
@@ -114,7 +108,7 @@ def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> Plan:
         up = _rules(spec.behavior.scale_up, _DEFAULT_UP, 0)
         down = _rules(spec.behavior.scale_down, _DEFAULT_DOWN, int(settings.downscale_stabilization))
         behavior = Behavior(up, down)
-    metrics = tuple(_metric(metric) for metric in spec.metrics or _DEFAULT_METRICS)
+    metrics = tuple(_metric(metric) for metric in spec.metrics or DEFAULT_METRICS)
     return Plan(
         minimum=spec.min_replicas,
         maximum=spec.max_replicas,

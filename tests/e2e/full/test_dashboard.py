@@ -17,8 +17,8 @@ from localcluster.operator.operator import Operator
 from localcluster.workloads.load import Load, await_pods
 from tests.e2e.full import objects
 from tests.e2e.full.objects import MEBI
-from tools import chromium
-from tools.dashboard_page import Page, dashboard, opened
+from tools.browser import chromium
+from tools.browser.dashboard_page import Page, dashboard, opened
 
 NAMES = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[2].textContent)"
 STATES = "[...document.querySelectorAll('#table tbody tr')].map((row) => row.cells[0].textContent)"

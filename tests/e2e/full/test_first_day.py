@@ -21,8 +21,8 @@ from localcluster.process import Process, free_port
 from localcluster.programs.build import Programs
 from tests.e2e.full import objects
 from tests.e2e.full.shells import ROOT, Shells, blocks
-from tools import chromium, terminal
-from tools.dashboard_page import LARGEST, Page, opened
+from tools.browser import chromium, terminal
+from tools.browser.dashboard_page import LARGEST, Page, opened
 
 pytestmark = pytest.mark.owned_cluster
 

@@ -23,8 +23,8 @@ from localcluster.process import free_port
 from localcluster.workloads import bare_manifests
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.accounts import new_account, rule
-from tools import chromium
-from tools.dashboard_page import dashboard, opened
+from tools.browser import chromium
+from tools.browser.dashboard_page import dashboard, opened
 
 PROBLEM = "document.getElementById('problem').textContent"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:hvpa-dashboard"

@@ -24,9 +24,9 @@ from typing import Any, Final
 
 import aiohttp
 
-from tools.chromium import environment, find_browser
+from tools.browser.chromium import environment, find_browser
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 LARGEST: Final = 1_000_000
 """Bytes of a page, whatever is simulated."""
 NO_NETWORK: Final = "127.0.0.1:9"

@@ -12,7 +12,7 @@ from typing import Final
 
 from matplotlib import get_data_path
 
-from tools.dashboard_page import Page
+from tools.browser.dashboard_page import Page
 
 WIDTH: Final = 1000
 """Pixels; 123 characters."""

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Writes the lock files: from pyproject.toml what the operator runs with, what builds it, what tests it, and from
 # requirements-docs.in what builds the docs. Each pin has the hashes of all files of its release, so that the locks serve
-# every platform. Keeps present pins where they still fit; `tools/lock.sh --upgrade` (or `--upgrade-package NAME`) moves
-# them. No address of a package index gets in.
+# every platform. Keeps present pins where they still fit; `tools/dependencies/lock.sh --upgrade` (or `--upgrade-package
+# NAME`) moves them. No address of a package index gets in.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tools import audit, audit_services, licences, sbom
-from tools.lockfile import DOCS, DOCS_LOCK, LOCK, ROOT, read_lock, read_project
+from tools.dependencies import audit, audit_services, licences, sbom
+from tools.dependencies.lockfile import DOCS, DOCS_LOCK, LOCK, ROOT, read_lock, read_project
 
 HASH = "a" * 64
 Edit = Callable[[str], str]
@@ -129,7 +129,11 @@ def test_the_bill_of_materials_lists_the_lock_file() -> None:
 
 
 def test_the_same_lock_gives_the_same_bytes_and_another_one_others(copy: Path) -> None:
-    command = [sys.executable, "-m", "tools.sbom"]  # with another seed of hashes than this process
+    command = [
+        sys.executable,
+        "-m",
+        "tools.dependencies.sbom",
+    ]  # with another seed of hashes than this process
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert printed == sbom.render(ROOT)
     edit(copy / LOCK, lambda text: text.replace("yarl==1", "yarl==2"))

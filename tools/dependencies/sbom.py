@@ -20,8 +20,8 @@ from cyclonedx.model.license import LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from tools.licences import licence_of
-from tools.lockfile import LOCK, PROJECT, ROOT, Pin, read_lock, read_project
+from tools.dependencies.licences import licence_of
+from tools.dependencies.lockfile import LOCK, PROJECT, ROOT, Pin, read_lock, read_project
 
 NAMESPACE = uuid.UUID("9a4c3d1e-5f7b-5c0a-8a52-6f2f1f6a1d3c")
 """Of the serial numbers (any fixed one)."""

@@ -1,8 +1,8 @@
 """A headless Chromium for the tests of the page: one that is installed, else one that npm's registry has.
 
 `@sparticuz/chromium` carries the browser itself, packed with Brotli, which npm's own Node.js unpacks; nothing else is
-downloaded, and none of its scripts is run. Its hash is pinned, as every dependency's is. `python -m tools.chromium`
-(`make chromium`) puts it into the user's cache, once; where there is no npm, or npm has no registry to reach, it says
+downloaded, and none of its scripts is run. Its hash is pinned, as every dependency's is. `make chromium` (this
+module) puts it into the user's cache, once; where there is no npm, or npm has no registry to reach, it says
 so and exits with 0.
 """
 

@@ -14,9 +14,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from tools import audit_services
-from tools.licences import is_accepted, licence_of
-from tools.lockfile import (
+from tools.dependencies import audit_services
+from tools.dependencies.licences import is_accepted, licence_of
+from tools.dependencies.lockfile import (
     BUILD_LOCK,
     DEV_LOCK,
     DOCS,
@@ -133,7 +133,9 @@ def _licences(pins: dict[str, Pin]) -> list[str]:
         if licence is None:
             lines.append(f"{pin.name} {pin.version}: licence not known (is it installed?)")
         elif not is_accepted(licence):
-            lines.append(f"{pin.name} {pin.version}: licence {licence} is not in tools/licences.py")
+            lines.append(
+                f"{pin.name} {pin.version}: licence {licence} is not in tools/dependencies/licences.py"
+            )
     return lines
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from localcluster.process import free_port
-from tools import chromium
+from tools.browser import chromium
 
 SKIPPED = "the page's test is skipped"
 PATH = os.environ["PATH"]

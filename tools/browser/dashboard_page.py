@@ -1,7 +1,7 @@
 """The page of `hvpa dashboard` in headless Chromium: for its end-to-end test, and for the pictures in `docs/`.
 
-`python -m tools.dashboard_page --kubeconfig FILE --hvpa NAMESPACE/NAME` opens the page on a cluster, waits while
-samples come in, and writes `docs/dashboard.png` (all Hvpas) and `docs/dashboard-hvpa.png` (one, in the dark).
+`python -m tools.browser.dashboard_page --kubeconfig FILE --hvpa NAMESPACE/NAME` opens the page on a cluster, waits
+while samples come in, and writes `docs/dashboard.png` (all Hvpas) and `docs/dashboard-hvpa.png` (one, in the dark).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, Final
 import aiohttp
 
 from localcluster.process import Process
-from tools.check_page import ROOT, PageError, Tab, debugger, running
-from tools.chromium import find_browser
+from tools.browser.check_page import ROOT, PageError, Tab, debugger, running
+from tools.browser.chromium import find_browser
 
 TIMEOUT: Final = 60.0
 """Seconds for what the page is to show."""
