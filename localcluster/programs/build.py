@@ -113,7 +113,7 @@ _GROUPS = {
     "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
     "updater-replay": _Group("addons", {"updater-replay": "./updater-replay"}, sources="updater-replay"),
     # For the tests of the chart alone. Needs newer modules than "core", so hardly anything compiled is shared.
-    "helm": _Group("helm", {"helm": "helm.sh/helm/v3/cmd/helm"}),
+    "helm": _Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}),
     # For tests of rules, the dashboard and what reads a history; without the web page, and without the discovery of
     # targets in clouds, which is a sixth of all packages.
     "prometheus": _Group(

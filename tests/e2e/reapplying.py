@@ -37,6 +37,8 @@ ARGO = Tool("argocd-controller", server_side=False)
 ARGO_SERVER_SIDE = Tool("argocd-controller", server_side=True)
 FLUX = Tool("kustomize-controller", server_side=True)
 """Flux sends what Argo CD sends with `ServerSideApply=true`, under its own name."""
+HELM = Tool("helm", server_side=True)
+"""Run itself, not by kubectl."""
 
 
 class Reapplying:

@@ -239,6 +239,12 @@ def test_each_page_installs_the_chart_as_the_one_about_the_first_day() -> None:
     assert len(installs) == 1
 
 
+def test_the_page_of_the_chart_names_the_helm_that_the_tests_run() -> None:
+    modules = (ROOT / "localcluster/programs/modules/helm/go.mod").read_text()
+    (version,) = re.findall(r"^\thelm\.sh/helm/v\d+ v(\d+\.\d+)\.", modules, re.MULTILINE)
+    assert f"tested with Helm {version}." in (ROOT / "charts/hvpa/README.md").read_text()
+
+
 @pytest.mark.parametrize(
     "arguments",
     re.findall(r'^make bench BENCH_ARGS="?(.*?)"?$', (ROOT / "docs/performance.md").read_text(), re.M),

@@ -287,9 +287,14 @@ def test_what_make_deploy_installed_is_taken_over(release: Release) -> None:
     plane.kubectl("apply", "--server-side", "-k", REPOSITORY / "config/default")
     deployed = plane.api.get("Deployment", "hvpa", NAMESPACE)
     assert "cannot be imported into the current release" in release.refusal("install", "hvpa", CHART, *IMAGE)
-    objects = release.install("--take-ownership")
+    # Server-side, what kubectl has applied would be a conflict, now and in upgrades.
+    objects = release.install("--take-ownership", "--server-side=false")
     assert len(release.present(objects)) == len(objects)
-    assert plane.api.get("Deployment", "hvpa", NAMESPACE)["metadata"]["uid"] == deployed["metadata"]["uid"]
+    release("upgrade", "hvpa", CHART, *IMAGE, "--set=replicaCount=3,image.tag=newer")
+    taken = plane.api.get("Deployment", "hvpa", NAMESPACE)
+    assert taken["metadata"]["uid"] == deployed["metadata"]["uid"]
+    assert taken["spec"]["replicas"] == 3
+    assert image(plane) == "hvpa:newer"
 
 
 def test_a_second_release_is_refused(release: Release) -> None:

@@ -1,14 +1,17 @@
 """Argo CD and Flux apply a workload every few seconds while an Hvpa scales it (docs/gitops.md): what is not in Git, or
-ignored there, is left alone; what is in Git is set back, and the operator stops. Each way to update pods, and blend."""
+ignored there, is left alone; what is in Git is set back, and the operator stops. Each way to update pods, and blend.
+And Helm upgrades one."""
 
 from __future__ import annotations
 
 import itertools
+import subprocess
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 import pytest
 import yaml
@@ -22,7 +25,8 @@ from localcluster.workloads.bare_manifests import merged, trajectory, weight
 from localcluster.workloads.scenario import Scenario, parallel
 from tests.e2e.bare.actuation.pods import Pods
 from tests.e2e.bare.conftest import USER, NewScenario
-from tests.e2e.reapplying import ARGO, ARGO_SERVER_SIDE, FLUX, Reapplying, Tool, in_git, with_ignored
+from tests.e2e.chart.command import run
+from tests.e2e.reapplying import ARGO, ARGO_SERVER_SIDE, FLUX, HELM, Reapplying, Tool, in_git, with_ignored
 
 pytestmark = pytest.mark.timeout(
     900
@@ -229,3 +233,84 @@ def test_replicas_that_are_removed_from_git(
     assert (
         plane.audit.writers("deployments", "prepared", client.namespace)[f"system:serviceaccount:{USER}"] == 1
     )
+
+
+class Chart:
+    """A user's chart with one workload."""
+
+    def __init__(self, helm: Path, plane: ControlPlane, scenario: Scenario, folder: Path) -> None:
+        self.helm, self.plane, self.scenario, self.folder = helm, plane, scenario, folder
+        (folder / "templates").mkdir(parents=True)
+        (folder / "Chart.yaml").write_text("{apiVersion: v2, name: chart, version: 0.1.0}")
+
+    def upgrade(
+        self, *flags: str, replicas: bool = True, resources: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Install or upgrade it, with or without these fields."""
+        manifest = in_git(self.scenario.workload, replicas=replicas, resources=resources)
+        (self.folder / "templates/workload.yaml").write_text(yaml.safe_dump(manifest))
+        release = (self.scenario.name, self.folder, "--namespace", self.scenario.namespace)
+        return run(self.helm, "upgrade", "--install", *release, *flags, kubeconfig=self.plane.kubeconfig)
+
+    def begin(self, *flags: str) -> None:
+        """Install it, and create the Hvpa."""
+        done = self.upgrade(*flags)
+        assert done.returncode == 0, done.stderr
+        self.scenario.rollout_completes()
+        self.scenario.api.create(self.scenario.manifest)
+        self.scenario.await_owned()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_helm_refuses_to_set_back_what_is_in_a_chart_and_takes_one_without_it(
+    plane: ControlPlane,
+    new_scenario: NewScenario,
+    operator: Operator,
+    helm: Path,
+    tmp_path: Path,
+    strategy: str,
+) -> None:
+    """By force it sets back, and the operator stops."""
+    case = Case(new_scenario, HELM, "Additive", strategy)
+    chart = Chart(helm, plane, case.scenario, tmp_path / "chart")
+    chart.begin()
+    case.begin()
+    case.scenario.soon(partial(case.has_more_than, 2), "more replicas")
+    case.scenario.rollout_completes()  # a size waits for that
+    case.await_larger()
+    scaled = (case.scenario.replicas, case.scenario.requests["cpu"])
+    refusal = chart.upgrade().stderr
+    assert 'with "hvpa"' in refusal
+    assert ".spec.replicas" in refusal
+    assert (".resources.requests.cpu" in refusal) is not case.in_place
+    done = chart.upgrade(replicas=False, resources=case.in_place)
+    assert done.returncode == 0, done.stderr
+    assert (case.scenario.replicas, case.scenario.requests["cpu"]) == scaled
+    for number in (1, 2):
+        done = chart.upgrade("--force-conflicts")
+        assert done.returncode == 0, done.stderr
+        if number == 1:
+            case.scenario.soon(partial(case.has_more_than, 2), "more replicas again")
+    message = case.scenario.await_condition("Contested", "True", "SetBack")["message"]
+    assert HELM.manager in message
+    assert "replicas" in message
+
+
+def test_replicas_that_are_removed_from_a_chart_that_is_applied_client_side(
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator, helm: Path, tmp_path: Path
+) -> None:
+    """As Helm 3 does, and Helm 4 with its releases. They fall to 1, unless the same upgrade changes over to
+    server-side apply."""
+    client, server = (new_scenario(name, create=False) for name in ("client", "server"))
+    for one, *flags in ((client,), (server, "--server-side=true")):
+        chart = Chart(helm, plane, one, tmp_path / one.name)
+        chart.begin("--server-side=false")
+        one.scales()
+        one.rollout_completes()
+        done = chart.upgrade(*flags, replicas=False)
+        assert done.returncode == 0, done.stderr
+    client.await_replicas(4)
+    assert server.replicas == 4
+    for one, writes in ((client, 2), (server, 1)):
+        writers = plane.audit.writers("deployments", one.name, one.namespace)
+        assert writers[f"system:serviceaccount:{USER}"] == writes, one.name
