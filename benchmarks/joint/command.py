@@ -23,6 +23,7 @@ seconds. A day of warm-up does not count. The rules that make points comparable:
 - **The way down** is held for five minutes by all: an HPA takes its largest count of the last five minutes, and so does
   the one that a `Trajectory` deploys; any Hvpa also waits for five minutes from its last step out or in
   (`hpa.scaleDown.stabilizationDuration`). So joint scaling is held by both.
+- **Pods** use nothing more while they start, go at once and give back memory at once; with `--slow` they do not.
 - **All else** of an Hvpa is its default, as the defaults are what is judged, and the same for every load. Where
   replicas have a base use to speak of, the spec of `Trajectory` has it: an owner knows it.
 
