@@ -132,9 +132,11 @@ keda: venv control-plane ## KEDA itself scales an Hvpa to zero and back; KEDA is
 SLOW = $(foreach workload,cpu memory,--only "*,$(workload),HPA+VPA/*" --only "*,$(workload),Trajectory 50/*")
 
 .PHONY: evidence
-evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (71 minutes of processor time), and write it into README and docs
+evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (75 minutes of processor time), and write it into README and docs
 	@$(PY) -m benchmarks joint --out $(OUT_DIR) --jobs $(JOBS) --keep $(EVIDENCE_ARGS)
 	@$(PY) -m benchmarks joint --out $(OUT_DIR)/slow --jobs $(JOBS) --slow --seeds 1 --keep slow $(SLOW)
+	@$(PY) -m benchmarks joint --out $(OUT_DIR)/line --jobs $(JOBS) --line --seeds 1 --keep line \
+		--only "*,cpu,HPA+VPA/InPlace" --only "*,cpu,Trajectory 50/InPlace"
 	@$(PY) -m benchmarks jumps --keep
 	@$(PY) tools/generate.py
 

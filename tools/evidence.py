@@ -67,6 +67,7 @@ PARTS: Final[Mapping[str, Callable[[Kept], str]]] = {
     "goals": words.goals,
     "headroom": words.headroom,
     "restarts": words.restarts,
+    "headrooms": lambda _: words.headrooms(read("line")),
     "slow": lambda kept: words.slow(read("slow"), kept),
     "jumps": lambda _: table(read_jumps().felt),
     "jumps_in_place": lambda _: words.jumps(read_jumps()),

@@ -51,6 +51,7 @@ from benchmarks.joint.oracle import limit
 from benchmarks.joint.policies import (
     BASELINE,
     DEFAULT_TARGET,
+    LINE,
     POLICIES,
     WORKLOADS,
     Case,
@@ -83,7 +84,7 @@ def main(argv: Sequence[str]) -> int:
     jobs = [
         job_of(load, Case(workload, headroom(target), policy.resize), policy, seed)
         for load, seed, workload, policy in wanted
-        for target in policy.targets or (DEFAULT_TARGET,)
+        for target in (LINE if args.line else policy.targets or (DEFAULT_TARGET,))
     ]
     _write_scenarios(args.out / "scenarios", wanted)
     began = time.monotonic()
@@ -125,6 +126,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     add("--seeds", type=int, default=SEEDS, help=f"how many (default: {SEEDS})")
     add("--first-seed", type=int, default=0, help="the first of them (default: 0): others than those judged")
     add("--slow", action="store_true", help="pods that start, stop and give back memory slowly")
+    add("--line", action="store_true", help="each policy with several headrooms, as HPA and VPA have them")
     add("--jobs", type=int, default=1, help="processes (default: 1)")
     add(
         "--keep",

@@ -266,7 +266,7 @@ def others(kept: Kept) -> str:
             if not own:
                 continue
             cells = [
-                _point_beside([pair for pair in own if pair[0].workload == workload]) for workload in NAMES
+                point_beside([pair for pair in own if pair[0].workload == workload]) for workload in NAMES
             ]
             lines, seeds = [line for _, line in own], range(len(own[0][0].oracle))
             counts = [_sum(lines, seeds, lambda one: one.ooms), _sum(lines, seeds, lambda one: one.restarts)]
@@ -274,7 +274,8 @@ def others(kept: Kept) -> str:
     return markdown(rows)
 
 
-def _point_beside(own: Sequence[tuple[Place, Line]]) -> str:
+def point_beside(own: Sequence[tuple[Place, Line]]) -> str:
+    """Cost / unmet demand of these lines beside HPA and VPA with the default headroom."""
     if not own:
         return ""
     costs, unmet = [], []

@@ -11,7 +11,8 @@ from typing import Final
 
 from benchmarks.joint.jumps import GOAL, SHOWN, in_place_beside_hpa
 from benchmarks.joint.kept import Jumps, Kept, Phases, Place
-from benchmarks.joint.policies import BASELINE, DEFAULT_MARGIN, POLICY, RESIZE_DELAY
+from benchmarks.joint.policies import BASELINE, DEFAULT_MARGIN, LINE, POLICY, RESIZE_DELAY
+from benchmarks.joint.policies import headroom as headroom_of
 from benchmarks.joint.report import (
     GOALS,
     NAMES,
@@ -26,6 +27,7 @@ from benchmarks.joint.report import (
     median,
     of_kind,
     point,
+    point_beside,
     ratio,
 )
 from hvpa.api.values.duration import parse_duration
@@ -222,6 +224,30 @@ def slow(kept: Kept, usual: Kept) -> str:
             )
         )
     return f"{markdown(rows)}\n{provenance(kept)}"
+
+
+# --- headrooms -------------------------------------------------------------------------------------------------------
+def headrooms(kept: Kept) -> str:
+    """Joint scaling with several headrooms beside HPA and VPA with the same, and which runs that is from."""
+    kind = kinds(kept)[0]
+    places = of_kind(kept, *kind)
+    rows: Rows = [("headroom", "target of the Hvpa's HPA, of 1 core", "HPA and VPA", "joint scaling")]
+    for target in LINE:
+        cells = [
+            point_beside(
+                [
+                    (place, line)
+                    for place in places
+                    for line in lines_of(place, policy)
+                    if line.target == target
+                ]
+            )
+            for policy in (BASELINE, POLICY)
+        ]
+        room = headroom_of(target)
+        rows.append((f"{100 * room.margin:.0f} %", f"{room.share.target}m", *cells))
+    name = f"{NAMES[kind[1]]}, {RESIZES[kind[0]]}"
+    return f"{markdown(rows)}\n{wrapped(f'Pods {name}. {provenance(kept)}')}"
 
 
 # --- jumps -----------------------------------------------------------------------------------------------------------

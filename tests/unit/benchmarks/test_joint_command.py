@@ -10,7 +10,7 @@ import pytest
 from benchmarks.joint import command, kept
 from benchmarks.joint.generated import generated
 from benchmarks.joint.kept import Kept
-from benchmarks.joint.policies import POLICIES, WORKLOADS, Case, headroom
+from benchmarks.joint.policies import BASELINE, LINE, POLICIES, POLICY, WORKLOADS, Case, headroom
 from benchmarks.joint.run import SCENARIO, Job, Run, scenario_of, write_scenario
 from hvpa.simulate.scenario.read import load_scenario
 from tests.unit.benchmarks.test_joint_kept import run
@@ -39,6 +39,13 @@ def test_seeds_begin_where_they_are_said_to(jobs: list[Job], tmp_path: Path) -> 
     assert {job.seed for job in jobs} == {5, 6}
     results = msgspec.json.decode((tmp_path / "results.json").read_bytes(), type=Kept)
     assert (results.first_seed, results.seeds, results.processes) == (5, 2, 1)
+
+
+def test_each_policy_runs_with_all_headrooms_of_the_line(jobs: list[Job], tmp_path: Path) -> None:
+    only = "leak,cpu,Trajectory 50/Recreate"
+    assert command.main(["--out", str(tmp_path), "--only", only, "--seeds", "1", "--line"]) == 0
+    found = {(job.policy, job.target) for job in jobs}
+    assert found == {(policy, target) for policy in (BASELINE, POLICY) for target in LINE}
 
 
 def test_results_are_kept_by_their_name(

@@ -167,6 +167,22 @@ def test_slow_pods_stand_beside_usual_ones_under_the_same_seeds() -> None:
     assert "seed 0, 2 days" in flat(text)
 
 
+def test_headrooms_are_held_against_the_default_one() -> None:
+    lines = [
+        line(name, at, cost, 1000)
+        for name, base in ((BASELINE, 100), (POLICY, 80))
+        for at, cost in ((700, base + 5), (800, base), (900, base - 5))
+    ]
+    place = Place("wave", "cpu", "InPlace", (ORACLE,) * SEEDS, tuple(lines))
+    found = words.headrooms(structs.replace(results(), places=(place,)))
+    assert found.splitlines()[2:5] == [
+        "| 31 % | 761m | 1.05 / 1.00 | 0.85 / 1.00 |",
+        "| 15 % | 870m | 1.00 / 1.00 | 0.80 / 1.00 |",
+        "| 2 % | 978m | 0.95 / 1.00 | 0.75 / 1.00 |",
+    ]
+    assert "Pods bound by CPU, resized in place. 2026-01-01" in found
+
+
 def felt(policy: str, times: int, cover: float) -> Felt:
     return Felt(policy, times, (Phases(cover, 25, 5, 0, 30), Phases(cover, None, None, None, None)))
 
