@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from benchmarks.joint.kept import Kept, read
+from benchmarks.joint import words
+from benchmarks.joint.jumps import table
+from benchmarks.joint.kept import Kept, read, read_jumps
 from benchmarks.joint.plot import draw
 from benchmarks.joint.report import NAMES, beside, by_load, kinds, of_kind, others, summary
 
-WIDTH: Final = 118
 ROOT: Final = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -27,26 +27,26 @@ def page(text: str, kept: Kept) -> str:
 def _headline(kept: Kept) -> str:
     """The README's sentences: pods resized in place, then pods replaced; the best first."""
     loads = len({one.load for one in kept.places}) * kept.seeds
-    where = (
-        f"under {loads} simulated loads that nothing was tuned on, at the same unmet demand, by what pods are"
-    )
+    where = f"under {loads} simulated loads drawn from seeds, at the same unmet demand, by what pods are"
     link = "[All results, and what they say](docs/joint-scaling.md#what-it-costs-measured)"
+    when = f"{kept.commit}, {kept.date}; in brackets the mean of seeds one by one"
     sentence = (
-        f"Measured beside an HPA and a VPA on the same workload, {where} ({kept.commit}, {kept.date}). Pods resized"
-        f" in place (`spec.updateStrategy`), by both: {_results(kept, 'InPlace')}. Pods replaced, by both:"
+        f"Measured beside an HPA and a VPA on the same workload, {where} ({when}). Pods resized in place"
+        f" (`spec.updateStrategy`), by both: {_results(kept, 'InPlace')}. Pods replaced, by both:"
         f" {_results(kept, 'Recreate')}. {link}."
     )
-    return f"{textwrap.fill(sentence, WIDTH, break_on_hyphens=False, break_long_words=False)}\n"
+    return words.wrapped(sentence)
 
 
 def _results(kept: Kept, resize: str) -> str:
-    costs = {
-        workload: beside(of_kind(kept, resize, workload)).cost
-        for one, workload in kinds(kept)
-        if one == resize
+    found = {
+        workload: beside(of_kind(kept, resize, workload)) for one, workload in kinds(kept) if one == resize
     }
-    best_first = sorted(costs.items(), key=lambda one: one[1])
-    return "; ".join(f"{NAMES[workload]}: {_difference(cost)} cost" for workload, cost in best_first)
+    best_first = sorted(found.items(), key=lambda one: one[1].cost)
+    return "; ".join(
+        f"{NAMES[workload]}: {_difference(one.cost)} cost ({_difference(one.by_seed)})"
+        for workload, one in best_first
+    )
 
 
 def _difference(ratio: float) -> str:
@@ -54,18 +54,23 @@ def _difference(ratio: float) -> str:
     return f"{abs(round(100 * (ratio - 1)))} % {'less' if ratio < 1 else 'more'}"
 
 
-def _provenance(kept: Kept) -> str:
-    loads = len({one.load for one in kept.places})
-    return f"{kept.date}, commit {kept.commit}: {loads} kinds of loads, {kept.seeds} seeds, {kept.days:g} days each.\n"
-
-
 PARTS: Final[Mapping[str, Callable[[Kept], str]]] = {
     "headline": _headline,
-    "provenance": _provenance,
+    "provenance": words.provenance,
+    "halves": words.halves,
     "summary": summary,
+    "single_points": words.single_points,
     "in_place": lambda kept: by_load(kept, "InPlace"),
     "replaced": lambda kept: by_load(kept, "Recreate"),
     "others": others,
+    "losses": words.losses,
+    "goals": words.goals,
+    "headroom": words.headroom,
+    "restarts": words.restarts,
+    "headrooms": lambda _: words.headrooms(read("line")),
+    "slow": lambda kept: words.slow(read("slow"), kept),
+    "jumps": lambda _: table(read_jumps().felt),
+    "jumps_in_place": lambda _: words.jumps(read_jumps()),
 }
 
 

@@ -20,8 +20,10 @@ seconds. A day of warm-up does not count. The rules that make points comparable:
   / target (600m: 53 percent, 900m: 2), since beside a VPA the target alone says little: when there are more pods,
   each is asked for less, and the sum stays. A `Trajectory` sizes pods by what its HPA lets them use of their request.
   For it to have the same margin as the VPA, that is 1 / (1 + margin) of 1 core and 2Gi (800m: 870m).
-- **The way down** is held for five minutes by all, each by its own means: an HPA takes its largest count of the last
-  five minutes; an Hvpa waits for five minutes from its last step out or in (`hpa.scaleDown.stabilizationDuration`).
+- **The way down** is held for five minutes by all: an HPA takes its largest count of the last five minutes, and so does
+  the one that a `Trajectory` deploys; any Hvpa also waits for five minutes from its last step out or in
+  (`hpa.scaleDown.stabilizationDuration`). So joint scaling is held by both.
+- **Pods** use nothing more while they start, go at once and give back memory at once; with `--slow` they do not.
 - **All else** of an Hvpa is its default, as the defaults are what is judged, and the same for every load. Where
   replicas have a base use to speak of, the spec of `Trajectory` has it: an owner knows it.
 
@@ -33,6 +35,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from functools import partial
@@ -42,12 +45,13 @@ from typing import Final
 import msgspec
 
 from benchmarks.joint.generated import generated
-from benchmarks.joint.kept import Kept, Key, gathered, keep
+from benchmarks.joint.kept import MAIN, Kept, Key, gathered, keep
 from benchmarks.joint.loads import LoadCase, formulas, traces
 from benchmarks.joint.oracle import limit
 from benchmarks.joint.policies import (
     BASELINE,
     DEFAULT_TARGET,
+    LINE,
     POLICIES,
     WORKLOADS,
     Case,
@@ -67,11 +71,12 @@ def main(argv: Sequence[str]) -> int:
     """Run it: 0 when all could be run, whatever came of it; 1 when not."""
     args = _arguments(argv)
     try:
-        loads = [(load, seed) for seed in range(args.seeds) for load in _loads(args, seed)]
+        loads = [(load, seed) for seed in _seeds(args) for load in _loads(args, seed)]
     except (ScenarioError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
-    wanted = _wanted(loads, args.only)
+    workloads = [one._replace(slow=args.slow) for one in WORKLOADS]
+    wanted = _wanted(loads, workloads, args.only)
     if not wanted:
         print("--only leaves nothing to run", file=sys.stderr)
         return 2
@@ -79,9 +84,10 @@ def main(argv: Sequence[str]) -> int:
     jobs = [
         job_of(load, Case(workload, headroom(target), policy.resize), policy, seed)
         for load, seed, workload, policy in wanted
-        for target in policy.targets or (DEFAULT_TARGET,)
+        for target in (LINE if args.line else policy.targets or (DEFAULT_TARGET,))
     ]
     _write_scenarios(args.out / "scenarios", wanted)
+    began = time.monotonic()
     runs = run_all(jobs, args.cache or args.out / "cache", args.jobs, _Progress(len(jobs)))
     for run in runs:
         if run.error:
@@ -90,12 +96,14 @@ def main(argv: Sequence[str]) -> int:
                 file=sys.stderr,
             )
     found = gathered(runs, _oracles(wanted), args.days)
+    if not any(run.kept for run in runs):
+        found = msgspec.structs.replace(found, wall=round(time.monotonic() - began), processes=args.jobs)
     (args.out / "results.json").write_bytes(msgspec.json.encode(found))
     text = report(found)
     print(text)
     (args.out / "tables.md").write_text(text)
     if args.keep:
-        keep(found)
+        keep(found, args.keep)
     return 1 if any(run.error for run in runs) else 0
 
 
@@ -116,14 +124,27 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--days", type=float, default=DAYS, help=f"of each load, the first is not counted (default: {DAYS:g})"
     )
     add("--seeds", type=int, default=SEEDS, help=f"how many (default: {SEEDS})")
+    add("--first-seed", type=int, default=0, help="the first of them (default: 0): others than those judged")
+    add("--slow", action="store_true", help="pods that start, stop and give back memory slowly")
+    add("--line", action="store_true", help="each policy with several headrooms, as HPA and VPA have them")
     add("--jobs", type=int, default=1, help="processes (default: 1)")
-    add("--keep", action="store_true", help="also keep in the repository what the documents cite")
+    add(
+        "--keep",
+        nargs="?",
+        const=MAIN,
+        metavar="NAME",
+        help=f"also keep it in the repository, where the documents cite it (default: {MAIN})",
+    )
     only = "only these, by name or pattern; policies as NAME or NAME/RESIZE; empty: all. Repeatable"
     add("--only", action="append", type=_filter, metavar="LOAD,WORKLOAD,POLICY", help=only)
     args = parser.parse_args(argv)
     if args.traces and not args.tuned:
         parser.error("--traces has a meaning with --tuned only")
     return args
+
+
+def _seeds(args: argparse.Namespace) -> range:
+    return range(args.first_seed, args.first_seed + args.seeds)
 
 
 def _loads(args: argparse.Namespace, seed: int) -> list[LoadCase]:
@@ -146,10 +167,12 @@ Wanted = tuple[LoadCase, int, Workload, PolicyCase]
 
 
 def _wanted(
-    loads: Sequence[tuple[LoadCase, int]], only: Sequence[tuple[str, str, str]] | None
+    loads: Sequence[tuple[LoadCase, int]],
+    workloads: Sequence[Workload],
+    only: Sequence[tuple[str, str, str]] | None,
 ) -> list[Wanted]:
     """What is asked for, and the baselines that it is compared with."""
-    every = [(*load, workload, policy) for load in loads for workload in WORKLOADS for policy in POLICIES]
+    every = [(*load, workload, policy) for load in loads for workload in workloads for policy in POLICIES]
     if not only:
         return [one for one in every if one[3].targets]
     requested = [one for one in every if any(_matches(one, patterns) for patterns in only)]

@@ -12,17 +12,17 @@ HPA looked, until the change was made, until all new pods were ready. The goal i
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Final
 
 from benchmarks.joint import live
+from benchmarks.joint.kept import Felt, Phases, keep_jumps
 from benchmarks.joint.loads import LoadCase
 from benchmarks.joint.policies import BASELINE, DEFAULT_TARGET, POLICIES, POLICY, WORKLOADS, Case, headroom
-from benchmarks.joint.report import Rows, markdown
+from benchmarks.joint.report import Rows, markdown, median
 from benchmarks.joint.run import SCENARIO, scenario_of, write_scenario
 from hvpa.simulate.engine import quiet, simulate
 from hvpa.simulate.model import Reaction
@@ -45,23 +45,12 @@ REPEATS: Final = 6
 """Each at another time of metrics-server's period: whether its first measurement after a jump shows a part of the jump
 or all of it decides a lot, and of 3 repeats a single one moves the median."""
 WORKLOAD: Final = WORKLOADS[0]
-
-
-class Felt(NamedTuple):
-    """One policy under one jump: the reaction with each seed."""
-
-    policy: str
-    times: int
-    reactions: tuple[Reaction, ...]
-
-    @property
-    def cover(self) -> float:
-        """Median seconds until capacity covers demand."""
-        return statistics.median(one.cover_seconds for one in self.reactions)
+GOAL: Final = 0.5
+"""Of the HPA's time until capacity covers demand."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the table; 0 when the goal is met for each jump, else 1."""
+    """Print the table; 0 when the goal is met for each jump or the figures are kept, else 1."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks jumps", description=(__doc__ or "").partition("\n")[0]
     )
@@ -70,7 +59,14 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--repeats", type=int, default=REPEATS, help=f"with --cluster, of each jump (default: {REPEATS})"
     )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep the simulated jumps in the repository, where the page cites them",
+    )
     args = parser.parse_args(argv)
+    if args.keep and args.cluster:
+        parser.error("--keep is for simulated jumps")
     if min(args.seeds, args.repeats) < 1:
         parser.error("--seeds and --repeats: at least 1")
     if args.cluster:
@@ -79,7 +75,12 @@ def main(argv: Sequence[str]) -> int:
         quiet()
         found = [felt(policy, times, range(args.seeds)) for times in JUMPS for policy in SHOWN]
     print(table(found))
-    return 0 if all(ratio <= 0.5 for ratio in in_place_beside_hpa(found).values()) else 1
+    ratios = ", ".join(f"× {times}: {ratio:.2f}" for times, ratio in in_place_beside_hpa(found).items())
+    print(f"In place beside an HPA alone: {ratios} (goal: {GOAL})")
+    if args.keep:
+        keep_jumps(found)
+        return 0
+    return 0 if all(ratio <= GOAL for ratio in in_place_beside_hpa(found).values()) else 1
 
 
 def felt(policy: str, times: int, seeds: Sequence[int]) -> Felt:
@@ -94,13 +95,23 @@ def felt(policy: str, times: int, seeds: Sequence[int]) -> Felt:
         for seed in seeds:
             scenario = load_scenario(path, seed)
             reactions.append(simulate(scenario, scenario.policies[0]).reactions[-1])
-    return Felt(policy, times, tuple(reactions))
+    return Felt(policy, times, tuple(map(phases, reactions)))
+
+
+def phases(one: Reaction) -> Phases:
+    """A reaction, as it is kept."""
+    measured = None if one.tolerance is None or one.metric_age is None else one.tolerance + one.metric_age
+    return Phases(one.cover_seconds, measured, one.hpa_period, one.gates, one.start_up)
 
 
 def on_cluster(repeats: int) -> list[Felt]:
     """Measure all jumps at the same time on a local control plane."""
     reactions = live.run([one for one in POLICIES if one.full_name in LIVE], JUMPS, repeats)
-    return [Felt(policy, times, tuple(reactions[policy, times])) for times in JUMPS for policy in LIVE]
+    return [
+        Felt(policy, times, tuple(map(phases, reactions[policy, times])))
+        for times in JUMPS
+        for policy in LIVE
+    ]
 
 
 def in_place_beside_hpa(found: Sequence[Felt]) -> dict[int, float]:
@@ -128,30 +139,22 @@ def table(found: Sequence[Felt]) -> str:
         )
     ]
     for one in found:
-        covers = [reaction.cover_seconds for reaction in one.reactions]
+        cover, *others = zip(*one.phases, strict=True)
         rows.append(
             (
                 f"× {one.times}",
                 one.policy.replace("/Recreate", ", replaced").replace("/InPlace", ", in place"),
                 f"{one.cover:.0f}",
-                f"{min(covers):.0f} to {max(covers):.0f}",
-                _median([_sum(reaction.tolerance, reaction.metric_age) for reaction in one.reactions]),
-                _median([reaction.hpa_period for reaction in one.reactions]),
-                _median([reaction.gates for reaction in one.reactions]),
-                _median([reaction.start_up for reaction in one.reactions]),
+                f"{min(cover):.0f} to {max(cover):.0f}",
+                *map(_median, others),
             )
         )
-    ratios = ", ".join(f"× {times}: {ratio:.2f}" for times, ratio in in_place_beside_hpa(found).items())
-    return f"{markdown(rows)}\nIn place beside an HPA alone: {ratios} (goal: 0.5)"
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+    return markdown(rows)
 
 
 def _median(seconds: Sequence[float | None]) -> str:
-    known = [one for one in seconds if one is not None]
-    return f"{statistics.median(known):.0f}" if known else "–"
+    found = median(seconds)
+    return "–" if found is None else f"{found:.0f}"
 
 
 if __name__ == "__main__":

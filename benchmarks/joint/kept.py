@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 import datetime as dt
+import statistics
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from benchmarks.joint.run import Outcome, Run
+from benchmarks.joint.run import HVPA_ROOMS, Outcome, Run, code_version
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-FILE: Final = ROOT / "benchmarks" / "kept" / "joint-scaling.json"
+FOLDER: Final = ROOT / "benchmarks" / "kept"
+MAIN: Final = "joint-scaling"
+"""What the main results are called; those beside them (`--keep NAME`) answer one question each."""
+_JUMPS: Final = "jumps.json"
 GIB_PER_CORE: Final = 8.0
 """So many GiB cost what a core costs: about the price ratio of the clouds' machines."""
 Key = tuple[str, str, str]
@@ -47,23 +51,29 @@ class Place(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Kept(Struct, frozen=True, forbid_unknown_fields=True):
     """What the documents cite. `how` says how the figures came to be, `commit` and `date` of which code they speak,
-    `days` how long each load was (the first one is not counted)."""
+    `days` how long each load was (the first one is not counted). `code` is the hash of what the operator's and the
+    simulator's files do (`run.code_version`): the same one means the same figures. `wall` is how many seconds all took
+    with so many `processes`; 0 where some runs were found in a cache."""
 
     how: str
     commit: str
     date: str
     days: float
     seeds: int
-    places: tuple[Place, ...]
+    first_seed: int = 0
+    code: str = ""
+    wall: float = 0
+    processes: int = 0
+    places: tuple[Place, ...] = ()
 
 
-def read() -> Kept:
-    """The kept results."""
-    return msgspec.json.decode(FILE.read_bytes(), type=Kept)
+def read(name: str = MAIN) -> Kept:
+    """The kept results of this name."""
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Kept)
 
 
-def keep(found: Kept) -> None:
-    """Write these results in place of the kept ones, a line of text for each policy."""
+def keep(found: Kept, name: str = MAIN) -> None:
+    """Write these results in place of the kept ones of this name, a line of text for each policy."""
     head = msgspec.structs.replace(found, places=())
     text = msgspec.json.encode(head).decode().removesuffix("[]}")
     places = []
@@ -71,7 +81,59 @@ def keep(found: Kept) -> None:
         lines = ",\n".join(f"  {msgspec.json.encode(line).decode()}" for line in place.lines)
         own = msgspec.json.encode(msgspec.structs.replace(place, lines=())).decode().removesuffix("[]}")
         places.append(f" {own}[\n{lines}]}}")
-    FILE.write_text(f"{text}[\n" + ",\n".join(places) + "]}\n")
+    (FOLDER / f"{name}.json").write_text(f"{text}[\n" + ",\n".join(places) + "]}\n")
+
+
+class Phases(NamedTuple):
+    """What a jump of the load was followed by, in seconds: until capacity covered demand, until a measurement showed
+    it, then until the HPA looked, until the change was made, until all new pods were ready. None: not reached."""
+
+    cover: float
+    measured: float | None
+    looks: float | None
+    made: float | None
+    ready: float | None
+
+
+class Felt(NamedTuple):
+    """One policy under one jump: the phases with each seed."""
+
+    policy: str
+    times: int
+    phases: tuple[Phases, ...]
+
+    @property
+    def cover(self) -> float:
+        """Median seconds until capacity covers demand."""
+        return statistics.median(one.cover for one in self.phases)
+
+
+class Jumps(Struct, frozen=True, forbid_unknown_fields=True):
+    """The simulated jumps that the documents cite; the fields are those of `Kept`."""
+
+    how: str
+    commit: str
+    date: str
+    code: str
+    felt: tuple[Felt, ...]
+
+
+def read_jumps() -> Jumps:
+    """The kept jumps."""
+    return msgspec.json.decode((FOLDER / _JUMPS).read_bytes(), type=Jumps)
+
+
+def keep_jumps(found: Sequence[Felt]) -> None:
+    """Write these jumps in place of the kept ones, a line of text for each policy."""
+    how = "Written by `python -m benchmarks jumps --keep`."
+    head = Jumps(how, version(), _today(), code_version(HVPA_ROOMS), ())
+    text = msgspec.json.encode(head).decode().removesuffix("]}")
+    lines = ",\n".join(f" {msgspec.json.encode(one).decode()}" for one in found)
+    (FOLDER / _JUMPS).write_text(f"{text}\n{lines}]}}\n")
+
+
+def _today() -> str:
+    return dt.datetime.now(dt.UTC).date().isoformat()
 
 
 def version() -> str:
@@ -102,8 +164,8 @@ def gathered(
         for key, lines in found.items()
     ]
     how = "Written by `python -m benchmarks joint --keep`."
-    today = dt.datetime.now(dt.UTC).date().isoformat()
-    return Kept(how, commit or version(), today, days, len(seeds), tuple(places))
+    code = code_version(HVPA_ROOMS)
+    return Kept(how, commit or version(), _today(), days, len(seeds), seeds[0], code, places=tuple(places))
 
 
 def _line(policy: str, target: int, outcomes: Sequence[Outcome]) -> Line:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.joint.kept import Kept, Line, Place
 from benchmarks.joint.policies import BASELINE, POLICY
-from benchmarks.joint.report import NAMES, RESIZES, at_default, beside, kinds, mean, of_kind, point
+from benchmarks.joint.report import NAMES, RESIZES, at_default, kinds, limit_beside, mean, of_kind, point
 
 COLOURS: Final = {BASELINE: "#555555", POLICY: "#1f6fd6"}
 _OTHERS: Final = "#b7791f"
@@ -50,8 +50,9 @@ def draw(kept: Kept) -> str:
 def _panel(panel: Axes, places: Sequence[Place], title: str) -> None:
     panel.set_title(title, fontsize=7)
     panel.set_xscale("log")
-    panel.axhline(beside(places).oracle, color="#2f855a", linestyle="--", linewidth=1)
-    panel.annotate("oracle", (0.98, beside(places).oracle), **_ORACLE)
+    oracle = limit_beside(places)
+    panel.axhline(oracle, color="#2f855a", linestyle="--", linewidth=1)
+    panel.annotate("oracle", (0.98, oracle), **_ORACLE)
     policies = dict.fromkeys((line.policy, line.target) for one in places for line in one.lines)
     for policy in dict.fromkeys(name for name, _ in policies):
         points = [_point(places, policy, target) for name, target in policies if name == policy]

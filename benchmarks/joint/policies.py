@@ -26,7 +26,8 @@ POLICY: Final = "Trajectory 50"
 # --- workloads ------------------------------------------------------------------------------------------------------
 class Workload(NamedTuple):
     """What a replica uses: for each core of work that much memory, and without any work the base. `by_memory` says that
-    memory is a metric of its HPA; `known_base`, that the base is one to speak of, so that its owner knows it."""
+    memory is a metric of its HPA; `known_base`, that the base is one to speak of, so that its owner knows it; `slow`,
+    that it starts, stops and gives back memory slowly (`SLOW`)."""
 
     name: str
     memory_per_core: str
@@ -34,6 +35,7 @@ class Workload(NamedTuple):
     base_memory: str
     by_memory: bool
     known_base: bool
+    slow: bool = False
 
 
 _LITTLE: Final = ("20m", "150Mi")
@@ -50,13 +52,24 @@ RESIZE_DELAY: Final = "5s"
 """From a resize's request until the pod has it: more than a kubelet takes that has nothing else to do."""
 
 
+SLOW: Final = {"startUp": "500m", "kept": 0.5, "terminationGrace": "30s"}
+"""What slow pods are: half a core is used until a pod is ready, half of the memory that the load took is kept when the
+load falls, and a deleted pod keeps its place for Kubernetes' default of 30 seconds. The first costs each pod that is
+started, the second whoever follows the memory down, the third whoever replaces pods."""
+
+
 def workload_field(workload: Workload, resize: Resize, leak: str) -> Fields:
     """The scenario's field `workload`; `leak` is the memory that a pod loses in an hour. A core of work is a unit of
     the load."""
-    memory = {"base": workload.base_memory, "perUnit": workload.memory_per_core, "leakPerHour": leak}
-    use = {"cpu": {"base": workload.base_cpu, "perUnit": "1"}, "memory": memory}
+    cpu: Fields = {"base": workload.base_cpu, "perUnit": "1"}
+    memory: Fields = {"base": workload.base_memory, "perUnit": workload.memory_per_core, "leakPerHour": leak}
+    if workload.slow:
+        cpu["startUp"], memory["kept"] = SLOW["startUp"], SLOW["kept"]
+    use = {"cpu": cpu, "memory": memory}
     container = {"name": CONTAINER, "requests": dict(REQUEST), "limits": {"memory": "3Gi"}, **use}
     field: Fields = {"name": "web", "replicas": 3, "startUp": "30s", "containers": [container]}
+    if workload.slow:
+        field["terminationGrace"] = SLOW["terminationGrace"]
     return field if resize == "Recreate" else {**field, "resize": resize, "resizeDelay": RESIZE_DELAY}
 
 

@@ -5,13 +5,14 @@ several headrooms. Joint scaling with its default headroom is compared with what
 much unmet: between two points of the line in a straight line over the logarithm of unmet demand.
 
 Example: HPA and VPA cost 100 at 1,000 core-seconds, and 90 at 2,000. Joint scaling costs 75 at 1,500: they cost 94
-there (ln 1.5 / ln 2 of the way), so that is 0.80 times the cost. An oracle costs 60, 0.6 of the default: 0.20 / 0.40,
-half of the way to it.
+there (ln 1.5 / ln 2 of the way), so that is 0.80 times the cost. An oracle costs 60, 0.64 of 94: joint scaling is
+(94 - 75) / (94 - 60) = 0.56 of the way to it.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -49,13 +50,14 @@ class Point(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """Joint scaling beside HPA and VPA at the same unmet demand; `cost` is a ratio, `low` and `high` the least and
-    the largest of it that a single seed has. `oracle` is the ratio of the limit to HPA and VPA with the default
-    headroom. Under `more` loads it serves more than they do with any headroom, and is compared with the one that
+    """Joint scaling beside HPA and VPA at the same unmet demand; `cost` is a ratio. Single seeds, each by its own line,
+    have `by_seed` on average, `low` at least and `high` at most. `oracle` is the ratio of the limit to the same cost of
+    HPA and VPA. Under `more` loads it serves more than they do with any headroom, and is compared with the one that
     serves most; under `less` it serves less, and is compared with the cheapest. OOMs and restarts are sums, with the
     default headroom."""
 
     cost: float
+    by_seed: float
     low: float
     high: float
     oracle: float
@@ -94,61 +96,86 @@ def point(line: Line, seeds: Sequence[int]) -> Point:
     return Point(sum(line.cost[seed] for seed in seeds), math.log(unmet))
 
 
+def front(points: Iterable[Point]) -> list[Point]:
+    """The points than which none is cheaper and serves more, the one that serves most first."""
+    found: list[Point] = []
+    for one in sorted(points, key=lambda one: (one.unmet, one.cost)):
+        if not found or one.cost < found[-1].cost:
+            found.append(one)
+    return found
+
+
 def cost_at(points: Iterable[Point], unmet: float) -> tuple[float, int]:
     """The cost at this logarithm of unmet demand, by the points than which none is cheaper and serves more. -1 with it:
     none serves so much, and it is the cost of the one that serves most; 1: all serve more, and it is that of the
     cheapest."""
-    front: list[Point] = []
-    for one in sorted(points, key=lambda one: (one.unmet, one.cost)):
-        if not front or one.cost < front[-1].cost:
-            front.append(one)
-    if unmet < front[0].unmet:
-        return front[0].cost, -1
-    for left, right in pairwise(front):
+    line = front(points)
+    if unmet < line[0].unmet:
+        return line[0].cost, -1
+    for left, right in pairwise(line):
         if unmet <= right.unmet:
             part = (unmet - left.unmet) / (right.unmet - left.unmet)
             return left.cost + (right.cost - left.cost) * part, 0
-    return front[-1].cost, int(unmet > front[-1].unmet)
+    return line[-1].cost, int(unmet > line[-1].unmet)
 
 
-def ratio(place: Place, seeds: Sequence[int]) -> tuple[float, int]:
-    """The cost of joint scaling beside that of HPA and VPA at its unmet demand, over these seeds, and whether it serves
-    more (-1) or less (1) than their line."""
+class Ratio(NamedTuple):
+    """The cost of joint scaling, and that of the oracle, beside that of HPA and VPA at the unmet demand of joint
+    scaling, and whether it serves more (-1) or less (1) than their line."""
+
+    cost: float
+    oracle: float
+    outside: int
+
+
+def ratio(place: Place, seeds: Sequence[int]) -> Ratio:
+    """One load, these seeds together."""
     own = point(at_default(place, POLICY), seeds)
     cost, outside = cost_at([point(line, seeds) for line in lines_of(place, BASELINE)], own.unmet)
-    return own.cost / cost, outside
+    return Ratio(own.cost / cost, sum(place.oracle[seed] for seed in seeds) / cost, outside)
 
 
 # --- several loads --------------------------------------------------------------------------------------------------
-def beside(places: Sequence[Place]) -> Beside:
-    """Joint scaling under these loads together: geometric means of ratios, and sums."""
-    seeds = range(len(places[0].oracle))
+def beside(places: Sequence[Place], seeds: Sequence[int] = ()) -> Beside:
+    """Joint scaling under these loads together: geometric means of ratios, and sums; of these seeds, or of all."""
+    seeds = seeds or range(len(places[0].oracle))
     found = [ratio(place, seeds) for place in places]
-    by_seed = [mean([ratio(place, [seed])[0] for place in places]) for seed in seeds]
+    by_seed = [mean([ratio(place, [seed]).cost for place in places]) for seed in seeds]
     own = [at_default(place, POLICY) for place in places]
     base = [at_default(place, BASELINE) for place in places]
-    oracles = [sum(place.oracle) / sum(line.cost) for place, line in zip(places, base, strict=True)]
     return Beside(
-        mean([cost for cost, _ in found]),
+        mean([one.cost for one in found]),
+        mean(by_seed),
         min(by_seed),
         max(by_seed),
-        mean(oracles),
-        sum(outside < 0 for _, outside in found),
-        sum(outside > 0 for _, outside in found),
-        _sum(own, lambda line: line.ooms),
-        _sum(base, lambda line: line.ooms),
-        _sum(own, lambda line: line.restarts),
-        _sum(base, lambda line: line.restarts),
+        mean([one.oracle for one in found]),
+        sum(one.outside < 0 for one in found),
+        sum(one.outside > 0 for one in found),
+        _sum(own, seeds, lambda line: line.ooms),
+        _sum(base, seeds, lambda line: line.ooms),
+        _sum(own, seeds, lambda line: line.restarts),
+        _sum(base, seeds, lambda line: line.restarts),
     )
 
 
-def _sum(lines: Iterable[Line], numbers: Callable[[Line], Sequence[int]]) -> int:
-    return sum(sum(numbers(line)) for line in lines)
+def _sum(lines: Iterable[Line], seeds: Sequence[int], numbers: Callable[[Line], Sequence[int]]) -> int:
+    return sum(numbers(line)[seed] for line in lines for seed in seeds)
 
 
 def mean(ratios: Sequence[float]) -> float:
     """The geometric mean."""
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+
+
+def limit_beside(places: Sequence[Place]) -> float:
+    """The oracle beside HPA and VPA with the default headroom."""
+    return mean([sum(place.oracle) / sum(at_default(place, BASELINE).cost) for place in places])
+
+
+def median(numbers: Iterable[float | None]) -> float | None:
+    """The median of those that are known; None where none is."""
+    known = [one for one in numbers if one is not None]
+    return statistics.median(known) if known else None
 
 
 def kinds(kept: Kept) -> list[tuple[str, str]]:
@@ -169,7 +196,19 @@ Rows = list[tuple[str, ...]]
 def summary(kept: Kept) -> str:
     """A row for each kind of workload and of resizes."""
     rows: Rows = [
-        ("pods", "cost", "seeds", "goal", "oracle", "way to it", "OOMs", "restarts", "serves more", "less")
+        (
+            "pods",
+            "cost",
+            "mean of seeds",
+            "seeds",
+            "goal",
+            "oracle",
+            "way to it",
+            "OOMs",
+            "restarts",
+            "serves more",
+            "less",
+        )
     ]
     for resize, workload in kinds(kept):
         places = of_kind(kept, resize, workload)
@@ -178,6 +217,7 @@ def summary(kept: Kept) -> str:
             (
                 f"{NAMES[workload]}, {RESIZES[resize]}",
                 f"{one.cost:.2f}",
+                f"{one.by_seed:.2f}",
                 f"{one.low:.2f} to {one.high:.2f}",
                 f"{GOALS[workload, resize]:.2f}",
                 f"{one.oracle:.2f}",
@@ -192,8 +232,8 @@ def summary(kept: Kept) -> str:
 
 
 def by_load(kept: Kept, resize: str) -> str:
-    """A row for each load, a column for each kind of workload: the cost at the same unmet demand, and the spread over
-    seeds."""
+    """A row for each load, a column for each kind of workload: the cost at the same unmet demand, the spread over
+    seeds, and the oracle."""
     loads = list(dict.fromkeys(one.load for one in kept.places))
     rows: Rows = [("load", *NAMES.values())]
     for load in loads:
@@ -207,7 +247,7 @@ def by_load(kept: Kept, resize: str) -> str:
 
 def _cell(one: Beside) -> str:
     note = ", serves more" * one.more + ", serves less" * one.less
-    return f"{one.cost:.2f} ({one.low:.2f} to {one.high:.2f}{note})"
+    return f"{one.cost:.2f} ({one.low:.2f} to {one.high:.2f}; {one.oracle:.2f}{note})"
 
 
 def others(kept: Kept) -> str:
@@ -226,15 +266,16 @@ def others(kept: Kept) -> str:
             if not own:
                 continue
             cells = [
-                _point_beside([pair for pair in own if pair[0].workload == workload]) for workload in NAMES
+                point_beside([pair for pair in own if pair[0].workload == workload]) for workload in NAMES
             ]
-            lines = [line for _, line in own]
-            counts = (str(_sum(lines, lambda one: one.ooms)), str(_sum(lines, lambda one: one.restarts)))
-            rows.append((f"{policy}, {RESIZES[resize]}", *cells, *counts))
+            lines, seeds = [line for _, line in own], range(len(own[0][0].oracle))
+            counts = [_sum(lines, seeds, lambda one: one.ooms), _sum(lines, seeds, lambda one: one.restarts)]
+            rows.append((f"{policy}, {RESIZES[resize]}", *cells, *map(str, counts)))
     return markdown(rows)
 
 
-def _point_beside(own: Sequence[tuple[Place, Line]]) -> str:
+def point_beside(own: Sequence[tuple[Place, Line]]) -> str:
+    """Cost / unmet demand of these lines beside HPA and VPA with the default headroom."""
     if not own:
         return ""
     costs, unmet = [], []

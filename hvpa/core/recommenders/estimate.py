@@ -32,7 +32,7 @@ MEASURED_AFTER = dt.timedelta(seconds=30)
 replica_calculator.go)."""
 SETTLING = dt.timedelta(seconds=60)
 """After a rollout is complete, the HPA has measured the new pods once this has passed: a metric window (30 s), a scrape
-and an HPA period (15 s)."""
+and an HPA period (15 s). Without it there were 230 restarts instead of 125 (decision 0014)."""
 MICRO = 1_000_000
 """Fractions of pods are counted in millionths."""
 MOST_PODS = 2**31 * MICRO

@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 from hvpa.core.values.clock import after
 
 HALF_LIFE: Final = dt.timedelta(hours=24)
-"""Of the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's, in vertical-pod-autoscaler)."""
+"""Of the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's, in vertical-pod-autoscaler). With
+six hours there were 402 restarts instead of 125, with 72 hours more demand went unmet (decision 0014)."""
 PEAK_HALF_LIFE: Final = 3
 """Hours in which half of a peak is forgotten."""
 _HOUR: Final = dt.timedelta(hours=1)

@@ -24,7 +24,8 @@ NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
 """A count that is held for no longer than this is waited for: to replace all pods takes as long."""
 SHRINKS_AFTER: Final = dt.timedelta(hours=6)
 """How long after a vertical step requests are lowered at the earliest, where `stabilizationDuration` is not set: larger
-pods cost little, since there are fewer of them, and the next spike would have all of them replaced again."""
+pods cost little, since there are fewer of them, and the next spike would have all of them replaced again. Without it
+there were 545 restarts instead of 125 at the same cost (decision 0014)."""
 _NO_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 0, "memory": 0}
 
 

@@ -24,7 +24,8 @@ ROUNDED: Final = 1000
 """A size that differs by less than one part of so many is the same one: without an overlap, pods would be replaced
 again and again for what measurements are rounded by."""
 BAND: Final = 2
-"""How many times the overlap a size must be off before pods are replaced for it alone: replicas make up for it."""
+"""How many times the overlap a size must be off before pods are replaced for it alone: replicas make up for it.
+With once the overlap, pods bound by memory cost 1.05 instead of 0.99 of an HPA and a VPA (decision 0014)."""
 LOOKED_AT: Final = 256
 """How many counts inside the overlap are tried: each one where there are no more, else evenly spaced ones."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.joint import kept
-from benchmarks.joint.kept import Line, Place, gathered, keep, read
+from benchmarks.joint.kept import Felt, Line, Phases, Place, gathered, keep, keep_jumps, read, read_jumps
 from benchmarks.joint.run import Outcome, Run
 from hvpa.simulate.model import Totals
 
@@ -35,9 +35,18 @@ def test_results_are_gathered_by_policy_in_the_order_of_their_seeds() -> None:
 
 
 def test_what_is_kept_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "FILE", tmp_path / "kept.json")
+    monkeypatch.setattr(kept, "FOLDER", tmp_path)
     oracles = {("wave", "cpu", "Recreate"): [7]}
-    found = gathered([run("A", 0, 10), run("B", 0, 20)], oracles, 2)
-    keep(found)
-    assert read() == found
-    assert (tmp_path / "kept.json").read_text().count("\n") == 4, "a line of text for each policy"
+    found = gathered([run("A", 4, 10), run("B", 4, 20)], oracles, 2)
+    assert found.first_seed == 4
+    keep(found, "some")
+    assert read("some") == found
+    assert (tmp_path / "some.json").read_text().count("\n") == 4, "a line of text for each policy"
+
+
+def test_jumps_that_are_kept_are_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "FOLDER", tmp_path)
+    found = (Felt("A", 2, (Phases(50, 20, 5, 0, 30), Phases(60, None, None, None, None))), Felt("B", 2, ()))
+    keep_jumps(found)
+    assert read_jumps().felt == found
+    assert (tmp_path / "jumps.json").read_text().count("\n") == 3, "a line of text for each policy"

@@ -51,8 +51,8 @@ BASE = (line(BASELINE, 800, 100, 1000), line(BASELINE, 900, 90, 2000))
 def test_the_example_of_the_module() -> None:
     found = beside([place("wave", *BASE, line(POLICY, 800, 75, 1500))])
     assert found.cost == pytest.approx(0.797, abs=0.001)
-    assert found.oracle == pytest.approx(0.6)
-    assert found.way == pytest.approx(0.51, abs=0.01)
+    assert found.oracle == pytest.approx(0.637, abs=0.001)
+    assert found.way == pytest.approx(0.56, abs=0.001)
     assert (found.more, found.less) == (0, 0)
     assert (found.ooms, found.base_ooms, found.restarts, found.base_restarts) == (3, 3, 7, 7)
 
@@ -62,8 +62,16 @@ def test_loads_count_alike_and_seeds_have_a_spread() -> None:
         [place("a", *BASE, line(POLICY, 800, 50, 1000, 70)), place("b", *BASE, line(POLICY, 800, 81, 2000))]
     )
     assert found.cost == pytest.approx(math.sqrt(0.6 * 0.9))
+    assert found.by_seed == pytest.approx((0.45 * 0.63) ** 0.25)
     assert found.low == pytest.approx(math.sqrt(0.45))
     assert found.high == pytest.approx(math.sqrt(0.63))
+
+
+def test_some_seeds_can_be_asked_for() -> None:
+    found = beside([place("a", *BASE, line(POLICY, 800, 50, 1000, 70))], [1])
+    assert found.cost == pytest.approx(0.7)
+    assert found.low == pytest.approx(0.7)
+    assert found.ooms == 2
 
 
 def test_what_is_beyond_the_line_is_said() -> None:
@@ -86,15 +94,15 @@ def test_tables_have_each_kind_and_each_load() -> None:
         place("wave", *BASE, workload="memory"),
         place("flash", *BASE, own, line("HPA", 800, 130, 250)),
     ]
-    kept = Kept("how", "abc", "2026-01-01", 2, 2, tuple(places))
+    kept = Kept("how", "abc", "2026-01-01", 2, 2, places=tuple(places))
     lines = summary(kept).splitlines()
     assert [row.split(" | ")[0] for row in lines[2:]] == [
         "| bound by CPU, resized in place",
         "| bound by CPU, replaced",
     ]
-    assert "| 0.80 | 0.80 to 0.80 | 0.79 | 0.60 | 50 % |" in lines[2]
+    assert "| 0.80 | 0.80 | 0.80 to 0.80 | 0.79 | 0.60 | 50 % |" in lines[2]
     assert by_load(kept, "InPlace").splitlines()[2:] == [
-        "| wave | 0.80 (0.80 to 0.80) |  |  |  |",
-        "| flash | 0.80 (0.80 to 0.80) |  |  |  |",
+        "| wave | 0.80 (0.80 to 0.80; 0.60) |  |  |  |",
+        "| flash | 0.80 (0.80 to 0.80; 0.60) |  |  |  |",
     ]
     assert "| HPA, resized in place | 1.30 / 0.25 |  |  |  | 3 | 7 |" in others(kept)

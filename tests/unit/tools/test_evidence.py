@@ -8,6 +8,8 @@ import pytest
 from msgspec import structs
 
 from benchmarks.joint import kept as joint_kept
+from benchmarks.joint import words
+from benchmarks.joint.jumps import in_place_beside_hpa
 from benchmarks.joint.plot import draw
 from tools import evidence
 
@@ -45,3 +47,17 @@ def test_the_kept_results_say_where_they_are_from() -> None:
     assert KEPT.commit
     assert KEPT.date
     assert KEPT.how
+
+
+def test_what_is_typed_of_jumps_follows_from_tables() -> None:
+    """The cluster's table is a measurement of its own, which nothing writes anew."""
+    text = (ROOT / "docs" / "joint-scaling.md").read_text().partition("**On the local cluster**")[2]
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ×")]
+    covers = {(row[0], row[1]): float(row[2]) for row in rows}
+    ratios = [
+        f"{covers[jump, 'Trajectory 50, in place'] / covers[jump, 'HPA, replaced']:.2f}"
+        for jump in dict.fromkeys(row[0] for row in rows)
+    ]
+    assert f"In place that is {words.listed(ratios)} of the HPA's time, where the simulator" in text
+    twice = in_place_beside_hpa(joint_kept.read_jumps().felt)[2]
+    assert f"({twice:.2f}\n   of it)" in (ROOT / "docs" / "roadmap.md").read_text()

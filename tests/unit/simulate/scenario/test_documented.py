@@ -43,6 +43,7 @@ def test_every_example_is_a_scenario(path: Path) -> None:
 
 def test_there_is_an_example_of_each_kind_and_every_file_of_them_is_used() -> None:
     assert {path.parent.name for path in SCENARIOS} == {
+        "busy-hours",
         "day-and-night",
         "flash-crowd",
         "growth",

@@ -150,6 +150,13 @@ def test_in_a_flash_crowd_only_what_is_large_already_leaves_less_unmet() -> None
     assert rank(found).beside == 104
 
 
+def test_a_forecast_has_replicas_there_before_load_that_jumps_each_day() -> None:
+    scenario = replace(load_scenario(EXAMPLES / "busy-hours" / "scenario.yaml", seed=0), step=120.0)
+    forecast, without = [simulate(scenario, one) for one in scenario.policies if one.name.startswith("HPA")]
+    assert unmet(forecast) == 0 < unmet(without)
+    assert 1 < cost(forecast) / cost(without) < 1.05
+
+
 def test_a_leak_costs_no_oom_and_no_unmet_demand_where_pods_become_larger() -> None:
     found = results("memory-leak", duration=0.6 * 86400.0, step=15.0)
     assert rank(found) == Rank(cost=4, unmet=1, beside=127)

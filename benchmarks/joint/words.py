@@ -1,0 +1,275 @@
+"""What the kept evidence says, in sentences: the documents have no figure of it that is typed by hand.
+
+What belongs here: which results a sentence is about, and how it reads. What they come from is `report`'s.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from benchmarks.joint.jumps import GOAL, SHOWN, in_place_beside_hpa
+from benchmarks.joint.kept import Jumps, Kept, Phases, Place
+from benchmarks.joint.policies import BASELINE, DEFAULT_MARGIN, LINE, POLICY, RESIZE_DELAY
+from benchmarks.joint.policies import headroom as headroom_of
+from benchmarks.joint.report import (
+    GOALS,
+    NAMES,
+    RESIZES,
+    Beside,
+    Rows,
+    beside,
+    front,
+    kinds,
+    lines_of,
+    markdown,
+    median,
+    of_kind,
+    point,
+    point_beside,
+    ratio,
+)
+from hvpa.api.values.duration import parse_duration
+
+WIDTH: Final = 118
+
+
+def wrapped(text: str) -> str:
+    """A paragraph of the documents."""
+    return f"{textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)}\n"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(one for one in (", ".join(parts[:-1]), *parts[-1:]) if one)
+
+
+# --- what was run, and by which seeds -------------------------------------------------------------------------------
+def provenance(kept: Kept) -> str:
+    """Which runs the figures are from."""
+    loads = len({one.load for one in kept.places})
+    runs = kept.seeds * sum(len(place.lines) for place in kept.places)
+    took = f", in {kept.wall / 60:.0f} minutes with {kept.processes} processes" if kept.wall else ""
+    return wrapped(
+        f"{kept.date}, commit {kept.commit} (its code has the hash {kept.code}): {loads} kinds of loads,"
+        f" {_seeds(kept, range(kept.seeds))}, {kept.days:g} days each, of which the first is not counted; {runs:,} runs"
+        f"{took}."
+    )
+
+
+def _seeds(kept: Kept, places: Sequence[int]) -> str:
+    first, last = (kept.first_seed + at for at in (places[0], places[-1]))
+    if first == last:
+        return f"seed {first}"
+    return f"seeds {first} {'and' if last == first + 1 else 'to'} {last}"
+
+
+COMPARED: Final = 3
+"""With so many seeds decisions 0038 and 0039 were compared on these loads."""
+
+
+def halves(kept: Kept) -> str:
+    """The seeds that decisions were compared on, beside the others."""
+    looked, others = range(COMPARED), range(COMPARED, kept.seeds)
+    costs = [
+        f"{NAMES[workload]} {_cost(kept, resize, workload, looked)} and {_cost(kept, resize, workload, others)}"
+        for resize, workload in kinds(kept)
+        if resize == "InPlace"
+    ]
+    return wrapped(
+        f"In place, the cost of {_seeds(kept, looked)} alone and of {_seeds(kept, others)} alone is:"
+        f" {'; '.join(costs)}."
+    )
+
+
+def _cost(kept: Kept, resize: str, workload: str, seeds: Sequence[int]) -> str:
+    return f"{beside(of_kind(kept, resize, workload), seeds).cost:.2f}"
+
+
+# --- goals and what is short of them ---------------------------------------------------------------------------------
+def _each(kept: Kept, resize: str | None = None) -> Iterator[tuple[str, float, Beside]]:
+    """Name, goal and results of each kind of workload and resizes."""
+    for kind, workload in kinds(kept):
+        if resize in (None, kind):
+            found = beside(of_kind(kept, kind, workload))
+            yield f"{NAMES[workload]}, {RESIZES[kind]}", GOALS[workload, kind], found
+
+
+def goals(kept: Kept) -> str:
+    """Which goals are met."""
+    each = list(_each(kept))
+    missed = [f"{name}: {one.cost:.3f} (goal {goal:.2f})" for name, goal, one in each if one.cost > goal]
+    by_seed = sum(one.by_seed <= goal for _, goal, one in each)
+    ways = {resize: [one.way for _, _, one in _each(kept, resize)] for resize in RESIZES}
+    beyond = [
+        sum(ratio(place, [seed]).outside != 0 for place in of_kind(kept, *kind) for seed in range(kept.seeds))
+        for kind in kinds(kept)
+    ]
+    cases = len(of_kind(kept, *kinds(kept)[0])) * kept.seeds
+    return wrapped(
+        f"**Short of the aim.** In place it goes {_span(ways['InPlace'])} percent of the way to the oracle (the aim"
+        f" was two thirds), replaced {_span(ways['Recreate'])} percent. Of {len(each)} goals for the cost"
+        f" {len(each) - len(missed)} are reached where all seeds have one line; missed:"
+        f" {'; '.join(missed) or 'none'}. By the mean of seeds that have a line each, {by_seed or 'none'} of them"
+        f" {'is' if by_seed < 2 else 'are'}. Neither is the truth: one line through all seeds lets a seed that serves"
+        f" less make up for one that serves more, and a single seed is beyond its own line in {min(beyond)} to"
+        f" {max(beyond)} of {cases} cases, where it is compared with the line's end."
+    )
+
+
+def _span(shares: Sequence[float]) -> str:
+    return f"{100 * min(shares):.0f} to {100 * max(shares):.0f}"
+
+
+def headroom(kept: Kept) -> str:
+    """How much of what is left is the default headroom."""
+    parts = []
+    for workload in ("cpu", "cpu-base"):
+        found = beside(of_kind(kept, "InPlace", workload))
+        padded = found.oracle * (1 + DEFAULT_MARGIN)
+        parts.append(
+            f"{NAMES[workload]}, {found.oracle:.3f} × {1 + DEFAULT_MARGIN:g} = {padded:.3f}, to which joint scaling"
+            f" adds {found.cost - padded:.2f}"
+        )
+    return wrapped(
+        f"**In place, bound by CPU.** An oracle that kept {100 * DEFAULT_MARGIN:.0f} percent, the default headroom,"
+        f" would cost: {'; '.join(parts)}. What these are for is not explained."
+    )
+
+
+def restarts(kept: Kept) -> str:
+    """Restarts of joint scaling in place beside those where it replaces pods."""
+    found = {(resize, workload): beside(of_kind(kept, resize, workload)) for resize, workload in kinds(kept)}
+    before, after = (
+        sum(found[one, workload].restarts for workload in NAMES) for one in ("Recreate", "InPlace")
+    )
+    ooms = sum(found["InPlace", workload].ooms for workload in NAMES)
+    fewer = [
+        f"{NAMES[one]} {100 * (1 - found['InPlace', one].restarts / found['Recreate', one].restarts):.0f}"
+        for one in NAMES
+        if found["Recreate", one].restarts
+    ]
+    return wrapped(
+        f"**Restarts.** Joint scaling that resizes in place has {after} restarts where it has {before} with pods"
+        f" replaced: {100 * (1 - after / before):.1f} percent fewer (goal: 90). {ooms} of the {after} are"
+        f" containers that ran out of memory. By kind, in percent: {'; '.join(fewer)}."
+    )
+
+
+# --- what loses ------------------------------------------------------------------------------------------------------
+def losses(kept: Kept) -> str:
+    """Where joint scaling is the worse choice."""
+    parts = []
+    for resize, name in RESIZES.items():
+        cells = {
+            f"{load}, {NAMES[workload]}": beside(places)
+            for kind, workload in kinds(kept)
+            if kind == resize
+            for load, places in _by_load(of_kind(kept, resize, workload)).items()
+        }
+        dear = [f"{cell} ({one.cost:.2f})" for cell, one in cells.items() if one.cost > 1]
+        seeds = [f"{cell} (up to {one.high:.2f})" for cell, one in cells.items() if one.high > 1]
+        less = [cell for cell, one in cells.items() if one.less]
+        parts.append(
+            f"Pods {name}: over all seeds {'; '.join(dear) or 'no load'} costs more than with HPA and VPA; in single"
+            f" seeds {'; '.join(seeds) or 'none'}. Less is served than by HPA and VPA with any headroom under"
+            f" {'; '.join(less) or 'none'}."
+        )
+    each = list(_each(kept))
+    ooms = [f"{name} {one.ooms} ({one.base_ooms})" for name, _, one in each if one.ooms > one.base_ooms]
+    again = [
+        f"{name} {one.restarts} ({one.base_restarts})"
+        for name, _, one in each
+        if one.restarts > one.base_restarts
+    ]
+    parts.append(f"More OOMs than HPA and VPA have: {'; '.join(ooms) or 'nowhere'}.")
+    parts.append(f"More restarts: {'; '.join(again) or 'nowhere'}.")
+    return wrapped(f"**What loses.** {' '.join(parts)}")
+
+
+def _by_load(places: Sequence[Place]) -> Mapping[str, list[Place]]:
+    return {place.load: [one for one in places if one.load == place.load] for place in places}
+
+
+def single_points(kept: Kept) -> str:
+    """The loads under which the line of HPA and VPA is no line."""
+    seeds = range(kept.seeds)
+    found = [
+        f"{place.load}, {NAMES[place.workload]}, {RESIZES[place.resize]}"
+        for place in kept.places
+        if lines_of(place, POLICY)
+        and len(front([point(line, seeds) for line in lines_of(place, BASELINE)])) == 1
+    ]
+    return wrapped(
+        f"Where one headroom of HPA and VPA is cheaper and serves more than the others, their line is that point:"
+        f" {'; '.join(found) or 'nowhere'}."
+    )
+
+
+# --- slow pods -------------------------------------------------------------------------------------------------------
+def slow(kept: Kept, usual: Kept) -> str:
+    """Slow pods beside usual ones, under the same loads, and which runs that is from."""
+    seeds = range(kept.seeds)
+    rows: Rows = [("pods", "cost", "usual pods", "OOMs", "restarts")]
+    for resize, workload in kinds(kept):
+        one = beside(of_kind(kept, resize, workload), seeds)
+        rows.append(
+            (
+                f"{NAMES[workload]}, {RESIZES[resize]}",
+                f"{one.cost:.2f}",
+                f"{beside(of_kind(usual, resize, workload), seeds).cost:.2f}",
+                f"{one.ooms} ({one.base_ooms})",
+                f"{one.restarts} ({one.base_restarts})",
+            )
+        )
+    return f"{markdown(rows)}\n{provenance(kept)}"
+
+
+# --- headrooms -------------------------------------------------------------------------------------------------------
+def headrooms(kept: Kept) -> str:
+    """Joint scaling with several headrooms beside HPA and VPA with the same, and which runs that is from."""
+    kind = kinds(kept)[0]
+    places = of_kind(kept, *kind)
+    rows: Rows = [("headroom", "target of the Hvpa's HPA, of 1 core", "HPA and VPA", "joint scaling")]
+    for target in LINE:
+        cells = [
+            point_beside(
+                [
+                    (place, line)
+                    for place in places
+                    for line in lines_of(place, policy)
+                    if line.target == target
+                ]
+            )
+            for policy in (BASELINE, POLICY)
+        ]
+        room = headroom_of(target)
+        rows.append((f"{100 * room.margin:.0f} %", f"{room.share.target}m", *cells))
+    name = f"{NAMES[kind[1]]}, {RESIZES[kind[0]]}"
+    return f"{markdown(rows)}\n{wrapped(f'Pods {name}. {provenance(kept)}')}"
+
+
+# --- jumps -----------------------------------------------------------------------------------------------------------
+def jumps(kept: Jumps) -> str:
+    """Joint scaling in place beside the HPA, and what it waits for."""
+    ratios = in_place_beside_hpa(kept.felt)
+    covers = {(one.policy, one.times): one for one in kept.felt}
+    least = min(ratios)
+    own, alone = covers[SHOWN[-1], least], covers[SHOWN[0], least].cover
+    measured, looks = _phase(own.phases, "measured"), _phase(own.phases, "looks")
+    delay = parse_duration(RESIZE_DELAY).total_seconds()
+    waits = measured + looks + delay
+    met = [f"× {times}" for times, share in ratios.items() if share <= GOAL]
+    return wrapped(
+        f"{kept.date}, commit {kept.commit}, {len(own.phases)} seeds. In place that is"
+        f" {listed([f'{share:.2f}' for share in ratios.values()])} of the HPA's time; the aim was half,"
+        f" which is reached for {listed(met) or 'none'}. At × {least} it takes {measured:.0f} seconds until the jump is"
+        f" measured, {looks:.0f} until the HPA has looked, and {delay:.0f} for the resize: {waits:.0f} of the HPA's"
+        f" {alone:.0f} seconds, or {waits / alone:.2f}. So half is out of reach there for anything that waits for the"
+        f" HPA's measurement, as joint scaling does."
+    )
+
+
+def _phase(phases: Sequence[Phases], name: str) -> float:
+    return median([getattr(one, name) for one in phases]) or 0

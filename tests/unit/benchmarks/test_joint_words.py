@@ -1,0 +1,212 @@
+"""The sentences of the evidence say what the results say, whatever that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pytest
+from msgspec import structs
+
+from benchmarks.joint import words
+from benchmarks.joint.jumps import SHOWN
+from benchmarks.joint.kept import Felt, Jumps, Kept, Line, Phases, Place
+from benchmarks.joint.policies import BASELINE, POLICY
+from benchmarks.joint.report import GOALS, NEGLIGIBLE
+
+SEEDS = 5
+ORACLE = 60
+
+
+def line(policy: str, target: int, cost: float, unmet: float, ooms: int = 0, restarts: int = 0) -> Line:
+    """The same with each seed."""
+    return Line(
+        policy,
+        target,
+        (cost,) * SEEDS,
+        (unmet - NEGLIGIBLE,) * SEEDS,
+        (ooms,) * SEEDS,
+        (restarts,) * SEEDS,
+    )
+
+
+BASE = (line(BASELINE, 800, 100, 1000, 2, 2), line(BASELINE, 900, 90, 2000, 2, 2))
+OWN = line(POLICY, 800, 60, 1000)
+
+
+def results(**own: Line) -> Kept:
+    """One load; joint scaling in a kind of workload and resizes is this (`cpu_InPlace`), else `OWN`."""
+    places = [
+        Place(
+            "wave",
+            workload,
+            resize,
+            (ORACLE,) * SEEDS,
+            (*BASE, own.get(f"{workload.replace('-', '_')}_{resize}", OWN)),
+        )
+        for workload, resize in GOALS
+    ]
+    return Kept("how", "abc", "2026-01-01", 2, SEEDS, places=tuple(places))
+
+
+def flat(text: str) -> str:
+    """The paragraph as one line."""
+    return " ".join(text.split())
+
+
+def one_point() -> Kept:
+    """HPA and VPA with 900m cost less and serve more."""
+    found = results()
+    first = found.places[0]
+    lines = (BASE[0], line(BASELINE, 900, 90, 900), OWN)
+    return structs.replace(found, places=(structs.replace(first, lines=lines), *found.places[1:]))
+
+
+SAID: Final[Mapping[str, tuple[Callable[[Kept], str], Kept, str]]] = {
+    "seeds, days and runs": (
+        words.provenance,
+        results(),
+        "seeds 0 to 4, 2 days each, of which the first is not counted; 120 runs.",
+    ),
+    "how long it took": (
+        words.provenance,
+        structs.replace(results(), first_seed=5, wall=600, processes=2),
+        "seeds 5 to 9, 2 days each, of which the first is not counted; 120 runs, in 10 minutes with 2 processes.",
+    ),
+    "seeds that were compared on": (
+        words.halves,
+        results(cpu_InPlace=structs.replace(OWN, cost=(60, 60, 60, 70, 70))),
+        "of seeds 0 to 2 alone and of seeds 3 and 4 alone is: bound by CPU 0.60 and 0.70; bound by CPU, with base",
+    ),
+    "all goals are met": (
+        words.goals,
+        results(),
+        "8 are reached where all seeds have one line; missed: none. By the mean of seeds that have a line each, 8 of"
+        " them are.",
+    ),
+    "one goal is missed": (
+        words.goals,
+        results(cpu_InPlace=line(POLICY, 800, 79.4, 1000)),
+        "7 are reached where all seeds have one line; missed: bound by CPU, resized in place: 0.794 (goal 0.79).",
+    ),
+    "the way": (
+        words.goals,
+        results(cpu_InPlace=line(POLICY, 800, 80, 1000)),
+        "In place it goes 50 to 100 percent of the way",
+    ),
+    "seeds beyond their line": (
+        words.goals,
+        results(cpu_InPlace=line(POLICY, 800, 60, 900)),
+        "in 0 to 5 of 5 cases",
+    ),
+    "headroom": (
+        words.headroom,
+        results(cpu_InPlace=line(POLICY, 800, 72, 1000)),
+        "bound by CPU, 0.600 × 1.15 = 0.690, to which joint scaling adds 0.03;",
+    ),
+    "restarts": (
+        words.restarts,
+        results(
+            cpu_Recreate=line(POLICY, 800, 60, 1000, 0, 3),
+            memory_Recreate=line(POLICY, 800, 60, 1000, 0, 5),
+            memory_InPlace=line(POLICY, 800, 60, 1000, 1, 2),
+        ),
+        "has 10 restarts where it has 40 with pods replaced: 75.0 percent fewer (goal: 90). 5 of the 10 are containers"
+        " that ran out of memory. By kind, in percent: bound by CPU 100; bound by memory 60.",
+    ),
+    "nothing loses": (
+        words.losses,
+        results(),
+        "in place: over all seeds no load costs more than with HPA and VPA; in single seeds none. Less is served than"
+        " by HPA and VPA with any headroom under none.",
+    ),
+    "no OOMs and restarts more": (
+        words.losses,
+        results(),
+        "More OOMs than HPA and VPA have: nowhere. More restarts: nowhere.",
+    ),
+    "a seed loses": (
+        words.losses,
+        results(cpu_InPlace=structs.replace(OWN, cost=(60, 60, 60, 60, 110))),
+        "no load costs more than with HPA and VPA; in single seeds wave, bound by CPU (up to 1.10).",
+    ),
+    "a load loses": (
+        words.losses,
+        results(cpu_InPlace=line(POLICY, 800, 120, 1000)),
+        "over all seeds wave, bound by CPU (1.20) costs more",
+    ),
+    "less is served": (
+        words.losses,
+        results(cpu_InPlace=line(POLICY, 800, 60, 9000)),
+        "with any headroom under wave, bound by CPU. Pods replaced",
+    ),
+    "more OOMs and restarts": (
+        words.losses,
+        results(cpu_Recreate=line(POLICY, 800, 60, 1000, 3, 4)),
+        "HPA and VPA have: bound by CPU, replaced 15 (10). More restarts: bound by CPU, replaced 20 (10).",
+    ),
+    "lines": (words.single_points, results(), "their line is that point: nowhere."),
+    "a line that is a point": (
+        words.single_points,
+        one_point(),
+        "their line is that point: wave, bound by CPU, resized in place.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("part", "kept", "said"), SAID.values(), ids=SAID.keys())
+def test_a_sentence_says_what_the_results_say(part: Callable[[Kept], str], kept: Kept, said: str) -> None:
+    assert said in flat(part(kept))
+
+
+def test_slow_pods_stand_beside_usual_ones_under_the_same_seeds() -> None:
+    kept = structs.replace(results(cpu_InPlace=line(POLICY, 800, 70, 1000, 1, 2)), seeds=1)
+    usual = results(cpu_InPlace=structs.replace(OWN, cost=(50, 90, 90, 90, 90)))
+    text = words.slow(kept, usual)
+    assert text.splitlines()[2] == "| bound by CPU, resized in place | 0.70 | 0.50 | 1 (2) | 2 (2) |"
+    assert "seed 0, 2 days" in flat(text)
+
+
+def test_headrooms_are_held_against_the_default_one() -> None:
+    lines = [
+        line(name, at, cost, 1000)
+        for name, base in ((BASELINE, 100), (POLICY, 80))
+        for at, cost in ((700, base + 5), (800, base), (900, base - 5))
+    ]
+    place = Place("wave", "cpu", "InPlace", (ORACLE,) * SEEDS, tuple(lines))
+    found = words.headrooms(structs.replace(results(), places=(place,)))
+    assert found.splitlines()[2:5] == [
+        "| 31 % | 761m | 1.05 / 1.00 | 0.85 / 1.00 |",
+        "| 15 % | 870m | 1.00 / 1.00 | 0.80 / 1.00 |",
+        "| 2 % | 978m | 0.95 / 1.00 | 0.75 / 1.00 |",
+    ]
+    assert "Pods bound by CPU, resized in place. 2026-01-01" in found
+
+
+def felt(policy: str, times: int, cover: float) -> Felt:
+    return Felt(policy, times, (Phases(cover, 25, 5, 0, 30), Phases(cover, None, None, None, None)))
+
+
+@pytest.mark.parametrize(
+    ("covers", "said"),
+    [
+        (
+            {2: 40, 5: 10},
+            "is 0.80 and 0.20 of the HPA's time; the aim was half, which is reached for × 5.",
+        ),
+        ({2: 40}, "In place that is 0.80 of the HPA's time; the aim was half, which is reached for none."),
+        (
+            {2: 20},
+            "25 seconds until the jump is measured, 5 until the HPA has looked, and 5 for the resize: 35 of the HPA's"
+            " 50 seconds, or 0.70.",
+        ),
+    ],
+    ids=["one is met", "none is met", "what it waits for"],
+)
+def test_jumps_are_held_against_the_hpa(covers: dict[int, float], said: str) -> None:
+    found = [
+        one
+        for times, cover in covers.items()
+        for one in (felt(SHOWN[0], times, 50), felt(SHOWN[-1], times, cover))
+    ]
+    assert said in flat(words.jumps(Jumps("how", "abc", "2026-01-01", "code", tuple(found))))
