@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from localcluster.client.api import Json
 from localcluster.client.audit import Mark
 from localcluster.controlplane.controlplane import ControlPlane
@@ -12,6 +14,7 @@ from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import USER, NewScenario
 from tests.e2e.bare.reporting.test_explain import agrees_with_status, explained
 
+GAUGE = "hvpa_watch_last_success_timestamp_seconds"
 HPA = "HorizontalPodAutoscaler"
 KEDA: Json = {
     "apiVersion": "keda.sh/v1alpha1",
@@ -33,8 +36,9 @@ def looks_at(new_scenario: NewScenario, scenario: Scenario, name: str, changes: 
     return other
 
 
-def scaled_by_itself(new_scenario: NewScenario) -> Scenario:
-    """A workload of 2 pods that KEDA's HPA scales, and a VPA in mode Recreate; no Hvpa targets it."""
+def scaled_by_itself(new_scenario: NewScenario, operator: Operator) -> Scenario:
+    """A workload of 2 pods that KEDA's HPA scales, and a VPA in mode Recreate; no Hvpa targets it. The operator has
+    seen both: an Hvpa that it sees before them gets recommenders of its own."""
     scenario = new_scenario(create=False)
     scenario.api.create(scenario.workload)
     scenario.rollout_completes()
@@ -43,7 +47,11 @@ def scaled_by_itself(new_scenario: NewScenario) -> Scenario:
     hpa["metadata"]["ownerReferences"] = [KEDA]
     scenario.api.create(hpa)
     scenario.api.create(samples.vpa("theirs", scenario.namespace, target, mode="Recreate"))
+    since = time.time()
     scenario.vpa_recommends(name="theirs", cpu="900m", memory="900M")
+    measures(scenario, 6)
+    for resource in ("horizontalpodautoscalers", "verticalpodautoscalers"):
+        scenario.soon(lambda resource=resource: operator.metric(GAUGE, resource=resource) >= since, resource)
     return scenario
 
 
@@ -73,9 +81,8 @@ def writes(plane: ControlPlane, scenario: Scenario, since: Mark) -> set[str]:
 def test_two_blends_look_at_a_workload_that_keda_and_a_vpa_scale_and_nothing_is_written_to_it(
     plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
-    scenario = scaled_by_itself(new_scenario)
+    scenario = scaled_by_itself(new_scenario, operator)
     mark = plane.audit.mark()
-    measures(scenario, 6)
     additive = looks_at(new_scenario, scenario, "additive", ADDITIVE)
     trajectory = looks_at(new_scenario, scenario, "trajectory", TRAJECTORY)
     for one in (additive, trajectory):
