@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from localcluster.client.api import Json
 from localcluster.client.audit import Mark
@@ -51,7 +52,8 @@ def scaled_by_itself(new_scenario: NewScenario, operator: Operator) -> Scenario:
     scenario.vpa_recommends(name="theirs", cpu="900m", memory="900M")
     measures(scenario, 6)
     for resource in ("horizontalpodautoscalers", "verticalpodautoscalers"):
-        scenario.soon(lambda resource=resource: operator.metric(GAUGE, resource=resource) >= since, resource)
+        seen = partial(operator.metric, GAUGE, resource=resource)
+        scenario.soon(lambda seen=seen: seen() >= since, resource)  # type: ignore[misc]
     return scenario
 
 

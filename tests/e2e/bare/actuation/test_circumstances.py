@@ -1,0 +1,216 @@
+"""What can be in the way of a resize: each is reported with its reason, falls to the pod template where that is
+allowed, and leaves pods and status in agreement. The tests are the kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+
+from localcluster.client.api import ApiError, Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import Operator
+from localcluster.proxy.proxy import Proxy
+from localcluster.workloads.scenario import Scenario
+from tests.e2e.bare.actuation.pods import Pods
+from tests.e2e.bare.actuation.test_in_place import in_place
+from tests.e2e.bare.admission import GROUP, IN_FORCE, KINDS
+from tests.e2e.bare.conftest import NewScenario
+
+OLD: Json = {"cpu": "500m", "memory": "500M"}
+DECIDED: Json = {"cpu": "800m", "memory": "600M"}
+RESIZE = "/resize$"
+STATIC = 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remote(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]:
+    """An operator that reaches the API server through the proxy."""
+    with Operator(plane, line.kubeconfig_for(token), "--log-level", "debug") as running:
+        yield running
+
+
+class Case:
+    """A workload whose Hvpa resizes its pods in place, by a VPA alone."""
+
+    def __init__(self, one: Scenario, count: int = 2, **changes: Json) -> None:
+        self.one = one
+        self.pods = Pods(one)
+        self.names = [self.pods.start(str(number), **changes) for number in range(count)]
+
+    def recommend(self) -> None:
+        self.one.vpa_recommends(**DECIDED)
+
+    def have(self, *names: str, **requests: str) -> None:
+        """Wait until these pods are to have these requests."""
+        for name in names:
+            what = partial(self.pods.requests, name, **requests)
+            self.one.soon(what, f"{requests} of {name}")
+
+    def reports(self, message: str, count: str) -> None:
+        """Wait until `Ready` reports what is in the way, and check that the status counts the pods."""
+        found = self.one.await_condition("Ready", "False", "PodsNotResized")
+        assert message in found["message"]
+        assert self.one.status["actuation"]["resized"] == count
+
+
+@pytest.fixture
+def case(new_scenario: NewScenario) -> Case:
+    return Case(new_scenario(changes=in_place()))
+
+
+@pytest.fixture
+def falling(new_scenario: NewScenario) -> Case:
+    """Whose template may be patched as well."""
+    return Case(new_scenario(changes=in_place("InPlaceOrRollout")))
+
+
+def test_an_api_server_without_the_subresource_is_reported(line: Proxy, case: Case) -> None:
+    line.fail(404, times=None, verb="patch", path=RESIZE)
+    case.recommend()
+    case.reports("no subresource pods/resize", "0/2")
+    assert case.one.resources()["requests"] == OLD
+
+
+def test_without_the_subresource_the_template_is_patched(line: Proxy, falling: Case) -> None:
+    line.fail(404, times=None, verb="patch", path=RESIZE)
+    falling.recommend()
+    falling.one.await_requests(**DECIDED)
+
+
+@pytest.mark.parametrize(("code", "wait"), [(409, None), (429, 1), (503, 1)])
+def test_what_passes_is_tried_again(line: Proxy, case: Case, code: int, wait: int | None) -> None:
+    line.fail(code, times=3, verb="patch", path=RESIZE, retry_after=wait)
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+    for name in case.names:
+        case.pods.resize(name)
+    case.one.soon(lambda: case.one.status["actuation"]["resized"] == "2/2", "both pods resized")
+    case.one.await_ready()
+
+
+def test_the_pods_of_a_paused_deployment_are_resized(falling: Case) -> None:
+    """Paused are its rollouts. A size that pods can't have waits for it to be resumed."""
+    falling.one.change_workload({"paused": True})
+    falling.recommend()
+    falling.have(*falling.names, **DECIDED)
+    falling.pods.report(falling.names[0], "PodResizePending", "Infeasible", STATIC)
+    falling.one.await_condition("Ready", "False", "DeploymentPaused")
+    assert falling.one.resources()["requests"] == OLD
+    falling.one.change_workload({"paused": False})
+    falling.one.rollout_completes()
+    falling.one.await_requests(**DECIDED)
+
+
+def test_the_pods_of_a_workload_that_is_gone_are_left_alone(case: Case) -> None:
+    one = case.one
+    one.api.delete(one.kind, one.name, one.namespace)
+    one.await_condition("Ready", "False", "TargetNotFound")
+    case.recommend()
+    one.settled()
+    for name in case.names:
+        assert case.pods.requests(name, **OLD)
+
+
+def test_a_kubelet_that_does_not_answer_is_reported(new_scenario: NewScenario) -> None:
+    case = Case(new_scenario(changes=in_place(updateStrategy={"timeout": "2s"})))
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+    case.pods.resize(case.names[0])
+    case.reports(case.names[1], "1/2")
+    case.pods.resize(case.names[1])
+    case.one.await_ready()
+
+
+def test_where_a_kubelet_does_not_answer_the_template_is_patched(new_scenario: NewScenario) -> None:
+    case = Case(new_scenario(changes=in_place("InPlaceOrRollout", updateStrategy={"timeout": "2s"})))
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+    case.one.await_requests(**DECIDED)
+
+
+def test_a_budget_that_allows_no_disruption_holds_no_resize(case: Case) -> None:
+    one = case.one
+    spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": one.name}}}
+    metadata = {"name": one.name, "namespace": one.namespace}
+    one.api.create(
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
+    )
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+
+
+def limit(one: Scenario) -> None:
+    """The namespace may request 1400m of CPU, of which its pods have 1000m."""
+    hard = {"requests.cpu": "1400m"}
+    metadata = {"name": "quota", "namespace": one.namespace}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}}
+    one.api.create(quota)
+    one.api.patch_status(
+        "ResourceQuota", "quota", one.namespace, {"hard": hard, "used": {"requests.cpu": "1"}}
+    )
+
+
+def test_a_quota_with_room_for_one_of_two_pods(case: Case) -> None:
+    """One pod gets its size; the other keeps what it has, and the pod template is not patched for it."""
+    limit(case.one)
+    case.recommend()
+    resized = [partial(case.pods.requests, name, **DECIDED) for name in case.names]
+    case.one.soon(lambda: [found() for found in resized].count(True) == 1, "one resize")
+    case.reports("exceeded quota", "0/2")
+    assert [case.pods.requests(name, **OLD) for name in case.names].count(True) == 1
+    assert case.one.resources()["requests"] == OLD
+
+
+def test_where_a_quota_has_no_room_for_all_the_template_is_patched(falling: Case) -> None:
+    limit(falling.one)
+    falling.recommend()
+    falling.one.await_requests(**DECIDED)
+
+
+def test_an_admission_policy_that_refuses_resizes_is_reported_in_its_words(case: Case) -> None:
+    with refused_resizes(case, "no resizes on Fridays"):
+        case.recommend()
+        case.reports("no resizes on Fridays", "0/2")
+        assert case.one.resources()["requests"] == OLD
+        for name in case.names:
+            assert case.pods.requests(name, **OLD)
+
+
+def test_where_an_admission_policy_refuses_resizes_the_template_is_patched(falling: Case) -> None:
+    with refused_resizes(falling, "no resizes on Fridays"):
+        falling.recommend()
+        falling.one.await_requests(**DECIDED)
+
+
+@contextmanager
+def refused_resizes(case: Case, message: str) -> Iterator[None]:
+    """The API server refuses to resize pods of a case's namespace, in these words."""
+    api, space = case.one.api, case.one.namespace
+    name = f"resizes-{space}"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods/resize"]}
+    where = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": space}}}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule], **where},
+        "validations": [{"expression": "false", "message": message}],
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    for kind, its in zip(KINDS, (spec, binding), strict=True):
+        api.create({"apiVersion": GROUP, "kind": kind, "metadata": {"name": name}, "spec": its})
+    path = f"{api.path('Pod', space, case.names[0], 'resize')}?dryRun=All"
+
+    def refusal() -> str:
+        try:
+            api.raw("PUT", path, case.pods.get(case.names[0]))
+        except ApiError as error:
+            return error.message
+        return ""
+
+    try:
+        wait_for(lambda: message in refusal(), IN_FORCE, "the policy in force")
+        yield
+    finally:
+        for kind in reversed(KINDS):
+            api.delete(f"{GROUP}/{kind}", name)
