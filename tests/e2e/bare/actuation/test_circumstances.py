@@ -13,15 +13,17 @@ from localcluster.client.api import ApiError, Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.proxy.proxy import Proxy
+from localcluster.workloads.bare_manifests import weight
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.actuation.pods import Pods
-from tests.e2e.bare.actuation.test_in_place import in_place
+from tests.e2e.bare.actuation.test_in_place import IN_PLACE, in_place
 from tests.e2e.bare.admission import GROUP, IN_FORCE, KINDS
 from tests.e2e.bare.conftest import NewScenario
+from tests.e2e.bare.faults.test_writes import CASES, REFUSED, UNDISTURBED
 
 OLD: Json = {"cpu": "500m", "memory": "500M"}
 DECIDED: Json = {"cpu": "800m", "memory": "600M"}
-RESIZE = "/resize$"
+RESIZE = "/pods/.*/resize$"
 STATIC = 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
 
 
@@ -80,15 +82,33 @@ def test_without_the_subresource_the_template_is_patched(line: Proxy, falling: C
     falling.one.await_requests(**DECIDED)
 
 
-@pytest.mark.parametrize(("code", "wait"), [(409, None), (429, 1), (503, 1)])
-def test_what_passes_is_tried_again(line: Proxy, case: Case, code: int, wait: int | None) -> None:
-    line.fail(code, times=3, verb="patch", path=RESIZE, retry_after=wait)
-    case.recommend()
-    case.have(*case.names, **DECIDED)
-    for name in case.names:
-        case.pods.resize(name)
-    case.one.soon(lambda: case.one.status["actuation"]["resized"] == "2/2", "both pods resized")
-    case.one.await_ready()
+@pytest.mark.parametrize("name", [one for one in CASES if one != UNDISTURBED and one not in REFUSED])
+def test_after_a_fault_of_each_write_all_are_made(line: Proxy, new_scenario: NewScenario, name: str) -> None:
+    """Replicas by `scale`, the size of new pods, and the resizes: each fails once."""
+    one = new_scenario(changes={**weight(50), **IN_PLACE, "mode": "Paused"})
+    case, arm, space = Case(one), CASES[name], f"/namespaces/{one.namespace}"
+    one.hpa_wants(6)
+    one.vpa_recommends(cpu="1500m", memory="1500M")
+    one.soon(lambda: one.recommends(4, cpu="1", memory="1G"), "a recommendation")
+    assert arm is not None
+    faults = [
+        arm(line, verb, space + path)
+        for verb, path in (("patch", RESIZE), ("patch", "/deployments/.*/scale$"), ("create", "/hvpasizes$"))
+    ]
+    one.change({"mode": "Apply"})
+    case.have(*case.names, cpu="1", memory="1G")
+    one.await_replicas(4)
+    sizes = partial(one.api.find, "HvpaSizes", "hvpa", one.namespace)
+    made = one.soon(
+        lambda: ((sizes() or {}).get("sizes") or {}).get(f"Deployment.apps/{one.name}"), "the size"
+    )
+    assert made["containers"][0]["requests"] == {"cpu": "1", "memory": "1G"}
+    for pod in case.names:
+        case.pods.resize(pod)
+    one.soon(lambda: one.status["actuation"]["resized"] == "2/2", "both pods resized")
+    one.await_ready()
+    assert [fault.matcher for fault in faults if fault.hits == 0] == []
+    assert one.resources()["requests"] == OLD
 
 
 def test_the_pods_of_a_paused_deployment_are_resized(falling: Case) -> None:
