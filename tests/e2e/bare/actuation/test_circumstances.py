@@ -98,11 +98,13 @@ def test_after_a_fault_of_each_write_all_are_made(line: Proxy, new_scenario: New
     one.change({"mode": "Apply"})
     case.have(*case.names, cpu="1", memory="1G")
     one.await_replicas(4)
-    sizes = partial(one.api.find, "HvpaSizes", "hvpa", one.namespace)
-    made = one.soon(
-        lambda: ((sizes() or {}).get("sizes") or {}).get(f"Deployment.apps/{one.name}"), "the size"
-    )
-    assert made["containers"][0]["requests"] == {"cpu": "1", "memory": "1G"}
+    key, wanted = f"Deployment.apps/{one.name}", {"cpu": "1", "memory": "1G"}
+
+    def size() -> Json:
+        found: Json = (one.api.find("HvpaSizes", "hvpa", one.namespace) or {}).get("sizes", {}).get(key, {})
+        return found
+
+    one.soon(lambda: size() and size()["containers"][0]["requests"] == wanted, "the size of new pods")
     for pod in case.names:
         case.pods.resize(pod)
     one.soon(lambda: one.status["actuation"]["resized"] == "2/2", "both pods resized")
