@@ -21,7 +21,7 @@ from hvpa.api.hvpa.status import Axis as Axis
 from hvpa.api.hvpa.status import Direction as Direction
 from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, RolloutRecord, VerticalAxis
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION
-from hvpa.api.objects.read_models import CreationSize, Hpa, Meta, Pod, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core.path.path import Path, Point, ResourceKey
 
@@ -106,7 +106,7 @@ class Objects:
     pods: tuple[Pod, ...] = ()
     vpa_served: bool = True
     refused_resizes: tuple[RefusedResize, ...] = ()
-    creation_sizes: tuple[tuple[str, CreationSize], ...] | None = None
+    creation_sizes: tuple[tuple[str, str], ...] | None = None
     memory_use: MemoryUse | None = None
     unlisted: str | None = None
     """Why workloads of the target's kind can't be read, empty while that is not known yet; None where they can."""
@@ -236,7 +236,7 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     # As in `Objects`.
     refused_resizes: tuple[RefusedResize, ...] = ()
-    creation_sizes: tuple[tuple[str, CreationSize], ...] | None = None
+    creation_sizes: tuple[tuple[str, str], ...] | None = None
     memory_use: MemoryUse | None = None
 
 
@@ -396,5 +396,5 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """How both axes were solved together (`Trajectory` only)."""
     resizes: tuple[PodResize, ...] = ()
     """Pods to be resized in place."""
-    creation_sizes: Mapping[str, CreationSize | None] = msgspec.field(default_factory=dict)
+    creation_sizes: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     """Sizes of new pods to be written, by owner; None for one that goes."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.objects.read_models import CreationSize, Meta
+from hvpa.api.objects.read_models import Meta
 from hvpa.kube.client.errors import missing
 from hvpa.kube.client.transport import JSON, MERGE_PATCH, Body
 from hvpa.kube.objects.resources import HVPA_SIZES
@@ -28,7 +28,7 @@ class _Batch:
     """What goes in one write. `done`: it has been sent, and failed with `error` if there is one."""
 
     def __init__(self) -> None:
-        self.changes: dict[str, CreationSize | None] = {}
+        self.changes: dict[str, str | None] = {}
         self.done = False
         self.error: WriteError | None = None
 

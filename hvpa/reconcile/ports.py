@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.read_models import CreationSize, Meta
+from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import Event, Objects, OwnedChange, PodResize, WorkloadPatch
 
 
@@ -54,8 +54,8 @@ class Overloaded(WriteError):
 ResizeFailures = Sequence[tuple[PodResize, WriteError]]
 
 
-SizeChanges = Mapping[str, CreationSize | None]
-"""Sizes of new pods by their owner, such as `Deployment.apps/web`; None for one that goes."""
+SizeChanges = Mapping[str, str | None]
+"""Entries of the namespace's HvpaSizes by the pods' owner, such as `Deployment.apps/web`; None for one that goes."""
 
 
 class Clock(Protocol):

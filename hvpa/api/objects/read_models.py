@@ -505,26 +505,19 @@ class Workload(ReadModel, frozen=True):
     status: WorkloadStatus = WorkloadStatus()
 
 
-class SizedContainer(ReadModel, frozen=True):
-    """What a container of a new pod gets."""
-
-    name: str = ""
-    requests: ResourceList = {}
-    limits: ResourceList = {}
-
-
-class CreationSize(ReadModel, frozen=True):
-    """The size that new pods of one owner are created with, and the Hvpa that decided it."""
-
-    hvpa: str = ""
-    containers: list[SizedContainer] = []
-
-
 class HvpaSizes(ReadModel, frozen=True):
-    """The sizes that new pods of one namespace are created with, by owner (`Deployment.apps/web`)."""
+    """The sizes that new pods of one namespace are created with, by owner (`Deployment.apps/web`): the Hvpa that
+    decided it, and of each container CPU and memory as `REQUEST:LIMIT`. Example: `web; app 900m:1800m 700M:`."""
 
     metadata: Meta
-    sizes: dict[str, CreationSize] = {}
+    sizes: dict[str, str] = {}
+
+    def by_hvpa(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """The entries of each Hvpa, by owner."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for owner, size in sorted(self.sizes.items()):
+            found.setdefault(size.partition(";")[0], []).append((owner, size))
+        return {hvpa: tuple(entries) for hvpa, entries in found.items()}
 
 
 class Terminated(ReadModel, frozen=True):

@@ -13,7 +13,8 @@ import msgspec
 
 from hvpa.api.hvpa.status import Actuation, DesiredSize
 from hvpa.api.objects.kinds import KINDS
-from hvpa.api.objects.read_models import CreationSize, Pod, SizedContainer, Workload
+from hvpa.api.objects.read_models import Pod, Workload
+from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import Sizes, moved, size_of_new_pods, sizes_of
 from hvpa.core.actuation.pod import (
     Look,
@@ -186,7 +187,7 @@ def _key(kind: str, api_version: str, name: str) -> str:
 
 def creation_changes(
     clock: Clock, seen: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
-) -> Mapping[str, CreationSize | None]:
+) -> Mapping[str, str | None]:
     """What to write of the Hvpa's entries, by key; None for one that goes. Empty where all is as it should be, or where
     nothing may be written: no policy is installed, the mode is not Apply, or the spec can't be used as it is."""
     if seen.creation_sizes is None or seen.spec is None or seen.spec.mode != "Apply":
@@ -200,14 +201,14 @@ def creation_changes(
 
 def _wanted(
     clock: Clock, seen: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
-) -> dict[str, CreationSize]:
+) -> dict[str, str]:
     """A size that pods can't be created with must not keep them from being created. Of a pod whose creation was refused
     only that shows: some time after the decision there are fewer pods than replicas."""
     target = seen.target
     if target is None or desired is None or resizing is None or resizing.too_large:
         return {}
     containers = [
-        SizedContainer(name, {**wire(one.requests)}, {**wire(one.limits)})
+        _entry_of(name, wire(one.requests), wire(one.limits))
         for name, one in sorted(size_of_new_pods(desired).items())
         if one.requests or one.limits
     ]
@@ -215,4 +216,9 @@ def _wanted(
     are_missing = len(pods) < target.spec.replicas
     if not containers or (are_missing and clock.is_past(desired.since + CREATED_WITHIN)):
         return {}
-    return dict.fromkeys(owner_keys(target, pods), CreationSize(seen.metadata.name, containers))
+    return dict.fromkeys(owner_keys(target, pods), "; ".join((seen.metadata.name, *containers)))
+
+
+def _entry_of(container: str, requests: Mapping[str, str], limits: Mapping[str, str]) -> str:
+    """A container's part of an entry. Example: `app 900m:1800m 700M:`, where memory has no limit."""
+    return " ".join((container, *(f"{requests.get(one, '')}:{limits.get(one, '')}" for one in RESOURCES)))

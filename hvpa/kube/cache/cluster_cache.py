@@ -5,11 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from hvpa.api.objects.kinds import is_custom, kind_key
-from hvpa.api.objects.read_models import CreationSize, Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
+from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
 from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.core.recommenders.ownership import O
 from hvpa.kube.cache import changes
@@ -82,7 +81,7 @@ class LocalCluster:
             HVPA_SIZES.kind: self.creation_sizes,
         }
         self._served = {VPAS.kind: True, HVPA_SIZES.kind: False}
-        self._sizes_of: dict[Key, tuple[tuple[str, CreationSize], ...]] = {}
+        self._sizes_of: dict[Key, tuple[tuple[str, str], ...]] = {}
         """By Hvpa, be it there or not: the sizes of new pods that were written for it."""
         self._targeting = Targeting()
         self._naming: dict[str, Index[Key, str]] = {HPAS.kind: Index(), VPAS.kind: Index()}
@@ -361,12 +360,9 @@ class LocalCluster:
 
     def _sizes_changed(self, old: HvpaSizes | None, new: HvpaSizes | None, own: bool) -> None:
         namespace = _either(old, new).metadata.namespace
-        sizes: dict[Key, list[tuple[str, CreationSize]]] = {}
-        for owner, size in new.sizes.items() if new is not None else ():
-            sizes.setdefault(Key(namespace, size.hvpa), []).append((owner, size))
-        before = {Key(namespace, size.hvpa) for size in old.sizes.values()} if old is not None else set()
-        for key in {*before, *sizes}:
-            found = tuple(sorted(sizes.get(key, ()), key=itemgetter(0)))
+        before, sizes = (one.by_hvpa() if one is not None else {} for one in (old, new))
+        for hvpa in {*before, *sizes}:
+            key, found = Key(namespace, hvpa), sizes.get(hvpa, ())
             is_news = found != self._sizes_of.pop(key, ())
             if found:
                 self._sizes_of[key] = found

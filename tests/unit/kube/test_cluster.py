@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.read_models import CreationSize, Meta
+from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import OwnedChange, OwnedKind, PodResize, WorkloadPatch
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
@@ -404,11 +404,11 @@ async def test_memory_in_use_is_read_of_all_pods_at_once(tmp_path: Path, found: 
 async def test_sizes_of_new_pods_are_written_and_those_of_an_hvpa_that_is_gone_are_removed(
     tmp_path: Path,
 ) -> None:
-    harness = Harness(answer("hvpa", 8, sizes={"Deployment.apps/web": {"hvpa": "h", "containers": []}}))
+    harness = Harness(answer("hvpa", 8, sizes={"Deployment.apps/web": "h"}))
     async with harness.running(tmp_path) as cluster:
         await cluster.write_creation_sizes(OWNER, None)
         assert harness.server.requests == []
-        await cluster.write_creation_sizes(OWNER, {"Deployment.apps/web": CreationSize("h")})
+        await cluster.write_creation_sizes(OWNER, {"Deployment.apps/web": "h"})
         harness.answer = answer("hvpa", 9, sizes={})
         await cluster.write_creation_sizes(OWNER, None)
         assert harness.sent()[4] == {"sizes": {"Deployment.apps/web": None}}

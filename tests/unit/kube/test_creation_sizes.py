@@ -8,14 +8,13 @@ from typing import Any
 
 import msgspec
 
-from hvpa.api.objects.read_models import CreationSize, Meta, SizedContainer
+from hvpa.api.objects.read_models import Meta
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.transport import Body
 from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.reconcile.ports import Conflict, Unavailable, WriteError
 
-SIZE = CreationSize("web", [SizedContainer("app", {"cpu": "1"})])
-WIRE = {"hvpa": "web", "containers": [{"name": "app", "requests": {"cpu": "1"}}]}
+SIZE = "web; app 1: :"
 PATH = "/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpasizes"
 
 
@@ -51,7 +50,7 @@ def missing() -> Conflict:
 async def test_entries_are_written_and_removed_by_a_merge_patch() -> None:
     server = Server()
     await server.sizes.write(hvpa(), {"Deployment.apps/web": SIZE, "Deployment.apps/old": None})
-    patch = {"sizes": {"Deployment.apps/web": WIRE, "Deployment.apps/old": None}}
+    patch = {"sizes": {"Deployment.apps/web": SIZE, "Deployment.apps/old": None}}
     assert server.sent == [("PATCH", f"{PATH}/hvpa", patch)]
     assert server.taken == [b"response"]
 
@@ -63,7 +62,7 @@ async def test_a_namespaces_first_entry_makes_the_object() -> None:
     method, path, body = server.sent[1]
     assert (method, path) == ("POST", PATH)
     assert body["metadata"]["name"] == "hvpa"
-    assert body["sizes"] == {"Deployment.apps/web": WIRE}
+    assert body["sizes"] == {"Deployment.apps/web": SIZE}
     server.errors = [missing()]
     await server.sizes.write(hvpa(), {"Deployment.apps/old": None})
     assert len(server.sent) == 3  # nothing to remove from what is not there

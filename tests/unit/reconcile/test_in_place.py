@@ -12,7 +12,7 @@ import pytest
 
 from builders import build
 from hvpa.api.hvpa.actuation import UpdateStrategy
-from hvpa.api.objects.read_models import CreationSize, Meta
+from hvpa.api.objects.read_models import Meta
 from hvpa.core.model import PodResize
 from hvpa.reconcile.ports import (
     Cluster,
@@ -112,7 +112,7 @@ def test_without_its_strategy_or_itself_an_hvpa_leaves_no_size_behind() -> None:
     harness = InPlace()
     one = harness.one
     assert one.hvpa.spec is not None
-    sizes = (("Deployment.apps/web", CreationSize("web")),)
+    sizes = (("Deployment.apps/web", "web"),)
     spec = one.hvpa.spec.model_copy(update={"update_strategy": UpdateStrategy(type="Rollout")})
     harness.change(hvpa=replace(one.hvpa, spec=spec), creation_sizes=sizes)
     harness.reconcile()

@@ -98,13 +98,12 @@ def test_after_a_fault_of_each_write_all_are_made(line: Proxy, new_scenario: New
     one.change({"mode": "Apply"})
     case.have(*case.names, cpu="1", memory="1G")
     one.await_replicas(4)
-    key, wanted = f"Deployment.apps/{one.name}", {"cpu": "1", "memory": "1G"}
+    size = {f"Deployment.apps/{one.name}": f"{one.name}; app 1:2 1G:2G"}
 
-    def size() -> Json:
-        found: Json = (one.api.find("HvpaSizes", "hvpa", one.namespace) or {}).get("sizes", {}).get(key, {})
-        return found
+    def sizes() -> Json:
+        return dict((one.api.find("HvpaSizes", "hvpa", one.namespace) or {}).get("sizes", {}))
 
-    one.soon(lambda: size() and size()["containers"][0]["requests"] == wanted, "the size of new pods")
+    one.soon(lambda: sizes() == size, "the size of new pods")
     for pod in case.names:
         case.pods.resize(pod)
     one.soon(lambda: one.status["actuation"]["resized"] == "2/2", "both pods resized")

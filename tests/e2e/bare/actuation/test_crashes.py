@@ -67,7 +67,7 @@ def scenarios(plane: ControlPlane, account: Path) -> Iterator[dict[str, Scenario
 def _with_older_sizes(scenarios: list[Scenario]) -> None:
     """Pods of these are created with another size, which was decided before."""
     for one in scenarios:
-        old = {"hvpa": one.name, "containers": [{"name": "app", "requests": {"cpu": "100m"}}]}
+        old = f"{one.name}; app 100m: :"
         kind = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "HvpaSizes"}
         metadata = {"name": "hvpa", "namespace": one.namespace}
         one.api.create({**kind, "metadata": metadata, "sizes": {_owner(one): old}})
@@ -82,10 +82,9 @@ def _owner(scenario: Scenario) -> str:
     return f"Deployment.apps/{scenario.name}"
 
 
-def _new_pods_have(scenario: Scenario, **requests: str) -> bool:
+def _new_pods_have(scenario: Scenario, size: str) -> bool:
     found = scenario.api.find("HvpaSizes", "hvpa", scenario.namespace)
-    entry = found["sizes"].get(_owner(scenario)) if found is not None else None
-    return entry is not None and bool(entry["containers"][0]["requests"] == requests)
+    return found is not None and bool(found["sizes"].get(_owner(scenario)) == f"{scenario.name}; {size}")
 
 
 def test_every_write_in_place_is_died_at_before_and_after() -> None:
@@ -105,7 +104,7 @@ def test_after_a_sigkill_replicas_and_pods_are_where_an_undisturbed_run_brings_t
         one.soon(partial(pods.requests, name, cpu="1", memory="1G"), f"a resize of {name}")
     for number in range(PODS, 4):  # their controller creates the pods that are missing
         pods.start(str(number))
-    one.soon(partial(_new_pods_have, one, cpu="1", memory="1G"), "the size of new pods")
+    one.soon(partial(_new_pods_have, one, "app 1:2 1G:2G"), "the size of new pods")
     desired = one.status["desired"]
     assert desired["replicas"] == 4
     assert desired["containers"][0]["requests"] == {"cpu": "1", "memory": "1G"}

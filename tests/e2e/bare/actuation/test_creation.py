@@ -52,7 +52,7 @@ def test_what_an_hvpa_has_left_behind_goes_when_the_operator_is_back(
         SIZES,
         "hvpa",
         one.namespace,
-        {"sizes": {"Deployment.apps/other": {"hvpa": "other", "containers": []}}},
+        {"sizes": {"Deployment.apps/other": "other; app 1: :"}},
     )
     start()
     one.soon(lambda: not entries(one), "no entry any more")

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from builders.build import at, decided, hvpa, merged, objects, pod, vpa, workload
-from hvpa.api.objects.read_models import CreationSize, Pod, SizedContainer
+from hvpa.api.objects.read_models import Pod
 from hvpa.core.actuation.pods import CREATED_WITHIN, owner_keys
 from hvpa.core.model import Decision, Objects, OtherHvpa, RefusedResize
 from tests.unit.core.actuation.sized_pods import (
@@ -23,9 +23,9 @@ from tests.unit.core.actuation.sized_pods import (
 )
 
 KEY: Final = "Deployment.apps/web"
-SIZE: Final = CreationSize("web", [SizedContainer("app", {**LARGER})])
-OTHER: Final = CreationSize("web", [SizedContainer("app", {"cpu": "3"})])
-Known = Sequence[tuple[str, CreationSize]]
+SIZE: Final = f"web; app {LARGER['cpu']}: {LARGER['memory']}:"
+OTHER: Final = "web; app 3: :"
+Known = Sequence[tuple[str, str]]
 
 
 def decision(
@@ -91,7 +91,7 @@ def test_while_a_size_is_tried_new_pods_get_what_the_others_have() -> None:
     spec = {"updateStrategy": {"canary": {"pods": 1, "duration": "10m"}}}
     canary = {"pods": ["web-2"], "previous": [{"name": "app", "requests": REQUESTS}]}
     status = size_status(2, {"app": {"requests": LARGER}}, canary=canary)
-    size = CreationSize("web", [SizedContainer("app", {**REQUESTS})])
+    size = f"web; app {REQUESTS['cpu']}: {REQUESTS['memory']}:"
     assert decision([], spec, status=status).creation_sizes == {KEY: size}
 
 

@@ -316,16 +316,14 @@ def test_when_vpas_become_known_every_hvpa_is_looked_at() -> None:
 def test_sizes_of_new_pods_are_those_that_were_written_for_the_hvpa() -> None:
     harness = Harness()
     harness.hvpa("a", "x")
-    size, other = ({"hvpa": name, "containers": [{"name": "app"}]} for name in ("a", "gone"))
+    size, other = "a; app 1:2 :", "gone"
     sizes = {"Deployment.apps/x": size, "Deployment.apps/y": other}
     assert harness.put(HVPA_SIZES, "hvpa", sizes=sizes) == ["a", "gone"]
     assert harness.seen("a").creation_sizes is None  # not served, as far as is known
     harness.woken.clear()
     harness.local.set_served(HVPA_SIZES, True)
     assert harness.woken == ["a"]
-    found = harness.seen("a").creation_sizes
-    assert found is not None
-    assert [(owner, one.hvpa) for owner, one in found] == [("Deployment.apps/x", "a")]
+    assert harness.seen("a").creation_sizes == (("Deployment.apps/x", size),)
     assert harness.local.owners_of_sizes(Key(NS, "gone")) == ["Deployment.apps/y"]
     assert list(harness.local.known()) == [Key(NS, "a"), Key(NS, "gone")]
 
@@ -334,10 +332,10 @@ def test_another_size_of_new_pods_wakes_its_hvpa_unless_we_wrote_it() -> None:
     harness = Harness()
     for name in ("a", "b"):
         harness.hvpa(name, name)
-    both: dict[str, Any] = {f"Deployment.apps/{one}": {"hvpa": one, "containers": []} for one in ("a", "b")}
+    both = {f"Deployment.apps/{one}": one for one in ("a", "b")}
     assert harness.put(HVPA_SIZES, "hvpa", True, sizes=both) == []
     assert harness.put(HVPA_SIZES, "hvpa", sizes=both) == []
-    assert harness.put(HVPA_SIZES, "hvpa", sizes={**both, "Deployment.apps/c": {"hvpa": "b"}}) == ["b"]
+    assert harness.put(HVPA_SIZES, "hvpa", sizes={**both, "Deployment.apps/c": "b"}) == ["b"]
     assert harness.delete(HVPA_SIZES, "hvpa") == ["a", "b"]
     assert list(harness.local.known()) == [Key(NS, "a"), Key(NS, "b")]
 

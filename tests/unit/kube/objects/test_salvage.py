@@ -64,7 +64,7 @@ def test_large_objects_are_cut_down() -> None:
 
 
 def test_sizes_of_many_new_pods_are_all_kept() -> None:
-    sizes = {f"Deployment.apps/web-{number}": {"hvpa": "web", "containers": []} for number in range(5000)}
+    sizes = {f"Deployment.apps/web-{number}": "web; app 1: :" for number in range(5000)}
     assert len(HVPA_SIZES.decode(encoded({"metadata": {"name": "hvpa"}, "sizes": sizes})).sizes) == 5000
 
 
