@@ -106,7 +106,7 @@ class Look(NamedTuple):
         }
         sizes = {**self.sizes, **raised}
         found = self._compared(pod, sizes)
-        if found.restarts or (found.is_stuck and self._changes(pod, sizes)):
+        if found.restarts or (found.is_stuck and found.resize is None and self._changes(pod, sizes)):
             return self._compared(pod, self.sizes)
         return msgspec.structs.replace(found, is_stuck=False)
 
@@ -142,15 +142,25 @@ class Look(NamedTuple):
         return f"container {kept[0]} uses {used} of memory, too near to the limit that it is to have"
 
     def _unless_refused(self, found: PodState) -> PodState:
-        """A resize that the API server refused is not asked for again for a minute, then two, an hour at most."""
+        """A resize that the API server refused is not asked for again for a minute, then two, an hour at most. The pod
+        stays infeasible until the API server takes it."""
         if found.resize is None:
             return found
         known = self.refused.get(found.pod.metadata.uid, ())
         refused = next((one for one in known if one.body == found.resize.body), None)
-        if refused is None or self.context.clock.held_until(refused.time, refusal_wait(refused)) is None:
+        if refused is None:
             return found
         is_too_much = refused.count >= MOST_REFUSALS and not refused.of_any_size
-        return PodState(found.pod, "infeasible", refused.message, is_stuck=True, is_too_much=is_too_much)
+        stuck = PodState(found.pod, "infeasible", refused.message, is_stuck=True, is_too_much=is_too_much)
+        if self.context.clock.held_until(refused.time, refusal_wait(refused)) is not None:
+            return stuck
+        again = {
+            "resize": found.resize,
+            "raises": found.raises,
+            "lowers": found.lowers,
+            "restarts": found.restarts,
+        }
+        return msgspec.structs.replace(stuck, **again)
 
     def _under_way(self, pod: Pod, restarts: bool) -> PodState:
         """A pod that was asked for the desired size and does not have it yet."""

@@ -271,7 +271,7 @@ def test_a_size_is_taken_back_where_another_one_may_do(error: Refused, is_taken_
         harness.reconcile()
         harness.clock.time += dt.timedelta(minutes=minutes, seconds=1)
     assert (harness.status.rolled_back is not None) == is_taken_back
-    assert is_taken_back or harness.ready() == ("PodsNotResized", "pod web-0: no resizes")
+    assert is_taken_back or harness.ready() == ("PodsNotResized", "pod web-0 (and 1 more pods): no resizes")
 
 
 @pytest.mark.parametrize(

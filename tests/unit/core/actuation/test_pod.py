@@ -264,7 +264,7 @@ def test_what_was_refused_is_asked_for_again_after_a_while_only(
     refused = RefusedResize("web-1", asked.body, "no room", at(minutes=-minutes), count)
     found = decision([running()], strategy={"type": "InPlaceOrRollout"}, refused_resizes=(refused,))
     assert (not found.resizes) == waits
-    assert (ready_of(found) == ("PodsNotResized", "pod web-1: no room")) == waits
+    assert ready_of(found) == ("PodsNotResized", "pod web-1: no room")  # until the API server takes it
     other = RefusedResize("web-1", {}, "no room", NOW)
     assert decision([running()], refused_resizes=(other,)).resizes
 
