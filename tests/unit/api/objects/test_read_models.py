@@ -8,7 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from hvpa.api.objects.read_models import Condition, ManagedFields, Meta, Metric, Vpa, VpaMeta, condition
+from hvpa.api.objects.read_models import (
+    Condition,
+    HvpaSizes,
+    ManagedFields,
+    Meta,
+    Metric,
+    Vpa,
+    VpaMeta,
+    condition,
+)
 
 
 def test_the_controller_is_the_owner_that_says_so() -> None:
@@ -91,3 +100,15 @@ def test_a_condition_is_found_by_its_type() -> None:
     assert condition([Condition(type="Other"), ready], "Ready") is ready
     assert condition([ready], "Paused") is None
     assert condition(None, "Ready") is None
+
+
+def test_sizes_of_new_pods_are_found_by_their_hvpa() -> None:
+    sizes = {
+        "Deployment.apps/b": "one; app 1:2 :",
+        "StatefulSet.apps/c": "two; app 1: :",
+        "Deployment.apps/a": "one",
+    }
+    assert HvpaSizes(metadata=Meta(), sizes=sizes).by_hvpa() == {
+        "one": (("Deployment.apps/a", "one"), ("Deployment.apps/b", "one; app 1:2 :")),
+        "two": (("StatefulSet.apps/c", "two; app 1: :"),),
+    }
