@@ -57,7 +57,6 @@ def _difference(ratio: float) -> str:
 PARTS: Final[Mapping[str, Callable[[Kept], str]]] = {
     "headline": _headline,
     "provenance": words.provenance,
-    "halves": words.halves,
     "summary": summary,
     "single_points": words.single_points,
     "in_place": lambda kept: by_load(kept, "InPlace"),

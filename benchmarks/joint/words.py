@@ -45,7 +45,7 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join(one for one in (", ".join(parts[:-1]), *parts[-1:]) if one)
 
 
-# --- what was run, and by which seeds -------------------------------------------------------------------------------
+# --- what was run --------------------------------------------------------------------------------------------------
 def provenance(kept: Kept) -> str:
     """Which runs the figures are from."""
     loads = len({one.load for one in kept.places})
@@ -53,38 +53,16 @@ def provenance(kept: Kept) -> str:
     took = f", in {kept.wall / 60:.0f} minutes with {kept.processes} processes" if kept.wall else ""
     return wrapped(
         f"{kept.date}, commit {kept.commit} (its code has the hash {kept.code}): {loads} kinds of loads,"
-        f" {_seeds(kept, range(kept.seeds))}, {kept.days:g} days each, of which the first is not counted; {runs:,} runs"
+        f" {_seeds(kept)}, {kept.days:g} days each, of which the first is not counted; {runs:,} runs"
         f"{took}."
     )
 
 
-def _seeds(kept: Kept, places: Sequence[int]) -> str:
-    first, last = (kept.first_seed + at for at in (places[0], places[-1]))
+def _seeds(kept: Kept) -> str:
+    first, last = kept.first_seed, kept.first_seed + kept.seeds - 1
     if first == last:
         return f"seed {first}"
     return f"seeds {first} {'and' if last == first + 1 else 'to'} {last}"
-
-
-COMPARED: Final = 3
-"""With so many seeds decisions 0038 and 0039 were compared on these loads."""
-
-
-def halves(kept: Kept) -> str:
-    """The seeds that decisions were compared on, beside the others."""
-    looked, others = range(COMPARED), range(COMPARED, kept.seeds)
-    costs = [
-        f"{NAMES[workload]} {_cost(kept, resize, workload, looked)} and {_cost(kept, resize, workload, others)}"
-        for resize, workload in kinds(kept)
-        if resize == "InPlace"
-    ]
-    return wrapped(
-        f"In place, the cost of {_seeds(kept, looked)} alone and of {_seeds(kept, others)} alone is:"
-        f" {'; '.join(costs)}."
-    )
-
-
-def _cost(kept: Kept, resize: str, workload: str, seeds: Sequence[int]) -> str:
-    return f"{beside(of_kind(kept, resize, workload), seeds).cost:.2f}"
 
 
 # --- goals and what is short of them ---------------------------------------------------------------------------------

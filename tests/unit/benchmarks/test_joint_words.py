@@ -73,11 +73,6 @@ SAID: Final[Mapping[str, tuple[Callable[[Kept], str], Kept, str]]] = {
         structs.replace(results(), first_seed=5, wall=600, processes=2),
         "seeds 5 to 9, 2 days each, of which the first is not counted; 120 runs, in 10 minutes with 2 processes.",
     ),
-    "seeds that were compared on": (
-        words.halves,
-        results(cpu_InPlace=structs.replace(OWN, cost=(60, 60, 60, 70, 70))),
-        "of seeds 0 to 2 alone and of seeds 3 and 4 alone is: bound by CPU 0.60 and 0.70; bound by CPU, with base",
-    ),
     "all goals are met": (
         words.goals,
         results(),
