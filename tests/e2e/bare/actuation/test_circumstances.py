@@ -152,6 +152,31 @@ def test_where_a_kubelet_does_not_answer_the_template_is_patched(new_scenario: N
     case.one.await_requests(**DECIDED)
 
 
+def test_a_kubelet_that_can_not_lower_a_memory_limit_is_reported_in_its_words(
+    new_scenario: NewScenario,
+) -> None:
+    case = Case(new_scenario(changes=in_place(updateStrategy={"timeout": "2s"})))
+    case.recommend()
+    case.have(*case.names, **DECIDED)
+    case.pods.resize(case.names[0])
+    message = "attempting to set pod memory limit below current usage"
+    case.pods.report(case.names[1], "PodResizeInProgress", "Error", message)
+    case.one.soon(lambda: message in case.one.condition("Ready")["message"], "the kubelet's words")
+    case.reports(message, "1/2")
+
+
+def test_a_pod_without_any_resources_is_reported(new_scenario: NewScenario) -> None:
+    """Its QoS class is fixed: the API server refuses the resize, for which it is not asked."""
+    case = Case(new_scenario(changes=in_place()), containers=[{"name": "app", "image": "app"}])
+    case.recommend()
+    case.reports("BestEffort", "0/2")
+    sized = {"spec": {"containers": [{"name": "app", "resources": {"requests": DECIDED}}]}}
+    with pytest.raises(ApiError, match="QOS"):
+        case.one.api.patch(
+            "Pod", case.names[0], case.one.namespace, sized, type="strategic", subresource="resize"
+        )
+
+
 def test_a_budget_that_allows_no_disruption_holds_no_resize(case: Case) -> None:
     one = case.one
     spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"app": one.name}}}
