@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from localcluster.client.api import Json, KubeApi
 from localcluster.workloads.bare_manifests import ago, condition, merged
 from localcluster.workloads.scenario import Scenario
@@ -24,7 +26,7 @@ class Pods:
             room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
             self.api.patch_status("Node", "node", None, {"capacity": room, "allocatable": room})
 
-    def start(self, name: str, **changes: Json) -> str:
+    def start(self, name: str, **changes: Any) -> str:
         """A pod of the workload that runs and is ready, with its template and `changes` to its spec. As from the real
         controllers, a pod of a Deployment or Rollout is one of its ReplicaSet's."""
         scenario = self.scenario

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def remote(plane: ControlPlane, line: Proxy, token: str) -> Iterator[Operator]:
 class Case:
     """A workload whose Hvpa resizes its pods in place, by a VPA alone."""
 
-    def __init__(self, one: Scenario, count: int = 2, **changes: Json) -> None:
+    def __init__(self, one: Scenario, count: int = 2, **changes: Any) -> None:
         self.one = one
         self.pods = Pods(one)
         self.names = [self.pods.start(str(number), **changes) for number in range(count)]

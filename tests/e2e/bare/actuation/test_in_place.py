@@ -114,7 +114,7 @@ def test_a_node_that_vanishes_in_the_middle(new_scenario: NewScenario) -> None:
     one.api.create(node)
     room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     one.api.patch_status("Node", one.name, None, {"capacity": room, "allocatable": room})
-    name, lost = pods.start("0"), pods.start("lost", nodeName=one.name)  # type: ignore[arg-type]
+    name, lost = pods.start("0"), pods.start("lost", nodeName=one.name)
     one.api.delete("Node", one.name)
     one.vpa_recommends(cpu="800m", memory="600M")
     one.soon(partial(pods.requests, name, cpu="800m", memory="600M"), "a resize")
