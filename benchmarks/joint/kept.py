@@ -137,9 +137,15 @@ def _today() -> str:
 
 
 def version() -> str:
-    """The commit that the code is of, and whether it was changed since."""
-    commit = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    return subprocess.run(commit, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    """The commit that the code is of, and whether something but kept results was changed since."""
+    commit = _git("describe", "--always", "--exclude", "*")
+    return f"{commit}-dirty" if _git("status", "--porcelain", "--", ".", ":!benchmarks/kept") else commit
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def gathered(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from benchmarks.joint.jumps import GOAL, SHOWN, in_place_beside_hpa
@@ -50,7 +51,7 @@ def provenance(kept: Kept) -> str:
     """Which runs the figures are from."""
     loads = len({one.load for one in kept.places})
     runs = kept.seeds * sum(len(place.lines) for place in kept.places)
-    took = f", in {kept.wall / 60:.0f} minutes with {kept.processes} processes" if kept.wall else ""
+    took = f", in {kept.wall / 60:.1f} minutes with {kept.processes} processes" if kept.wall else ""
     return wrapped(
         f"{kept.date}, commit {kept.commit} (its code has the hash {kept.code}): {loads} kinds of loads,"
         f" {_seeds(kept)}, {kept.days:g} days each, of which the first is not counted; {runs:,} runs"
@@ -87,8 +88,8 @@ def goals(kept: Kept) -> str:
     cases = len(of_kind(kept, *kinds(kept)[0])) * kept.seeds
     return wrapped(
         f"**Short of the aim.** In place it goes {_span(ways['InPlace'])} percent of the way to the oracle (the aim"
-        f" was two thirds), replaced {_span(ways['Recreate'])} percent. Of {len(each)} goals for the cost"
-        f" {len(each) - len(missed)} are reached where all seeds have one line; missed:"
+        f" was two thirds), replaced {_span(ways['Recreate'])} percent. Goals for the cost that are reached where all"
+        f" seeds have one line: {len(each) - len(missed)} of {len(each)}; missed:"
         f" {'; '.join(missed) or 'none'}. By the mean of seeds that have a line each, {by_seed or 'none'} of them"
         f" {'is' if by_seed < 2 else 'are'}. Neither is the truth: one line through all seeds lets a seed that serves"
         f" less make up for one that serves more, and a single seed is beyond its own line in {min(beyond)} to"
@@ -146,13 +147,14 @@ def losses(kept: Kept) -> str:
             if kind == resize
             for load, places in _by_load(of_kind(kept, resize, workload)).items()
         }
-        dear = [f"{cell} ({one.cost:.2f})" for cell, one in cells.items() if one.cost > 1]
-        seeds = [f"{cell} (up to {one.high:.2f})" for cell, one in cells.items() if one.high > 1]
+        dear = [f"{cell}: {one.cost:.2f}" for cell, one in cells.items() if one.cost > 1]
+        once = [cell for cell, one in cells.items() if one.high > 1]
         less = [cell for cell, one in cells.items() if one.less]
+        worst, high = max(((cell, one.high) for cell, one in cells.items()), key=itemgetter(1))
         parts.append(
-            f"Pods {name}: over all seeds {'; '.join(dear) or 'no load'} costs more than with HPA and VPA; in single"
-            f" seeds {'; '.join(seeds) or 'none'}. Less is served than by HPA and VPA with any headroom under"
-            f" {'; '.join(less) or 'none'}."
+            f"Pods {name}, {len(cells)} cells of the table: dearer than HPA and VPA over all seeds are {_count(dear)},"
+            f" and in a single seed {len(once) or 'none'}, the worst at {high:.2f} ({worst}). Less is served than by"
+            f" HPA and VPA with any headroom in {_count(less)}."
         )
     each = list(_each(kept))
     ooms = [f"{name} {one.ooms} ({one.base_ooms})" for name, _, one in each if one.ooms > one.base_ooms]
@@ -164,6 +166,11 @@ def losses(kept: Kept) -> str:
     parts.append(f"More OOMs than HPA and VPA have: {'; '.join(ooms) or 'nowhere'}.")
     parts.append(f"More restarts: {'; '.join(again) or 'nowhere'}.")
     return wrapped(f"**What loses.** {' '.join(parts)}")
+
+
+def _count(cells: Sequence[str]) -> str:
+    """How many, and which."""
+    return f"{len(cells)} ({'; '.join(cells)})" if cells else "none"
 
 
 def _by_load(places: Sequence[Place]) -> Mapping[str, list[Place]]:
