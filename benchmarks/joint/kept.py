@@ -28,7 +28,7 @@ Key = tuple[str, str, str]
 
 class Line(Struct, frozen=True, forbid_unknown_fields=True):
     """A policy with one headroom, a number for each seed: the cost (core-hours, and GiB-hours / 8), unmet demand
-    (core-seconds), OOMs and restarts."""
+    (core-seconds), OOMs, restarts, and what was used, in the cost's unit."""
 
     policy: str
     target: int
@@ -36,6 +36,7 @@ class Line(Struct, frozen=True, forbid_unknown_fields=True):
     unmet: tuple[float, ...]
     ooms: tuple[int, ...]
     restarts: tuple[int, ...]
+    used: tuple[float, ...]
 
 
 class Place(Struct, frozen=True, forbid_unknown_fields=True):
@@ -183,6 +184,7 @@ def _line(policy: str, target: int, outcomes: Sequence[Outcome]) -> Line:
         tuple(round(one.unmet_core_seconds, 1) for one in totals),
         tuple(one.ooms for one in totals),
         tuple(one.restarts for one in totals),
+        tuple(round(one.core_hours_used + one.gib_hours_used / GIB_PER_CORE, 2) for one in totals),
     )
 
 

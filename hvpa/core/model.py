@@ -200,6 +200,8 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
     """Containers that were OOMKilled, or whose pod was evicted for memory, while running the template's resources,
     and when that was last seen."""
+    starving_pods: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """How many pods each of them starves in that run or will run."""
 
     # For joint decisions only: what containers and native sidecars request, what pods request as a whole, the names of
     # containers and native sidecars, and since when the ready pods are ready, in order.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Final
@@ -28,6 +28,8 @@ BAND: Final = 2
 With once the overlap, pods bound by memory cost 1.05 instead of 0.99 of an HPA and a VPA (decision 0014)."""
 LOOKED_AT: Final = 256
 """How many counts inside the overlap are tried: each one where there are no more, else evenly spaced ones."""
+MOST_OF_USUAL: Final = 4
+"""Replicas are added for memory that ran out up to so many times the usual demand (decision 0052)."""
 
 
 @dataclass
@@ -40,7 +42,8 @@ class Joint:
     recommended last, which stands while what is measured may be of other pods (0: it is not), `held` what the
     replicas must still be enough for where the HPA wants more than that, `holds_in` why nothing is taken away at all.
     `urgent` is `found`, with more CPU for pods that are saturated: replicas are added for it, and pods grow in place.
-    `in_place`: sizes follow the present demand.
+    `in_place`: sizes follow the present demand. `ran_out`: bytes that pods had which ran out of memory lately, where they
+    are replaced.
     """
 
     path: Path
@@ -56,6 +59,7 @@ class Joint:
     unknown: Unknown | None = None
     last: int = 0
     in_place: bool = False
+    ran_out: Mapping[ResourceKey, int] = field(default_factory=dict)
 
     @cached_property
     def current(self) -> Sizes:
@@ -125,10 +129,24 @@ class Joint:
         is_same = self.called_for is self.requirements
         return self.present if is_same else by_targets(self.called_for, self.requests)
 
-    @property
+    @cached_property
     def called_for(self) -> tuple[MetricRequirement, ...]:
-        """What is to be served now, with more CPU for pods that are saturated."""
-        return self.urgent or self.requirements
+        """What is to be served now, with more CPU for pods that are saturated, and with what pods had that ran out of
+        memory, up to twice what is usual: more pods are no help to those that need as much each.
+
+        Example: 3 pods of 3 GB ran out of memory at their limits of 4500 MB. They had 13.5 GB, which take 5 pods; where
+        5 GB are usual, 10 GB and 4 pods (docs/decisions/0052 has what it is worth)."""
+        found = self.urgent or self.requirements
+        ran_out = [
+            MetricRequirement(
+                f"memory that {key.container} ran out of",
+                (key,),
+                min(amount, MOST_OF_USUAL * self.usual[key]),
+                0,
+            )
+            for key, amount in self.ran_out.items()
+        ]
+        return (*found, *ran_out) if ran_out else found
 
     # --- solving -----------------------------------------------------------------------------------------------------
     @cached_property

@@ -154,7 +154,28 @@ class JointScaling:
             unknown=desired.unknown,
             last=last_recommended(seen) if desired.unknown or stands else 0,
             in_place=self.in_place,
+            ran_out={} if self.in_place else self._ran_out(items, requests, found or ()),
         )
+
+    def _ran_out(
+        self,
+        items: Sequence[ContainerResource],
+        requests: Requests,
+        found: Sequence[MetricRequirement],
+    ) -> dict[ResourceKey, int]:
+        """The memory that pods had whose containers ran out of it within the last minutes: their limits. Empty where no
+        metric measures memory, and replicas come and go with CPU."""
+        pods, clock = self.seen.pods, self.context.clock
+        measured = {key for one in found for key in one.keys}
+        return {
+            item.key: pods.starving_pods[item.container]
+            * requests.work(item.key, max(item.limit or 0, item.current))
+            for item in items
+            if item.resource == "memory"
+            and item.key in measured
+            and (when := pods.starving.get(item.container)) is not None
+            and clock.held_until(when, LONGEST_BACK_OFF) is not None
+        }
 
     def _requests(self, items: Sequence[ContainerResource]) -> Requests:
         """The requests of template and pods, with the VPA's target of each container that pods have."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -121,9 +121,11 @@ def see_pods(
     ready_since = sorted([one.last_transition_time for one in ready if one.last_transition_time is not None])
     unready = [pod for pod in there if _ready(pod) is None and _is_living(pod)]
     starving: dict[str, dt.datetime] = {}
+    starving_pods = Counter[str]()
     for pod in there:
         for name, when in _starved(pod, template, since):
             starving[name] = max(when, starving.get(name, when))
+            starving_pods[name] += _is_living(pod)
     created = [pod.metadata.creation_timestamp for pod in unready]
     seen = PodsSeen(
         ready=len(ready),
@@ -132,6 +134,7 @@ def see_pods(
         unready=tuple([pod.metadata.name for pod in unready[:MOST_NAMED]]),
         newest_unready=max((one for one in created if one is not None), default=None),
         starving=starving or _NOTHING,
+        starving_pods=starving_pods or _NOTHING,
         terminating=len(pods) - len(there),
         stuck=stuck_pods(pods),
     )

@@ -27,6 +27,7 @@ def line(policy: str, target: int, cost: float, unmet: float, ooms: int = 0, res
         (unmet - NEGLIGIBLE,) * SEEDS,
         (ooms,) * SEEDS,
         (restarts,) * SEEDS,
+        (cost / 2,) * SEEDS,
     )
 
 
