@@ -13,7 +13,7 @@ from benchmarks.joint import words
 from benchmarks.joint.jumps import table
 from benchmarks.joint.kept import Kept, read, read_jumps
 from benchmarks.joint.plot import draw
-from benchmarks.joint.report import NAMES, beside, by_load, kinds, of_kind, others, summary
+from benchmarks.joint.report import NAMES, beside, by_load, kinds, of_kind, others, parts, summary
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -64,7 +64,7 @@ PARTS: Final[Mapping[str, Callable[[Kept], str]]] = {
     "others": others,
     "losses": words.losses,
     "goals": words.goals,
-    "headroom": words.headroom,
+    "parts": parts,
     "restarts": words.restarts,
     "headrooms": lambda _: words.headrooms(read("line")),
     "slow": lambda kept: words.slow(read("slow"), kept),

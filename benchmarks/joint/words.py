@@ -12,7 +12,7 @@ from typing import Final
 
 from benchmarks.joint.jumps import GOAL, SHOWN, in_place_beside_hpa
 from benchmarks.joint.kept import Jumps, Kept, Phases, Place
-from benchmarks.joint.policies import BASELINE, DEFAULT_MARGIN, LINE, POLICY, RESIZE_DELAY
+from benchmarks.joint.policies import BASELINE, LINE, POLICY, RESIZE_DELAY
 from benchmarks.joint.policies import headroom as headroom_of
 from benchmarks.joint.report import (
     GOALS,
@@ -99,22 +99,6 @@ def goals(kept: Kept) -> str:
 
 def _span(shares: Sequence[float]) -> str:
     return f"{100 * min(shares):.0f} to {100 * max(shares):.0f}"
-
-
-def headroom(kept: Kept) -> str:
-    """How much of what is left is the default headroom."""
-    parts = []
-    for workload in ("cpu", "cpu-base"):
-        found = beside(of_kind(kept, "InPlace", workload))
-        padded = found.oracle * (1 + DEFAULT_MARGIN)
-        parts.append(
-            f"{NAMES[workload]}, {found.oracle:.3f} × {1 + DEFAULT_MARGIN:g} = {padded:.3f}, to which joint scaling"
-            f" adds {found.cost - padded:.2f}"
-        )
-    return wrapped(
-        f"**In place, bound by CPU.** An oracle that kept {100 * DEFAULT_MARGIN:.0f} percent, the default headroom,"
-        f" would cost: {'; '.join(parts)}. What these are for is not explained."
-    )
 
 
 def restarts(kept: Kept) -> str:

@@ -133,7 +133,8 @@ class Client:
         self.requests = 0
 
     async def send(self, method: str, path: str, body: bytes = b"", content: str = JSON) -> bytes:
-        """The response's body; raises `Refused` and `OSError`. After a 429 it sends again."""
+        """The response's body; raises `Refused` and `OSError`. It sends again after a 429, and a patch after a 504: the
+        same patch twice does no harm."""
         request = self._request(method, path, body, content, JSON)
         for attempt in range(1, TRIES + 1):
             connection = await self._take()
@@ -146,7 +147,7 @@ class Client:
             self.requests += 1
             if connection.usable:
                 self._idle.append(connection)
-            if status == 429 and attempt < TRIES:
+            if (status == 429 or (status == 504 and method == "PATCH")) and attempt < TRIES:
                 await asyncio.sleep(1)
                 continue
             if status >= 300:

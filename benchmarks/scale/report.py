@@ -81,7 +81,7 @@ def _always(limit: float) -> Callable[[int], float | None]:
 
 
 def _resident(hvpas: int) -> float | None:
-    return 150 if hvpas <= 2000 else 400 if hvpas <= 10_000 else None
+    return 200 if hvpas <= 2000 else 500 if hvpas <= 10_000 else None
 
 
 def _highest_rss(figures: Figures) -> float | None:
@@ -173,7 +173,7 @@ ROWS = (
         "memory: resident, the most of all phases, MB",
         _highest_rss,
         "{:,.1f}",
-        "150 at 2,000, 400 at 10,000",
+        "200 at 2,000, 500 at 10,000",
         _resident,
         _MEMORY,
     ),

@@ -42,8 +42,8 @@ class Joint:
     recommended last, which stands while what is measured may be of other pods (0: it is not), `held` what the
     replicas must still be enough for where the HPA wants more than that, `holds_in` why nothing is taken away at all.
     `urgent` is `found`, with more CPU for pods that are saturated: replicas are added for it, and pods grow in place.
-    `in_place`: sizes follow the present demand. `ran_out`: bytes that pods had which ran out of memory lately, where they
-    are replaced.
+    `in_place`: sizes follow the present demand. `ran_out`: the memory in bytes that pods had which ran out of it
+    lately, where pods are replaced.
     """
 
     path: Path

@@ -30,7 +30,7 @@ def test_results_are_gathered_by_policy_in_the_order_of_their_seeds() -> None:
     ]
     found = gathered(runs, {("wave", "cpu", "Recreate"): [7, 8]}, 2, "abc")
     assert (found.commit, found.days, found.seeds) == ("abc", 2, 2)
-    line = Line("A", 800, (13, 21.5), (0, 5), (0, 1), (0, 2))  # 10 + 1 + (12 + 4) / 8
+    line = Line("A", 800, (13, 21.5), (0, 5), (0, 1), (0, 2), (0, 0))  # 10 + 1 + (12 + 4) / 8
     assert found.places == (Place("wave", "cpu", "Recreate", (7, 8), (line,)),), "B was not run with seed 1"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.joint.kept import Kept, Line, Place
 from benchmarks.joint.policies import BASELINE, POLICY
-from benchmarks.joint.report import NEGLIGIBLE, Point, beside, by_load, cost_at, others, summary
+from benchmarks.joint.report import NEGLIGIBLE, Point, beside, by_load, cost_at, others, parts, summary
 
 LINE = [
     Point(100, math.log(1000)),
@@ -36,9 +36,11 @@ def test_cost_at_the_same_unmet_demand(unmet: float, cost: float, outside: int) 
 
 
 def line(policy: str, target: int, cost: float, unmet: float, *more: float) -> Line:
-    """Two seeds with the same unmet demand; the second one costs the last number, or the same."""
+    """Two seeds with the same unmet demand; the second one costs the last number, or the same. 84 percent are used."""
     costs = (cost, *(more or (cost,)))
-    return Line(policy, target, costs, (unmet - NEGLIGIBLE,) * 2, (1, 2), (3, 4))
+    return Line(
+        policy, target, costs, (unmet - NEGLIGIBLE,) * 2, (1, 2), (3, 4), tuple(0.84 * one for one in costs)
+    )
 
 
 def place(load: str, *lines: Line, workload: str = "cpu", resize: str = "InPlace") -> Place:
@@ -106,3 +108,13 @@ def test_tables_have_each_kind_and_each_load() -> None:
         "| flash | 0.80 (0.80 to 0.80; 0.60) |  |  |  |",
     ]
     assert "| HPA, resized in place | 1.30 / 0.25 |  |  |  | 3 | 7 |" in others(kept)
+
+
+def test_what_the_cost_is_for() -> None:
+    own = [
+        place("wave", *BASE, line(POLICY, 800, 80, 1000)),
+        place("wave", *BASE, line(POLICY, 800, 90, 1000), resize="Recreate"),
+    ]
+    rows = parts(Kept("how", "abc", "2026-01-01", 2, 2, places=tuple(own))).splitlines()
+    assert rows[0] == "| pods | oracle | more is used | 15 percent headroom | the rest | cost |"
+    assert rows[2:] == ["| bound by CPU | 0.60 | 0.07 | 0.10 | 0.03 | 0.80 |"]

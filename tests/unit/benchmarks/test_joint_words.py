@@ -95,11 +95,6 @@ SAID: Final[Mapping[str, tuple[Callable[[Kept], str], Kept, str]]] = {
         results(cpu_InPlace=line(POLICY, 800, 60, 900)),
         "in 0 to 5 of 5 cases",
     ),
-    "headroom": (
-        words.headroom,
-        results(cpu_InPlace=line(POLICY, 800, 72, 1000)),
-        "bound by CPU, 0.600 × 1.15 = 0.690, to which joint scaling adds 0.03;",
-    ),
     "restarts": (
         words.restarts,
         results(
@@ -113,8 +108,8 @@ SAID: Final[Mapping[str, tuple[Callable[[Kept], str], Kept, str]]] = {
     "nothing loses": (
         words.losses,
         results(),
-        "in place, 4 cells of the table: dearer than HPA and VPA over all seeds are none, and in a single seed none, the"
-        " worst at 0.60 (wave, bound by CPU). Less is served than by HPA and VPA with any headroom in none.",
+        "in place, 4 cells of the table: dearer than HPA and VPA over all seeds are none, and in a single seed none,"
+        " the worst at 0.60 (wave, bound by CPU). Less is served than by HPA and VPA with any headroom in none.",
     ),
     "no OOMs and restarts more": (
         words.losses,

@@ -136,6 +136,10 @@ def test_when_it_was_is_the_latest_that_is_known() -> None:
     assert seen(early, late).starving == seen(late, early).starving == {"app": at(minutes=-5)}
 
 
+def test_pods_are_counted_that_starve_and_run() -> None:
+    assert seen(pod(killed()), pod(killed()), pod(evicted(LOW)), pod({})).starving_pods == {"app": 2}
+
+
 def evicted_at(started: dt.datetime | None, created: dt.datetime | None = None, *containers: Any) -> Any:
     """When an evicted pod without conditions ended."""
     status = evicted(LOW, conditions=[], containerStatuses=[{"name": "app", **one} for one in containers])
