@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 from hvpa.api.values.duration import DAY
@@ -26,7 +27,7 @@ from hvpa.cli.init.files import publish, refuse_taken, workshop
 from hvpa.cli.init.json import to_json
 from hvpa.cli.init.manifest import manifest
 from hvpa.cli.init.result import Result
-from hvpa.cli.init.scenario import LOAD, MANIFEST, SCENARIO, load_csv, rivals, scenario, today
+from hvpa.cli.init.scenario import LOAD, MANIFEST, SCENARIO, load_csv, rivals, scenario, span_of, today
 from hvpa.cli.init.source.present import Present, TargetName, present, target_name
 from hvpa.cli.init.text import to_text
 from hvpa.cli.init.trial import Outcome, Trial, Work, outcomes
@@ -262,10 +263,11 @@ def _why(tried: Sequence[Trial], chosen: Trial) -> str:
 
 
 def _doubts(learnt: Fit, recent: History, chosen: Trial) -> list[str]:
-    """Reasons not to rely on the result."""
+    """Reasons not to rely on the result. Replicas are compared over the time that counts in the simulation."""
     found = ["the fit is poor (see above)"] if learnt.is_poor else []
-    had = sum(recent.replicas) / len(recent.replicas)
-    simulated = sum(one.replicas for one in chosen.today) / len(chosen.today)
+    begins = recent.times[0] + span_of(recent).warm_up
+    had = fmean(count for at, count in zip(recent.times, recent.replicas, strict=True) if at >= begins)
+    simulated = fmean(one.replicas for one in chosen.today)
     if abs(simulated - had) > MATCHES * max(had, 1):
         found.append(
             f"today's configuration has {simulated:.1f} replicas in the simulation, and had {had:.1f} in the history"

@@ -65,7 +65,7 @@ def test_all_goals_can_be_met() -> None:
     [
         ([figures(100, ratio=9), figures(2000, ratio=1.6)], "step: times the floor", [2000]),
         ([figures(100, cpu=2.1)], "step: CPU per Hvpa, ms", [100]),
-        ([figures(2000, rss=151), figures(10_000, rss=399)], "memory: resident, the most of all phases, MB", [2000]),
+        ([figures(2000, rss=201), figures(10_000, rss=499)], "memory: resident, the most of all phases, MB", [2000]),
         (
             [figures(100, cpu=1), figures(2000, cpu=1), figures(10_000, cpu=1.3)],
             "step: CPU per Hvpa, ms: within 25% of each other",
@@ -100,7 +100,7 @@ def test_what_was_not_measured_has_no_verdict_and_no_line() -> None:
 
 def test_a_missed_goal_comes_with_what_stands_in_its_way() -> None:
     assert scale_report.hindrances([figures(2000)]) == ""
-    reported = scale_report.hindrances([figures(2000, cpu=2.5, rss=151.0)])
+    reported = scale_report.hindrances([figures(2000, cpu=2.5, rss=201.0)])
     assert reported.count("what limits it") == 2
     assert "bare client" in reported
 

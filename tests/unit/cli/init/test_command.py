@@ -12,7 +12,7 @@ import yaml
 
 from hvpa.api.hvpa.resource import validate_manifest
 from tests.unit.cli.init.conftest import Init
-from tests.unit.cli.init.documents import CPU_70, hpa, usage, vpa, workload
+from tests.unit.cli.init.documents import CPU_70, START, hpa, load_at, usage, vpa, workload
 from tests.unit.cli.schema import check, schema_of
 from tests.unit.cli.support import Shell
 
@@ -121,6 +121,23 @@ def test_a_workload_that_already_is_the_cheapest_is_best_kept(init: Init, shell:
     assert sorted(os.listdir(out)) == ["hvpa.yaml", "load.csv", "scenario.yaml"]
     assert f"Written: {out / 'hvpa.yaml'}, {out / 'scenario.yaml'}" in ran.out
     assert validate_manifest(read(out / "hvpa.yaml")) == []
+
+
+@pytest.mark.parametrize(
+    ("hours", "doubted"), [((0, 6), False), ((18, 24), True)], ids=["not counted", "counted"]
+)
+def test_replicas_that_no_load_explains_are_a_reason_for_doubt(
+    init: Init, hours: tuple[int, int], doubted: bool
+) -> None:
+    """The simulation warms up for six hours of the day."""
+
+    def replicas(at: int) -> int:
+        first, last = hours
+        usual = 2 + round(load_at(at) / 70)
+        return 12 if first <= (at - START) / 3600 < last else usual
+
+    doubts = init(PLAIN, "-o", "json", history=usage(replicas=replicas)).json["doubts"]
+    assert any("replicas in the simulation" in one for one in doubts) is doubted
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
