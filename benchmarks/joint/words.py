@@ -136,9 +136,9 @@ def losses(kept: Kept) -> str:
         less = [cell for cell, one in cells.items() if one.less]
         worst, high = max(((cell, one.high) for cell, one in cells.items()), key=itemgetter(1))
         parts.append(
-            f"Pods {name}, {len(cells)} cells of the table: dearer than HPA and VPA over all seeds are {_count(dear)},"
-            f" and in a single seed {len(once) or 'none'}, the worst at {high:.2f} ({worst}). Less is served than by"
-            f" HPA and VPA with any headroom in {_count(less)}."
+            f"Pods {name}, of {len(cells)} cells of the table: dearer than HPA and VPA over all seeds: {_count(dear)};"
+            f" dearer in a single seed: {len(once) or 'none'}, {high:.2f} at worst ({worst}); less served than by HPA"
+            f" and VPA with any headroom: {_count(less)}."
         )
     each = list(_each(kept))
     ooms = [f"{name} {one.ooms} ({one.base_ooms})" for name, _, one in each if one.ooms > one.base_ooms]

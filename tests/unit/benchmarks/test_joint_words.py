@@ -108,8 +108,8 @@ SAID: Final[Mapping[str, tuple[Callable[[Kept], str], Kept, str]]] = {
     "nothing loses": (
         words.losses,
         results(),
-        "in place, 4 cells of the table: dearer than HPA and VPA over all seeds are none, and in a single seed none,"
-        " the worst at 0.60 (wave, bound by CPU). Less is served than by HPA and VPA with any headroom in none.",
+        "in place, of 4 cells of the table: dearer than HPA and VPA over all seeds: none; dearer in a single seed:"
+        " none, 0.60 at worst (wave, bound by CPU); less served than by HPA and VPA with any headroom: none.",
     ),
     "no OOMs and restarts more": (
         words.losses,
@@ -119,17 +119,17 @@ SAID: Final[Mapping[str, tuple[Callable[[Kept], str], Kept, str]]] = {
     "a seed loses": (
         words.losses,
         results(cpu_InPlace=structs.replace(OWN, cost=(60, 60, 60, 60, 110))),
-        "over all seeds are none, and in a single seed 1, the worst at 1.10 (wave, bound by CPU).",
+        "over all seeds: none; dearer in a single seed: 1, 1.10 at worst (wave, bound by CPU);",
     ),
     "a load loses": (
         words.losses,
         results(cpu_InPlace=line(POLICY, 800, 120, 1000)),
-        "over all seeds are 1 (wave, bound by CPU: 1.20), and",
+        "over all seeds: 1 (wave, bound by CPU: 1.20);",
     ),
     "less is served": (
         words.losses,
         results(cpu_InPlace=line(POLICY, 800, 60, 9000)),
-        "with any headroom in 1 (wave, bound by CPU). Pods replaced",
+        "with any headroom: 1 (wave, bound by CPU). Pods replaced",
     ),
     "more OOMs and restarts": (
         words.losses,
