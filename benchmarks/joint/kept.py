@@ -140,7 +140,8 @@ def _today() -> str:
 def version() -> str:
     """The commit that the code is of, and whether something but kept results was changed since."""
     commit = _git("describe", "--always", "--exclude", "*")
-    return f"{commit}-dirty" if _git("status", "--porcelain", "--", ".", ":!benchmarks/kept") else commit
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/kept")
+    return f"{commit}-dirty" if changed else commit
 
 
 def _git(*words: str) -> str:
