@@ -157,6 +157,11 @@ class Operator:
             return 0, ""
 
     @property
+    def health_address(self) -> str:
+        """Where a kubelet would probe it."""
+        return f"127.0.0.1:{self._health}"
+
+    @property
     def metrics_address(self) -> str:
         """Where Prometheus finds its metrics."""
         return f"127.0.0.1:{self._metrics}"

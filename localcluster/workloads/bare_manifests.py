@@ -9,6 +9,35 @@ from localcluster.client.api import Json
 
 AT_ONCE: Json = {"minChange": {"cpu": {"value": "1m"}, "memory": {"value": "1k"}}}
 """Any change of requests is large enough."""
+ROLLOUTS: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "rollouts.argoproj.io"},
+    "spec": {
+        "group": "argoproj.io",
+        "names": {"kind": "Rollout", "plural": "rollouts", "singular": "rollout"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                },
+                "subresources": {
+                    "status": {},
+                    "scale": {
+                        "specReplicasPath": ".spec.replicas",
+                        "statusReplicasPath": ".status.replicas",
+                        "labelSelectorPath": ".status.selector",
+                    },
+                },
+            }
+        ],
+    },
+}
+"""A CRD as that of Argo Rollouts, whose objects may have any fields, with the subresources `status` and `scale`."""
 
 
 def merged(base: Json, changes: Json) -> Json:

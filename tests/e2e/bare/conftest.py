@@ -21,7 +21,7 @@ from localcluster.operator.operator import (
 from localcluster.process import spawn
 from localcluster.programs.build import BuildError
 from localcluster.proxy.proxy import Proxy
-from localcluster.workloads.bare_manifests import weight
+from localcluster.workloads.bare_manifests import ROLLOUTS, weight
 from localcluster.workloads.scenario import Scenario, new_namespace
 
 USER = f"{NAMESPACE}:{SERVICE_ACCOUNT}"
@@ -55,25 +55,10 @@ def plane(bare_cluster: ControlPlane) -> ControlPlane:
 
 @pytest.fixture(scope="session")
 def rollouts(plane: ControlPlane) -> Iterator[None]:
-    """A CRD as that of Argo Rollouts, whose objects may say anything, with the subresources `status` and `scale`."""
-    scale = {
-        "specReplicasPath": ".spec.replicas",
-        "statusReplicasPath": ".status.replicas",
-        "labelSelectorPath": ".status.selector",
-    }
-    version = {
-        "name": "v1alpha1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-        "subresources": {"status": {}, "scale": scale},
-    }
-    names = {"kind": "Rollout", "plural": "rollouts", "singular": "rollout"}
-    spec = {"group": "argoproj.io", "names": names, "scope": "Namespaced", "versions": [version]}
-    made = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    plane.apply_all([{**made, "metadata": {"name": "rollouts.argoproj.io"}, "spec": spec}])
+    """The CRD of Argo Rollouts, reduced to its subresources."""
+    plane.apply_all([ROLLOUTS])
     yield
-    plane.api.delete("CustomResourceDefinition", "rollouts.argoproj.io")
+    plane.api.delete("CustomResourceDefinition", ROLLOUTS["metadata"]["name"])
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from localcluster.client.audit import BEGUN, WRITE_VERBS
+from tests.e2e.soak.uris import is_expected
 
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
+KEPT = 5
+"""Unexpected URIs of a credential that are kept for the report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class AuditTrail:
         self._rest = b""
         self.requests = 0
         """All answered requests so far."""
+        self.unexpected: dict[str, set[str]] = defaultdict(set)
+        """By credential: URIs of requests that no operator should send, a few of them."""
 
     def news(self) -> Iterator[Write]:
         """The writes that were carried out since the last time, in the order of their answers."""
@@ -57,18 +63,29 @@ class AuditTrail:
             if event.get("stage") == BEGUN:
                 continue
             self.requests += 1
+            self._judge(event)
             if event["verb"] in WRITE_VERBS and event.get("responseStatus", {}).get("code", 500) < 300:
                 yield _write(event)
+
+    def _judge(self, event: dict[str, Any]) -> None:
+        uri, kept = event["requestURI"], self.unexpected[_credential(event)]
+        if len(kept) < KEPT and not is_expected(uri):
+            kept.add(uri)
+
+
+def _credential(event: dict[str, Any]) -> str:
+    """The token that a request was sent with; empty without one."""
+    credential: str = event["user"].get("extra", {}).get(CREDENTIAL, [""])[0]
+    return credential
 
 
 def _write(event: dict[str, Any]) -> Write:
     reference, body = event.get("objectRef", {}), event.get("requestObject")
     parts = (reference.get("resource", ""), reference.get("subresource", ""))
-    credentials = event["user"].get("extra", {}).get(CREDENTIAL, [""])
     return Write(
         received=dt.datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp(),
         answered=dt.datetime.fromisoformat(event["stageTimestamp"]).timestamp(),
-        credential=credentials[0],
+        credential=_credential(event),
         verb=event["verb"],
         resource="/".join(part for part in parts if part),
         namespace=reference.get("namespace", ""),

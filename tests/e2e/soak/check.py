@@ -8,7 +8,8 @@
   recommended before.
 - No step twice: of one recommendation there is one step on an axis, unless another client changed the workload since.
   (Desired replicas that are left standing for a minute on a settled workload count as measured anew.)
-- Replicas are within their bounds, and a step leads where the recommendation says."""
+- Replicas are within their bounds, and a step leads where the recommendation says.
+- Of writes for hostile Hvpas only the sender is judged: how those are scaled is nobody's business."""
 
 from __future__ import annotations
 
@@ -65,6 +66,8 @@ class Checker:
     roles: dict[Place, Role]
     operators: dict[str, str]
     leases: Leases = field(default_factory=Leases)
+    hostile: frozenset[Place] = frozenset()
+    """Hvpas of the hostile tenant."""
     found: list[str] = field(default_factory=list)
     """What was not as it must be."""
     writes: Counter[str] = field(default_factory=Counter)
@@ -91,7 +94,7 @@ class Checker:
             self.leases.note(write)
             return
         self._fenced(write)
-        if write.resource in WORKLOADS:
+        if write.resource in WORKLOADS and place in self.roles:
             self._step(place, write)
 
     def violations(self) -> list[str]:
@@ -110,7 +113,7 @@ class Checker:
 
     def _fenced(self, write: Write) -> None:
         place = place_of(write.namespace, write.name)
-        if place not in self.roles:
+        if place not in self.roles and not self._is_hostile(write, place):
             self.found.append(f"{write} concerns none of the Hvpas")
             return
         problem = self.leases.problem(place, write)
@@ -129,6 +132,11 @@ class Checker:
         late = "never held it" if problem.late is None else f"had lost it {problem.late:.3f} s before"
         who = self.operators[write.credential]
         self.found.append(f"{who} sent {write} at {when}: {holder} held the Lease {lease}, {who} {late}")
+
+    def _is_hostile(self, write: Write, place: Place) -> bool:
+        """Whether a write concerns the tenant's own Hvpas, or the workload that they share."""
+        spaces = {namespace for namespace, _ in self.hostile}
+        return place in self.hostile or (write.namespace in spaces and write.resource.startswith(WORKLOADS))
 
     # --- steps -------------------------------------------------------------------------------------------------------
     def _step(self, place: Place, write: Write) -> None:

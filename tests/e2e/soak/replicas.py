@@ -98,6 +98,28 @@ class Replica:
         """Whether its process runs and has listed everything."""
         return self.operator is not None and self.is_alive and self.operator.probe("readyz") == 200
 
+    def addresses(self) -> list[str]:
+        """The ports that it listens at: health and metrics; none without a process."""
+        operator = self.operator
+        return [] if operator is None else [operator.health_address, operator.metrics_address]
+
+    def probe(self) -> bool | None:
+        """Whether it answers a kubelet's probe; None if it starts, ends, or was stopped meanwhile."""
+        operator, credential = self.operator, self.credential
+        if (
+            operator is None
+            or self._is_disturbed()
+            or STARTED not in operator.log.read_text(errors="replace")
+        ):
+            return None
+        if operator.probe() != 0:
+            return True
+        is_same = self.credential == credential and operator.process.alive and not self._is_disturbed()
+        return False if is_same else None
+
+    def _is_disturbed(self) -> bool:
+        return self.frozen or self._asked or self._killed
+
     def inject(self, name: str) -> None:
         """Send it a signal."""
         if self.operator is None:

@@ -31,6 +31,7 @@ from tests.e2e.soak.check import Checker
 from tests.e2e.soak.controllers import Controllers
 from tests.e2e.soak.ending import unsettled
 from tests.e2e.soak.growth import ROUNDS, Growth
+from tests.e2e.soak.hostile import Hostile
 from tests.e2e.soak.injections import Injections
 from tests.e2e.soak.leases import Leases
 from tests.e2e.soak.objects import Role
@@ -87,7 +88,9 @@ class Soak:
         self.controllers = Controllers(plane.api, report.seed, self.roles)
         self.audit_trail = AuditTrail(plane.logs / "audit.log")
         places = {(one.namespace, one.name): one for one in self.roles}
-        self.checker = Checker(self.controllers, places, {}, Leases(report.shards))
+        self.hostile = Hostile(plane.api, replicas, report.seed)
+        hostile = self.hostile.tenant.places
+        self.checker = Checker(self.controllers, places, {}, Leases(report.shards), hostile)
         self.injections = Injections(plane, replicas)
         self.checker.thaws = self.injections.thaws
         self.growth = Growth()
@@ -100,6 +103,7 @@ class Soak:
         for one in self.replicas:
             one.start()
         self._await_peace("at the start", 60 + self.report.hvpas)
+        self.hostile.tenant.create()
         began, report = time.monotonic(), self.report
         self._disturb(schedule(report.seed, report.minutes * 60, report.hvpas, report.shards))
         self.report.facts["seconds of faults"] = round(time.monotonic() - began, 1)
@@ -117,6 +121,7 @@ class Soak:
         faults = deque(act for act in acts if act.kind not in USERS)
         users_thread = threading.Thread(target=self._run_users, args=(users, began), name="users")
         users_thread.start()
+        self.hostile.begin()
         end = began + self.report.minutes * 60
         try:
             while time.monotonic() < end and not self._failure:
@@ -128,6 +133,7 @@ class Soak:
             self.injections.stop()
             self._over.set()
             users_thread.join()
+            self.hostile.end()
         if self._failure:
             raise self._failure
 
@@ -210,7 +216,14 @@ class Soak:
 
     def _judge(self) -> None:
         report, checker, growth = self.report, self.checker, self.growth
-        report.problems += checker.violations() + growth.problems()
+        report.problems += checker.violations() + growth.problems() + self.hostile.problems()
+        report.problems += [
+            f"{self.checker.operators[credential]} requested {uri}"
+            for credential, uris in self.audit_trail.unexpected.items()
+            if credential in self.checker.operators
+            for uri in sorted(uris)
+        ]
+        report.facts["hostile"] = self.hostile.facts()
         for one in self.replicas:
             report.problems += one.bad_ends
             sizes = growth.rounds[one.process]

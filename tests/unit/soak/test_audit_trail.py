@@ -8,11 +8,12 @@ from pathlib import Path
 from tests.e2e.soak.audit_trail import CREDENTIAL, AuditTrail
 
 
-def line(verb: str, code: int, name: str) -> bytes:
+def line(verb: str, code: int, name: str, uri: str = "/apis/apps/v1") -> bytes:
     event = {
         "verb": verb,
         "user": {"username": "u", "extra": {CREDENTIAL: ["JTI=1"]}},
         "objectRef": {"resource": "hvpas", "subresource": "status", "namespace": "ns", "name": name},
+        "requestURI": uri,
         "responseStatus": {"code": code},
         "requestReceivedTimestamp": "2026-11-21T18:00:00.250000Z",
         "stageTimestamp": "2026-11-21T18:00:00.500000Z",
@@ -34,3 +35,11 @@ def test_writes_that_were_carried_out_are_reported_once_and_torn_lines_are_waite
     assert [one.name for one in audit_trail.news()] == ["c", "d"]
     assert list(audit_trail.news()) == []
     assert audit_trail.requests == 5
+
+
+def test_uris_that_no_operator_should_send_are_kept_by_credential(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(line("get", 404, "a", "/apis/apps/v1?x0=") + line("get", 200, "b"))
+    audit_trail = AuditTrail(log)
+    assert list(audit_trail.news()) == []
+    assert audit_trail.unexpected == {"JTI=1": {"/apis/apps/v1?x0="}}
