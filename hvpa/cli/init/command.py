@@ -44,8 +44,8 @@ from hvpa.simulate.history.record import History
 from hvpa.simulate.history.table import read_history
 from hvpa.simulate.load.series import readable_length
 from hvpa.simulate.report.text import seconds
+from hvpa.simulate.scenario.documents import read_text
 from hvpa.simulate.scenario.fields import seconds_of
-from hvpa.simulate.scenario.yaml import read_text
 
 DAYS: Final = 8
 """Days that are simulated: a week, and one before it for the VPA to learn. On two cores that takes four minutes

@@ -18,9 +18,9 @@ from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems
 from hvpa.simulate.model import Policy, PolicyKind, WorkloadModel
 from hvpa.simulate.policy.updater import IN_PLACE_OR_RECREATE
+from hvpa.simulate.scenario.documents import Source, read_documents, read_text
 from hvpa.simulate.scenario.fields import MAX_REPLICAS
 from hvpa.simulate.scenario.schema import FixedSize, PolicyModel, VpaAlone
-from hvpa.simulate.scenario.yaml import Source, read_documents, read_text
 
 _ALL_CONTAINERS: Final = "*"
 

@@ -28,6 +28,7 @@ from hvpa.simulate.load.formula import Formula, FormulaError
 from hvpa.simulate.load.prometheus import read_range
 from hvpa.simulate.load.series import Record, StepLoad, computed, gaps, readable_length, scaled, steps_of
 from hvpa.simulate.model import ContainerModel, Controllers, MetricsModel, NodeModel, Scenario, WorkloadModel
+from hvpa.simulate.scenario.documents import Source, read_documents, read_text
 from hvpa.simulate.scenario.policies import read_policies
 from hvpa.simulate.scenario.schema import (
     LoadModel,
@@ -36,7 +37,6 @@ from hvpa.simulate.scenario.schema import (
     ScenarioWorkload,
     VpaController,
 )
-from hvpa.simulate.scenario.yaml import Source, read_documents, read_text
 
 MAX_STEPS: Final = 5_000_000
 """Most steps of a scenario: two years at 15 s. A step takes some 200 bytes of what is recorded."""
