@@ -8,11 +8,12 @@ file and the line.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hvpa.api.schema.base import FieldError
 from hvpa.api.values.documents import Numbered, Plain, PlainError, Text
 from hvpa.cli.errors import CommandError, one_line
 
@@ -106,15 +107,23 @@ class Document:
         return f"{self.file}:{self.line(path)}: {self.title}"
 
 
-def read_documents(path: str, *, lenient: bool = False) -> list[Document]:
+def read_documents(
+    path: str, *, lenient: bool = False, skip: Callable[[FileError], None] | None = None
+) -> list[Document]:
     """All objects of the file at `path` (`-`: standard input); `lenient` leaves out what has neither `kind` nor
-    `apiVersion`. Raises FileError."""
+    `apiVersion`. What is no object is skipped if `skip` takes its error. Raises FileError."""
     source, contents = load(path)
     found: list[Document] = []
     for number, content in contents:
         if lenient and not (isinstance(content, dict) and {"kind", "apiVersion"} & content.keys()):
             continue
-        found += _objects(source, number, "", content)
+        for one in _objects(source, number, "", content):
+            if isinstance(one, Document):
+                found.append(one)
+            elif skip is None:
+                raise one
+            else:
+                skip(one)
     return found
 
 
@@ -137,8 +146,8 @@ def _read(path: str, name: str) -> str:
         raise FileError(name, f"can't be read: {reason}") from None
 
 
-def _objects(source: Source, number: int, root: str, content: Plain) -> Iterator[Document]:
-    """The object at `root`, or the items of the List that stands there."""
+def _objects(source: Source, number: int, root: str, content: Plain) -> Iterator[Document | FileError]:
+    """The object at `root`, or the items of the List that stands there; an error for what is no object."""
 
     def fault(reason: str, at: str = "") -> FileError:
         path = ".".join(part for part in (root, at) if part)
@@ -146,21 +155,33 @@ def _objects(source: Source, number: int, root: str, content: Plain) -> Iterator
         return FileError(source.file, named, source.line(number, path))
 
     if not isinstance(content, dict):
-        raise fault(f"must be an object of Kubernetes, is {_kind_of(content)}")
+        yield fault(f"must be an object of Kubernetes, is {_kind_of(content)}")
+        return
     kind = content.get("kind")
     if not isinstance(kind, str) or not kind:
-        raise fault("is required" if kind is None else "must be a string", "kind")
+        yield fault("is required" if kind is None else "must be a string", "kind")
+        return
     if not kind.endswith("List"):
         yield Document(source, number, root, content)
         return
     items = content.get("items", [])
     if not isinstance(items, list):
-        raise fault(f"must be a list, is {_kind_of(items)}", "items")
+        yield fault(f"must be a list, is {_kind_of(items)}", "items")
+        return
     inherited = {"apiVersion": content.get("apiVersion"), "kind": kind.removesuffix("List")}
     inherited = {} if kind == "List" else {key: value for key, value in inherited.items() if value}
     for index, item in enumerate(items):
         entry = inherited | item if isinstance(item, dict) else item
         yield from _objects(source, number, f"{root}.items[{index}]".removeprefix("."), entry)
+
+
+def yaml_trap(document: Document, problem: FieldError) -> str:
+    """What to do about a field that must be text and is true or false: somebody wrote Off without quotes. Empty for
+    any other problem."""
+    is_bool = isinstance(below(document.content, *problem.path.split(".")), bool)
+    if is_bool and ("'Off'" in problem.message or problem.message.startswith("must be text")):
+        return 'write it in quotes, such as "Off": without them YAML reads Off and On as false and true'
+    return ""
 
 
 def _kind_of(value: Plain) -> str:
