@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from hvpa.api.objects.kinds import api_version_of
 from hvpa.api.schema.base import FieldError, field_errors
 from hvpa.api.values.duration import HOUR
 from hvpa.api.values.quantity import MIB
@@ -183,6 +184,10 @@ def _steps(source: Source, model: ScenarioModel, times: _Times, seed: int) -> St
 # --- the rest -------------------------------------------------------------------------------------------------------
 def _workload(model: ScenarioWorkload) -> WorkloadModel:
     fields = dict(model) | {"containers": tuple(_container(one) for one in model.containers)}
+    fields["api_version"] = model.api_version or api_version_of(model.kind)
+    if model.kind == "DaemonSet":  # the API server's defaults
+        unset = {"max_surge": 0, "max_unavailable": 1}
+        fields |= {name: value for name, value in unset.items() if name not in model.model_fields_set}
     return WorkloadModel(**fields)
 
 
