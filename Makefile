@@ -80,7 +80,7 @@ coverage: venv ## all unit tests, with the coverage gate
 	@$(PY) -m pytest tests/unit -n auto --dist loadfile $(COVERAGE) $(PYTEST_ARGS)
 
 .PHONY: e2e
-e2e: venv venv-docs control-plane ## end-to-end tests on a control plane of their own
+e2e: venv venv-docs control-plane chromium ## end-to-end tests on a control plane of their own
 	@$(PY) -m pytest tests/e2e $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: lint
@@ -143,12 +143,12 @@ evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (75 mi
 	@$(PY) tools/generate.py
 
 .PHONY: page-check
-page-check: chromium ## look at the page of `hvpa simulate --html` in headless Chromium (CHROMIUM names one)
+page-check: chromium ## look at the page of `hvpa simulate --html` in the pinned headless Chromium (CHROMIUM names another)
 	@CHROMIUM="$(CHROMIUM)" $(PY) -m tools.browser.check_page $(PAGE_CHECK_ARGS)
 
 .PHONY: chromium
-chromium: venv ## fetch a headless Chromium for the page's test from npm, once, where none is installed
-	@CHROMIUM="$(CHROMIUM)" $(PY) -m tools.browser.chromium
+chromium: venv ## fetch the pinned headless Chromium and the fonts of the pages' tests from npm, once
+	@$(PY) -m tools.browser.chromium
 
 .PHONY: fuzz
 fuzz: venv ## fuzz TARGET (decision) for FUZZ_SECONDS (300), guided by coverage (needs `pip install atheris` in .venv)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from hvpa.api.values.text import printable
 
 DONE = 0
@@ -30,6 +32,11 @@ class ClusterError(CommandError):
     """The cluster can't be reached, or not with these credentials."""
 
     code = NOT_REACHED
+
+
+def report_skipped(error: CommandError) -> None:
+    """Print the one line of an object that can't be used, and is skipped: the command goes on without it."""
+    print(f"hvpa: skipped: {one_line(error)}", file=sys.stderr)
 
 
 def one_line(text: object) -> str:

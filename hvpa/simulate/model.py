@@ -17,6 +17,7 @@ from typing import Annotated, Literal, NamedTuple, Protocol
 import msgspec
 from msgspec import Meta
 
+from hvpa.api.objects.kinds import DEFAULT_API_VERSION, is_custom
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.recommend.hpa.controller import HpaSettings
@@ -59,13 +60,15 @@ class ContainerModel:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadModel:
-    """The workload as the scenario sets it up. `max_surge` and `max_unavailable` are counts or percentages ("25%"),
-    as a Deployment's; a StatefulSet replaces one pod at a time. `start_up` is the time in seconds from a container's
+    """The workload as the scenario sets it up. A custom kind is simulated as a Deployment whose pod template nobody
+    changes; a ReplicaSet and a ReplicationController never replace pods; a DaemonSet has the same number of pods all
+    the time. `max_surge` and `max_unavailable` are counts or percentages ("25%"), as a Deployment's; a StatefulSet
+    replaces one pod at a time. `start_up` is the time in seconds from a container's
     start until it is ready, `termination_grace` how long a deleted pod keeps its place on the node, serving nothing.
     `resize` is how pods come to the resources of a changed template: others take their place, or they are resized in
     place, as far as that can be done; `resize_delay` is how long that takes, in seconds."""
 
-    kind: Literal["Deployment", "StatefulSet"]
+    kind: str
     name: str
     namespace: str
     replicas: int
@@ -76,6 +79,17 @@ class WorkloadModel:
     max_unavailable: int | str = "25%"
     resize: ResizeMode = "Recreate"
     resize_delay: float = 0.0
+    api_version: str = DEFAULT_API_VERSION
+
+    @property
+    def has_ordinals(self) -> bool:
+        """Whether a pod that is replaced has its successor's name, as a StatefulSet's."""
+        return self.kind == "StatefulSet"
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether its `scale` subresource is all that is known of it."""
+        return is_custom(self.api_version, self.kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 plots are drawn, nothing is loaded, nothing is complained about, no label lies on another one, and zooming, hiding and
 filtering do what they should.
 
-`CHROMIUM` names the browser (default: the first of the usual names that is installed, else the one that `make chromium`
-has fetched); without one there is nothing to check, and the exit code is 0.
+`CHROMIUM` names the browser (default: the pinned one that `make chromium` has fetched); without one there is nothing to
+check, and the exit code is 0.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ import base64
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 
-from tools.browser.chromium import environment, find_browser
+from tools.browser import fonts
+from tools.browser.chromium import MISSING, environment, find_browser
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LARGEST: Final = 1_000_000
@@ -33,6 +35,9 @@ NO_NETWORK: Final = "127.0.0.1:9"
 """A proxy that does not exist: whatever is asked for over the network fails."""
 TIMEOUT: Final = 60.0
 """Seconds for the browser to start, and for the page to be drawn."""
+WIDTH: Final = 1320
+HEIGHT: Final = 3000
+"""Pixels of the window by default."""
 SCENARIO: Final = """
 name: <script>alert("name")</script> & co
 duration: 6h
@@ -72,7 +77,12 @@ OVERLAPS: Final = """(() => [...document.querySelectorAll(".plot svg")].flatMap(
   const outside = boxes.filter(([, box]) => box.right > frame.right + 1 || box.left < frame.left - 1);
   return [...outside.map(([text]) => `${text} is cut off`), ...boxes.flatMap(([text, box], index) =>
     boxes.slice(index + 1).filter(([, other]) => !apart(box, other)).map(([other]) => `${text} on ${other}`))];
-}))()"""
+}).concat(document.documentElement.scrollWidth > innerWidth ? ["the page is wider than its window"] : [],
+  [...document.querySelectorAll(".legend button")]
+    .filter((button) => {
+      const [own, plot] = [button, button.closest(".plot")].map((one) => one.getBoundingClientRect());
+      return own.right > plot.right + 1;
+    }).map((button) => `${button.textContent} is cut off`)))()"""
 FILTER: Final = """(() => {
   for (const form of document.querySelectorAll(".filters")) {
     form.elements.text.value = "no event says this";
@@ -106,21 +116,35 @@ class PageError(Exception):
     """What is wrong with the page, or with the browser."""
 
 
+class Look(NamedTuple):
+    """How a page is looked at."""
+
+    font: str | None = None
+    """A family of `tools/browser/fonts.py`; None for the pinned browser's own font."""
+    width: int = WIDTH
+    """Pixels of the window."""
+    timeout: float = TIMEOUT
+    """Seconds for the page to be drawn."""
+
+
 def main() -> int:
     """Check; 0 where all is well or there is no browser, 1 otherwise."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scenario", nargs="?", help="default: a small one of this check's own")
     parser.add_argument("--page", help="check this page instead of a scenario's")
     parser.add_argument("--screenshot", metavar="FILE", help="also write a picture of the page")
+    parser.add_argument(
+        "--font", choices=fonts.FAMILIES, help="font of the page (default: the pinned browser's own)"
+    )
+    parser.add_argument("--width", type=int, default=WIDTH, help=f"pixels of the window (default {WIDTH})")
     args = parser.parse_args()
-    browser, named = find_browser(), os.environ.get("CHROMIUM")
+    named = os.environ.get("CHROMIUM")
+    browser = shutil.which(named) if named else find_browser()
     if browser is None and named:
         print(f"page-check: CHROMIUM={named} is not there", file=sys.stderr)
         return 1
     if browser is None:
-        print(
-            "page-check: skipped, no Chromium is installed (CHROMIUM=… names one, `make chromium` fetches one)"
-        )
+        print(f"page-check: skipped, {MISSING} (CHROMIUM=… names another one)")
         return 0
     with tempfile.TemporaryDirectory(prefix="hvpa-page-") as folder:
         try:
@@ -129,7 +153,8 @@ def main() -> int:
                 raise PageError(f"{page} is not there")
             if page.stat().st_size > LARGEST:
                 raise PageError(f"{page.stat().st_size:,} bytes are more than {LARGEST:,}")
-            reported, picture = asyncio.run(check(browser, page, Path(folder)))
+            look = Look(args.font, args.width)
+            reported, picture = asyncio.run(check(browser, page, Path(folder), look))
         except PageError as error:
             print(f"page-check: {error}", file=sys.stderr)
             return 1
@@ -149,14 +174,15 @@ def simulate(scenario: str | None, folder: Path) -> Path:
     return page
 
 
-async def check(browser: str, page: Path, folder: Path, timeout: float = TIMEOUT) -> tuple[str, bytes]:
-    """Look at the page, which has so many seconds to be drawn; what was seen, and a PNG of it. Raises PageError."""
-    with running(browser, folder) as profile:
+async def check(browser: str, page: Path, folder: Path, look: Look = Look()) -> tuple[str, bytes]:  # noqa: B008
+    """Look at the page; what was seen, and a PNG of it. Raises PageError."""
+    with running(browser, folder, look.font) as profile:
         address = await debugger(profile)
         async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
             tab = Tab(socket)
+            await tab.resize(look.width, HEIGHT)
             await tab.begin(page.as_uri())
-            counts = await tab.drawn(timeout)
+            counts = await tab.drawn(look.timeout)
             picture = await tab.picture()
             overlaps = await tab.evaluate(OVERLAPS)
             used = await tab.evaluate(USE)
@@ -184,8 +210,8 @@ def refuse(tab: Tab, counts: dict[str, Any], used: dict[str, Any], filtered: dic
 
 
 @contextmanager
-def running(browser: str, folder: Path) -> Iterator[Path]:
-    """A browser with a fresh profile, which is what comes back."""
+def running(browser: str, folder: Path, font: str | None = None) -> Iterator[Path]:
+    """A browser with a fresh profile, which is what comes back, and with one font: its own, or that family."""
     profile = folder / "profile"
     flags = [
         "--headless=new",
@@ -194,14 +220,14 @@ def running(browser: str, folder: Path) -> Iterator[Path]:
         "--no-first-run",
         f"--proxy-server={NO_NETWORK}",
         "--remote-debugging-port=0",
-        "--window-size=1320,3000",
+        f"--window-size={WIDTH},{HEIGHT}",
         f"--user-data-dir={profile}",
     ]
     if os.geteuid() == 0:  # Chromium's sandbox refuses to be root's
         flags.append("--no-sandbox")
     process = subprocess.Popen(
         [browser, *flags, "about:blank"],
-        env=environment(browser),
+        env=environment(browser, folder, font),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -250,6 +276,11 @@ class Tab:
         for domain in ("Runtime", "Log", "Network", "Page"):
             await self.call(f"{domain}.enable")
         await self.call("Page.navigate", url=page)
+
+    async def resize(self, width: int, height: int) -> None:
+        """Another size of the window."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        await self.call("Emulation.setDeviceMetricsOverride", **metrics)
 
     async def drawn(self, timeout: float) -> dict[str, Any]:
         """What is on the page when it has been drawn. Raises PageError."""

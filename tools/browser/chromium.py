@@ -1,18 +1,16 @@
-"""A headless Chromium for the tests of the page: one that is installed, else one that npm's registry has.
+"""The headless Chromium of the tests, and its fonts: pinned, from npm's registry, the same on every machine.
 
-`@sparticuz/chromium` carries the browser itself, packed with Brotli, which npm's own Node.js unpacks; nothing else is
-downloaded, and none of its scripts is run. Its hash is pinned, as every dependency's is. `make chromium` (this
-module) puts it into the user's cache, once; where there is no npm, or npm has no registry to reach, it says
-so and exits with 0.
+An installed browser is never used, nor is an installed font: tests of a page's layout would depend on the machine.
+`@sparticuz/chromium` carries the browser itself, packed with Brotli, which Node.js unpacks. `make chromium` (this
+module) puts it into the user's cache, once, and the fonts of `tools/browser/fonts.py` beside it. Without npm, without a
+registry that npm can reach, or on a processor that the package has no browser for, it prints the reason and exits with
+0: `make test` reports the skipped tests.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
-import shutil
-import subprocess
+import platform
 import sys
 import tarfile
 import tempfile
@@ -20,116 +18,91 @@ from pathlib import Path
 from typing import Final
 
 from localcluster.programs.toolchain import cache_folder
+from tools.browser import fonts, npm
 
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-VERSION: Final = "153.0.0"
-PACKAGE: Final = f"@sparticuz/chromium@{VERSION}"
-INTEGRITY: Final = (
-    "sha512-jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/EHYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA=="
+PACKAGE: Final = npm.Package(
+    "@sparticuz/chromium",
+    "153.0.0",
+    "sha512-jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/EHYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA==",
 )
-"""SHA-512 of the package's file, as npm's lock files have it."""
+PLATFORM: Final = ("Linux", "x86_64")
+"""The machines that the package's browser runs on."""
 PARTS: Final = ("chromium.br", "al2023.tar.br", "fonts.tar.br")
 """The browser, libraries that a small machine lacks, and a font."""
-MOST_LINES: Final = 5
-"""Lines of a program's error that are passed on; npm's cause is in the first ones, a trace follows."""
 UNPACK: Final = """
 const { createReadStream, createWriteStream } = require("node:fs"), { createBrotliDecompress } = require("node:zlib");
 for (const name of process.argv.slice(1))
   createReadStream(name).pipe(createBrotliDecompress()).pipe(createWriteStream(name.slice(0, -3)));
 """
-FONTS: Final = """<?xml version="1.0"?>
-<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
-<fontconfig><dir>/usr/share/fonts</dir><dir>{home}/fonts</dir><cachedir>{home}/font-cache</cachedir></fontconfig>
-"""
-
-
-class ChromiumError(Exception):
-    """The package is not what is pinned, or can't be unpacked."""
-
-
-class NotFetchedError(Exception):
-    """npm can't fetch the package."""
+MISSING: Final = "the pinned Chromium is not in the cache: `make chromium` fetches it by npm"
+"""Why a test of a page is skipped."""
 
 
 def find_browser() -> str | None:
-    """The browser that CHROMIUM names, or that is installed, or that was fetched; None without one."""
-    if named := os.environ.get("CHROMIUM"):
-        return shutil.which(named)
-    fetched = _home() / "chromium"
-    installed = next(filter(None, map(shutil.which, BROWSERS)), None)
-    return installed or (str(fetched) if fetched.exists() else None)
+    """The pinned browser; None if it was not fetched."""
+    browser = _home() / "chromium"
+    return str(browser) if browser.exists() else None
 
 
-def environment(browser: str) -> dict[str, str]:
-    """The environment to start this browser in: the fetched one has libraries and a font of its own."""
+def environment(browser: str, folder: Path, family: str | None = None) -> dict[str, str]:
+    """The environment to start this browser in. The pinned browser has libraries of its own, and one font: its own, or
+    that `family` of `fonts.FAMILIES`; `folder` gets a configuration that finds no other font."""
     home = Path(browser).parent
     if home != _home():
         return dict(os.environ)
-    return {**os.environ, "LD_LIBRARY_PATH": str(home / "lib"), "FONTCONFIG_FILE": str(home / "fonts.conf")}
+    own = home / "fonts" if family is None else fonts.only(family, folder)
+    configuration = fonts.configure(own, folder)
+    return {**os.environ, "LD_LIBRARY_PATH": str(home / "lib"), "FONTCONFIG_FILE": str(configuration)}
 
 
 def fetch() -> Path:
-    """The browser in the cache, fetched where it is not there yet. Raises NotFetchedError and ChromiumError."""
+    """The browser in the cache, fetched if it is not there yet. Raises npm.NotFetchedError and npm.NotPinnedError."""
     home = _home()
-    if (home / "chromium").exists():
-        return home / "chromium"
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix="chromium-") as temporary:
-        folder = Path(temporary)
-        fetching = ["npm", "pack", PACKAGE, "--loglevel", "error", "--pack-destination", str(folder)]
-        _run(fetching, folder, NotFetchedError)
-        (package,) = folder.glob("*.tgz")
-        found = base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode()
-        if found != INTEGRITY.removeprefix("sha512-"):
-            raise ChromiumError(f"{PACKAGE} is not what is pinned: its SHA-512 is {found}")
-        _unpack(package, folder / "whole")
-        (folder / "whole").rename(home)
+    if not (home / "chromium").exists():
+        print(f"chromium: {PACKAGE} from npm, once")
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent, prefix="chromium-") as temporary:
+            folder = Path(temporary)
+            whole = folder / "whole"
+            whole.mkdir()
+            npm.extract(PACKAGE, {f"bin/{part}": whole / part for part in PARTS}, folder)
+            _unpack(whole)
+            whole.rename(home)
     return home / "chromium"
 
 
-def _unpack(package: Path, target: Path) -> None:
-    """The parts that are needed, ready to run."""
-    target.mkdir()
-    with tarfile.open(package) as archive:
-        for part in PARTS:
-            member = archive.extractfile(f"package/bin/{part}")
-            assert member is not None
-            (target / part).write_bytes(member.read())
-    _run(["node", "-e", UNPACK, *PARTS], target)
+def _unpack(folder: Path) -> None:
+    """Make the package's parts in `folder` ready to run."""
+    npm.run(["node", "-e", UNPACK, *PARTS], folder)
     for part in PARTS:
-        (target / part).unlink()
-    for archive_file in target.glob("*.tar"):
+        (folder / part).unlink()
+    for archive_file in folder.glob("*.tar"):
         with tarfile.open(archive_file) as archive:
-            archive.extractall(target, filter="data")
+            archive.extractall(folder, filter="data")
         archive_file.unlink()
-    (target / "fonts.conf").write_text(FONTS.format(home=_home()))
-    (target / "chromium").chmod(0o755)
+    (folder / "chromium").chmod(0o755)
 
 
 def _home() -> Path:
-    return cache_folder() / f"chromium-{VERSION}"
-
-
-def _run(command: list[str], folder: Path, failure: type[Exception] = ChromiumError) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        why = (done.stderr.strip() or done.stdout.strip()).splitlines()[:MOST_LINES]
-        raise failure("\n".join([f"{' '.join(command[:3])} failed:", *why]))
+    return cache_folder() / f"chromium-{PACKAGE.version}"
 
 
 def main() -> int:
-    """Fetch the browser where none is installed; 1 where what is fetched is wrong."""
-    if find_browser() is not None:
+    """Fetch browser and fonts if they are not in the cache; 1 if a package is not the pinned one."""
+    if (platform.system(), platform.machine()) != PLATFORM:
+        print(f"chromium: {PACKAGE} has no browser for this machine; the tests of pages are skipped")
         return 0
-    if not all(map(shutil.which, ("npm", "node"))):
-        print("no Chromium is installed, and no npm to fetch one with: the page's test is skipped")
+    if find_browser() is not None and not fonts.missing():
+        return 0
+    if not npm.available():
+        print("chromium: there is no npm to fetch a browser with; the tests of pages are skipped")
         return 0
     try:
-        print(f"chromium: {PACKAGE} from npm, once")
         fetch()
-    except NotFetchedError as error:
-        print(f"chromium: {error}; the page's test is skipped")
-    except ChromiumError as error:
+        fonts.fetch()
+    except npm.NotFetchedError as error:
+        print(f"chromium: {error}; the tests of pages are skipped")
+    except npm.NotPinnedError as error:
         print(f"chromium: {error}", file=sys.stderr)
         return 1
     return 0

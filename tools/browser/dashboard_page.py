@@ -22,7 +22,7 @@ import aiohttp
 
 from localcluster.process import Process
 from tools.browser.check_page import ROOT, PageError, Tab, debugger, running
-from tools.browser.chromium import find_browser
+from tools.browser.chromium import MISSING, find_browser
 
 TIMEOUT: Final = 60.0
 """Seconds for what the page is to show."""
@@ -68,8 +68,7 @@ class Page:
 
     async def resize(self, width: int, height: int) -> None:
         """Another size of the window."""
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        await self.tab.call("Emulation.setDeviceMetricsOverride", **metrics)
+        await self.tab.resize(width, height)
 
     async def picture(self) -> bytes:
         """A PNG of what the window shows."""
@@ -78,9 +77,10 @@ class Page:
 
 
 @asynccontextmanager
-async def opened(browser: str, url: str, folder: Path) -> AsyncIterator[Page]:
-    """The page at `url` in a fresh browser, whose profile is in `folder`; its certificate is not looked at."""
-    with running(browser, folder) as profile:
+async def opened(browser: str, url: str, folder: Path, font: str | None = None) -> AsyncIterator[Page]:
+    """The page at `url` in a fresh browser, whose profile is in `folder`; its certificate is not looked at. `font` is a
+    family of `tools/browser/fonts.py` that the browser has in place of its own."""
+    with running(browser, folder, font) as profile:
         address = await debugger(profile)
         async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
             page = Page(Tab(socket))
@@ -139,7 +139,7 @@ def main() -> int:
     args = parser.parse_args()
     browser = find_browser()
     if browser is None:
-        print("no Chromium is installed, and none was fetched: make chromium", file=sys.stderr)
+        print(MISSING, file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="hvpa-dashboard-") as folder:
         try:

@@ -21,14 +21,14 @@ from hvpa.cli.arguments import (
     count_from,
     prices_of,
 )
-from hvpa.cli.errors import DONE, CommandError, UsageError
+from hvpa.cli.errors import DONE, CommandError, UsageError, report_skipped
 from hvpa.cli.init.draft import Draft, drafts
 from hvpa.cli.init.files import publish, refuse_taken, workshop
 from hvpa.cli.init.json import to_json
 from hvpa.cli.init.manifest import manifest
 from hvpa.cli.init.result import Result
 from hvpa.cli.init.scenario import LOAD, MANIFEST, SCENARIO, load_csv, rivals, scenario, span_of, today
-from hvpa.cli.init.source.present import Present, TargetName, present, target_name
+from hvpa.cli.init.source.present import SCALED_OBJECT, Present, TargetName, present, target_name
 from hvpa.cli.init.text import to_text
 from hvpa.cli.init.trial import Outcome, Trial, Work, outcomes
 from hvpa.cli.init.verdict import MATCHES, best, judged
@@ -44,8 +44,8 @@ from hvpa.simulate.history.record import History
 from hvpa.simulate.history.table import read_history
 from hvpa.simulate.load.series import readable_length
 from hvpa.simulate.report.text import seconds
+from hvpa.simulate.scenario.documents import read_text
 from hvpa.simulate.scenario.fields import seconds_of
-from hvpa.simulate.scenario.yaml import read_text
 
 DAYS: Final = 8
 """Days that are simulated: a week, and one before it for the VPA to learn. On two cores that takes four minutes
@@ -159,7 +159,9 @@ def _present(args: argparse.Namespace) -> Present:
         )
 
         return fetch_present(args, args.workload)
-    documents = [one for path in dict.fromkeys(args.filename) for one in read_documents(path)]
+    documents = [
+        one for path in dict.fromkeys(args.filename) for one in read_documents(path, skip=report_skipped)
+    ]
     return documents_present(documents, args.workload, args.namespace, args.kubernetes)
 
 
@@ -170,8 +172,8 @@ def documents_present(
     others name). Raises CommandError."""
     namespaces = {str(one.metadata["namespace"]) for one in documents if one.metadata.get("namespace")}
     namespace = given or (namespaces.pop() if len(namespaces) == 1 else DEFAULT_NAMESPACE)
-    Filled(documents, namespace)  # refuses what an API server would have refused
-    objects: Sequence[dict[str, Any]] = [one.content for one in documents]
+    scaled = [one for one in documents if one.kind == SCALED_OBJECT]
+    objects: Sequence[dict[str, Any]] = [one.content for one in (*Filled(documents, namespace).read, *scaled)]
     return present(objects, wanted, namespace, minor)
 
 

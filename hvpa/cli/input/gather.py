@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from hvpa.api.hvpa.resource import HvpaObject, read_hvpa, validate_manifest
+from hvpa.api.objects.kinds import has_replicas
 from hvpa.api.objects.read_models import (
     Hpa,
     HpaSpecRead,
@@ -31,23 +32,29 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.api.schema.base import FieldError
 from hvpa.api.schema.fields import INT32_MAX
+from hvpa.api.values.documents import Plain
 from hvpa.api.values.quantity import QuantityError, parse_cpu, parse_memory, parse_quantity
-from hvpa.cli.errors import CommandError, UsageError
-from hvpa.cli.input.files import Document, Plain, read_documents
+from hvpa.cli.errors import CommandError, UsageError, report_skipped
+from hvpa.cli.input.custom import is_workload, key_of, named_targets, read_custom
+from hvpa.cli.input.files import Document, read_documents, yaml_trap
+from hvpa.cli.input.versions import OLDER
 from hvpa.core.model import API_VERSION, GROUP, Objects
 from hvpa.core.spec.check import spec_problems
+from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.objects.resources import HPAS, HVPAS, VPAS, WATCHED, Resource
+from hvpa.kube.objects.resources import HPAS, HVPAS, ON_DEMAND, PODS, VPAS, WATCHED, Resource
 from hvpa.kube.objects.stored_hvpa import stored
+from hvpa.recommend.hpa import selector as labels
 from hvpa.reconcile.ports import Key
 
+T = TypeVar("T")
 DEFAULT_NAMESPACE: Final = "default"
 _SYNTHETIC: Final = uuid.UUID("5a3c2c6e-6d0e-5b7e-9a51-0f6f4b1f7a55")
 """Namespace of the uids that objects without one are given: the same ones each time."""
 _FORMER_GROUPS: Final = {"extensions": "apps"}
 """Groups that once served the same kinds."""
-RESOURCES: Final[dict[str, Resource[Any]]] = {one.kind: one for one in WATCHED}
+RESOURCES: Final[dict[str, Resource[Any]]] = {one.kind: one for one in (*WATCHED, *ON_DEMAND)}
 """The kinds that a decision reads."""
 _SPECS: Final[dict[str, type]] = {HPAS.kind: HpaSpecRead, VPAS.kind: VpaSpecRead}
 _PLACE: Final = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$\.?(?P<path>.*)`)?$", re.DOTALL)
@@ -86,8 +93,9 @@ class Gathered(NamedTuple):
 
 def gather(paths: Sequence[str], namespace: str | None) -> Gathered:
     """The objects in the files at `paths`; `namespace` is that of documents that name none (default: the
-    Hvpa's own, else `default`). Raises CommandError where a file or an object is wrong, UsageError for two Hvpas."""
-    documents = [one for path in dict.fromkeys(paths) for one in read_documents(path)]
+    Hvpa's own, else `default`). Any other object that can't be used is skipped, with a line on standard error. Raises
+    CommandError if a file or the Hvpa is wrong, UsageError for two Hvpas."""
+    documents = [one for path in dict.fromkeys(paths) for one in read_documents(path, skip=report_skipped)]
     hvpas = [one for one in documents if one.kind == HVPAS.kind]
     if not hvpas:
         raise CommandError(f"no Hvpa in {', '.join(dict.fromkeys(paths))}")
@@ -98,7 +106,8 @@ def gather(paths: Sequence[str], namespace: str | None) -> Gathered:
     hvpa = hvpas[0]
     _refuse(hvpa, validate_manifest(hvpa.content))
     own = hvpa.metadata.get("namespace") or namespace or DEFAULT_NAMESPACE
-    filled = Filled([one for one in documents if one.metadata.get("namespace", own) == own], own)
+    near = [one for one in documents if one.metadata.get("namespace", own) == own]
+    filled = Filled(near, own, must_read=(HVPAS.kind,))
     found = filled.local.objects(filled.hvpas[0])
     assert found is not None
     actuation = found.hvpa.status.actuation
@@ -127,33 +136,81 @@ class Filled:
     """The documents as a local copy of a cluster: what belongs to whom is then found as the operator finds it.
 
     `local` holds all objects that a decision reads, `hvpas` are the keys of the Hvpas, in the order of the files,
-    `settled` the kinds and names of workloads whose status no controller wrote: it is filled in.
+    `settled` the kinds and names of workloads whose status no controller wrote: it is filled in. `read` are the
+    documents that are read, in the API versions that are read: those of other kinds, and those that can't be used, are
+    not among them.
     """
 
-    def __init__(self, documents: Sequence[Document], namespace: str) -> None:
-        """`namespace` is that of documents that name none. Raises CommandError where an object is wrong."""
+    def __init__(
+        self, documents: Sequence[Document], namespace: str, must_read: Collection[str] = ()
+    ) -> None:
+        """`namespace` is that of documents that name none. An object that can't be used is skipped, with a line on
+        standard error. Raises CommandError if an object of a kind of `must_read` can't be used."""
         self._namespace = namespace
+        self._must_read = must_read
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
         self.settled: set[tuple[str, str]] = set()
-        hvpas = [one for one in documents if one.kind == HVPAS.kind]
-        others = [one for one in documents if one.kind != HVPAS.kind and _is_read(one)]
-        for one in hvpas:
-            _refuse(one, validate_manifest(one.content))
-            _name(one)
+        self.read: list[Document] = []
+        known = list(filter(None, (self._unless_wrong(one, _current) for one in documents)))
+        hvpas = [one for one in known if one.kind == HVPAS.kind]
+        others = [one for one in known if one.kind in RESOURCES and one.kind != HVPAS.kind]
+        hvpas = [one for one in hvpas if self._unless_wrong(one, _checked) is not None]
         self._uids = {self._key(one): self._uid(one, others) for one in hvpas}
-        self._own = {self._key(one): self._hvpa(one) for one in hvpas}
+        found = [(one, self._unless_wrong(one, self._hvpa)) for one in hvpas]
+        self._own = {self._key(one): hvpa for one, hvpa in found if hvpa is not None}
         self.hvpas = tuple(self._own)
-        for document in others:
-            obj = self._decoded(document)
-            if isinstance(obj, Hpa | Vpa):
-                obj = self._owned(obj)
-            elif isinstance(obj, Workload) and obj.status.observed_generation == 0:
-                self.settled.add((obj.kind, obj.metadata.name))
-                obj = _settled(obj)
-            store = self.local.store(RESOURCES[document.kind])
-            # Of two, the later counts, as with kubectl.
-            store.delete(Key(obj.metadata.namespace, obj.metadata.name))
-            store.put(obj)
+        self.read += [one for one, hvpa in found if hvpa is not None]
+        # Pods first: of a DaemonSet without a status, they say how many there are.
+        for document in sorted(others, key=lambda one: one.kind != PODS.kind):
+            self._unless_wrong(document, self._put)
+        named = named_targets(known, namespace)
+        for document in (one for one in known if one.kind not in RESOURCES):
+            if is_workload(document, key_of(document, namespace), named):
+                self._unless_wrong(document, self._put_custom)
+
+    def _unless_wrong(self, document: Document, use: Callable[[Document], T | None]) -> T | None:
+        """What `use` makes of a document; None, and a line on standard error, if it can't be used."""
+        try:
+            return use(document)
+        except CommandError as error:
+            if document.kind in self._must_read:
+                raise
+            report_skipped(error)
+            return None
+
+    def _put(self, document: Document) -> None:
+        obj = self._decoded(document)
+        if isinstance(obj, Hpa | Vpa):
+            obj = self._owned(obj)
+        elif isinstance(obj, Workload) and obj.status.observed_generation == 0:
+            self.settled.add((obj.kind, obj.metadata.name))
+            obj = _settled(obj, self._count_pods(obj))
+        store = self.local.store(RESOURCES[document.kind])
+        # Of two, the later counts, as with kubectl.
+        store.delete(Key(obj.metadata.namespace, obj.metadata.name))
+        store.put(obj)
+        self.read.append(document)
+
+    def _put_custom(self, document: Document) -> None:
+        content = self._completed(document)
+        try:
+            workload = read_custom(content)
+        except (msgspec.MsgspecError, UnicodeError, OverflowError, RecursionError) as error:
+            fault = _field_error(error, "")
+            raise CommandError(f"{document.at(fault.path)}: {fault}") from None
+        for fault in _faults(workload):
+            raise CommandError(f"{document.at(fault.path)}: {fault}")
+        self.local.put_scaled(workload)
+        self.read.append(document)
+
+    def _count_pods(self, workload: Workload) -> int:
+        """How many Pods of the files a workload selects."""
+        requirements = labels.parse_selector(selector_text(workload.spec.selector))
+        pods = [self.local.pods.get(key) for key in self.local.pods]
+        near = [
+            one for one in pods if one is not None and one.metadata.namespace == workload.metadata.namespace
+        ]
+        return sum(labels.matches(requirements, one.metadata.labels) for one in near)
 
     def _key(self, document: Document) -> Key:
         return Key(document.metadata.get("namespace", self._namespace), _name(document))
@@ -184,6 +241,10 @@ class Filled:
 
     def _decoded(self, document: Document) -> Any:
         """The read-model of a document, with what a cluster would have filled in."""
+        return _decoded(document, self._completed(document))
+
+    def _completed(self, document: Document) -> dict[str, Plain]:
+        """The document's content with the metadata that a cluster would have filled in."""
         metadata = document.content.get("metadata")
         if not isinstance(metadata, dict):
             raise CommandError(f"{document.at('metadata')}: metadata: must be an object")
@@ -196,7 +257,7 @@ class Filled:
         if "ownerReferences" in filled:
             references = _list(filled["ownerReferences"])
             filled["ownerReferences"] = [self._reference(one, key.namespace) for one in references]
-        return _decoded(document, {**document.content, "metadata": filled})
+        return {**document.content, "metadata": filled}
 
     def _reference(self, reference: Plain, namespace: str) -> Plain:
         """An owner reference; one to an Hvpa of the files that lacks the uid is given it."""
@@ -219,18 +280,30 @@ class Filled:
         return obj
 
 
-def _is_read(document: Document) -> bool:
-    """Whether a decision reads objects of this kind. Raises CommandError for a version that can't be read."""
+def _current(document: Document) -> Document | None:
+    """The document in the API version that is read; of a kind that is not read, as it is; None for an object of another
+    group with a kind of ours. Raises CommandError for a version that can't be read."""
     resource = RESOURCES.get(document.kind)
-    if resource is None:
-        return False
+    if resource is None or document.kind == HVPAS.kind:
+        return document
     wanted = resource.api.removeprefix("/apis/").removeprefix("/api/")
     group, _, _ = wanted.rpartition("/")
     if _FORMER_GROUPS.get(document.group, document.group) != group:
-        return False
-    if document.content.get("apiVersion") != wanted:
+        return None
+    version = document.content.get("apiVersion")
+    if version == wanted:
+        return document
+    upgrade = OLDER.get((document.kind, str(version)))
+    if upgrade is None:
         raise CommandError(f"{document.at('apiVersion')}: apiVersion: must be {wanted}")
-    return True
+    return replace(document, content=upgrade(document.content))
+
+
+def _checked(hvpa: Document) -> Document:
+    """An Hvpa that the API server would take. Raises CommandError."""
+    _refuse(hvpa, validate_manifest(hvpa.content))
+    _name(hvpa)
+    return hvpa
 
 
 def _only_recommends(obj: Hpa | Vpa, own: HvpaObject) -> bool:
@@ -253,9 +326,13 @@ def _owned_by(obj: Hpa | Vpa, hvpa: Meta) -> Hpa | Vpa:
     )
 
 
-def _settled(workload: Workload) -> Workload:
-    """A workload without its controller's status: what the status does not say is as the spec has it."""
-    status, wanted = workload.status, workload.spec.replicas
+def _settled(workload: Workload, pods: int) -> Workload:
+    """A workload without its controller's status: what the status does not say is as the spec has it. A DaemonSet has
+    as many replicas as there are pods."""
+    status, spec = workload.status, workload.spec
+    if not has_replicas(workload.kind) and not spec.replicas:
+        spec = msgspec.structs.replace(spec, replicas=pods)
+    wanted = spec.replicas
     replicas = status.replicas or wanted
     ready = status.ready_replicas or replicas
     filled = WorkloadStatus(
@@ -265,7 +342,7 @@ def _settled(workload: Workload) -> Workload:
         ready_replicas=ready,
         available_replicas=status.available_replicas or ready,
     )
-    return msgspec.structs.replace(workload, status=filled)
+    return msgspec.structs.replace(workload, spec=spec, status=filled)
 
 
 def _name(document: Document) -> str:
@@ -283,8 +360,13 @@ def _list(value: Plain) -> list[Plain]:
 
 def _refuse(document: Document, problems: Sequence[FieldError]) -> None:
     if problems:
-        text = "; ".join(str(one) for one in problems)
+        text = "; ".join(_with_remedy(document, one) for one in problems)
         raise CommandError(f"{document.at(problems[0].path)}: {text}")
+
+
+def _with_remedy(document: Document, problem: FieldError) -> str:
+    remedy = yaml_trap(document, problem)
+    return f"{problem}; {remedy}" if remedy else str(problem)
 
 
 # --- read-models ----------------------------------------------------------------------------------------------------
@@ -299,7 +381,7 @@ def _decoded(document: Document, content: Plain) -> Any:
         obj = RESOURCES[document.kind].read(msgspec.json.encode(content))
     except (msgspec.MsgspecError, UnicodeError, OverflowError, RecursionError) as error:
         fault = _field_error(error, root)
-        raise CommandError(f"{document.at(fault.path)}: {fault}") from None
+        raise CommandError(f"{document.at(fault.path)}: {_with_remedy(document, fault)}") from None
     for fault in _faults(obj):
         raise CommandError(f"{document.at(fault.path)}: {fault}")
     return obj

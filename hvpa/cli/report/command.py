@@ -15,7 +15,7 @@ from hvpa.cli.arguments import (
     percentage,
     prices_of,
 )
-from hvpa.cli.errors import DONE, CommandError, UsageError
+from hvpa.cli.errors import DONE, CommandError, UsageError, report_skipped
 from hvpa.cli.input.files import read_documents
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
 from hvpa.cli.report.inventory import DEFAULT_VPA_WEIGHT, Inventory, inventory
@@ -59,14 +59,14 @@ def _found(args: argparse.Namespace) -> Inventory:
         raise UsageError("name a namespace or say --all-namespaces, not both")
     from hvpa.cli.report.live import fetch  # its client takes longer to import than all the rest
 
-    local, unreadable = fetch(args)
-    return inventory(local, args.vpa_weight, unreadable)
+    local, unreadable, unread = fetch(args)
+    return inventory(local, args.vpa_weight, unreadable, unread)
 
 
 def _in_files(args: argparse.Namespace) -> Inventory:
     paths = list(dict.fromkeys(args.filename))
-    documents = [one for path in paths for one in read_documents(path)]
+    documents = [one for path in paths for one in read_documents(path, skip=report_skipped)]
     local = Filled(documents, args.namespace or DEFAULT_NAMESPACE).local
     if not any(len(store) for store in local.workloads.values()):
-        raise CommandError(f"no Deployment and no StatefulSet in {', '.join(paths)}")
+        raise CommandError(f"no workload in {', '.join(paths)}")
     return inventory(local, args.vpa_weight)

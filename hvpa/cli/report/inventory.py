@@ -3,8 +3,9 @@ decided from. Where a workload has no Hvpa, or none of a blend, an Hvpa is draft
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -13,12 +14,12 @@ from hvpa.api.hvpa.intervals import ScalingInterval
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import Blend, HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus
-from hvpa.api.objects.kinds import KINDS
+from hvpa.api.objects.kinds import KINDS, kind_key
 from hvpa.api.objects.read_models import Hpa, Meta, RawHvpa, Vpa, Workload
 from hvpa.core.model import LAST_APPLIED, Objects
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import Store
-from hvpa.kube.cache.targeting import HVPA_KIND, Target, reference_of
+from hvpa.kube.cache.targeting import HVPA_KIND, Target, reference_of, target_in
 from hvpa.kube.objects.resources import T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
 from hvpa.reconcile.ports import Key
@@ -68,8 +69,14 @@ class Inventory(NamedTuple):
     left_out: Sequence[LeftOut]
 
 
-def inventory(local: LocalCluster, vpa_weight: int, unreadable: Sequence[LeftOut] = ()) -> Inventory:
-    """Everything in `local`, by namespace, kind and name; `vpa_weight` is that of drafts, in percent."""
+def inventory(
+    local: LocalCluster,
+    vpa_weight: int,
+    unreadable: Sequence[LeftOut] = (),
+    unread: Mapping[Target, str] = MappingProxyType({}),
+) -> Inventory:
+    """Everything in `local`, by namespace, kind and name; `vpa_weight` is that of drafts, in percent. `unread` are
+    targets that are not in `local`, and why."""
     hpas, vpas, hvpas = _by_target(local.hpas), _by_target(local.vpas), _by_target(local.hvpas)
     subjects, without, targets = [], [], set()
     workloads = [one for store in local.workloads.values() for one in _all(store)]
@@ -77,7 +84,7 @@ def inventory(local: LocalCluster, vpa_weight: int, unreadable: Sequence[LeftOut
     for workload in workloads:
         if workload.metadata.deletion_timestamp is not None:
             continue
-        target = Target(workload.metadata.namespace, workload.kind, workload.metadata.name)
+        target = place(workload)
         targets.add(target)
         own, scaled, sized = hvpas.get(target, ()), hpas.get(target, ()), vpas.get(target, ())
         if own:
@@ -85,14 +92,27 @@ def inventory(local: LocalCluster, vpa_weight: int, unreadable: Sequence[LeftOut
         elif scaled or sized:
             candidates = _drafts(local, workload, scaled, sized, vpa_weight)
         else:
-            without.append(workload)
+            # A Deployment's ReplicaSets are not listed, nor are other kinds that few clusters scale.
+            if workload.kind not in KINDS or KINDS[workload.kind].is_common:
+                without.append(workload)
             continue
         present = candidates[0].objects.workload or workload
         subjects.append(Subject(present, scaled, sized, [one.read() for one in own], candidates))
     astray: list[tuple[Target, Sequence[Hpa | Vpa | StoredHvpa]]]
     astray = [*hpas.items(), *vpas.items(), *hvpas.items()]
-    left_out = [_left_out(one, target) for target, many in astray if target not in targets for one in many]
+    left_out = [
+        _left_out(one, target, unread.get(target))
+        for target, many in astray
+        if target not in targets
+        for one in many
+    ]
     return Inventory(subjects, without, [*left_out, *unreadable])
+
+
+def place(workload: Workload) -> Target:
+    """What HPAs, VPAs and Hvpas name to point at the workload."""
+    meta = workload.metadata
+    return Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
 
 
 def _all(store: Store[T]) -> Iterator[T]:
@@ -111,11 +131,11 @@ def _by_target(store: Store[R]) -> dict[Target, list[R]]:
 def _target(one: Hpa | Vpa | StoredHvpa) -> Target | None:
     """What an object points at; None for an Hvpa that is going, and for recommenders of an Hvpa: it finds them."""
     if isinstance(one, StoredHvpa):
-        reference, counts = one.links.target_ref, one.metadata.deletion_timestamp is None
-        return Target(one.metadata.namespace, reference.kind, reference.name) if counts else None
+        counts = one.metadata.deletion_timestamp is None
+        return target_in(one.metadata.namespace, one.links) if counts else None
     found = reference_of(one)
-    is_workload = found.kind != HVPA_KIND
-    return Target(one.metadata.namespace, found.kind, found.name) if is_workload else None
+    kind = kind_key(found.api_version, found.kind)
+    return Target(one.metadata.namespace, kind, found.name) if found.kind != HVPA_KIND else None
 
 
 def _rank(one: Hpa | Vpa | StoredHvpa) -> tuple[bool, bool, str]:
@@ -145,12 +165,24 @@ def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int)
     return [found[blend] for blend in BLENDS]
 
 
-def _left_out(one: Hpa | Vpa | StoredHvpa, target: Target) -> LeftOut:
-    why = f"its target {target.kind} {target.name} does not exist"
-    if target.kind not in KINDS:
+def named_targets(local: LocalCluster) -> dict[Target, str]:
+    """What the HPAs, VPAs and Hvpas in `local` point at, with the API version of the first of them."""
+    found: dict[Target, str] = {}
+    recommenders: list[Hpa | Vpa | StoredHvpa] = [*_all(local.hpas), *_all(local.vpas), *_all(local.hvpas)]
+    for one in recommenders:
+        if (target := _target(one)) is not None:
+            reference = one.links.target_ref if isinstance(one, StoredHvpa) else reference_of(one)
+            found.setdefault(target, reference.api_version or "")
+    return found
+
+
+def _left_out(one: Hpa | Vpa | StoredHvpa, target: Target, unread: str | None) -> LeftOut:
+    named, _, group = target.kind.partition(".")
+    why = f"its target {named} {target.name} does not exist"
+    if target.kind not in KINDS and not group:
         why = f"its target is a {target.kind or 'nameless kind'}, which an Hvpa can't scale"
-    elif not KINDS[target.kind].is_common:
-        why = f"its target is a {target.kind}, which an Hvpa can scale and this report does not list"
+    elif unread is not None:
+        why = f"its target {named} {target.name}: {unread}"
     kind = HVPA_KIND
     if not isinstance(one, StoredHvpa):
         kind = "HorizontalPodAutoscaler" if isinstance(one, Hpa) else "VerticalPodAutoscaler"
@@ -169,6 +201,8 @@ def _drafts(
         hvpa = draft(workload, hpa, vpa, blend, vpa_weight)
         key = Key(hvpa.metadata.namespace, hvpa.metadata.name)
         local.hvpas.put(hvpa)
+        if workload.kind not in KINDS:
+            local.put_scaled(workload)  # what no Hvpa names any more is forgotten
         objects = local.objects(key)
         local.hvpas.delete(key)
         assert objects is not None

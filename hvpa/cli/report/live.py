@@ -4,40 +4,95 @@ written or watched."""
 from __future__ import annotations
 
 import argparse
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Vpa
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input.live import Reader, read_cluster
-from hvpa.cli.report.inventory import LeftOut
+from hvpa.cli.report.inventory import LeftOut, named_targets
 from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.scales import AT_ONCE, NotScalable
+from hvpa.kube.cache.scales import read as read_scale
+from hvpa.kube.cache.targeting import Target
 from hvpa.kube.client.errors import ApiError
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, STATEFULSETS, VPAS, Resource
+from hvpa.kube.objects.resources import (
+    DEPLOYMENTS,
+    HPAS,
+    HVPAS,
+    ON_DEMAND,
+    PODS,
+    STATEFULSETS,
+    VPAS,
+    Resource,
+)
 
 _WHOLE_VPAS: Final[Resource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
 """With the bounds of the recommendations, which the operator has no use for."""
 _FORBIDDEN: Final = 403
 
 
-def fetch(args: argparse.Namespace) -> tuple[LocalCluster, list[LeftOut]]:
-    """All that a report reads, of one namespace (default: the kubeconfig context's) or of all, and the objects that
-    can't be read. Raises CommandError where a right is missing, ClusterError where the cluster can't be reached."""
+class Fetched(NamedTuple):
+    """All that a report reads: `unreadable` are objects that can't be read, `unread` are targets that can't be read,
+    and why."""
+
+    local: LocalCluster
+    unreadable: Sequence[LeftOut]
+    unread: Mapping[Target, str]
+
+
+def fetch(args: argparse.Namespace) -> Fetched:
+    """All that a report reads, of one namespace (default: the kubeconfig context's) or of all. Kinds that few clusters
+    scale are read if an HPA, VPA or Hvpa names one. Raises CommandError where a right is missing, ClusterError where
+    the cluster can't be reached."""
     unreadable: list[LeftOut] = []
 
     def leave_out(kind: str, namespace: str, name: str, fault: str) -> None:
         unreadable.append(LeftOut(kind, namespace, name, f"it can't be read: {fault}"))
 
-    async def read(reader: Reader) -> LocalCluster:
+    async def read(reader: Reader) -> Fetched:
         reader.on_unreadable = leave_out
         if args.all_namespaces:
             reader.namespace = None
         for resource in (DEPLOYMENTS, STATEFULSETS, HPAS, PODS, HVPAS):
             await _list(reader, resource)
         reader.local.set_served(VPAS, await _list(reader, _WHOLE_VPAS))
-        return reader.local
+        return Fetched(reader.local, unreadable, await _read_named(reader))
 
-    return read_cluster(read, "hvpa-report", args), unreadable
+    return read_cluster(read, "hvpa-report", args)
+
+
+async def _read_named(reader: Reader) -> dict[Target, str]:
+    """Put the workloads of other kinds that something names; those that can't be read, and why."""
+    named = named_targets(reader.local)
+    unread: dict[Target, str] = {}
+    for resource in ON_DEMAND:
+        targets = [one for one in named if one.kind == resource.kind]
+        try:
+            if targets:
+                await reader.list(resource)
+        except ApiError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            unread |= dict.fromkeys(targets, f"no right to list {resource.plural}")
+    at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def scale(target: Target, api_version: str) -> None:
+        async with at_once:
+            try:
+                found = await read_scale(reader.transport, reader.local, target, api_version)
+            except (ApiError, NotScalable) as error:
+                unread[target] = f"its scale can't be read: {error}"
+                return
+        if found is not None:
+            reader.local.put_scaled(found)
+
+    custom = [(one, version) for one, version in named.items() if one.kind not in KINDS and "." in one.kind]
+    await asyncio.gather(*(scale(one, version) for one, version in custom))
+    return unread
 
 
 async def _list(reader: Reader, resource: Resource[Any]) -> bool:

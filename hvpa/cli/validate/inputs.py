@@ -15,8 +15,9 @@ from typing import Any, Final, Literal
 
 from hvpa.api.schema.base import FieldError
 from hvpa.api.suggest import suggestion
+from hvpa.api.values.documents import Plain
 from hvpa.cli.errors import one_line
-from hvpa.cli.input.files import STANDARD_INPUT, Document, FileError, Plain, below, load
+from hvpa.cli.input.files import STANDARD_INPUT, Document, FileError, load, yaml_trap
 from hvpa.core.spec.review import Remark
 
 SUFFIXES: Final = (".json", ".yaml", ".yml")
@@ -91,9 +92,7 @@ def of_field(document: Document, fault: FieldError | Remark) -> Finding:
 def _remedy(document: Document, problem: FieldError) -> str:
     if problem.message == "unknown field":
         return suggestion(problem.path) or ""
-    if "'Off'" in problem.message and isinstance(below(document.content, *problem.path.split(".")), bool):
-        return 'write it in quotes, such as "Off": without them YAML reads Off and On as false and true'
-    return ""
+    return yaml_trap(document, problem)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

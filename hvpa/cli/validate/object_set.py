@@ -16,8 +16,9 @@ from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.templates import ContainerPolicy
 from hvpa.api.objects.read_models import policies_by_name
+from hvpa.api.values.documents import Plain
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
-from hvpa.cli.input.files import Document, Plain, below
+from hvpa.cli.input.files import Document, below
 from hvpa.core.model import GROUP
 from hvpa.core.spec.ranges import POLICIES
 from hvpa.core.spec.review import Remark, are_off, has_vpa

@@ -137,6 +137,18 @@ class LocalCluster:
             known.unreadable = unreadable
             self._wake_of(target)
 
+    def put_scaled(self, workload: Workload) -> None:
+        """Hold a workload of a custom kind as it is now, whether or not an Hvpa names it."""
+        kind = kind_key(workload.api_version, workload.kind)
+        meta = workload.metadata
+        target = Target(meta.namespace, kind, meta.name)
+        if target in self._custom_targets:
+            self.set_custom(target, workload)
+            return
+        if kind not in self.workloads:
+            self.workloads[kind] = Store(self._scopes, self._workload_changed)
+        self.workloads[kind].put(workload)
+
     def begin_status_write(self, key: Key) -> None:
         """A write of ours to the Hvpa's status begins. What the watch brings of the status until it ends is most likely
         that write."""

@@ -123,12 +123,14 @@ class WorkloadObject:
             creation_timestamp=self._created,
             annotations=dict(self._annotations),
         )
+        if model.is_custom:
+            return self._scaled(metadata)
         spec = WorkloadSpec(
             replicas=state.replicas,
             selector=Selector(match_labels=labels(model.name)),
             template=PodTemplate(spec=pod_spec(state.template)),
             update_strategy=UpdateStrategy("RollingUpdate", RollingUpdate(state.partition)),
-            paused=state.paused,
+            paused=state.paused and model.kind == "Deployment",
         )
         status = WorkloadStatus(
             observed_generation=self._generation,
@@ -137,7 +139,17 @@ class WorkloadObject:
             ready_replicas=state.ready_replicas,
             available_replicas=state.ready_replicas,
         )
-        return StoredWorkload(metadata=metadata, kind=self._kind, spec=spec, status=status)
+        return StoredWorkload(metadata, self._kind, model.api_version, spec, status)
+
+    def _scaled(self, metadata: WorkloadMeta) -> StoredWorkload:
+        """What the operator knows of a custom kind (`hvpa.kube.objects.workloads`): its scale, and the newest pod."""
+        state, pods = self._state, len(self._state.pods)
+        newest = max(state.pods, key=lambda one: one.serial, default=None)
+        template = PodTemplate() if newest is None else PodTemplate(spec=pod_spec(newest.desired_resources))
+        metadata = msgspec.structs.replace(metadata, generation=state.replicas)
+        spec = WorkloadSpec(state.replicas, Selector(match_labels=labels(state.model.name)), template)
+        status = WorkloadStatus(state.replicas, pods, pods, pods, pods)
+        return StoredWorkload(metadata, self._kind, state.model.api_version, spec, status)
 
 
 class PodObjects:
@@ -147,7 +159,13 @@ class PodObjects:
         self._state = state
         self._start = start
         model = state.model
-        self._owner = OwnerReference(kind=model.kind, name=model.name, uid=WORKLOAD_UID, controller=True)
+        self._owner = OwnerReference(
+            kind=model.kind,
+            name=model.name,
+            uid=WORKLOAD_UID,
+            api_version=model.api_version,
+            controller=True,
+        )
         self._built_at = -1
         self._objects: tuple[Pod, ...] = ()
 

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from hvpa.core.model import ResourceRequirements
+from hvpa.core.workload.own_rollout import NEVER_REPLACING
 from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.resizes import Resizes
 from hvpa.simulate.cluster.rollout import roll_deployment, roll_stateful_set
@@ -32,7 +33,7 @@ LONG_AGO = -3600.0
 
 
 class Workload:
-    """A Deployment or StatefulSet with all that makes it run.
+    """A workload with all that makes it run.
 
     At time 0 all pods for which there is room have long been ready, and a leak begins at 0.
 
@@ -65,7 +66,8 @@ class Workload:
         self._nodes = Nodes(nodes)
         self._resizes = Resizes(self._nodes, model.resize_delay, self.events)
         self._models = {one.name: one for one in model.containers}
-        self.paused, self.partition = False, 0
+        self._never_replaces = model.kind in NEVER_REPLACING
+        self.paused, self.partition = self._never_replaces, 0
         self._serial = 0
         self._ooms = self._restarts = 0
         self._arrangement: Arrangement | None = None
@@ -83,7 +85,9 @@ class Workload:
             self._react(now)
 
     def hold(self, *, paused: bool, partition: int, now: float) -> None:
-        """Set `spec.paused` of a Deployment and the partition of a StatefulSet; the controller acts at once."""
+        """Set `spec.paused` of a Deployment and the partition of a StatefulSet; the controller acts at once. A kind
+        that never replaces pods stays as if it were paused."""
+        paused = paused or self._never_replaces
         if (paused, partition) != (self.paused, self.partition):
             self.paused, self.partition = paused, partition
             self._react(now)
@@ -275,10 +279,10 @@ class Workload:
         """Something changed: the controller acts, then the kubelets (on resizes), then the scheduler."""
         self.changes += 1
         self._arrangement = None
-        if self.model.kind == "Deployment":
-            roll_deployment(self, self.model.max_surge, self.model.max_unavailable, now)
-        else:
+        if self.model.has_ordinals:
             roll_stateful_set(self, now)
+        else:
+            roll_deployment(self, self.model.max_surge, self.model.max_unavailable, now)
         if self.in_place:
             self._resizes.settle(self.pods, now)
         self._schedule(now)
@@ -300,7 +304,7 @@ class Workload:
     def _settle(self) -> None:
         """All pods, ready for long."""
         for ordinal in range(self.replicas):
-            self.create(LONG_AGO, None if self.model.kind == "Deployment" else ordinal)
+            self.create(LONG_AGO, ordinal if self.model.has_ordinals else None)
         self._schedule(LONG_AGO, at_once=True)
         for pod in self.pods:
             if pod.node is not None:

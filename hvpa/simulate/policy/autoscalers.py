@@ -29,7 +29,7 @@ class ActingScaler:
 
     def __init__(self, policy: Policy, context: Context) -> None:
         scenario, workload = context.scenario, context.scenario.workload
-        target = {"apiVersion": "apps/v1", "kind": workload.kind, "name": workload.name}
+        target = {"apiVersion": workload.api_version, "kind": workload.kind, "name": workload.name}
         metadata = VpaMeta(
             name=workload.name,
             namespace=workload.namespace,

@@ -2,7 +2,7 @@
 // Draws the plots of the page's data as SVG, and filters its lists of events. Texts are set as text, never as markup.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const LEFT = 58, RIGHT = 14, ROW = 130, GAP = 44, BOTTOM = 40, STRIP = 22;
+  const RIGHT = 14, ROW = 130, GAP = 44, BOTTOM = 40, STRIP = 22, LINE = 15;
   const DASHES = { solid: "", dash: "7 4", dot: "2 3", dashdot: "7 3 2 3" };
   const MARKS = {
     OOM: "M-4-4L4 4M4-4L-4 4", Evicted: "M0-5L5 0L0 5L-5 0Z", Unschedulable: "M-4-4H4L-4 4H4Z",
@@ -23,6 +23,32 @@
     make("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }, plot);
   const grid = (svg, x1, y1, x2, y2) => make("line", { class: "grid", x1, y1, x2, y2 }, svg);
 
+  // How large texts are in the fonts of this browser: nothing of the layout depends on a certain font.
+  const measure = (svg, texts, attributes = {}) => {
+    const made = texts.map((text) => make("text", attributes, svg, text));
+    const boxes = made.map((one) => one.getBBox());
+    for (const one of made) one.remove();
+    return { width: Math.max(0, ...boxes.map((box) => box.width)), height: Math.max(0, ...boxes.map((box) => box.height)) };
+  };
+  // Shortens a text until it is no wider than `room`.
+  const fit = (element, room) => {
+    const text = element.textContent;
+    for (let length = text.length - 1; length > 0 && element.getComputedTextLength() > room; length--) {
+      element.textContent = `${text.slice(0, length).trimEnd()}…`;
+    }
+    return element;
+  };
+  // The lines of a head, each with as many words as fit; the unit, a word of its own, ends the last one.
+  const wrap = (svg, title, unit, room) => {
+    const lines = [""];
+    for (const word of [...title.split(" "), `  ${unit}`]) {
+      const longer = `${lines.at(-1)} ${word}`;
+      if (!lines.at(-1) || measure(svg, [longer], { class: "head" }).width <= room) lines[lines.length - 1] = longer.trim();
+      else lines.push(word.trim());
+    }
+    return lines;
+  };
+
   // Round numbers from 0 to at least `most`, a few of them.
   const ticks = (most, count) => {
     if (!(most > 0)) return [0, 1];
@@ -35,10 +61,14 @@
   const drawCost = (scenario, plot) => {
     const width = widthOf(plot), height = Math.max(280, scenario.policies.length * 20 + 90);
     const gutter = Math.min(300, width * .4), right = width - gutter, low = height - 46, top = 14;
-    const svg = canvas(plot, width, height);
-    const costs = ticks(Math.max(...scenario.policies.map((one) => one.cost)), 5);
+    const svg = canvas(plot, width, height), sizeOf = (values) => measure(svg, values.map(number));
     const unmet = ticks(Math.max(...scenario.policies.map((one) => one.unmet)), 4);
-    const x = (value) => LEFT + (right - LEFT - 12) * value / costs.at(-1);
+    const { width: widest, height: line } = sizeOf(unmet), left = line + 4 + widest + 7;
+    const dearest = Math.max(...scenario.policies.map((one) => one.cost));
+    const room = (values) => right - left - sizeOf(values).width / 2 - 12;
+    const apart = (values) => room(values) / (values.length - 1) >= sizeOf(values).width + 8;
+    const costs = [5, 4, 3, 2].map((count) => ticks(dearest, count)).find(apart) ?? ticks(dearest, 1);
+    const across = room(costs), x = (value) => left + across * value / costs.at(-1);
     const y = (value) => low - (low - top) * Math.sqrt(value / unmet.at(-1)); // small ones are distinguished, too
     for (const value of costs) {
       grid(svg, x(value), top, x(value), low);
@@ -46,28 +76,28 @@
     }
     let above = Infinity;
     for (const value of unmet) {
-      if (above - y(value) < 14) continue;
+      if (above - y(value) < line) continue;
       above = y(value);
-      grid(svg, LEFT, y(value), right, y(value));
-      make("text", { x: LEFT - 7, y: y(value) + 4, "text-anchor": "end" }, svg, number(value));
+      grid(svg, left, y(value), right, y(value));
+      make("text", { x: left - 7, y: y(value) + 4, "text-anchor": "end" }, svg, number(value));
     }
-    make("text", { x: (LEFT + right) / 2, y: height - 8, "text-anchor": "middle" }, svg, "cost");
-    make("text", { x: 14, y: (low + top) / 2, "text-anchor": "middle",
-      transform: `rotate(-90 14 ${(low + top) / 2})` }, svg, "unmet demand, % (square root)");
+    make("text", { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" }, svg, "cost");
+    const middle = (low + top) / 2, baseline = line * .8;
+    fit(make("text", { x: baseline, y: middle, "text-anchor": "middle", transform: `rotate(-90 ${baseline} ${middle})` },
+      svg, "unmet demand, % (square root)"), low);
     const points = scenario.policies.map((policy, index) => ({ policy, index, x: x(policy.cost), y: y(policy.unmet) }));
     points.sort((a, b) => a.y - b.y || a.x - b.x);
-    const line = 20;
+    const between = 20;
     let last = -Infinity;
     points.forEach((point, place) => {
-      const rest = (points.length - place - 1) * line;
-      last = clamp(Math.max(point.y, last + line), 12, height - 10 - rest);
+      const rest = (points.length - place - 1) * between;
+      last = clamp(Math.max(point.y, last + between), 12, height - 10 - rest);
       const group = make("g", { class: "policy" }, svg);
       make("path", { class: "leader", d: `M${point.x} ${point.y}L${right} ${last}H${right + 6}` }, group);
       make("circle", { cx: point.x, cy: point.y, r: 6.5, stroke: point.policy.colour, "stroke-width": 2.5,
         class: point.policy.beaten ? "beaten" : "", fill: point.policy.colour }, group);
-      const name = `${point.index + 1} ${point.policy.name}`, most = Math.floor((gutter - 14) / 6.8);
-      const label = make("text", { class: "label", x: right + 10, y: last + 4 }, group,
-        name.length > most ? `${name.slice(0, most - 1)}…` : name);
+      const name = `${point.index + 1} ${point.policy.name}`;
+      const label = fit(make("text", { class: "label", x: right + 10, y: last + 4 }, group, name), gutter - 14);
       make("title", {}, group,
         `${name}: cost ${number(point.policy.cost)}, ${number(point.policy.unmet)} % of the demand unmet`);
       label.dataset.policy = point.index;
@@ -80,8 +110,9 @@
     const text = new Date(milliseconds).toISOString();
     return step >= 86400 ? text.slice(5, 10) : text.slice(11, step < 60 ? 19 : 16);
   };
-  const timeTicks = (scenario, from, to, room) => {
-    const step = STEPS.find((one) => (to - from) / one <= room / 75) ?? STEPS.at(-1);
+  const timeTicks = (svg, scenario, from, to, room) => {
+    const needed = (step) => measure(svg, [timeLabel(scenario.start, step)]).width * 1.3 + 30;
+    const step = STEPS.find((one) => (to - from) / one <= room / needed(one)) ?? STEPS.at(-1);
     const offset = scenario.start / 1000 % Math.min(step, 86400), first = Math.ceil((from + offset) / step) * step - offset;
     const found = [];
     for (let at = first; at <= to; at += step) found.push([at, timeLabel(scenario.start + at * 1000, step)]);
@@ -133,33 +164,46 @@
     });
     plot.append(legend);
 
-    const width = widthOf(plot), count = scenario.panels.length, strip = STRIP * scenario.policies.length + 12;
-    const stripTop = 26 + count * (ROW + GAP), height = stripTop + strip + BOTTOM;
-    const x = (seconds) => LEFT + (width - LEFT - RIGHT) * (seconds - view.from) / (view.to - view.from);
-    const svg = canvas(plot, width, height), clip = `clip-${plot.id}`;
-    make("rect", { x: LEFT, y: 0, width: width - LEFT - RIGHT, height }, make("clipPath", { id: clip }, svg));
-    const times = timeTicks(scenario, view.from, view.to, width - LEFT - RIGHT);
-    const frame = (top, size, title, unit) => {
-      const warm = Math.min(x(scenario.warmUp), width - RIGHT) - LEFT;
-      if (warm > 0) make("rect", { class: "shade", x: LEFT, y: top, width: warm, height: size }, svg);
-      for (const [at] of times) grid(svg, x(at), top, x(at), top + size);
-      const head = make("text", { class: "head", x: LEFT, y: top - 8 }, svg, title);
-      make("tspan", { class: "unit", dx: 8 }, head, unit);
-    };
     const inView = (line) => {
       const begin = place(line.x, view.from / scenario.step), end = place(line.x, view.to / scenario.step);
       return Math.max(0, ...line.y.slice(begin, end + 1));
     };
-    const drawn = [];
-    scenario.panels.forEach((panel, row) => {
-      const top = 26 + row * (ROW + GAP);
+    const panels = scenario.panels.map((panel) => {
       const shown = panel.lines.filter((line) => line.policy === null || !view.hidden.has(line.policy));
-      const levels = ticks(Math.max(0, ...shown.map(inView)), 4);
+      return { panel, shown, levels: ticks(Math.max(0, ...shown.map(inView)), 4) };
+    });
+
+    const width = widthOf(plot), count = panels.length, strip = STRIP * scenario.policies.length + 12;
+    const svg = canvas(plot, width, 0), clip = `clip-${plot.id}`;
+    const labels = [...panels.flatMap((one) => one.levels.map(number)), String(scenario.policies.length)];
+    const left = Math.ceil(measure(svg, labels).width) + 12, across = width - left - RIGHT;
+    const heads = [...scenario.panels.map((panel) => [panel.title, panel.unit]), ["Events", "by kind, a row per policy"]]
+      .map(([title, unit]) => ({ unit, lines: wrap(svg, title, unit, across) }));
+    const more = LINE * (Math.max(...heads.map((head) => head.lines.length)) - 1), first = 26 + more;
+    const stripTop = first + count * (ROW + GAP + more), height = stripTop + strip + BOTTOM;
+    svg.setAttribute("height", height);
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const x = (seconds) => left + across * (seconds - view.from) / (view.to - view.from);
+    make("rect", { x: left, y: 0, width: across, height }, make("clipPath", { id: clip }, svg));
+    const times = timeTicks(svg, scenario, view.from, view.to, across);
+    const frame = (top, size, { unit, lines }) => {
+      const warm = Math.min(x(scenario.warmUp), width - RIGHT) - left;
+      if (warm > 0) make("rect", { class: "shade", x: left, y: top, width: warm, height: size }, svg);
+      for (const [at] of times) grid(svg, x(at), top, x(at), top + size);
+      lines.forEach((line, index) => {
+        const ends = index === lines.length - 1, own = ends ? line.slice(0, line.length - unit.length).trim() : line;
+        const head = make("text", { class: "head", x: left, y: top - 8 - LINE * (lines.length - 1 - index) }, svg, own);
+        if (ends) make("tspan", { class: "unit", dx: own ? 8 : 0 }, head, unit);
+      });
+    };
+    const drawn = [];
+    panels.forEach(({ panel, shown, levels }, row) => {
+      const top = first + row * (ROW + GAP + more);
       const y = (value) => top + ROW - ROW * value / levels.at(-1);
-      frame(top, ROW, panel.title, panel.unit);
+      frame(top, ROW, heads[row]);
       for (const value of levels) {
-        grid(svg, LEFT, y(value), width - RIGHT, y(value));
-        make("text", { x: LEFT - 7, y: y(value) + 4, "text-anchor": "end" }, svg, number(value));
+        grid(svg, left, y(value), width - RIGHT, y(value));
+        make("text", { x: left - 7, y: y(value) + 4, "text-anchor": "end" }, svg, number(value));
       }
       for (const line of [...shown].reverse()) { // the first policy on top
         const policy = line.policy === null ? null : scenario.policies[line.policy];
@@ -172,9 +216,9 @@
       drawn.push({ panel, shown, top });
     });
 
-    frame(stripTop, strip, "Events", "by kind, a row per policy");
+    frame(stripTop, strip, heads.at(-1));
     scenario.policies.forEach((policy, index) => {
-      make("text", { x: LEFT - 7, y: stripTop + 10 + STRIP * (index + .5), "text-anchor": "end" }, svg, index + 1);
+      make("text", { x: left - 7, y: stripTop + 10 + STRIP * (index + .5), "text-anchor": "end" }, svg, index + 1);
     });
     for (const row of rows) {
       const index = Number(row.dataset.policy), at = Number(row.dataset.at);
@@ -185,12 +229,16 @@
       }, svg);
       make("title", {}, mark, [0, 2, 3, 4].map((cell) => row.cells[cell].textContent).join(" "));
     }
+    let end = -Infinity;
     for (const [at, text] of times) {
-      make("text", { x: clamp(x(at), LEFT + 14, width - RIGHT - 14), y: height - 20, "text-anchor": "middle" }, svg, text);
+      const half = measure(svg, [text]).width / 2, centre = clamp(x(at), left + half, width - 2 - half);
+      if (centre - half < end + 6) continue;
+      end = centre + half;
+      make("text", { x: centre, y: height - 20, "text-anchor": "middle" }, svg, text);
     }
-    make("text", { x: LEFT, y: height - 4 }, svg,
+    make("text", { x: left, y: height - 4 }, svg,
       `UTC, from ${new Date(scenario.start + view.from * 1000).toISOString().slice(0, 16).replace("T", " ")}`);
-    follow(scenario, plot, svg, { view, drawn, again, left: LEFT, right: width - RIGHT, bottom: stripTop + strip });
+    follow(scenario, plot, svg, { view, drawn, again, left, right: width - RIGHT, bottom: stripTop + strip });
   };
 
   // The mouse: a line with the values at its place, and a stretch to zoom into.

@@ -94,6 +94,13 @@ Factor = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1e12, allow_i
 Fraction = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1)]
 SomePods = Annotated[int | str, BeforeValidator(_some_pods)]
 Replicas = Annotated[Count, Field(le=MAX_REPLICAS)]
+KindName = Annotated[str, StringConstraints(strict=True, max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")]
+"""A kind of workload. Example: `Rollout`."""
+ApiVersion = Annotated[
+    str,
+    StringConstraints(strict=True, max_length=253, pattern=r"^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?v[a-z0-9]+$"),
+]
+"""An API version. Examples: `apps/v1`, `argoproj.io/v1alpha1`."""
 Label = Annotated[
     str, StringConstraints(strict=True, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 ]

@@ -12,15 +12,16 @@ from typing import Any, Final
 from hvpa.api.hvpa.resource import KIND, parse_spec, validate_manifest
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.templates import HpaTemplateSpec, VpaTemplateSpec
+from hvpa.api.objects.kinds import has_replicas, kind_key
 from hvpa.api.schema.base import without_nulls
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.spec.check import spec_problems
 from hvpa.simulate.model import Policy, PolicyKind, WorkloadModel
 from hvpa.simulate.policy.updater import IN_PLACE_OR_RECREATE
+from hvpa.simulate.scenario.documents import Source, read_documents, read_text
 from hvpa.simulate.scenario.fields import MAX_REPLICAS
 from hvpa.simulate.scenario.schema import FixedSize, PolicyModel, VpaAlone
-from hvpa.simulate.scenario.yaml import Source, read_documents, read_text
 
 _ALL_CONTAINERS: Final = "*"
 
@@ -52,6 +53,9 @@ class _Reader:
         if model.fixed is not None:
             return self._fixed(place.at("fixed"), model.name, model.fixed)
         hpa, vpa = model.hpa, model.vpa
+        if hpa is not None and not has_replicas(self._workload.kind):
+            reason = f"a {self._workload.kind} has no replicas that an HPA could set: its nodes decide them"
+            raise place.refuse("hpa", reason)
         kind: PolicyKind = "HPA+VPA" if hpa and vpa else "HPA" if hpa else "VPA"
         if hpa is not None:
             self._check_hpa(place.at("hpa"), hpa)
@@ -99,9 +103,13 @@ class _Reader:
         for problem in spec_problems(spec):
             raise place.refuse(problem.path, problem.message)
         target, workload, metadata = spec.target_ref, self._workload, without_nulls(content["metadata"])
-        if (target.kind, target.name) != (workload.kind, workload.name):
-            wanted = f"must be the workload, {workload.kind} {workload.name}"
+        own = kind_key(workload.api_version, workload.kind)
+        if (kind_key(target.api_version, target.kind), target.name) != (own, workload.name):
+            wanted = f"must be the workload, {own} {workload.name}"
             raise place.refuse("spec.targetRef", f"{wanted}: is {target.kind} {target.name}")
+        if workload.is_custom and spec.update_strategy.type != "InPlace":
+            reason = f"must be InPlace: the pod template of a {target.kind} can't be changed"
+            raise place.refuse("spec.updateStrategy.type", reason)
         if (metadata.get("namespace") or workload.namespace) != workload.namespace:
             raise place.refuse("metadata.namespace", f"must be the workload's, {workload.namespace}")
         self._check_recommenders(place, spec)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from hvpa.api.objects.kinds import api_version_of
 from hvpa.api.schema.base import FieldError, field_errors
 from hvpa.api.values.duration import HOUR
 from hvpa.api.values.quantity import MIB
@@ -28,6 +29,7 @@ from hvpa.simulate.load.formula import Formula, FormulaError
 from hvpa.simulate.load.prometheus import read_range
 from hvpa.simulate.load.series import Record, StepLoad, computed, gaps, readable_length, scaled, steps_of
 from hvpa.simulate.model import ContainerModel, Controllers, MetricsModel, NodeModel, Scenario, WorkloadModel
+from hvpa.simulate.scenario.documents import Source, read_documents, read_text
 from hvpa.simulate.scenario.policies import read_policies
 from hvpa.simulate.scenario.schema import (
     LoadModel,
@@ -36,7 +38,6 @@ from hvpa.simulate.scenario.schema import (
     ScenarioWorkload,
     VpaController,
 )
-from hvpa.simulate.scenario.yaml import Source, read_documents, read_text
 
 MAX_STEPS: Final = 5_000_000
 """Most steps of a scenario: two years at 15 s. A step takes some 200 bytes of what is recorded."""
@@ -183,6 +184,10 @@ def _steps(source: Source, model: ScenarioModel, times: _Times, seed: int) -> St
 # --- the rest -------------------------------------------------------------------------------------------------------
 def _workload(model: ScenarioWorkload) -> WorkloadModel:
     fields = dict(model) | {"containers": tuple(_container(one) for one in model.containers)}
+    fields["api_version"] = model.api_version or api_version_of(model.kind)
+    if model.kind == "DaemonSet":  # the API server's defaults
+        unset = {"max_surge": 0, "max_unavailable": 1}
+        fields |= {name: value for name, value in unset.items() if name not in model.model_fields_set}
     return WorkloadModel(**fields)
 
 

@@ -12,11 +12,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from hvpa.api.hvpa.templates import HpaTemplateSpec, VpaTemplateSpec
+from hvpa.api.objects.kinds import KINDS, is_custom
 from hvpa.api.schema.base import SpecModel, fault
 from hvpa.api.schema.fields import LIST_LENGTH, Flag, NoNulls, PositiveCount, Timestamp
+from hvpa.core.workload.own_rollout import NEVER_REPLACING
 from hvpa.simulate.model import ResizeMode
 from hvpa.simulate.scenario.fields import (
     Amounts,
+    ApiVersion,
     Beyond,
     Bytes,
     Column,
@@ -25,6 +28,7 @@ from hvpa.simulate.scenario.fields import (
     FineBytes,
     FineMillicores,
     Fraction,
+    KindName,
     Label,
     Millicores,
     PlainText,
@@ -138,7 +142,8 @@ class ScenarioContainer(SpecModel):
 class ScenarioWorkload(SpecModel):
     """The workload that is scaled."""
 
-    kind: Literal["Deployment", "StatefulSet"] = "Deployment"
+    api_version: ApiVersion | None = None
+    kind: KindName = "Deployment"
     name: Label
     namespace: Label = "default"
     replicas: Replicas = 1
@@ -156,12 +161,26 @@ class ScenarioWorkload(SpecModel):
         return self
 
     @model_validator(mode="after")
+    def _kind_is_known(self) -> Self:
+        own = KINDS.get(self.kind)
+        if own is None and not is_custom(self.api_version, self.kind):
+            raise fault(
+                f"must be one of {', '.join(KINDS)}, or apiVersion must have the group of another kind",
+                "kind",
+            )
+        if own is not None and self.api_version not in (None, own.api_version):
+            raise fault(f"must be {own.api_version}", "apiVersion")
+        return self
+
+    @model_validator(mode="after")
     def _rollouts_can_proceed(self) -> Self:
         given = self.model_fields_set & {"max_surge", "max_unavailable"}
         if self.kind == "StatefulSet" and given:
             raise fault(
                 "a StatefulSet replaces one pod at a time: maxSurge and maxUnavailable are a Deployment's"
             )
+        if self.kind in NEVER_REPLACING and given:
+            raise fault(f"a {self.kind} never replaces pods: maxSurge and maxUnavailable are a Deployment's")
         if self.kind == "StatefulSet" and self.termination_grace:
             raise fault("is simulated for Deployments only", "terminationGrace")
         if str(self.max_surge).rstrip("%") == "0" == str(self.max_unavailable).rstrip("%"):

@@ -63,7 +63,7 @@ FAINT = """(() => {
 def browser() -> str:
     found = chromium.find_browser()
     if found is None:
-        pytest.skip("no Chromium: `make chromium` fetches one by npm, CHROMIUM=… names one")
+        pytest.skip(chromium.MISSING)
     return found
 
 

@@ -20,7 +20,14 @@ PLURALS = {
     "VerticalPodAutoscaler": "verticalpodautoscalers",
     "Pod": "pods",
 }
-HELD = {**PLURALS, "Event": "events", "ScaledObject": "scaledobjects"}
+HELD = {
+    **PLURALS,
+    "Event": "events",
+    "ScaledObject": "scaledobjects",
+    "DaemonSet": "daemonsets",
+    "ReplicaSet": "replicasets",
+    "Rollout": "rollouts",
+}
 """What the server can hold."""
 
 
@@ -62,6 +69,11 @@ class Api:
             ("/v1beta1", {"resources": [{"name": "hvpas"}]}),
         ):
             self.discovered[f"{group}{path}"] = (200, json.dumps(content).encode())
+
+    def serve_rollouts(self) -> None:
+        """Rollouts are served, and have a scale."""
+        served = [{"name": "rollouts", "kind": "Rollout"}, {"name": "rollouts/scale", "kind": "Scale"}]
+        self.discovered["/apis/argoproj.io/v1alpha1"] = (200, json.dumps({"resources": served}).encode())
 
     def answer(self, path: str, query: dict[str, list[str]]) -> tuple[int, bytes]:
         """The code and body for a GET."""

@@ -20,6 +20,12 @@ export const COLOURS = ["--one", "--two", "--three", "--four"];
 const HEIGHT = 190, DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]], ROWS = 60, WHOLE = [1, 2, 5, 10, 20, 50, 100];
 export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 const charts = new Set();
+// The pixels of the widest text on an axis, in whatever font the browser has.
+const widest = (plot, axis, texts) => {
+  plot.ctx.font = plot.axes[axis].font[0];
+  return Math.max(...(texts ?? []).map((one) => plot.ctx.measureText(one).width), 0) / devicePixelRatio;
+};
+const sizeOf = (plot, texts, axis) => Math.ceil(Math.max(50, widest(plot, axis, texts) + plot.axes[axis].ticks.size + plot.axes[axis].gap + 2));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((one) => one.redraw()));
 
 // `lines`: {label, steps, points, colour}, one for each series; `x` names what the x axis is and how a value of it reads.
@@ -40,7 +46,7 @@ export class Chart {
       width: Math.max(260, this.plot.clientWidth), height: HEIGHT, legend: { show: false }, bands,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       scales: { x: { time: Boolean(x.time) }, y: { range: (_, least, most) => [0, most > 0 ? most * 1.08 : 1] } },
-      axes: [{ ...axis, label: x.label, labelSize: 18, size: 36, space: 58, incrs: x.time ? undefined : WHOLE, values: (_, all) => all.map(x.tick) }, { ...axis, size: 56, values: (_, all) => all.map(number) }],
+      axes: [{ ...axis, label: x.label, labelSize: 18, size: 36, space: (plot) => widest(plot, 0, [x.tick(0)]) + 12, incrs: x.time ? undefined : WHOLE, values: (_, all) => all.map(x.tick) }, { ...axis, size: sizeOf, values: (_, all) => all.map(number) }],
       cursor: { sync: x.time ? { key: "time" } : undefined, y: false },
       hooks: { setCursor: [() => this.fillLegend()], setSelect: [({ select }) => this.isZoomed = select.width > 0],
         draw: [({ scales: { x } }) => this.figure.dataset.shown = `${x.min} ${x.max}`] },

@@ -13,10 +13,11 @@ from pydantic import BaseModel, ValidationError
 from hvpa.api.hvpa.templates import ResourcePolicy
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.schema.base import field_errors
+from hvpa.api.values.documents import Plain
 from hvpa.api.values.quantity import CPU, MEMORY
 from hvpa.api.values.quantity import Resource as ResourceName
 from hvpa.cli.errors import CommandError
-from hvpa.cli.input.files import Plain, below
+from hvpa.cli.input.files import below
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import present_resources
 from hvpa.kube.objects.resources import (

@@ -128,7 +128,7 @@ async def test_a_user_signs_in_and_one_without_rights_is_told_why(
 ) -> None:
     browser = chromium.find_browser()
     if browser is None:
-        pytest.skip("no Chromium: `make chromium` fetches one by npm, CHROMIUM=… names one")
+        pytest.skip(chromium.MISSING)
     async with opened(browser, f"https://127.0.0.1:{served.port}/", tmp_path) as page:
         for token, namespace, message in (
             ("made-up", "", "unauthorized"),

@@ -123,6 +123,10 @@ WRONG: list[tuple[Doc, str]] = [
     ({"Hvpa__spec__maintenanceWindows": [{"schedule": "never", "duration": "1h"}]},
      "spec.maintenanceWindows[0].schedule: "),
     ({"Hvpa__metadata__name": None, "Hvpa__metadata__generateName": "a-"}, "Hvpa: metadata.name: is required"),
+    ({"Hvpa__spec__hpa__scaleUp__updatePolicy": {"updateMode": False}},
+     "write it in quotes, such as \"Off\": without them YAML reads Off and On as false and true"),
+]  # fmt: skip
+SKIPPED: list[tuple[Doc, str]] = [
     ({"Deployment__spec__replicas": "3"},
      "Deployment resource-consumer: spec.replicas: must be a whole number, is text"),
     ({"Deployment__spec__replicas": -1}, "spec.replicas: must not be negative"),
@@ -135,7 +139,8 @@ WRONG: list[tuple[Doc, str]] = [
      "spec.template.spec.containers[0].resources.requests.cpu: 'much' is not a quantity"),
     ({f"{RESOURCES}__limits__memory": "-1Gi"},
      "spec.template.spec.containers[0].resources.limits.memory: -1Gi is negative"),
-    ({"HPA__apiVersion": "autoscaling/v1"}, "apiVersion: must be autoscaling/v2"),
+    ({"HPA__apiVersion": "autoscaling/v3"}, "apiVersion: must be autoscaling/v2"),
+    ({"VPA__apiVersion": "autoscaling.k8s.io/v1beta1"}, "apiVersion: must be autoscaling.k8s.io/v1"),
     ({"HPA__spec__maxReplicas": "ten"}, "spec.maxReplicas: must be a whole number, is text"),
     ({"HPA__spec__metrics__0__resource__target__averageValue": "x"},
      "spec.metrics[0].resource.target.averageValue: 'x' is not a quantity"),
@@ -143,7 +148,8 @@ WRONG: list[tuple[Doc, str]] = [
      "metadata.creationTimestamp: must be a timestamp with a time zone"),
     ({"HPA__metadata__creationTimestamp": "today"}, "metadata.creationTimestamp: invalid RFC3339 encoded datetime"),
     ({"VPA__spec__updatePolicy__updateMode": False},
-     "VerticalPodAutoscaler hvpa-sample: spec.updatePolicy.updateMode: must be text, is true or false"),
+     "VerticalPodAutoscaler hvpa-sample: spec.updatePolicy.updateMode: must be text, is true or false; write it in "
+     "quotes"),
     ({"VPA__spec": [1]}, "VerticalPodAutoscaler hvpa-sample: spec: must be an object, is a list"),
     ({"Pod__status__conditions": {}}, "Pod resource-consumer-1: status.conditions: must be a list, is an object"),
     ({"Pod__metadata__labels": {"a": 1}},
@@ -159,6 +165,31 @@ def test_a_wrong_object_is_reported_with_file_object_and_field(
     reported = shell.refuses("explain", "-f", path)
     assert reported.removeprefix(f"hvpa: error: {path}:").partition(":")[0].isdigit()
     assert error in reported
+
+
+@pytest.mark.parametrize(("changes", "error"), SKIPPED)
+def test_an_object_that_cannot_be_used_is_skipped_with_one_line_and_ends_nothing(
+    shell: Shell, gardener: list[Doc], changes: Doc, error: str
+) -> None:
+    path = shell.file(changed(gardener, **changes))
+    ran = shell.run("explain", "-f", path)
+    assert ran.code == 0
+    assert ran.out.startswith("Hvpa ")
+    lines = ran.err.splitlines()
+    assert len(lines) == (3 if "Pod__status__conditions" in changes else 1)
+    for line in lines:
+        assert line.removeprefix(f"hvpa: skipped: {path}:").partition(":")[0].isdigit()
+    assert error in lines[0]
+
+
+def test_what_is_no_object_is_skipped_with_one_line(shell: Shell, gardener: list[Doc]) -> None:
+    path = shell.file([{"kind": "List", "items": [3, {"metadata": {}}, *gardener]}])
+    ran = shell.run("explain", "-f", path)
+    assert (ran.code, ran.out.startswith("Hvpa ")) == (0, True)
+    assert [line.partition("items")[2] for line in ran.err.splitlines()] == [
+        "[0]: must be an object of Kubernetes, is a number",
+        "[1].kind: is required",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from hvpa.cli.input.files import read_documents
 from hvpa.simulate.errors import ScenarioError
 from hvpa.simulate.history.fit import fit
 from hvpa.simulate.history.table import read_history
+from hvpa.simulate.scenario.documents import read_documents as read_yaml
 from hvpa.simulate.scenario.read import load_scenario
-from hvpa.simulate.scenario.yaml import read_documents as read_yaml
 from tests.unit.cli.init.documents import CPU_70, hpa, keda, resource, usage, vpa, workload
 from tests.unit.cli.support import Doc
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from hvpa.api.values import documents
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input import files
 from hvpa.cli.input.files import Document, read_documents
@@ -79,8 +81,10 @@ def test_json_is_read_by_a_faster_way(tmp_path: Path) -> None:
     assert document.content == {"kind": "A", "list": [None, 1, {}]}
 
 
-def test_several_json_documents_are_read_as_yaml(tmp_path: Path) -> None:
-    assert [one.kind for one in read(tmp_path, '{"kind": "A"}\n---\n{"kind": "B"}')] == ["A", "B"]
+def test_json_documents_are_read_one_after_the_other(tmp_path: Path) -> None:
+    stream = '{"kind": "A"}\n---\n{"kind": "B"}\n{"kind": "List", "items": [{"kind": "C"}]}\n'
+    found = read(tmp_path, stream + '{\n  "kind": "D"\n}')
+    assert [(one.kind, one.line("kind")) for one in found] == [("A", 1), ("B", 3), ("C", 4), ("D", 6)]
 
 
 def test_nulls_and_keys_become_what_json_knows(tmp_path: Path) -> None:
@@ -141,7 +145,9 @@ def test_a_fault_is_reported_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     text, reported = FAULTS[name]
-    monkeypatch.setattr(files, "MAX_NODES", 100_000)  # as many as there may be take seconds
+    monkeypatch.setattr(
+        files, "Text", partial(documents.Text, max_values=100_000)
+    )  # as many as there may be take seconds
     with pytest.raises(CommandError) as caught:
         read(tmp_path, text)
     assert str(caught.value).startswith(str(tmp_path / "case.yaml"))
@@ -163,6 +169,6 @@ def test_json_that_yaml_can_not_read_has_no_lines(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_huge_text_are_not_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_PLACED", 5)
+    monkeypatch.setattr(documents, "MAX_PLACED", 5)
     (document,) = read(tmp_path, "kind: A\nx: 1\n")
     assert document.line("x") == 1

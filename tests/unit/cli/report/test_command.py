@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.report.documents import of, reported
+from tests.unit.cli.report.documents import AGENT, AGENT_VPA, CANARY, ROLLOUT, of, reported
 from tests.unit.cli.schema import DOCS
 from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed, load, with_fields, without
 
@@ -176,9 +176,35 @@ def test_what_has_no_recommender_and_what_points_nowhere_is_listed(shell: Shell,
     report = reported(shell, astray)
     assert [one["name"] for one in report["withoutRecommender"]] == ["cache", "worker"]
     assert {one["name"]: one["why"] for one in report["leftOut"]} == {
-        "canary": "its target is a Rollout, which an Hvpa can't scale",
+        "canary": "its target Rollout canary does not exist",
         "worker": "its target StatefulSet nobody does not exist",
     }
+
+
+def rows(report: Any) -> dict[tuple[str, str], tuple[int, float]]:
+    """Replicas and cores that each workload has now."""
+    return {
+        (one["kind"], one["name"]): (one["current"]["replicas"], one["current"]["total"]["cores"])
+        for one in report["workloads"]
+    }
+
+
+@pytest.mark.parametrize("pods", [CANARY[1:], []], ids=["with its pods", "without pods"])
+def test_workloads_of_all_kinds_are_in_the_table(shell: Shell, shop: list[Doc], pods: list[Doc]) -> None:
+    report = reported(shell, [*shop, AGENT, AGENT_VPA, ROLLOUT, *pods])
+    assert rows(report)["DaemonSet", "agent"] == (4, 2.0)
+    assert rows(report)["Rollout", "canary"] == (3, 1.5)
+    assert report["leftOut"] == []
+
+
+def test_a_workload_of_a_custom_kind_alone_is_one_without_a_recommender(shell: Shell) -> None:
+    (without,) = reported(shell, [ROLLOUT])["withoutRecommender"]
+    assert (without["kind"], without["name"]) == ("Rollout", "canary")
+
+
+def test_a_deployments_replica_sets_are_not_listed(shell: Shell, shop: list[Doc]) -> None:
+    old: Doc = {**AGENT, "kind": "ReplicaSet", "spec": {**AGENT["spec"], "replicas": 0}}
+    assert reported(shell, [*shop, old]) == reported(shell, shop)
 
 
 def test_where_nothing_recommends_the_table_is_empty(shell: Shell, shop: list[Doc]) -> None:
@@ -246,10 +272,13 @@ def test_a_price_is_a_number_from_zero_on(shell: Shell, text: str) -> None:
 
 def test_files_without_a_workload_exit_1(shell: Shell, shop: list[Doc]) -> None:
     path = shell.file(without(shop, "Deployment", "StatefulSet"))
-    error = f"hvpa: error: no Deployment and no StatefulSet in {path}\n"
+    error = f"hvpa: error: no workload in {path}\n"
     assert shell.refuses("report", "-f", path) == error
 
 
-def test_an_invalid_hvpa_of_a_file_exits_1_and_is_named(shell: Shell, gardener: list[Doc]) -> None:
-    path = shell.file(changed(gardener, Hvpa__spec__mode="Sometimes"))
-    assert "Hvpa hvpa-sample: spec.mode" in shell.refuses("report", "-f", path)
+def test_an_invalid_hvpa_of_a_file_is_skipped_with_one_line(shell: Shell, gardener: list[Doc]) -> None:
+    ran = shell.run("report", "-f", shell.file(changed(gardener, Hvpa__spec__mode="Sometimes")))
+    (line,) = ran.err.splitlines()
+    assert "Hvpa hvpa-sample: spec.mode" in line
+    assert ran.code == 0
+    assert "resource-consumer" in ran.out

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.cli.api_server import NEXT_VERSION, PLURALS, Api
-from tests.unit.cli.report.documents import STALE, reported
+from tests.unit.cli.report.documents import AGENT, AGENT_VPA, CANARY, STALE, reported
 from tests.unit.cli.support import NOW, Doc, Live, Shell, with_fields, without
 
 HVPA_API, VPA_API = "/apis/autoscaling.k8s.io/v1alpha1", "/apis/autoscaling.k8s.io/v1"
@@ -23,11 +23,52 @@ def test_the_live_objects_are_reported_as_files_are(
 ) -> None:
     shop = with_fields(shop, "VPA", "web", STALE)
     api.put(shop, "shop")
+    api.serve_rollouts()
     ran = report("-n", "shop")
     assert (ran.code, ran.err) == (0, "")
     assert ran.json == reported(shell, shop)
     assert "RecommendationStale" in ran.out
-    assert sorted(api.asked) == sorted((plural, "list") for plural in PLURALS.values())
+    lists = [(plural, "list") for plural in PLURALS.values()]
+    scale = [("/apis/argoproj.io/v1alpha1", "discovery"), ("rollouts", "get")]
+    assert sorted(api.asked) == sorted([*lists, *scale])
+
+
+def test_other_kinds_are_read_where_something_names_them(report: Live, api: Api, shop: list[Doc]) -> None:
+    api.put([*shop, AGENT, AGENT_VPA, *CANARY], "shop")
+    api.serve_rollouts()
+    found = report("-n", "shop").json
+    rows = {(one["kind"], one["name"]): one["current"]["replicas"] for one in found["workloads"]}
+    assert rows["DaemonSet", "agent"] == 4
+    assert rows["Rollout", "canary"] == 3
+    assert found["leftOut"] == []
+    assert ("replicasets", "list") not in api.asked
+
+
+@pytest.mark.parametrize(
+    ("plural", "why"),
+    [
+        ("daemonsets", "its target DaemonSet agent: no right to list daemonsets"),
+        ("rollouts", "its target Rollout canary: its scale can't be read: no rollouts for you"),
+    ],
+)
+def test_a_kind_that_may_not_be_read_is_left_out_and_ends_nothing(
+    report: Live, api: Api, shop: list[Doc], plural: str, why: str
+) -> None:
+    api.put([*shop, AGENT, AGENT_VPA, *CANARY], "shop")
+    api.serve_rollouts()
+    api.fail[plural] = 403
+    ran = report("-n", "shop")
+    assert (ran.code, ran.err) == (0, "")
+    assert [one["why"] for one in ran.json["leftOut"]] == [why]
+
+
+def test_a_server_that_fails_for_another_kind_ends_the_report(
+    report: Live, api: Api, shop: list[Doc]
+) -> None:
+    api.put([*shop, AGENT, AGENT_VPA], "shop")
+    api.serve_rollouts()
+    api.fail["daemonsets"] = 500
+    assert report("-n", "shop").code == 3
 
 
 def test_all_namespaces_or_that_of_the_context(report: Live, api: Api, shop: list[Doc]) -> None:

@@ -1,0 +1,77 @@
+"""Workloads of custom kinds in files, Argo's Rollout for example: read as their `scale` subresource would show them,
+with the pod template of the object if it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from hvpa.api.objects.kinds import is_custom, kind_key
+from hvpa.api.objects.read_models import PodTemplate, Selector, Workload
+from hvpa.api.values.documents import Plain
+from hvpa.cli.input.files import Document, below
+from hvpa.core.workload.selector import selector_text
+from hvpa.kube.cache.targeting import Target
+from hvpa.kube.objects.workloads import scaled
+
+
+def named_targets(documents: Iterable[Document], namespace: str) -> set[Target]:
+    """What Hvpas, HPAs, VPAs and KEDA's ScaledObjects among the documents name as their target; `namespace` is that of
+    documents that name none."""
+    found = set()
+    for one in documents:
+        for field in ("targetRef", "scaleTargetRef"):
+            reference = below(one.content, "spec", field)
+            version, kind, name = (below(reference, key) for key in ("apiVersion", "kind", "name"))
+            if isinstance(version, str) and isinstance(kind, str) and isinstance(name, str):
+                space = one.metadata.get("namespace", namespace)
+                found.add(Target(str(space), kind_key(version, kind), name))
+    return found
+
+
+def is_workload(document: Document, key: Target | None, named: set[Target]) -> bool:
+    """Whether the object is a workload of a custom kind: something names it as its target (`key` is its own place), or
+    it has a pod template and a selector."""
+    if not is_custom(_version(document.content), document.kind):
+        return False
+    spec = document.content.get("spec")
+    has_pods = isinstance(below(spec, "template", "spec", "containers"), list) and below(spec, "selector")
+    return key in named or bool(has_pods)
+
+
+def read_custom(content: Mapping[str, Plain]) -> Workload:
+    """The workload of an object of a custom kind. Raises msgspec.MsgspecError."""
+    spec, status = content.get("spec"), content.get("status")
+    replicas = below(spec, "replicas")
+    replicas = 1 if replicas is None else replicas  # as the API server would have filled in
+    count, selector = below(status, "replicas"), below(status, "selector")
+    if selector is None:
+        labels = below(spec, "selector") or {}
+        is_flat = isinstance(labels, dict) and all(isinstance(one, str) for one in labels.values())
+        found_by = Selector(match_labels=labels) if is_flat else msgspec.convert(labels, type=Selector)
+        selector = selector_text(found_by)
+    scale = {
+        "metadata": content["metadata"],
+        "spec": {"replicas": replicas},
+        "status": {"replicas": replicas if count is None else count, "selector": selector},
+    }
+    found = scaled(_version(content), str(content["kind"]), msgspec.json.encode(scale))
+    template = below(spec, "template")
+    if not below(template, "spec", "containers"):
+        return found
+    whole = msgspec.structs.replace(found.spec, template=msgspec.convert(template, type=PodTemplate))
+    return msgspec.structs.replace(found, spec=whole)
+
+
+def key_of(document: Document, namespace: str) -> Target | None:
+    """The object's place among targets; None for one without a name."""
+    name, space = document.metadata.get("name"), document.metadata.get("namespace", namespace)
+    if not isinstance(name, str) or not isinstance(space, str):
+        return None
+    return Target(space, kind_key(_version(document.content), document.kind), name)
+
+
+def _version(content: Mapping[str, Any]) -> str:
+    return str(content.get("apiVersion", ""))
