@@ -25,6 +25,7 @@ from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.report.remedies import needs_action
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.client.paths import path_of
 from hvpa.kube.clock import SystemClock
 
 _FORBIDDEN: Final = 403
@@ -142,7 +143,8 @@ async def read_events(reader: Reader, meta: Meta) -> tuple[Sequence[RecordedEven
         events.extend(msgspec.json.decode(item, type=RecordedEvent) for item in page.items or ())
 
     try:
-        await read_list(reader.transport, f"/api/v1/namespaces/{meta.namespace}/events", take, query)
+        path = path_of("api", "v1", "namespaces", meta.namespace, "events")
+        await read_list(reader.transport, path, take, query)
     except ApiError as error:
         if error.status != _FORBIDDEN:
             raise

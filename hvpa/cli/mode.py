@@ -178,8 +178,8 @@ async def _change(reader: Reader, one: PausableHvpa, decide: Decide, *, known: b
         print(f"{one}: {change.done}", flush=True)
         if owners := list(_owners(one)):
             print(
-                f"warning: {one}: spec.mode is also set by {', '.join(owners)}, which may set it back: change it to"
-                f" {change.mode} there too",
+                f"warning: {one}: spec.mode is also set by {one_line(', '.join(owners))}, which may set it back:"
+                f" change it to {change.mode} there too",
                 file=sys.stderr,
             )
         return

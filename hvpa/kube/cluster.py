@@ -17,6 +17,7 @@ from hvpa.core.model import FIELD_MANAGER, Event, Objects, OwnedChange, PodResiz
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, missing, write_error
 from hvpa.kube.client.limits import Limiter
+from hvpa.kube.client.paths import PathError
 from hvpa.kube.client.transport import (
     APPLY_PATCH,
     MERGE_PATCH,
@@ -81,24 +82,31 @@ class KubeCluster:
         return self._local.objects(key)
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
-        kind = kind_key(patch.api_version, patch.kind)
-        resource = self._local.custom[kind] if kind in self._local.custom else _BY_KIND[kind]
+        resource = self._resource_of(patch)
         if patch.is_scale:
             await self._patch_scale(hvpa, resource, patch)
             return
         metadata = patch.body.get("metadata")
         known = metadata if isinstance(metadata, Mapping) else {}
         body = {**patch.body, "metadata": {**known, "resourceVersion": patch.resource_version}}
-        path = resource.path(hvpa.namespace, patch.name)
+        path = _path(resource, hvpa, patch.name)
         response = await self._patch(hvpa, path, body, STRATEGIC_MERGE_PATCH)
         self._take(resource, response, quiet=True)
+
+    def _resource_of(self, patch: WorkloadPatch) -> Resource[Any]:
+        """Where the workload is served. Raises WriteError where that is not known any more."""
+        kind = kind_key(patch.api_version, patch.kind)
+        found = _BY_KIND.get(kind) or self._local.custom.resources.get((patch.api_version, patch.kind))
+        if found is None:
+            raise WriteError(f"the cluster serves no {patch.kind} of {patch.api_version} any more")
+        return found
 
     async def _patch_scale(self, hvpa: Meta, resource: Resource[Any], patch: WorkloadPatch) -> None:
         """Set the replicas by the `scale` subresource. The response is a Scale, so the workload in the local copy is
         what it was, with the replicas and the version that the Scale names."""
-        path = resource.path(hvpa.namespace, patch.name, "scale")
+        path = _path(resource, hvpa, patch.name, "scale")
         response = await self._patch(hvpa, path, patch.body, MERGE_PATCH)
-        if resource.kind in self._local.custom:
+        if resource.kind not in _BY_KIND:
             self._take(resource, response, quiet=True)
             return
         known = self._local.store(resource).get(Key(hvpa.namespace, patch.name))
@@ -127,7 +135,7 @@ class KubeCluster:
 
     async def _resize(self, hvpa: Meta, resize: PodResize) -> None:
         """Resize one pod. A pod that is gone, or whose name another one has taken, is left to the watch."""
-        path = PODS.path(hvpa.namespace, resize.pod, "resize")
+        path = _path(PODS, hvpa, resize.pod, "resize")
         try:
             response = await self._patch(hvpa, path, resize.body, STRATEGIC_MERGE_PATCH)
         except Conflict as error:
@@ -158,7 +166,7 @@ class KubeCluster:
         written: StoredHvpa | None = None
         self._local.begin_status_write(key)
         try:
-            path = HVPAS.path(hvpa.namespace, hvpa.name, "status")
+            path = _path(HVPAS, hvpa, hvpa.name, "status")
             written = self._take(HVPAS, await self._patch(hvpa, path, body, MERGE_PATCH), quiet=True)
             if (stored := self._local.hvpas.get(key)) is not None:
                 stored.read()  # so that neither its bytes nor the version before are kept until the next read
@@ -169,12 +177,12 @@ class KubeCluster:
         known = self._local.hvpas.get(Key(hvpa.namespace, hvpa.name))
         newest = known.metadata.resource_version if known is not None else hvpa.resource_version
         body = {"metadata": {"resourceVersion": newest}, "spec": {"replicas": replicas}}
-        path = HVPAS.path(hvpa.namespace, hvpa.name)
+        path = _path(HVPAS, hvpa, hvpa.name)
         self._take(HVPAS, await self._patch(hvpa, path, body, MERGE_PATCH))
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
         resource = _BY_KIND[change.kind]
-        path = resource.path(hvpa.namespace, change.name)
+        path = _path(resource, hvpa, change.name)
         if change.action == "apply":
             if change.manifest is None:
                 raise WriteError(f"no manifest to apply to {change.kind} {change.name}")
@@ -258,6 +266,14 @@ class KubeCluster:
                 return await self._transport.request(method, path, query, body, verb=verb)
         except (ApiError, Unreachable) as error:
             raise write_error(error, patched=verb != "apply") from error
+
+
+def _path(resource: Resource[Any], hvpa: Meta, name: str, subresource: str | None = None) -> str:
+    """The path of an object of the Hvpa's namespace. Raises WriteError where it can't have this name."""
+    try:
+        return resource.path(hvpa.namespace, name, subresource)
+    except PathError as error:
+        raise WriteError(str(error)) from error
 
 
 def _read(decode: Callable[[bytes], V], response: bytes, kind: str) -> V | None:

@@ -16,6 +16,7 @@ from hvpa.api.values.text import one_line
 from hvpa.core.model import API_VERSION, Event, Involved
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.limits import Limiter, concerns_all
+from hvpa.kube.client.paths import PathError, path_of
 from hvpa.kube.client.transport import MERGE_PATCH, Body, Transport
 from hvpa.reconcile.ports import Clock, Overloaded
 
@@ -74,7 +75,7 @@ class EventRecorder:
             hvpa, event, time = await self._queue.get()
             try:
                 await self._write_with_permit(hvpa, event, time)
-            except (ApiError, Unreachable, Overloaded) as error:
+            except (ApiError, Unreachable, Overloaded, PathError) as error:
                 log.debug("event not written", namespace=hvpa.namespace, name=hvpa.name, error=str(error))
             finally:
                 self._queue.task_done()
@@ -129,7 +130,7 @@ class EventRecorder:
             "count": 1,
             "reportingComponent": COMPONENT,
         }
-        path = f"/api/v1/namespaces/{hvpa.namespace}/events"
+        path = path_of("api", "v1", "namespaces", hvpa.namespace, "events")
         try:
             await self._transport.request("POST", path, body=Body(msgspec.json.encode(body)), verb="create")
         except ApiError as error:
@@ -143,7 +144,7 @@ class EventRecorder:
     async def _count(self, hvpa: Meta, known: _Written, now: dt.datetime) -> bool:
         """Raise the count of an Event that exists; False when it doesn't any more."""
         body = msgspec.json.encode({"count": known.count + 1, "lastTimestamp": _seconds(now)})
-        path = f"/api/v1/namespaces/{hvpa.namespace}/events/{known.name}"
+        path = path_of("api", "v1", "namespaces", hvpa.namespace, "events", known.name)
         try:
             await self._transport.request("PATCH", path, body=Body(body, MERGE_PATCH))
         except ApiError as error:

@@ -138,6 +138,7 @@ def controller_manager(kubeconfig: Path, files: Files, settings: Settings) -> li
         "namespace-controller",
         "replicaset-controller",
         "replicationcontroller-controller",
+        "resourcequota-controller",  # counts what is used: without a count, the API server enforces no quota
         "statefulset-controller",
     ]
     return [

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.client.api import wait_for
+from localcluster.client.api import ApiError, Json, wait_for
+from localcluster.controlplane.cluster import Cluster
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.process import Process
 from localcluster.programs.build import kubernetes_version
@@ -26,6 +27,33 @@ def test_kubectl_reports_the_same_version_of_itself_and_of_the_server(cluster: C
     printed = cluster.kubectl("version").stdout
     assert f"Client Version: {version}\n" in printed
     assert f"Server Version: {version}\n" in printed
+
+
+def pod(name: str, namespace: str, cpu: str) -> Json:
+    metadata = {"name": name, "namespace": namespace}
+    container = {"name": "app", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def test_a_quota_counts_what_is_used_and_refuses_what_is_more(cluster: Cluster, namespace: str) -> None:
+    api = cluster.api
+    metadata = {"name": "small", "namespace": namespace}
+    spec = {"hard": {"requests.cpu": "500m"}}
+    api.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec})
+
+    def used() -> object:
+        return api.get("ResourceQuota", "small", namespace).get("status", {}).get("used")
+
+    wait_for(lambda: used() == {"requests.cpu": "0"}, 60, "the quota is counted")
+    api.create(pod("first", namespace, "300m"))
+    wait_for(lambda: used() == {"requests.cpu": "300m"}, 60, "the first pod is counted")
+    with pytest.raises(
+        ApiError, match=r"exceeded quota: small, requested: requests\.cpu=300m, used: requests\.cpu=300m"
+    ):
+        api.create(pod("second", namespace, "300m"))
+    api.delete("Pod", "first", namespace)
+    wait_for(lambda: used() == {"requests.cpu": "0"}, 60, "the deleted pod counts no longer")
+    api.create(pod("second", namespace, "300m"))
 
 
 class TestNothingStays:

@@ -12,7 +12,14 @@ from pydantic.alias_generators import to_snake
 
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.schema.base import Rule, SpecModel
-from hvpa.api.schema.fields import Name, NonNegativeQuantity, PositiveCount, PositiveQuantity, Text
+from hvpa.api.schema.fields import (
+    ContainerName,
+    Name,
+    NonNegativeQuantity,
+    PositiveCount,
+    PositiveQuantity,
+    Text,
+)
 
 Wire = dict[str, Any]
 TargetType = Literal["Utilization", "Value", "AverageValue"]
@@ -150,7 +157,7 @@ class ResourceMetric(SpecModel):
 class ContainerResourceMetric(ResourceMetric):
     """CPU or memory of one container of the pods."""
 
-    container: Name
+    container: ContainerName
     """The container's name."""
 
 

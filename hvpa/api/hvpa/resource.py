@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import msgspec
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus, read_status
 from hvpa.api.objects.read_models import Meta, RawHvpa
 from hvpa.api.schema.base import FieldError, SpecModel, fault, field_errors
-from hvpa.api.schema.fields import Annotations, Labels, Text, Timestamp
+from hvpa.api.schema.fields import Annotations, Labels, NamespaceName, ObjectName, Text, Timestamp
 
 GROUP: Final = "autoscaling.k8s.io"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 KIND: Final = "Hvpa"
-
-_SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-_LABEL: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-"""Names of objects and of namespaces (RFC 1123; k8s.io/apimachinery/pkg/util/validation)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +60,9 @@ def read_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
 class _ManifestMeta(SpecModel):
     """`metadata` of a manifest: all fields of ObjectMeta, checked as far as a user writes them."""
 
-    name: Annotated[str, StringConstraints(strict=True, max_length=253, pattern=_SUBDOMAIN)] | None = None
+    name: ObjectName | None = None
     generate_name: Text | None = None
-    namespace: Annotated[str, StringConstraints(strict=True, max_length=63, pattern=_LABEL)] | None = None
+    namespace: NamespaceName | None = None
     labels: Labels = Field(default_factory=dict)
     annotations: Annotations = Field(default_factory=dict)
     creation_timestamp: Timestamp | None = None

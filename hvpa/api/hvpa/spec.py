@@ -20,7 +20,7 @@ from hvpa.api.hvpa.templates import HpaTemplate, VpaTemplate
 from hvpa.api.hvpa.trajectory import Trajectory
 from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow, ScheduledFloor
 from hvpa.api.schema.base import Rule, SpecModel, keeps
-from hvpa.api.schema.fields import LIST_LENGTH, Count, Flag, Name, Text
+from hvpa.api.schema.fields import LIST_LENGTH, ApiVersion, Count, Flag, KindName, ObjectName
 
 Mode = Literal["Apply", "Recommend", "Paused"]
 Blend = Literal["Additive", "Trajectory"]
@@ -36,12 +36,12 @@ _NAME_OR_DEPLOY = Rule(
 class TargetRef(SpecModel):
     """The workload that is scaled, in the Hvpa's namespace."""
 
-    api_version: Text | None = None
+    api_version: ApiVersion | None = None
     """The workload's API version, such as apps/v1."""
-    kind: Name
+    kind: KindName
     """The workload's kind: Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, or, with an
     updateStrategy of type InPlace, any kind with a scale subresource."""
-    name: Name
+    name: ObjectName
     """The workload's name."""
 
 
@@ -59,7 +59,7 @@ class HpaSpec(SpecModel):
         ),
     )
 
-    name: Name | None = None
+    name: ObjectName | None = None
     """Name of an existing HorizontalPodAutoscaler to read instead of deploying one; it must target this Hvpa, or
     in mode Recommend the workload."""
     deploy: Flag = False
@@ -82,7 +82,7 @@ class VpaSpec(SpecModel):
 
     RULES = (_NAME_OR_DEPLOY,)
 
-    name: Name | None = None
+    name: ObjectName | None = None
     """Name of an existing VerticalPodAutoscaler to read instead of deploying one; its update mode must be Off, or
     in mode Recommend any."""
     deploy: Flag = False

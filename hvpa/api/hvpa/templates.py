@@ -11,13 +11,13 @@ from hvpa.api.hvpa.selector import TemplateMeta
 from hvpa.api.schema.base import Rule, SpecModel
 from hvpa.api.schema.fields import (
     LIST_LENGTH,
+    ContainerChoice,
     Count,
     Name,
     NonNegativeQuantity,
     NoNulls,
     PlainQuantity,
     PositiveCount,
-    Text,
     cel_at_most,
 )
 from hvpa.api.values.quantity import Resource, parse_quantity
@@ -129,7 +129,7 @@ class ContainerPolicy(SpecModel):
         ),
     )
 
-    container_name: Text | None = None
+    container_name: ContainerChoice | None = None
     """The container's name, or * for all that have no policy of their own."""
     mode: Literal["Auto", "Off"] | None = None
     """Off: nothing is recommended for this container. Auto where it is missing."""

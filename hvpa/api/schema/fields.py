@@ -4,14 +4,37 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 from hvpa.api.schema.base import cel, without_nulls
 from hvpa.api.values.duration import MAX_LENGTH as DURATION_LENGTH
 from hvpa.api.values.duration import PATTERN as DURATION_PATTERN
 from hvpa.api.values.duration import format_duration, parse_duration
+from hvpa.api.values.names import (
+    API_VERSION_LENGTH,
+    API_VERSION_PATTERN,
+    CONTAINERS_PATTERN,
+    KIND_PATTERN,
+    LABEL_LENGTH,
+    LABEL_PATTERN,
+    SUBDOMAIN_LENGTH,
+    SUBDOMAIN_PATTERN,
+    is_api_version,
+    is_container_choice,
+    is_kind,
+    is_label,
+    is_subdomain,
+)
 from hvpa.api.values.quantity import MAX_LENGTH as QUANTITY_LENGTH
 from hvpa.api.values.quantity import (
     NON_NEGATIVE_PATTERN,
@@ -30,8 +53,8 @@ LIST_LENGTH: Final = 100
 """Longest list of intervals, metrics or policies. The API server prices CEL rules by it."""
 LONGEST_FLOOR: Final = dt.timedelta(days=7)
 """How long a scheduled floor may last: what is needed for longer is minReplicas."""
-NAME_LENGTH: Final = 253
-"""Longest name of a Kubernetes object (a DNS subdomain)."""
+NAME_LENGTH: Final = SUBDOMAIN_LENGTH
+"""Longest name of a Kubernetes object."""
 LABEL_VALUE_PATTERN: Final = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 """A label's value (k8s.io/apimachinery/pkg/util/validation)."""
 
@@ -159,6 +182,62 @@ GrowthFactor = Annotated[float, BeforeValidator(_growth), WithJsonSchema(_GROWTH
 Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, StringConstraints(strict=True, max_length=NAME_LENGTH)]
 Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=NAME_LENGTH)]
+
+
+def _named(
+    is_valid: Callable[[str], bool], pattern: str, length: int, words: str
+) -> tuple[StringConstraints, AfterValidator, Any]:
+    """For `Annotated`: text that is a name of Kubernetes; `words` describe it, as in "must be ..."."""
+
+    def checked(text: str) -> str:
+        if not is_valid(text):
+            raise ValueError(f"must be {words}; it is {text!r}")
+        return text
+
+    constraints = StringConstraints(strict=True, max_length=length)
+    return constraints, AfterValidator(checked), Field(json_schema_extra={"pattern": pattern})
+
+
+_LETTERS: Final = "lower-case letters, digits and - (no - at an end)"
+ObjectName = Annotated[
+    str,
+    *_named(
+        is_subdomain,
+        SUBDOMAIN_PATTERN,
+        SUBDOMAIN_LENGTH,
+        f"the name of an object: {_LETTERS}, in parts with dots between them",
+    ),
+]
+"""The name of an object (DNS subdomain)."""
+NamespaceName = Annotated[
+    str, *_named(is_label, LABEL_PATTERN, LABEL_LENGTH, f"the name of a namespace: {_LETTERS}")
+]
+"""The name of a namespace (DNS label)."""
+ContainerName = Annotated[
+    str, *_named(is_label, LABEL_PATTERN, LABEL_LENGTH, f"the name of a container: {_LETTERS}")
+]
+"""The name of a container (DNS label)."""
+ContainerChoice = Annotated[
+    str,
+    *_named(
+        is_container_choice, CONTAINERS_PATTERN, LABEL_LENGTH, f"the name of a container ({_LETTERS}) or *"
+    ),
+]
+"""The name of a container, or * for all others."""
+KindName = Annotated[
+    str, *_named(is_kind, KIND_PATTERN, LABEL_LENGTH, "a kind: letters, digits and -, a letter first")
+]
+"""A kind, such as Deployment."""
+ApiVersion = Annotated[
+    str,
+    *_named(
+        is_api_version,
+        API_VERSION_PATTERN,
+        API_VERSION_LENGTH,
+        "an API version, GROUP/VERSION or VERSION, such as apps/v1",
+    ),
+]
+"""An API version, such as apps/v1."""
 LabelValue = Annotated[str, StringConstraints(strict=True, max_length=63, pattern=LABEL_VALUE_PATTERN)]
 NoNulls = BeforeValidator(without_nulls)
 """For maps: an entry that is null counts as absent."""

@@ -119,9 +119,10 @@ def readable_resource(resource: Resource, amount: int) -> str:
 
 
 def readable_change(resource: Resource, before: int, after: int) -> tuple[str, str]:
-    """Both amounts as `readable_resource` has them; exact where two different ones would read the same."""
+    """Both amounts as `readable_resource` has them; exact where two different ones would read as the same amount, such
+    as `1Gi` and `1024Mi`."""
     texts = readable_resource(resource, before), readable_resource(resource, after)
-    if texts[0] == texts[1] and before != after:
+    if before != after and parse_resource(resource, texts[0]) == parse_resource(resource, texts[1]):
         return format_resource(resource, before), format_resource(resource, after)
     return texts
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from hvpa.api.values.names import is_label, is_subdomain
 from hvpa.cli.dashboard.access import namespace_of
 from hvpa.cli.dashboard.board import Board
 from hvpa.cli.dashboard.looks import Looks, TooManyError
@@ -179,7 +180,11 @@ class Dashboard:
 
 
 def _key(request: web.Request) -> Key:
-    return Key(request.match_info["namespace"], request.match_info["name"])
+    """The Hvpa that a request is about. Raises HTTPNotFound where nothing can have this name."""
+    namespace, name = request.match_info["namespace"], request.match_info["name"]
+    if not (is_label(namespace) and is_subdomain(name)):
+        raise web.HTTPNotFound
+    return Key(namespace, name)
 
 
 def _event(kind: str, content: Mapping[str, Any]) -> bytes:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from hvpa.api.hvpa.resource import parse_spec
 from hvpa.api.values.quantity import RESOURCES, format_memory
 from hvpa.cli.errors import CommandError, one_line
 from hvpa.cli.output import Json
@@ -100,8 +101,11 @@ def _whole(given: Mapping[str, str], name: str, least: int, most: int) -> int | 
 # --- the Hvpa ---------------------------------------------------------------------------------------------------
 async def read_manifest(transport: Transport, namespace: str, name: str) -> Json:
     """The Hvpa as a manifest that a simulation can run: with recommenders of its own, like those that it names, and in
-    mode Apply. Raises ApiError and Unreachable."""
+    mode Apply. Raises ApiError, Unreachable, and WhatIfError where the spec is not valid."""
     spec = copy.deepcopy((await _get(transport, HVPAS.path(namespace, name))).get("spec", {}))
+    _, problems = parse_spec(spec)  # the names in it become paths
+    if problems:
+        raise WhatIfError(f"nothing can be simulated of an Hvpa that is not valid: {problems[0]}", 409)
     for axis, resource, fields in (
         ("hpa", HPAS, ("minReplicas", "maxReplicas", "metrics", "behavior")),
         ("vpa", VPAS, ("resourcePolicy",)),

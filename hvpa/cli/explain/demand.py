@@ -146,7 +146,7 @@ def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterab
     yield f"what they need now sets how many there are; needs are requests of all pods together{base}"
     yield _counts(view, decision)
     for item in view.items:
-        yield from _item(view, item)
+        yield from _item(item)
     if not view.items:
         yield "no request is scaled: there is no VPA recommendation to use"
     if view.usual is not None:
@@ -167,12 +167,12 @@ def _counts(view: JointView, decision: Decision) -> str:
     return f"{text}; at {current}, {shown} percent of an increase goes into larger pods, the rest into more of them"
 
 
-def _item(view: JointView, item: JointResource) -> Iterable[str]:
+def _item(item: JointResource) -> Iterable[str]:
     """What is known of one container's one resource."""
     key = item.key
     current, wanted = _amount(key, item.current), _amount(key, item.size)
     request = f"{current}, which stays" if item.size == item.current else f"{current} now, {wanted} wanted"
-    yield f"{key.container} {key.resource}: request {request}{_near(view, item)}"
+    yield f"{key.container} {key.resource}: request {request}{f' ({item.stays})' if item.stays else ''}"
     if item.usual is not None:
         fits = "" if item.usual_replicas is None else f": {counted(item.usual_replicas)} on the path"
         yield f"  usually {_amount(key, item.usual)} ({item.usual_from}){fits}"
@@ -181,14 +181,6 @@ def _item(view: JointView, item: JointResource) -> Iterable[str]:
         return
     takes = "" if item.present_replicas is None else f": {counted(item.present_replicas)} of {wanted}"
     yield f"  now {_amount(key, item.present)} ({item.present_from}){takes}"
-
-
-def _near(view: JointView, item: JointResource) -> str:
-    """Why a request stays that is not the one of the path."""
-    if item.size != item.current or item.usual is None or view.usual is None:
-        return ""
-    exact = view.path.curves[item.key].size(view.usual.replicas, item.usual)
-    return "" if exact == item.current else f" (near enough to {_amount(item.key, exact)})"
 
 
 def _other_steps(view: JointView, decision: Decision) -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import Any, Final
 
@@ -38,11 +39,15 @@ class Lines:
 
     def field(self, depth: int, name: str, value: Any, why: str = "") -> None:
         """A field whose value stands on the same line."""
-        self.add(depth, f"{name}: {flow(value)}", why)
+        self.add(depth, f"{flow(name)}: {flow(value)}", why)
+
+    def item(self, depth: int, name: str, value: Any) -> None:
+        """The first field of an entry of a list."""
+        self.add(depth, f"- {flow(name)}: {flow(value)}")
 
     def block(self, depth: int, content: Any) -> None:
         """A value that takes as many lines as it needs."""
-        dumped = yaml.safe_dump(content, sort_keys=False, width=_WIDTH, allow_unicode=True)
+        dumped = yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=_WIDTH)
         self._lines += ["  " * depth + line for line in dumped.splitlines()]
 
     @property
@@ -59,6 +64,17 @@ def shown(resource: Resource, amount: float) -> str:
 
 
 def flow(value: Any) -> str:
-    """A value on one line."""
-    dumped = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True)
+    """A value on one line, in ASCII."""
+    dumped = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, width=math.inf)
     return dumped.removesuffix("\n...\n").strip()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text with line breaks in it on one line, with escapes."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _text)

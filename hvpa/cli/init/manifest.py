@@ -63,7 +63,7 @@ def _hpa(lines: Lines, present: Present, draft: Draft, why_target: str) -> None:
     lines.field(4, "maxReplicas", draft.max_replicas, today)
     lines.add(4, "metrics:", why_target)
     for metric in draft.metrics:
-        lines.field(5, "- type", metric["type"])
+        lines.item(5, "type", metric["type"])
         for name, source in metric.items():
             if name != "type":
                 lines.field(6, name, source, _why_metric(source, draft))
@@ -98,7 +98,7 @@ def _vpa(lines: Lines, present: Present, fit: Fit, draft: Draft) -> None:
     lines.add(4, "resourcePolicy:")
     lines.add(5, "containerPolicies:")
     for name in present.containers:
-        lines.field(6, "- containerName", name)
+        lines.item(6, "containerName", name)
         policy = draft.policies[name]
         rest = {field: value for field, value in policy.items() if field not in _OWN}
         for field, value in rest.items():

@@ -17,22 +17,23 @@ import structlog
 
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.spec import TargetRef
-from hvpa.api.objects.kinds import is_custom, kind_key
-from hvpa.api.objects.read_models import Workload
+from hvpa.api.objects.read_models import ObjectReference, Workload
 from hvpa.cli.errors import ClusterError, CommandError
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE
 from hvpa.core.model import Objects
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.custom_targets import custom_target
 from hvpa.kube.cache.scales import NotScalable, read
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.cache.targeting import Target
 from hvpa.kube.client.credentials import Credentials, own_namespace
 from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable
 from hvpa.kube.client.library import kube_config
 from hvpa.kube.client.pages import Page, read_list
+from hvpa.kube.client.paths import PathError
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, Resource
+from hvpa.kube.objects.stored_hvpa import Links
 from hvpa.kube.objects.versions import other_version
 from hvpa.reconcile.ports import Key
 
@@ -72,6 +73,8 @@ def read_cluster(read: Callable[[Reader], Awaitable[T]], user_agent: str, args: 
         namespace = args.namespace or _default_namespace(args.kubeconfig, args.context)
         try:
             return await read(Reader(transport, namespace))
+        except PathError as error:
+            raise CommandError(str(error)) from error
         except Unreachable as error:
             raise ClusterError(f"can't reach the cluster at {transport.server}: {error}") from error
         except ApiError as error:
@@ -168,17 +171,17 @@ class Reader:
         """The workload that an Hvpa of the namespace names."""
         if reference.kind in WORKLOADS:
             return await self._get(WORKLOADS[reference.kind], reference.name)
-        if not is_custom(reference.api_version, reference.kind):
+        assert self.namespace is not None
+        named = ObjectReference(reference.kind, reference.name, reference.api_version or "")
+        custom = custom_target(self.namespace, Links(named))
+        if custom is None:
             return None
-        assert self.namespace is not None and reference.api_version is not None
-        kind = kind_key(reference.api_version, reference.kind)
-        target = Target(self.namespace, kind, reference.name)
         try:
-            found = await read(self.transport, self.local, target, reference.api_version)
+            found = await read(self.transport, self.local, custom)
         except (ApiError, NotScalable) as error:
-            self.local.set_custom(target, None, str(error))
+            self.local.set_custom(custom, None, str(error))
             return None
-        self.local.set_custom(target, found)
+        self.local.set_custom(custom, found)
         return found
 
     async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:

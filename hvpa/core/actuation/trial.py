@@ -18,7 +18,7 @@ from hvpa.api.objects.read_models import Pod
 from hvpa.api.values.quantity import Resource
 from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, had, recorded, sizes_of
 from hvpa.core.actuation.pod import Look, PodState, ends, is_ready, own_pods, present_of, ran_out_of_memory
-from hvpa.core.gates.backoff import rollbacks_after
+from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState, ResourceRequirements
 from hvpa.core.values.clock import after
@@ -145,5 +145,6 @@ def taken_back(
         for resource, value in one.requests.items()
         if (have := previous.get(name, NOTHING).requests.get(resource)) is not None and have != value
     )
-    count = rollbacks_after(seen.status.rolled_back, context.clock)
-    return RolledBack(count=count, time=context.clock.stamp(), message=why, changes=changes)
+    known, clock = seen.status.rolled_back, context.clock
+    count, changes = rollbacks_after(known, clock), with_waiting(changes, known, clock)
+    return RolledBack(count=count, time=clock.stamp(), message=why, changes=changes)

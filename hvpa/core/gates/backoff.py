@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from hvpa.api.hvpa.status import Refusal, RefusedChange, RolledBack, SetBack
+from hvpa.api.hvpa.status import FailedChange, Refusal, RefusedChange, RolledBack, SetBack
 from hvpa.api.values import text
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.model import Axis, Decision, Observation
@@ -164,11 +164,26 @@ def rolled_back_until(
 
 
 def rollbacks_after(record: RolledBack | None, clock: Clock) -> int:
-    """How often in a row a size has failed, with one that fails now. One that fails later than twice the wait is the
-    first again."""
+    """How often in a row a size has failed, with one that fails now. One that fails while another one still waits is no
+    second try: it fails for the same cause, and counts once. One that fails later than twice the wait is the first
+    again."""
     if record is None or clock.is_past(after(record.time, 2 * rollback_wait(record.count))):
         return 1
-    return record.count + 1
+    return record.count + _is_second_try(record, clock)
+
+
+def _is_second_try(record: RolledBack, clock: Clock) -> bool:
+    return clock.is_past(after(record.time, rollback_wait(record.count)))
+
+
+def with_waiting(
+    changes: tuple[FailedChange, ...], record: RolledBack | None, clock: Clock
+) -> tuple[FailedChange, ...]:
+    """What failed now, with what failed before and still waits: of other containers or resources."""
+    if record is None or _is_second_try(record, clock):
+        return changes
+    failed = {(one.container, one.resource) for one in changes}
+    return changes + tuple(one for one in record.changes if (one.container, one.resource) not in failed)
 
 
 def rollback_wait(count: int) -> dt.timedelta:

@@ -190,6 +190,13 @@ class Joint:
             count = max(path.counts.clamp(self.replicas), min(count, self._enough(sizes, demand)))
         return Point(count, self._kept(sizes), binding, path.short(count, demand))
 
+    @cached_property
+    def exact(self) -> Sizes:
+        """The requests that the path has for what is wanted, whether or not those that there are are near to them."""
+        if self.in_place and self.found:
+            return self.path.sizes(self.wanted.replicas, self._served_in_place())
+        return self.path.sizes(self.settled.replicas, self.usual)
+
     def _enough(self, sizes: Sizes, demand: Mapping[ResourceKey, int]) -> int:
         """The replicas with which pods of these sizes serve the demand.
 

@@ -300,7 +300,7 @@ class JointScaling:
     def _with_waits(self, horizontal: ReplicasResult) -> ReplicasResult:
         """The count with what waits for the HPA's next measurement: fewer replicas."""
         wanted = self.bounds.raised.clamp(self.joint.once_measured().wanted.replicas)
-        if horizontal.blocked or wanted >= horizontal.target:
+        if horizontal.blocked or wanted >= min(self.replicas, horizontal.target):
             return horizontal
         waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted, until=self.held_until)
         return structs.replace(horizontal, blocked=(waits,))

@@ -15,9 +15,14 @@ from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import JointResource
 from hvpa.core.path.path import Path, Point
 from hvpa.core.trajectory.demand import pods_needed
-from hvpa.core.trajectory.solve import Joint
+from hvpa.core.trajectory.solve import BAND, Joint
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.workload.containers import ContainerResource
+
+
+def _counted(replicas: int) -> str:
+    """`1 replica`, `5 replicas`."""
+    return f"{replicas} replica{'' if replicas == 1 else 's'}"
 
 
 @dataclass
@@ -72,7 +77,23 @@ class View:
             present=amount,
             present_from=f"HPA: {names(sources)}" if sources else "",
             present_replicas=None if amount is None else ceil_div(amount, work),
+            stays=self._stays(item) if size == item.current else "",
         )
+
+    def _stays(self, item: ContainerResource) -> str:
+        """Why a request stays that is not the one of the path, in words."""
+        joint, key = self.joint, item.key
+        follows_present = joint.in_place and bool(joint.found)
+        exact = joint.exact[key]
+        if exact == item.current:
+            return ""
+        if exact < item.current and joint.found is None:
+            return "nothing shrinks while the HPA has no metrics"
+        if exact < item.current and follows_present and joint.holds_in:
+            return f"nothing shrinks: {joint.holds_in}"
+        if joint.is_near(key, exact, 1 if follows_present else BAND):
+            return f"near enough to {readable_resource(item.resource, exact)}"
+        return ""
 
     @cached_property
     def because(self) -> str:
@@ -81,14 +102,14 @@ class View:
         wanted = joint.wanted.replicas
         if joint.unknown is not None and joint.found is None:
             until = readable_timestamp(joint.unknown.until)
-            return f"{joint.unknown.why}: {wanted} replicas were recommended last, and are until {until}"
+            return f"{joint.unknown.why}: the last recommendation, {_counted(wanted)}, counts until {until}"
         if joint.found is None:
             if wanted > joint.replicas:
-                return f"the usual demand takes {wanted} replicas; the HPA has no metrics now"
+                return f"the usual demand takes {_counted(wanted)}; the HPA has no metrics now"
             return "the HPA has no metrics: nothing shrinks"
         pods = [(pods_needed(one, joint.wanted.sizes, joint.requests), one.label) for one in joint.called_for]
         needed, label = max(pods, default=(0, ""))
-        asked = f"{label} asks for {needed} replicas"
+        asked = f"{label} asks for {_counted(needed)}"
         if needed > wanted:
             return f"{asked}, and there may be no more than {wanted}"
         if needed == wanted:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, TypeVar
 
-from hvpa.api.objects.kinds import is_custom, kind_key
+from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
 from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.core.recommenders.ownership import O
 from hvpa.kube.cache import changes
+from hvpa.kube.cache.custom_targets import CustomTarget, CustomTargets, custom_target
 from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
 from hvpa.kube.cache.store import Store, version
 from hvpa.kube.cache.targeting import (
@@ -30,17 +30,7 @@ from hvpa.kube.objects.stored_hvpa import NO_LINKS, Links, StoredHvpa
 from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa.reconcile.ports import Key
 
-NOT_YET: Final = ""
-"""Why workloads of a kind are not listed: their list is under way."""
 _VPA_PERIOD: Final = Settings().vpa_period
-
-
-@dataclass(slots=True)
-class CustomTarget:
-    """A target of a custom kind, and why it can't be read: NOT_YET where that was not tried, None where it was read."""
-
-    api_version: str
-    unreadable: str | None = NOT_YET
 
 
 class LocalCluster:
@@ -63,10 +53,8 @@ class LocalCluster:
         self.workloads: dict[str, Store[Workload]] = {
             kind: Store(scopes, self._workload_changed) for kind in WORKLOADS
         }
-        self.custom: dict[str, Resource[Workload]] = {}
-        """Custom kinds that were found."""
+        self.custom = CustomTargets()
         self._unlisted: dict[str, str] = {}
-        self._custom_targets: dict[Target, CustomTarget] = {}
         self.on_named: Callable[[Target], None] = lambda target: None
         """Called with each new target."""
         self.hpas: Store[Hpa] = Store(scopes, self._hpa_changed)
@@ -98,7 +86,13 @@ class LocalCluster:
     def store(self, resource: Resource[Any]) -> Store[Any]:
         """The store of a watched resource."""
         known = self._stores.get(resource.kind)
-        return self.workloads[resource.kind] if known is None else known
+        return self._workload_store(resource.kind) if known is None else known
+
+    def _workload_store(self, kind: str) -> Store[Workload]:
+        """The store of a kind of workload; that of a custom one is made when the first workload was read."""
+        if kind not in self.workloads:
+            self.workloads[kind] = Store(self._scopes, self._workload_changed)
+        return self.workloads[kind]
 
     def set_served(self, resource: Resource[Any], served: bool) -> None:
         """A resource that a cluster need not serve is, or is not, known to it; a change concerns every Hvpa."""
@@ -119,23 +113,21 @@ class LocalCluster:
             if stored is not None and stored.links.target_ref.kind == kind:
                 self._enqueue(key)
 
-    def custom_targets(self) -> Sequence[tuple[Target, str]]:
-        """Targets of custom kinds, with their API versions."""
-        return [(target, one.api_version) for target, one in self._custom_targets.items()]
-
-    def set_custom(self, target: Target, found: Workload | None, unreadable: str | None = None) -> None:
+    def set_custom(self, one: CustomTarget, found: Workload | None, unreadable: str | None = None) -> None:
         """What was read of a target of a custom kind: None for one that does not exist, or that can't be read."""
-        known = self._custom_targets.get(target)
-        if known is None:
+        if one not in self.custom:
             return  # no Hvpa names it any more
-        store = self.workloads[target.kind]
         if found is not None:
-            store.put(found)
+            self._workload_store(one.target.kind).put(found)
         elif unreadable is None:
+            self._forget(one.target)
+        if self.custom.set_unreadable(one, unreadable):
+            self._wake_of(one.target)
+
+    def _forget(self, target: Target) -> None:
+        """A target of a custom kind does not exist, or no Hvpa names it any more."""
+        if (store := self.workloads.get(target.kind)) is not None:
             store.delete(Key(target.namespace, target.name))
-        if known.unreadable != unreadable:
-            known.unreadable = unreadable
-            self._wake_of(target)
 
     def put_scaled(self, workload: Workload) -> None:
         """Hold a workload of a custom kind as it is now, whether or not an Hvpa names it."""
@@ -173,8 +165,8 @@ class LocalCluster:
         workload = self._workload(target)
         pods = self._pods_of(target, workload.spec.selector) if workload is not None else ()
         unlisted = self._unlisted.get(target.kind)
-        if target in self._custom_targets:
-            unlisted = self._custom_targets[target].unreadable
+        if (custom := custom_target(key.namespace, stored.links)) is not None and custom in self.custom:
+            unlisted = self.custom.unreadable(custom)
             workload = None if workload is None else with_newest_pod(workload, pods)
         others = self._targeting.beside(target, key.name) if target.name else ()
         return Objects(
@@ -263,18 +255,26 @@ class LocalCluster:
         after = new.links if new is not None else NO_LINKS
         self._rename(key, before, after)
         left, joined = place_of(old), place_of(new)
-        if joined is not None and is_custom(after.target_ref.api_version, after.target_ref.kind):
-            self._join_custom(joined[0], after.target_ref.api_version)
+        self._recustom(
+            key,
+            None if left is None else custom_target(key.namespace, before),
+            None if joined is None else custom_target(key.namespace, after),
+        )
         if left != joined:
             self._retarget(key, left, joined)
         else:
             self._enqueue(key)
 
-    def _join_custom(self, target: Target, api_version: str) -> None:
-        known = self._custom_targets.setdefault(target, CustomTarget(api_version))
-        known.api_version = api_version
-        if target.kind not in self.workloads:
-            self.workloads[target.kind] = Store(self._scopes, self._workload_changed)
+    def _recustom(self, key: Key, left: CustomTarget | None, joined: CustomTarget | None) -> None:
+        """An Hvpa names a workload of a custom kind, names it no longer, or in another version."""
+        if left == joined:
+            return
+        if joined is not None:
+            self.custom.join(joined, key.name)
+        if left is not None:
+            self.custom.leave(left, key.name)
+        if joined is not None:
+            self.on_named(joined.target)
 
     def _status_changed(self, key: Key) -> None:
         """The watch has brought another status."""
@@ -305,8 +305,8 @@ class LocalCluster:
             self._pods.pop(target, None)  # one that is going may have asked for them
             if target not in self._targeting:
                 self._selectors.remove(target)
-                if self._custom_targets.pop(target, None) is not None:
-                    self.workloads[target.kind].delete(Key(target.namespace, target.name))
+                if target.kind not in WORKLOADS:
+                    self._forget(target)
             elif (workload := self._workload(target)) is not None:
                 self._selectors.put(target, key.namespace, workload.spec.selector)
         if joined is not None:

@@ -1,7 +1,8 @@
 """Keeps the workloads of custom kinds up to date: each one's `scale` subresource is read every PERIOD, as
 kube-controller-manager reads that of an HPA's target, and at once when an Hvpa first names it.
 
-That takes the right to `get` this subresource, and none on the objects themselves.
+That takes the right to `get` this subresource, and none on the objects themselves. Namespaces are read side by side:
+none waits for the many workloads of another one, or for an API that is slow to respond.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 import structlog
 
 from hvpa.api.objects.read_models import Workload
+from hvpa.api.values.names import is_label
 from hvpa.kube.cache.cluster_cache import LocalCluster
-from hvpa.kube.cache.targeting import Target
+from hvpa.kube.cache.custom_targets import CustomTarget
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
+from hvpa.kube.client.paths import PathError, api_path
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import custom
 
@@ -27,6 +31,8 @@ PERIOD: Final = 15.0
 """Seconds between two reads of a workload."""
 AT_ONCE: Final = 8
 """Reads that are under way at once."""
+AT_ONCE_EACH: Final = 2
+"""Of these, how many are of one namespace: the rest is for the others."""
 
 
 class NotScalable(Exception):
@@ -41,57 +47,76 @@ class Scales:
         self._local = local
         self._period = period
         self._named = asyncio.Event()
-        self._known: set[Target] = set()
+        self._wake: dict[str, asyncio.Event] = {}
+        """By namespace that is read."""
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
-    def named(self) -> None:
-        """An Hvpa names another target."""
-        self._named.set()
+    def named(self, namespace: str) -> None:
+        """An Hvpa of this namespace names another target."""
+        self._wake.get(namespace, self._named).set()
 
     async def run(self) -> None:
         """Read for ever."""
-        due = 0.0
-        while True:
-            self._named.clear()
-            targets = dict(self._local.custom_targets())
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._named.clear()
+                for namespace in self._local.custom.namespaces - self._wake.keys():
+                    self._wake[namespace] = asyncio.Event()
+                    group.create_task(self._read_namespace(namespace), name=f"read scales of {namespace}")
+                await self._named.wait()
+
+    async def _read_namespace(self, namespace: str) -> None:
+        """Read the targets of one namespace for as long as it has any."""
+        wake, due, known = self._wake[namespace], 0.0, set[CustomTarget]()
+        while targets := self._local.custom.of(namespace):
+            wake.clear()
             if time.monotonic() >= due:
-                due, self._known = time.monotonic() + self._period, set()
-            wanted = [one for one in targets if one not in self._known]
-            await asyncio.gather(*[self._read(one, targets[one]) for one in wanted])
-            self._known.update(wanted)
+                due, known = time.monotonic() + self._period, set()
+            left = iter([one for one in targets if one not in known])
+
+            async def one_after_another(left: Iterator[CustomTarget] = left) -> None:
+                for one in left:
+                    await self._read(one)
+
+            await asyncio.gather(*[one_after_another() for _ in range(AT_ONCE_EACH)])
+            known.update(targets)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(due - time.monotonic()):
-                    await self._named.wait()
+                    await wake.wait()
+        del self._wake[namespace]
 
-    async def _read(self, target: Target, api_version: str) -> None:
+    async def _read(self, one: CustomTarget) -> None:
         async with self._at_once:
             try:
-                found = await read(self._transport, self._local, target, api_version)
-            except (ApiError, Unreachable, NotScalable) as error:
-                log.debug("target can't be read", kind=target.kind, target=target.name, error=str(error))
-                self._local.set_custom(target, None, str(error))
+                found = await read(self._transport, self._local, one)
+            except (ApiError, Unreachable, NotScalable, PathError) as error:
+                log.debug("target can't be read", kind=one.kind, target=one.target.name, error=str(error))
+                self._local.set_custom(one, None, str(error))
             else:
-                self._local.set_custom(target, found)
+                self._local.set_custom(one, found)
 
 
-async def read(
-    transport: Transport, local: LocalCluster, target: Target, api_version: str
-) -> Workload | None:
+async def read(transport: Transport, local: LocalCluster, one: CustomTarget) -> Workload | None:
     """A workload of a custom kind; None where it does not exist. Raises NotScalable, ApiError and Unreachable."""
-    resource = local.custom.get(target.kind)
-    if resource is None or resource.api != f"/apis/{api_version}":
-        kind = target.kind.partition(".")[0]
-        resource = custom(api_version, kind, await _plural_of(transport, api_version, kind))
-        local.custom[target.kind] = resource
+    served = (one.api_version, one.kind)
+    resource = local.custom.resources.get(served)
+    if resource is None:
+        plural = await _plural_of(transport, one.api_version, one.kind)
+        resource = local.custom.resources[served] = custom(one.api_version, one.kind, plural)
+    namespace, kind, name = one.target
     try:
-        response = await transport.request("GET", resource.path(target.namespace, target.name, "scale"))
+        response = await transport.request("GET", resource.path(namespace, name, "scale"))
     except ApiError as error:
         if error.status != 404:
             raise
-        if not error.is_of_an_object:
-            del local.custom[target.kind]  # the kind is served no longer, or elsewhere
-        return None
-    return decoded(resource.decode, response, f"the scale of {target.kind} {target.name}")
+        if error.is_of_an_object:
+            return None
+        local.custom.resources.pop(served, None)  # another read may have noticed it as well
+        raise NotScalable(f"the cluster serves no {one.kind} of {one.api_version} any more") from error
+    found = decoded(resource.decode, response, f"the scale of {kind} {name}")
+    if (found.metadata.namespace, found.metadata.name) != (namespace, name):
+        raise Unreachable(f"the scale of {kind} {name} can't be read: it is another object's")
+    return found
 
 
 # --- discovery --------------------------------------------------------------------------------------------------------
@@ -113,13 +138,13 @@ async def _plural_of(transport: Transport, api_version: str, kind: str) -> str:
     """The plural of a custom kind with a `scale` subresource. Example: `rollouts` of Rollout. Raises NotScalable,
     ApiError and Unreachable."""
     try:
-        response = await transport.request("GET", f"/apis/{api_version}")
+        response = await transport.request("GET", api_path(api_version))
     except ApiError as error:
         if error.status == 404:
             raise NotScalable(f"the cluster does not serve {api_version}") from error
         raise
     served = decoded(_decode, response, f"what the cluster serves of {api_version}").resources
-    plural = next((one.name for one in served if one.kind == kind and "/" not in one.name), None)
+    plural = next((one.name for one in served if one.kind == kind and is_label(one.name)), None)
     if plural is None:
         raise NotScalable(f"the cluster serves no {kind} of {api_version}")
     if f"{plural}/scale" not in {one.name for one in served}:

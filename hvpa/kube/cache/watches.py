@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.custom_targets import NOT_YET
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.scales import Scales
 from hvpa.kube.cache.targeting import Target
@@ -60,7 +61,7 @@ class Watches:
 
     def _on_named(self, target: Target) -> None:
         """An Hvpa names a workload: watch its kind, if that is not done yet."""
-        self._scales.named()
+        self._scales.named(target.namespace)
         resource = next((one for one in ON_DEMAND if one.kind == target.kind), None)
         if resource is None or any(one.resource is resource for one in self.reflectors):
             return

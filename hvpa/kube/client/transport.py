@@ -27,6 +27,7 @@ from yarl import URL
 from hvpa.kube.client.credentials import Credentials
 from hvpa.kube.client.errors import ConfigError, TooLarge, Unreachable, api_error, in_one_line
 from hvpa.kube.client.library import Configuration
+from hvpa.kube.client.paths import checked
 
 REQUEST_TIMEOUT = 10.0
 """Seconds for a whole request, lists excepted."""
@@ -48,8 +49,9 @@ _SOCKET_OPTIONS = (
 )
 """Level, name and value of what lets the system notice a peer that is gone without a word, also that of a watch, which
 may rightly be silent for a minute. Where a system lacks one of them, only that is lost."""
-_BROKEN = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
-"""What is raised for a connection or a response that is not as it should be."""
+_BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
+"""What is raised for a connection or a response that is not as it should be. A request that can't be built is no such
+fault, but its caller's: a ValueError, raised before any connection is looked for (`_target`)."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -78,17 +80,21 @@ def deletion(uid: str, resource_version: str) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A request. `timeout` in seconds: of the whole, or of silence where the response is a stream. `most`: bytes that
-    the response's body may have."""
+    """A request. `target`: path and query, escaped. `timeout` in seconds: of the whole, or of silence where the
+    response is a stream. `most`: bytes that the response's body may have."""
 
     method: str
-    path: str
-    query: Mapping[str, str] | None
+    target: str
     body: Body | None
     timeout: float
     verb: str
     most: int = MOST_BYTES
     is_stream: bool = False
+
+
+def _target(path: str, query: Mapping[str, str] | None) -> str:
+    """All that follows the server's address. Raises ValueError for what no request can have."""
+    return f"{checked(path)}?{urlencode(query)}" if query else checked(path)
 
 
 class _Response(NamedTuple):
@@ -140,16 +146,18 @@ class Transport:
         verb: str = "",
     ) -> bytes:
         """The body of the response. Raises ApiError for any status but 2xx, and Unreachable for no response at all, or
-        one with more than MOST_BYTES.
+        one with more than MOST_BYTES; ValueError where there can be no such request, which concerns no other one.
 
         `verb` is the Kubernetes verb for the metrics (default: the method in lower case); `timeout` in seconds.
         """
-        async with self._sent(_Call(method, path, query, body, timeout, verb or method.lower())) as response:
+        async with self._sent(
+            _Call(method, _target(path, query), body, timeout, verb or method.lower())
+        ) as response:
             return response.body
 
     async def page(self, path: str, query: Mapping[str, str], timeout: float, most: int) -> bytes:
         """The body of one page of a list. Raises as `request`, and TooLarge where it has more than `most` bytes."""
-        call = _Call("GET", path, query, None, timeout, "list", min(most, MOST_BYTES))
+        call = _Call("GET", _target(path, query), None, timeout, "list", min(most, MOST_BYTES))
         async with self._sent(call) as response:
             return response.body
 
@@ -158,12 +166,12 @@ class Transport:
     ) -> AsyncGenerator[bytes, None]:
         """The lines of a watch, as they come. Ends when the server ends it; raises as `request`, and
         Unreachable when nothing came for `read_timeout` seconds or the connection broke. Close it with `aclosing`."""
-        call = _Call("GET", path, query, None, read_timeout, "watch", is_stream=True)
+        call = _Call("GET", _target(path, query), None, read_timeout, "watch", is_stream=True)
         async with self._sent(call) as response:
             try:
                 async for line in _lines(response.http.content.iter_any()):
                     yield line
-            except _BROKEN as error:
+            except (*_BROKEN, ValueError) as error:
                 await self._retire(self._session)
                 raise Unreachable(in_one_line(error)) from error
             finally:
@@ -196,6 +204,9 @@ class Transport:
             untrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
             if untrusted and renew and await self._renew(authorization, session.server):
                 return None
+            raise Unreachable(in_one_line(error)) from error
+        except ValueError as error:  # an address or a token that aiohttp refuses: no fault of the connections
+            self._on_request(call.verb, "error")
             raise Unreachable(in_one_line(error)) from error
         status = response.http.status
         self._on_request(call.verb, str(status))
@@ -325,17 +336,17 @@ class _Session:
         )
 
     async def send(self, call: _Call, authorization: str | None) -> _Response:
-        """The response, whatever its status. Raises what is in _BROKEN, and TooLarge."""
+        """The response, whatever its status. Raises what is in _BROKEN, TooLarge, and ValueError where the server's
+        address or the credentials can't be part of a request."""
         headers = {}
         if call.body is not None:
             headers["Content-Type"] = call.body.content_type
         if authorization is not None:
             headers["Authorization"] = authorization
         total, silence = (None, call.timeout) if call.is_stream else (call.timeout, None)
-        query = f"?{urlencode(call.query)}" if call.query else ""
         response = await self.client.request(
             call.method,
-            URL(f"{self.server.url}{call.path}{query}", encoded=True),
+            URL(f"{self.server.url}{call.target}", encoded=True),
             data=None if call.body is None else call.body.data,
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=silence),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
+from hvpa.kube.client.paths import api_path, path_of
 from hvpa.kube.client.transport import Body, Transport, deletion
 from hvpa.reconcile.ports import Clock
 
@@ -123,14 +124,14 @@ class LeaseApi:
         self._clock = clock
         self._limit = limit
         self._namespace = namespace
-        self._collection = f"/apis/{API_VERSION}/namespaces/{namespace}/leases"
+        self._collection = api_path(API_VERSION) + path_of("namespaces", namespace, "leases")
         self._under_way: set[asyncio.Future[bytes]] = set()
         """Writes that were sent, with no response yet."""
 
     async def get(self, name: str, limit: float | None = None) -> Lease | None:
         """The Lease, or None where there is none."""
         try:
-            path = f"{self._collection}/{name}"
+            path = self._collection + path_of(name)
             return _lease(await self._transport.request("GET", path, timeout=limit or self._limit))
         except ApiError as error:
             if error.status == 404:
@@ -151,7 +152,7 @@ class LeaseApi:
 
     async def update(self, lease: Lease, spec: LeaseSpec) -> Lease:
         """Write `spec` into `lease`; 409 when it is another one by now."""
-        path = f"{self._collection}/{lease.metadata.name}"
+        path = self._collection + path_of(lease.metadata.name)
         return await self._write("PUT", path, Lease(lease.metadata, spec), "update")
 
     async def empty(self, lease: Lease) -> Lease:
@@ -162,7 +163,7 @@ class LeaseApi:
     async def delete(self, lease: Lease) -> None:
         """Delete `lease`; 409 when it is another one by now, and nothing when it is gone."""
         body = deletion(lease.metadata.uid, lease.metadata.resource_version)
-        path = f"{self._collection}/{lease.metadata.name}"
+        path = self._collection + path_of(lease.metadata.name)
         try:
             await self._transport.request("DELETE", path, None, body, self._limit)
         except ApiError as error:

@@ -11,6 +11,7 @@ import msgspec
 
 from hvpa.api.objects.kinds import KINDS, Kind, kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Pod, RawHvpa, Vpa, Workload
+from hvpa.kube.client.paths import api_path, path_of
 from hvpa.kube.objects import workloads
 from hvpa.kube.objects.salvage import LARGE, cut_down
 from hvpa.kube.objects.slim import slim_hpa, slim_pod, slim_vpa, slim_workload
@@ -35,7 +36,7 @@ class Resource(Generic[T]):
 
     kind: str
     api: str
-    """Path prefix: `/api/v1` or `/apis/GROUP/VERSION`."""
+    """Path prefix, escaped: `/api/v1` or `/apis/GROUP/VERSION`."""
     plural: str
     read: Callable[[bytes | msgspec.Raw], Any]
     """Makes a read-model of an object's JSON. Raises msgspec.MsgspecError."""
@@ -50,25 +51,21 @@ class Resource(Generic[T]):
         return self.slim(found)
 
     def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of a collection, an object or a subresource of it."""
-        parts = [self.api]
-        if namespace is not None:
-            parts += ["namespaces", namespace]
-        parts.append(self.plural)
-        parts += [part for part in (name, subresource) if part is not None]
-        return "/".join(parts)
+        """The URL path of a collection, an object or a subresource of it. Raises PathError, where a name is none."""
+        parts = () if namespace is None else ("namespaces", namespace)
+        below = [part for part in (name, subresource) if part is not None]
+        return self.api + path_of(*parts, self.plural, *below)
 
 
 def _workload(kind: Kind) -> Resource[Workload]:
-    api = f"/{'apis' if kind.group else 'api'}/{kind.api_version}"
     read = workloads.READERS.get(kind.name) or partial(workloads.plain, kind.name)
-    return Resource(kind.name, api, f"{kind.name.lower()}s", read, slim_workload)
+    return Resource(kind.name, api_path(kind.api_version), f"{kind.name.lower()}s", read, slim_workload)
 
 
 def custom(api_version: str, kind: str, plural: str) -> Resource[Workload]:
-    """A custom kind, read by its `scale` subresource."""
+    """A custom kind, read by its `scale` subresource. Raises PathError."""
     read = partial(workloads.scaled, api_version, kind)
-    return Resource(kind_key(api_version, kind), f"/apis/{api_version}", plural, read, _as_it_is)
+    return Resource(kind_key(api_version, kind), api_path(api_version), plural, read, _as_it_is)
 
 
 def _as_it_is(obj: T) -> T:

@@ -11,6 +11,7 @@ import msgspec
 from hvpa.api.objects.read_models import Meta
 from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource, parse_resource
 from hvpa.kube.client.errors import decoded
+from hvpa.kube.client.paths import path_of
 from hvpa.kube.client.transport import Transport
 
 METRICS_TIMEOUT: Final = 5.0
@@ -41,7 +42,7 @@ _decode = msgspec.json.Decoder(_PodMetricsList).decode
 async def read_usage(transport: Transport, namespace: str, selector: str) -> Usage:
     """What the pods used that a label selector matches, when they were last measured; what is not known is left out.
     Raises ApiError and Unreachable."""
-    path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods"
+    path = path_of("apis", "metrics.k8s.io", "v1beta1", "namespaces", namespace, "pods")
     response = await transport.request(
         "GET", path, {"labelSelector": selector}, None, METRICS_TIMEOUT, "list"
     )

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable
+from hvpa.kube.client.paths import path_of
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HVPAS
 
@@ -38,7 +39,7 @@ async def other_version(transport: Transport) -> str | None:
     try:
         group = msgspec.json.decode(await transport.request("GET", GROUP), type=_Group)
         names = [one.version for one in group.versions if one.version != OURS][:MOST]
-        answers = await asyncio.gather(*(transport.request("GET", f"{GROUP}/{name}") for name in names))
+        answers = await asyncio.gather(*(transport.request("GET", GROUP + path_of(name)) for name in names))
         found = [msgspec.json.decode(one, type=_Resources).resources for one in answers]
     except (ApiError, Unreachable, *UNREADABLE):
         return None

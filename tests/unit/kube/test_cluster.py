@@ -149,7 +149,7 @@ async def test_a_patch_is_conditional_and_its_response_is_seen_by_the_next_read(
     harness = Harness(found)
     harness.put(HVPAS, answer("r", 1, spec={"targetRef": target("argoproj.io/v1alpha1", "Rollout")}))
     harness.put(HVPAS, hvpa(6))
-    harness.local.custom[ROLLOUTS.kind] = ROLLOUTS
+    harness.local.custom.resources["argoproj.io/v1alpha1", "Rollout"] = ROLLOUTS
     for resource in (DEPLOYMENTS, ROLLOUTS):
         harness.put(resource, answer("web", 7, metadata={"generation": 4}, spec={"replicas": 1}))
     harness.woken.clear()

@@ -248,7 +248,7 @@ $("what-if").addEventListener("submit", async (event) => {
   button.disabled = true;
   $("outcome").textContent = "Simulating …";
   try {
-    const response = await fetch(`api/hvpas${location.hash.slice(1)}/what-if?${query}`, { method: "POST", headers: headers(), signal });
+    const response = await fetch(`${address()}/what-if?${query}`, { method: "POST", headers: headers(), signal });
     if (response.ok) showOutcome(await response.json());
     else $("outcome").textContent = `Not simulated: ${(await response.text()).trim()}`;
   } catch (error) {
@@ -276,11 +276,17 @@ function showOutcome(report) {
 }
 
 // --- which page ---------------------------------------------------------------------------------------------------
+const parts = () => location.hash.slice(1).split("/").map(decodeURIComponent);
+function address() {
+  const [, namespace, name] = parts();
+  return `api/hvpas/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+}
+
 function route() {
   stop.abort();
   stop = new AbortController();
   say("");
-  const [, namespace, name] = location.hash.slice(1).split("/").map(decodeURIComponent);
+  const [, namespace, name] = parts();
   $("all").hidden = Boolean(name);
   $("one").hidden = !name;
   for (const one of [...charts.values(), ...drawn.splice(0)]) one.destroy();
@@ -290,7 +296,7 @@ function route() {
   const section = name ? $("one") : $("all");
   if (name) section.querySelector("h1").textContent = `Hvpa ${namespace}/${name}`;
   section.querySelector("h1").focus();
-  const path = name ? `api/hvpas/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`
+  const path = name ? address()
     : `api/hvpas?${new URLSearchParams({ namespace: sessionStorage.namespace ?? "" })}`;
   follow(path, name ? takeOne : takeAll, stop.signal);
 }

@@ -14,6 +14,7 @@ from hvpa.api.hvpa.templates import ResourcePolicy
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.schema.base import field_errors
 from hvpa.api.values.documents import Plain
+from hvpa.api.values.names import is_label, is_subdomain
 from hvpa.api.values.quantity import CPU, MEMORY
 from hvpa.api.values.quantity import Resource as ResourceName
 from hvpa.cli.errors import CommandError
@@ -75,6 +76,8 @@ def target_name(text: str) -> TargetName:
     kind, slash, name = text.partition("/")
     if not slash or not name or kind.lower() not in _KINDS:
         raise argparse.ArgumentTypeError(f"{text!r} is not deployment/NAME or statefulset/NAME")
+    if not is_subdomain(name):
+        raise argparse.ArgumentTypeError(f"{name!r} can't be the name of a {_KINDS[kind.lower()]}")
     return TargetName(_KINDS[kind.lower()], name)
 
 
@@ -179,6 +182,7 @@ def present(
     raw = _workload(here, wanted, namespace)
     kind, name = str(raw["kind"]), str(below(raw, "metadata", "name"))
     workload: Workload = WORKLOADS[kind].read(_encoded(raw, namespace))
+    _refuse_names(workload)
     if not workload.spec.template.spec.containers:
         raise CommandError(f"{kind} {namespace}/{name} has no containers")
     _refuse_hvpas(here, kind, name)
@@ -210,6 +214,19 @@ def present(
         notes.append(f"updateMode {mode} of VPA {vpa.name if vpa else ''} is not simulated: it counts as Off")
     started = start_up(_pods(here, below(raw, "spec", "selector", "matchLabels") or {}))
     return Present(workload, raw, hpa, vpa, keda.name if keda else None, minor, started, tuple(notes))
+
+
+def _refuse_names(workload: Workload) -> None:
+    """Raise CommandError for names that the API server takes for none: they stand in files' names and in queries."""
+    meta = workload.metadata
+    names = [
+        ("metadata.name", meta.name, is_subdomain(meta.name)),
+        ("metadata.namespace", meta.namespace, is_label(meta.namespace)),
+        *(("containers", one.name, is_label(one.name)) for one in workload.spec.template.spec.containers),
+    ]
+    for field, name, is_valid in names:
+        if not is_valid:
+            raise CommandError(f"{workload.kind}: {field}: {name!r} is no name that Kubernetes accepts")
 
 
 def _check(model: type[BaseModel], spec: Mapping[str, Any], place: str, leave_out: str = "") -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
@@ -98,11 +99,16 @@ def standard(kind: str) -> dict[str, str]:
     }
 
 
+def quoted(text: str) -> str:
+    """The text as it stands between the double quotes of a PromQL string. Example: `a\\"b` of `a"b`."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
 def expressions(present: Present, own: Mapping[str, str]) -> dict[str, str]:
     """The expressions of this workload: the user's own before the standard ones; `$namespace`, `$name` and `$kind`
     stand for the workload's."""
     kind = present.workload.kind
-    values = {"namespace": present.namespace, "name": present.name, "kind": kind}
+    values = {"namespace": quoted(present.namespace), "name": quoted(present.name), "kind": kind}
     return {name: Template(text).safe_substitute(values) for name, text in {**standard(kind), **own}.items()}
 
 
@@ -226,7 +232,7 @@ class _History:
         """Which of the standard metrics has series, and with which labels."""
         found = []
         for metric in _METRICS[self._present.workload.kind]:
-            namespaced = f'{metric}{{namespace="{self._present.namespace}"}}'
+            namespaced = f'{metric}{{namespace="{quoted(self._present.namespace)}"}}'
             if await self._labels(session, namespaced) is not None:
                 continue
             labels = await self._labels(session, metric)

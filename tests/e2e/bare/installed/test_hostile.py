@@ -106,15 +106,6 @@ def endless_overlap(new_scenario: NewScenario) -> Scenario:
     return scenario
 
 
-def strange_target(new_scenario: NewScenario) -> Scenario:
-    """A target of a kind with line breaks and escape sequences."""
-    scenario = new_scenario(create=False, changes={"targetRef": {"kind": FORGED, "name": FORGED}})
-    scenario.api.create(scenario.manifest)
-    reported = scenario.await_condition("Ready", "False", "UnsupportedTarget")
-    assert reported["message"].isprintable()
-    return scenario
-
-
 def owners_in_a_circle(new_scenario: NewScenario) -> Scenario:
     """HPAs that own each other and scale each other, and all that they can lay hands on."""
     scenario = new_scenario()
@@ -155,7 +146,6 @@ HOSTILE: tuple[Make, ...] = (
     wrong_times,
     forged_record,
     endless_overlap,
-    strange_target,
     owners_in_a_circle,
 )
 

@@ -210,3 +210,10 @@ def test_a_change_for_people_is_never_from_a_value_to_the_same() -> None:
     assert readable_change("memory", 2**30, 1717987000) == ("1Gi", "1638Mi")
     assert readable_change("memory", 1717987000, 1717987001) == ("1717987k", "1717987001")
     assert readable_change("memory", 1717987000, 1717987000) == ("1638Mi", "1638Mi")
+    assert readable_change("memory", 2**30, 1073742000) == ("1Gi", "1073742k"), "not 1Gi -> 1024Mi"
+
+
+@given(st.integers(0, 2**40), st.integers(-2000, 2000))
+def test_two_amounts_for_people_differ_as_the_amounts_do(size: int, more: int) -> None:
+    before, after = readable_change("memory", size, max(0, size + more))
+    assert (parse_memory(before) == parse_memory(after)) == (size == max(0, size + more))

@@ -115,6 +115,18 @@ async def test_another_namespace_than_the_one_that_is_shown_is_not_there(
             await rows.until(lambda parts: "default/shop" in parts)
 
 
+@pytest.mark.parametrize(
+    "name", ["default/..%2Fx", "a%2Fb/shop", "default/a%3Fb", "default/%00", "default/A", "D/shop"]
+)
+async def test_what_no_hvpa_can_be_called_is_not_looked_at(
+    cluster: Watched, tmp_path: Path, name: str
+) -> None:
+    async with serving(cluster, tmp_path) as (client, dashboard):
+        assert await client.ask(f"/api/hvpas/{name}") == (404, "not found\n")
+        assert await client.ask(f"/api/hvpas/{name}/what-if", "POST") == (404, "not found\n")
+        assert not dashboard.looks._looks
+
+
 @pytest.mark.parametrize("path", ["/api/hvpas", SHOP])
 async def test_a_stream_has_no_head_that_could_be_asked_for(
     cluster: Watched, tmp_path: Path, path: str

@@ -164,6 +164,16 @@ async def test_recommenders_that_are_named_become_ones_that_are_deployed(tmp_pat
     assert validate_manifest(found) == []
 
 
+@pytest.mark.parametrize("name", ["../../secrets", "a/b", "mine?x=", "..", "a\x00b", 7, {}])
+async def test_a_name_that_is_none_is_not_looked_for(tmp_path: Path, name: Any) -> None:
+    documents = shop.documents(hpa={"name": name})
+    server = FakeServer(always(of_kind(documents, "Hvpa")))
+    async with server.connected(tmp_path) as transport:
+        with pytest.raises(WhatIfError, match=r"not valid: spec\.hpa\.name: must be"):
+            await read_manifest(transport, "default", "shop")
+    assert len(server.requests) == 1
+
+
 # --- the scenario ---------------------------------------------------------------------------------------------------
 def test_a_scenario_has_the_load_the_size_and_the_usage_that_were_measured(shell: Shell) -> None:
     size = {"app": {"requests": {"cpu": "800m"}, "limits": {"memory": "2Gi"}}}

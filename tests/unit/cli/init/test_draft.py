@@ -121,6 +121,21 @@ def test_no_name_ends_a_comment() -> None:
     assert yaml.safe_load(lines.text) is None
 
 
+@given(
+    st.text(max_size=8),
+    st.recursive(st.text(max_size=8), lambda one: st.dictionaries(st.text(max_size=4), one)),
+)
+def test_no_text_is_more_than_the_field_that_it_stands_in(name: str, value: Any) -> None:
+    lines = Lines("a heading")
+    lines.add(0, "above:")
+    lines.item(1, "type", value)
+    lines.field(2, name, value)
+    lines.add(0, "below: {}")
+    assert yaml.safe_load(lines.text) == {"above": [{"type": value, name: value}], "below": {}}
+    assert lines.text.isascii()
+    assert all(one.isprintable() for one in lines.text.splitlines())
+
+
 def test_a_resource_that_is_not_controlled_has_no_bounds() -> None:
     one = made(hpa(CPU_70), vpa("Off", {"containerName": "app", "controlledResources": ["cpu"]}))[0]
     assert (set(one.bounds["app"].least), set(one.bounds["app"].most)) == ({"cpu"}, {"cpu"})

@@ -50,6 +50,20 @@ def test_other_names_are_refused(text: str) -> None:
         target_name(text)
 
 
+@pytest.mark.parametrize("name", ["../web", "a/b", 'w"}', "w\n", "W", "a%2f"])
+def test_a_name_that_kubernetes_does_not_accept_is_refused(name: str) -> None:
+    """It would stand in the name of a folder, and in queries."""
+    with pytest.raises(argparse.ArgumentTypeError, match="can't be the name of a Deployment"):
+        target_name(f"deployment/{name}")
+    for metadata in ({"name": name}, {"namespace": name}):
+        one = workload()
+        one["metadata"] |= metadata
+        with pytest.raises(CommandError, match="is no name that Kubernetes accepts"):
+            present([one], None, one["metadata"]["namespace"], None)
+    with pytest.raises(CommandError, match=r"Deployment: containers: .* is no name that Kubernetes accepts"):
+        found(workload({**APP, "name": name}))
+
+
 @pytest.mark.parametrize(
     ("documents", "scaled_by", "mode"),
     [

@@ -4,6 +4,7 @@ real one answers: tests/e2e/monitoring/test_init.py."""
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from hvpa.api.values.duration import DAY
 from hvpa.cli.errors import CommandError
 from hvpa.cli.init.source.present import TargetName, present
-from hvpa.cli.init.source.prometheus import expressions, read_queries, spans, standard
+from hvpa.cli.init.source.prometheus import expressions, quoted, read_queries, spans, standard
 from tests.unit.cli.api_server import Responder, listening
 from tests.unit.cli.init.conftest import Init
 from tests.unit.cli.init.documents import CPU_70, START, hpa, load_at, workload
@@ -238,6 +239,13 @@ def test_a_file_of_expressions_that_is_none_is_refused(
 def test_a_file_of_expressions_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="absent can't be read: No such file"):
         read_queries(tmp_path / "absent")
+
+
+@given(st.text(max_size=8))
+def test_a_name_stays_a_string_in_a_query(text: str) -> None:
+    written = quoted(text)
+    assert json.loads(f'"{written}"') == text
+    assert re.fullmatch(r'([^"\\\n]|\\.)*', written)
 
 
 def test_the_pods_of_a_stateful_set_are_its_own() -> None:

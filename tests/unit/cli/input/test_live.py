@@ -55,6 +55,16 @@ def test_long_lists_are_read_page_by_page(explain: Live, api: Api, owned: list[D
     assert api.asked.count(("pods", "list")) == 2
 
 
+@pytest.mark.parametrize("namespace", ["../x", "a%2fb", ".."])
+def test_a_namespace_that_can_not_be_one_is_not_requested(explain: Live, api: Api, namespace: str) -> None:
+    ran = explain("-n", namespace)
+    assert (ran.code, ran.err) == (
+        1,
+        f"hvpa: error: {namespace!r} can't be the name of anything in a cluster\n",
+    )
+    assert api.paths == []
+
+
 RIVAL = {"metadata": {"name": "rival"}}
 
 

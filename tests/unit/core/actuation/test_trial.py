@@ -25,7 +25,9 @@ from builders.build import (
 )
 from hvpa.api.hvpa.status import FailedChange, HvpaStatus, RolledBack, VerticalAxis
 from hvpa.api.objects.read_models import Pod
+from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.model import Decision, MemoryUse, RefusedResize
+from hvpa.core.values.clock import Clock
 from tests.unit.core.actuation.sized_pods import (
     INFEASIBLE,
     actuation,
@@ -299,6 +301,33 @@ def test_it_waits_twice_as_long_each_time() -> None:
         assert rolled_back(found).count == count
     late = rolled_back(found).time + dt.timedelta(days=30)
     assert wants("500M", found.status, pods_of(*[LARGE] * 4), late).applied
+
+
+def test_what_fails_while_another_size_still_waits_is_no_second_try() -> None:
+    """It fails for the same cause, which counts once; and what failed before waits on."""
+    first = failed_at()
+    assert rolled_back(first).count == 1
+    again = wants("600M", first.status, pods_of(*[LARGE] * 4), at(minutes=3))
+    assert again.applied
+    small = {**LARGE, "memory": "600M"}
+    pods = [failing("OOMKilled", -3.1, small), *pods_of(small, small, LARGE)[1:]]
+    found = wants("600M", again.status, pods, at(minutes=4))
+    assert rolled_back(found).count == 1
+    assert rolled_back(found).time == at(minutes=4)
+    assert {(one.resource, one.failed) for one in rolled_back(found).changes} >= {("memory", 600_000_000)}
+
+
+@pytest.mark.parametrize(("hours", "resources"), [(23, {"cpu", "memory"}), (25, {"memory"})])
+def test_a_resource_that_failed_before_waits_on_beside_one_that_fails_now(
+    hours: float, resources: set[str]
+) -> None:
+    clock = Clock(at(hours=hours))
+    cpu = FailedChange(container="app", resource="cpu", previous=1000, failed=4000)
+    memory = FailedChange(container="app", resource="memory", previous=10**9, failed=5 * 10**8)
+    record = RolledBack(count=1, time=NOW, message="pod web-0: no room", changes=(cpu,))
+    assert {one.resource for one in with_waiting((memory,), record, clock)} == resources
+    assert rollbacks_after(record, clock) == (1 if hours < 24 else 2)
+    assert with_waiting((memory,), None, clock) == (memory,)
 
 
 # --- no node takes it ------------------------------------------------------------------------------------------------

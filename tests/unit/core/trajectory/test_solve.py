@@ -430,10 +430,38 @@ def test_min_replicas_is_the_least() -> None:
     spec = {"hpa": {"template": {"spec": {"minReplicas": 3}}}}
     decision = decide(5, "100m", "1", spec)
     assert count(decision) == 3
-    assert because(decision) == "cpu asks for 1 replicas, and there may be no fewer than 3"
+    assert because(decision) == "cpu asks for 1 replica, and there may be no fewer than 3"
 
 
 def test_utilization_of_pods_that_have_another_size_than_the_template() -> None:
     old = [build.pod(f"web-{index}", containers=[app("500m")]) for index in range(4)]
     seen = state(4, [app("1")], [utilization("cpu", 50, 100, None)], {"app": {"cpu": "1"}}, pods=old)
     assert view(build.decided(seen)).items[0].present == 4000
+
+
+# --- why a request stays ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("replicas", "used", "target", "resizes", "reason"),
+    [
+        pytest.param(1, "1", "1", False, "", id="it is the one of the path"),
+        pytest.param(1, "200m", "900m", False, "near enough to 900m", id="it is near"),
+        pytest.param(1, None, "200m", True, "nothing shrinks while the HPA has no metrics", id="no metrics"),
+        pytest.param(2, None, "900m", True, "", id="fewer and larger ones would do, and no metrics"),
+        pytest.param(
+            1,
+            "200m",
+            "200m",
+            True,
+            "nothing shrinks: the HPA has yet to measure the pods that there are now",
+            id="not measured",
+        ),
+    ],
+)
+def test_a_request_that_stays_has_its_reason(
+    replicas: int, used: str | None, target: str, resizes: bool, reason: str
+) -> None:
+    """A core is not near to 200m: such a request has another reason to stay."""
+    status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-20))}}}
+    spec = {"weightBasedScalingIntervals": [{"vpaWeight": 50 if used is not None else 100}]}
+    (item,) = view(decide(replicas, used, target, spec, status=status, resizes=resizes)).items
+    assert (item.size, item.stays) == (item.current, reason)

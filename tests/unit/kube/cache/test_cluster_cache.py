@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from hvpa.api.objects.read_models import Meta, Pod, Selector, SelectorRequirement
 from hvpa.core.model import OtherHvpa
-from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.custom_targets import NOT_YET
 from hvpa.kube.cache.indexes import PodIndex, SelectorIndex, selects
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.targeting import Target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,8 +14,9 @@ from aiohttp import web
 
 from hvpa.api.objects.read_models import Workload
 from hvpa.core.model import Objects
-from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
-from hvpa.kube.cache.scales import Scales
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.custom_targets import NOT_YET
+from hvpa.kube.cache.scales import AT_ONCE_EACH, Scales
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.objects.resources import HVPAS, PODS
 from hvpa.reconcile.ports import Key
@@ -62,6 +64,11 @@ class Harness:
         spec = {"targetRef": {"apiVersion": api_version, "kind": "Rollout", "name": target}}
         self.local.hvpas.put(HVPAS.decode(encoded(metadata=meta("h", version), spec=spec)))
 
+    def other_hvpa(self, namespace: str, name: str, target: dict[str, str]) -> None:
+        """An Hvpa in another namespace, or of another version."""
+        metadata = meta(name, 1) | {"namespace": namespace}
+        self.local.hvpas.put(HVPAS.decode(encoded(metadata=metadata, spec={"targetRef": target})))
+
     def pod(self, name: str, created: str, cpu: str, **metadata: Any) -> None:
         container = {"name": "app", "resources": {"requests": {"cpu": cpu}}}
         metadata = meta(name, labels={"app": "web"}, creationTimestamp=created, **metadata)
@@ -84,7 +91,7 @@ class Harness:
     async def reading(self, folder: Path, period: float = 0.05) -> AsyncIterator[None]:
         async with self.server.connected(folder) as transport:
             scales = Scales(transport, self.local, period)
-            self.local.on_named = lambda target: scales.named()
+            self.local.on_named = lambda target: scales.named(target.namespace)
             async with background(scales.run()):
                 self.hvpa()
                 yield
@@ -178,14 +185,128 @@ async def test_a_kind_that_is_served_elsewhere_is_found_again(tmp_path: Path) ->
         await until(lambda: "/apis/argoproj.io/v1" in harness.server.paths)
 
 
+ROLLOUT = {"kind": "Rollout", "name": "web", "apiVersion": "argoproj.io/v1alpha1"}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param({**ROLLOUT, "apiVersion": "argoproj.io/v1alpha1?x0="}, id="a query in the version"),
+        pytest.param({**ROLLOUT, "apiVersion": "argoproj.io/v1alpha1/namespaces/x"}, id="a longer version"),
+        pytest.param({**ROLLOUT, "apiVersion": "../../api/v1"}, id="another API"),
+        pytest.param({**ROLLOUT, "kind": "Rollout?"}, id="a query in the kind"),
+        pytest.param({**ROLLOUT, "name": "../web"}, id="a path in the name"),
+        pytest.param({**ROLLOUT, "name": "a\x00b"}, id="a control character"),
+    ],
+)
+async def test_nothing_is_requested_for_a_name_that_is_none(tmp_path: Path, target: dict[str, str]) -> None:
+    harness = Harness()
+    for number in range(6):
+        harness.other_hvpa("hostile", f"x{number}", target)
+    async with harness.reading(tmp_path, period=0.02):
+        await harness.is_read()
+        await until(lambda: harness.server.paths.count(f"{GROUP}/namespaces/shop/rollouts/web/scale") > 3)
+    assert set(harness.server.paths) == {GROUP, f"{GROUP}/namespaces/shop/rollouts/web/scale"}
+    assert list(harness.local.custom.resources) == [("argoproj.io/v1alpha1", "Rollout")]
+
+
+@pytest.mark.parametrize("namespace", ["shop", "other"])
+async def test_two_versions_of_a_kind_do_not_disturb_each_other(tmp_path: Path, namespace: str) -> None:
+    """Also where both are of the same workload: what can't be read in one version can be read in the other."""
+    harness = Harness()
+
+    async def respond_by_version(request: web.Request) -> web.StreamResponse:
+        if "v1beta1" in request.path:
+            return missing("")
+        found = scale()
+        found["metadata"]["namespace"] = "shop"
+        return respond(SERVED if request.path == GROUP else found)
+
+    harness.server.handler = respond_by_version
+    for number in range(3):
+        harness.other_hvpa(namespace, f"x{number}", {**ROLLOUT, "apiVersion": "argoproj.io/v1beta1"})
+    async with harness.reading(tmp_path, period=0.02):
+        await harness.is_read()
+        for _ in range(4):
+            before = len(harness.server.paths)
+            await until(lambda: len(harness.server.paths) > before + 8)  # noqa: B023
+            assert harness.seen().workload is not None
+            assert harness.seen().unlisted is None
+        other = harness.local.objects(Key(namespace, "x0"))
+        assert other is not None
+        assert other.unlisted == "the cluster does not serve argoproj.io/v1beta1"
+        for number in range(3):
+            harness.local.hvpas.delete(Key(namespace, f"x{number}"))
+        assert harness.workload().spec.replicas == 3
+    assert harness.server.paths.count(GROUP) == 1, "a kind that was found is not looked for again"
+
+
+async def test_a_version_that_is_served_no_longer_leaves_the_other_version_s_workload_alone(
+    tmp_path: Path,
+) -> None:
+    harness = Harness()
+    gone = False
+
+    async def respond_by_version(request: web.Request) -> web.StreamResponse:
+        if "v1beta1" in request.path and gone:
+            return missing("")
+        return respond(scale() if request.path.endswith("/scale") else SERVED)
+
+    harness.server.handler = respond_by_version
+    harness.other_hvpa("shop", "x", {**ROLLOUT, "apiVersion": "argoproj.io/v1beta1"})
+    async with harness.reading(tmp_path, period=0.02):
+        await until(lambda: len(harness.local.custom.resources) == 2 and harness.seen().unlisted is None)
+        gone = True
+        workloads: list[Workload | None] = []
+
+        def has_read(reads: int) -> bool:
+            workloads.append(harness.seen().workload)
+            return len(harness.server.paths) > reads and len(harness.local.custom.resources) == 1
+
+        await until(lambda: has_read(0))
+        reads = len(harness.server.paths)
+        await until(lambda: has_read(reads + 6))
+    assert None not in workloads
+
+
+async def test_a_scale_of_another_object_is_not_taken(tmp_path: Path) -> None:
+    harness = Harness()
+    harness.scale["metadata"]["namespace"] = "kube-system"
+    async with harness.reading(tmp_path, period=600):
+        await until(lambda: bool(harness.seen().unlisted))
+    assert "it is another object's" in (harness.seen().unlisted or "")
+
+
+async def test_a_namespace_with_many_slow_targets_does_not_keep_another_one_waiting(tmp_path: Path) -> None:
+    harness = Harness()
+    slow = asyncio.Event()
+    waiting: list[str] = []
+
+    async def respond_slowly(request: web.Request) -> web.StreamResponse:
+        if "slow.example" in request.path:
+            waiting.append(request.path)
+            await slow.wait()
+            return missing("")
+        return respond(SERVED if request.path == GROUP else scale())
+
+    harness.server.handler = respond_slowly
+    for number in range(50):
+        harness.other_hvpa("hostile", f"x{number}", {**ROLLOUT, "apiVersion": f"slow.example/v{number}"})
+    async with harness.reading(tmp_path, period=0.02):
+        await until(lambda: harness.server.paths.count(f"{GROUP}/namespaces/shop/rollouts/web/scale") > 5)
+        assert len(waiting) == AT_ONCE_EACH
+        slow.set()
+        await until(lambda: len(set(waiting)) == 50)
+
+
 async def test_a_workload_that_no_hvpa_names_any_more_is_forgotten(tmp_path: Path) -> None:
     harness = Harness()
     async with harness.reading(tmp_path):
         await harness.is_read()
         harness.hvpa(2, target="other")
-        assert [target.name for target, _ in harness.local.custom_targets()] == ["other"]
+        (other,) = harness.local.custom.of("shop")
+        assert other.target.name == "other"
         assert list(harness.local.workloads["Rollout.argoproj.io"]) == []
-        (target, _), *_ = harness.local.custom_targets()
         harness.local.hvpas.delete(KEY)
-        harness.local.set_custom(target, None)
-    assert harness.local.custom_targets() == []
+        harness.local.set_custom(other, None)
+    assert not harness.local.custom.namespaces

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hvpa.kube.cache.cluster_cache import NOT_YET, LocalCluster
+from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.custom_targets import NOT_YET
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.watches import Watches
 from hvpa.kube.client.transport import Transport

@@ -55,6 +55,45 @@ async def test_errors_carry_the_server_s_message_and_wait(tmp_path: Path) -> Non
     assert server.counted == [("get", "429")]
 
 
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/apis/apps/v1/namespaces/ns/deployments/a\x00b", {}),
+        ("/a\nb", {}),
+        ("/a/../b", {}),
+        ("/a?b=c", {}),
+        ("/x", {"labelSelector": "\ud800"}),
+    ],
+)
+async def test_a_request_that_can_t_be_built_is_its_caller_s_fault_and_retires_no_connection(
+    tmp_path: Path, path: str, query: dict[str, str]
+) -> None:
+    server = FakeServer(OK)
+    async with server.connected(tmp_path) as transport:
+        await transport.request("GET", "/x")
+        for attempt in (
+            transport.request("GET", path, query),
+            transport.page(path, query, LONG, 10),
+            anext(transport.stream(path, query, LONG)),
+        ):
+            with pytest.raises(ValueError, match=r"is no path of a request|surrogates") as caught:
+                await attempt
+            assert not isinstance(caught.value, Unreachable)
+        await transport.request("GET", "/x")
+        assert server.connections() == 1
+    assert server.counted == [("get", "200")] * 2
+
+
+async def test_a_token_that_no_header_can_carry_retires_no_connection(tmp_path: Path) -> None:
+    server = FakeServer(OK)
+    async with server.connected(tmp_path, user={"token": "a\nb"}) as transport:
+        with pytest.raises(Unreachable):
+            await transport.request("GET", "/x")
+        (session,) = transport._open
+        assert not session.retired
+    assert server.counted == [("get", "error")]
+
+
 async def test_no_response_in_time_and_no_server_are_unreachable(tmp_path: Path) -> None:
     server = FakeServer(never)
     async with server.connected(tmp_path) as transport:

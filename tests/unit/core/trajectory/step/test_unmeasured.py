@@ -48,7 +48,7 @@ def test_a_silence_of_less_than_five_minutes_changes_nothing() -> None:
     assert wanted(brief) == (4, {CPU: 3000})
     assert (count(brief), requests(brief), held(brief)) == (4, {"cpu": 1000}, [("up", "cpu", "Measurement")])
     assert view(brief).because == (
-        "the HPA has no metrics: 4 replicas were recommended last, and are until 2026-11-21T10:01:00Z"
+        "the HPA has no metrics: the last recommendation, 4 replicas, counts until 2026-11-21T10:01:00Z"
     )
     assert brief.recheck_after == dt.timedelta(minutes=1)
     assert wanted(build.decided(silent(5))) == (4, {CPU: 3000})
@@ -193,7 +193,7 @@ def test_a_contest_goes_on_while_no_pod_is_measured(reading: str) -> None:
     assert found["HpaActive"] == ("True", "Recommending")
     assert "ScalingUnblocked" not in [one.reason for one in decision.events]
     assert view(decision).because == (
-        "the 2 ready pods are not measured yet: 10 replicas were recommended last, and are until "
+        "the 2 ready pods are not measured yet: the last recommendation, 10 replicas, counts until "
         "2026-11-21T10:00:20Z"
     )
     assert decision.steps[1] == (

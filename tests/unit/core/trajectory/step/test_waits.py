@@ -118,6 +118,24 @@ def test_fewer_replicas_wait_until_the_hpa_has_measured_those_that_there_are() -
     assert count(late) < 6
 
 
+@pytest.mark.parametrize("resizes", [False, True])
+def test_what_changes_nothing_is_not_reported_as_held_back(resizes: bool) -> None:
+    """8 replicas were set and recommended, and another client made 6 of them, which would do: 8 are set again, and
+    there is no change from 6 to 6 that waits."""
+    axes = {
+        "horizontal": {
+            "lastScaleTime": stamp(at(seconds=-20)),
+            "appliedFrom": {"replicas": 8, "desired": 8, "weight": 0},
+        }
+    }
+    status = {"axes": axes, "recommended": {"replicas": 8}}
+    readings = [value("cpu", "1", "1")]
+    decision = build.decided(
+        state(6, [app("1", "1Gi")], readings, USUAL, FIXED_SIZE, status=status, desired=8), resizes=resizes
+    )
+    assert (count(decision), held(decision)) == (8, [])
+
+
 # --- smaller pods ----------------------------------------------------------------------------------------------------
 def idle(hours: float | None, policy: dict[str, Any] | None = None, **rest: Any) -> Decision:
     """Two pods of 4 cores that usually and now use 1; resized so long ago."""
