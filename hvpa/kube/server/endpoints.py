@@ -31,6 +31,15 @@ MAX_HEADERS = 64
 RESPONSE = 30.0
 """Seconds in which a request is answered and the client has taken the response."""
 METHODS = ("GET", "HEAD")
+LIMITS: Mapping[str, Any] = {
+    "access_log": None,
+    "keepalive_timeout": 2 * IDLE,  # the acceptor ends idle connections
+    "lingering_time": 0.0,
+    "max_line_size": MAX_LINE,
+    "max_field_size": MAX_FIELD,
+    "max_headers": MAX_HEADERS,
+}
+"""Of aiohttp's part of a connection."""
 
 Check = Callable[[], str | None]
 """None when all is well, else what isn't."""
@@ -139,15 +148,7 @@ class Listener(web.Server):
 
     def __call__(self) -> web.RequestHandler:
         """What answers a new connection."""
-        limits: dict[str, Any] = {
-            "access_log": None,
-            "keepalive_timeout": 2 * IDLE,  # the acceptor ends idle connections
-            "lingering_time": 0.0,
-            "max_line_size": MAX_LINE,
-            "max_field_size": MAX_FIELD,
-            "max_headers": MAX_HEADERS,
-        }
-        return _Connection(self, loop=asyncio.get_running_loop(), **limits)
+        return _Connection(self, loop=asyncio.get_running_loop(), **LIMITS)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         with under_way(request):
