@@ -12,6 +12,7 @@ from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Selector, Vpa, Wor
 from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.core.recommenders.ownership import O
 from hvpa.kube.cache import changes
+from hvpa.kube.cache.checkpoints import Checkpoints
 from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
 from hvpa.kube.cache.store import Store, version
 from hvpa.kube.cache.targeting import (
@@ -25,7 +26,17 @@ from hvpa.kube.cache.targeting import (
     target_in,
     tokens_of,
 )
-from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, ObjectLike, Resource
+from hvpa.kube.objects.resources import (
+    CHECKPOINTS,
+    HPAS,
+    HVPA_SIZES,
+    HVPAS,
+    PODS,
+    VPAS,
+    WORKLOADS,
+    ObjectLike,
+    Resource,
+)
 from hvpa.kube.objects.stored_hvpa import NO_LINKS, Links, StoredHvpa
 from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa.reconcile.ports import Key
@@ -73,14 +84,16 @@ class LocalCluster:
         self.vpas: Store[Vpa] = Store(scopes, self._vpa_changed)
         self.pods: Store[Pod] = Store(scopes, self._pod_changed)
         self.creation_sizes: Store[HvpaSizes] = Store(scopes, self._sizes_changed)
+        self.checkpoints = Checkpoints(scopes)
         self._stores: dict[str, Store[Any]] = {
             HVPAS.kind: self.hvpas,
             HPAS.kind: self.hpas,
             VPAS.kind: self.vpas,
             PODS.kind: self.pods,
             HVPA_SIZES.kind: self.creation_sizes,
+            CHECKPOINTS.kind: self.checkpoints.store,
         }
-        self._served = {VPAS.kind: True, HVPA_SIZES.kind: False}
+        self._served = {VPAS.kind: True, HVPA_SIZES.kind: False, CHECKPOINTS.kind: False}
         self._sizes_of: dict[Key, tuple[tuple[str, str], ...]] = {}
         """By Hvpa, be it there or not: the sizes of new pods that were written for it."""
         self._targeting = Targeting()
