@@ -126,7 +126,7 @@ class Look:
         return None
 
     async def _look(self) -> None:
-        reader = Reader(self._transport, self.key.namespace)
+        reader = Reader(self._transport, self.key.namespace, self._settings.vpa_period)
         objects = await reader.objects(self.key.name)
         usage, unmeasured = await self._usage(objects)
         events, unread = await read_events(reader, objects.hvpa.metadata)

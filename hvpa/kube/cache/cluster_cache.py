@@ -11,6 +11,7 @@ from hvpa.api.objects.kinds import is_custom, kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
 from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.core.recommenders.ownership import O
+from hvpa.core.recommenders.stale import silences
 from hvpa.kube.cache import changes
 from hvpa.kube.cache.checkpoints import Checkpoints
 from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
@@ -85,6 +86,7 @@ class LocalCluster:
         self.pods: Store[Pod] = Store(scopes, self._pod_changed)
         self.creation_sizes: Store[HvpaSizes] = Store(scopes, self._sizes_changed)
         self.checkpoints = Checkpoints(scopes)
+        self._silent: dict[str, dt.datetime] = {}
         self._stores: dict[str, Store[Any]] = {
             HVPAS.kind: self.hvpas,
             HPAS.kind: self.hpas,
@@ -117,6 +119,15 @@ class LocalCluster:
         """A resource that a cluster need not serve is, or is not, known to it; a change concerns every Hvpa."""
         if served != self._served[resource.kind]:
             self._served[resource.kind] = served
+            for key in self.hvpas:
+                self._enqueue(key)
+
+    def note_silences(self, now: dt.datetime) -> None:
+        """Look which of the VPA's recommenders are silent at `now`; a change concerns every Hvpa."""
+        vpas = [vpa for key in self.vpas if (vpa := self.vpas.get(key)) is not None]
+        found = silences(vpas, self.checkpoints, now, self._vpa_period)
+        if found != self._silent:
+            self._silent = found
             for key in self.hvpas:
                 self._enqueue(key)
 
@@ -188,6 +199,7 @@ class LocalCluster:
             vpa_served=self._served[VPAS.kind],
             creation_sizes=self._sizes_of.get(key, ()) if self._served[HVPA_SIZES.kind] else None,
             unlisted=unlisted,
+            silent_recommenders=self._silent,
         )
 
     def owners_of_sizes(self, key: Key) -> list[str]:

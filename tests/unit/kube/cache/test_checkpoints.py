@@ -7,8 +7,9 @@ import json
 
 from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.kube.cache.checkpoints import Checkpoints
+from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.objects.resources import CHECKPOINTS
+from hvpa.kube.objects.resources import CHECKPOINTS, HVPAS, VPAS
 from hvpa.reconcile.ports import Key
 
 SAVED = dt.datetime(2026, 11, 27, 10, tzinfo=dt.UTC)
@@ -58,3 +59,23 @@ def test_checkpoints_are_found_by_their_vpa() -> None:
     assert [one.spec.container_name for one in checkpoints.of(web)] == ["app"]
     assert [one.spec.container_name for one in checkpoints.of(api)] == ["proxy"]
     assert checkpoints.of(Key("other", "web")) == ()
+
+
+def test_a_recommender_that_falls_silent_or_comes_back_concerns_every_hvpa() -> None:
+    woken: list[Key] = []
+    local = LocalCluster((ALL_NAMESPACES,), woken.append)
+    hvpa = {"metadata": {"name": "web", "namespace": "shop", "resourceVersion": "1"}, "spec": {}}
+    local.hvpas.put(HVPAS.decode(json.dumps(hvpa).encode()))
+    local.vpas.put(VPAS.decode(b'{"metadata": {"name": "web", "namespace": "shop"}}'))
+    local.store(CHECKPOINTS).put(checkpoint("web", "app"))
+    woken.clear()
+    local.note_silences(SAVED + dt.timedelta(minutes=2))
+    local.store(CHECKPOINTS).put(checkpoint("web", "app", "2"))
+    assert woken == []
+    for minutes, silent in ((4, {"": SAVED}), (1, {})):
+        local.note_silences(SAVED + dt.timedelta(minutes=minutes))
+        objects = local.objects(Key("shop", "web"))
+        assert objects is not None
+        assert objects.silent_recommenders == silent
+        assert woken == [Key("shop", "web")]
+        woken.clear()
