@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
@@ -110,6 +110,8 @@ class Objects:
     memory_use: MemoryUse | None = None
     unlisted: str | None = None
     """Why workloads of the target's kind can't be read, empty while that is not known yet; None where they can."""
+    silent_recommenders: Mapping[str, dt.datetime] = field(default_factory=dict)
+    """VPA recommenders that are silent, by name (empty: the default one), and their last sign of life."""
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):

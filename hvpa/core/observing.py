@@ -38,7 +38,7 @@ from hvpa.core.model import (
     Settings,
 )
 from hvpa.core.recommenders.ownership import O, OwnerRules, resolve
-from hvpa.core.recommenders.stale import silent_since
+from hvpa.core.recommenders.stale import recommender_of, silent_since
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
@@ -67,7 +67,8 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     now = now.astimezone(dt.UTC)
     clock = Clock(now)
     uncapped = objects.hvpa.spec is not None and objects.hvpa.spec.joint
-    written = [(one.metadata.name, silent_since(one, clock, settings.vpa_period)) for one in objects.vpas]
+    period, mute = settings.vpa_period, objects.silent_recommenders
+    written = [(one.metadata.name, silent_since(one, clock, period, mute)) for one in objects.vpas]
     silent = tuple([(name, since) for name, since in written if since is not None])
     state = _state(clock, objects, tuple([_counted(one, uncapped) for one in objects.vpas]), silent)
     hpa, spec, workload = _NO_HPA, state.spec, state.workload
@@ -286,4 +287,6 @@ def _vpa_problem(
     if since is None or objects.workload is None or objects.workload.spec.replicas == 0:
         return None
     why = f"the status of {name} was last updated at {readable_timestamp(since)}"
+    if objects.silent_recommenders.get(recommender_of(vpa)) == since:
+        why = f"the VPA's recommender has saved and written nothing since {readable_timestamp(since)}"
     return Finding("RecommendationStale", why)

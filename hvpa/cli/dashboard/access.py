@@ -10,7 +10,7 @@ from aiohttp import web
 
 from hvpa.core.model import GROUP
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.server.auth import Right, TokenGuard
+from hvpa.kube.server.auth import USER, Right, TokenGuard
 from hvpa.kube.server.endpoints import Guard, plain
 
 
@@ -42,6 +42,13 @@ def token_guard(transport: Transport, scope: str) -> Guard:
         return (_right("get", GROUP, "hvpas", namespace, name), _right("list", "", "pods", namespace))
 
     return TokenGuard(transport, needed=needed)
+
+
+def owner_of(request: web.BaseRequest) -> str:
+    """On whose account a stream of this request goes: its user, or all ServiceAccounts of a namespace, since who may
+    create one there may create many. Empty for the user who started the command."""
+    user: str = request.get(USER, "")
+    return user.rpartition(":")[0] if user.startswith("system:serviceaccount:") else user
 
 
 def namespace_of(request: web.Request, scope: str) -> str:

@@ -25,6 +25,7 @@ class Board:
         """Number of the change, and content; the newest change stands last."""
         self._changes = 0
         self._followers: set[asyncio.Event] = set()
+        self._is_over = False
 
     @property
     def followers(self) -> int:
@@ -42,13 +43,19 @@ class Board:
         for event in self._followers:
             event.set()
 
+    def end(self) -> None:
+        """Nothing will change any more: whoever follows the board comes to an end."""
+        self._is_over = True
+        for event in self._followers:
+            event.set()
+
     def get(self, name: str) -> Any:
         """The content of a part; None where there is none."""
         return self._parts.get(name, (0, None))[1]
 
     async def follow(self, wants: Callable[[str], bool] = lambda name: True) -> AsyncGenerator[Json, None]:
-        """The parts that `wants` accepts: first all of them, then those that have changed since. Never ends; close it
-        with `aclosing`."""
+        """The parts that `wants` accepts: first all of them, then those that have changed since. Ends with
+        the board; close it with `aclosing`."""
         event = asyncio.Event()
         self._followers.add(event)
         try:
@@ -57,6 +64,8 @@ class Board:
             yield {name: content for name, content in parts.items() if content is not None}
             while True:
                 await event.wait()
+                if self._is_over:
+                    return
                 await asyncio.sleep(SETTLE)
                 event.clear()
                 parts = self._since(seen, wants)

@@ -11,12 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from aiohttp import web
-
 from hvpa.cli.arguments import add_cluster, add_recommenders, decision_settings
 from hvpa.cli.dashboard.access import OwnToken, token_guard
 from hvpa.cli.dashboard.looks import Looks
-from hvpa.cli.dashboard.server import Dashboard
+from hvpa.cli.dashboard.server import Dashboard, Serving
 from hvpa.cli.dashboard.table import Table
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.input.live import Reader, read_cluster
@@ -88,11 +86,10 @@ async def _serve(reader: Reader, args: argparse.Namespace) -> None:
     table = Table(transport, scope, looks.changed)
     guard: Guard = own if is_local else token_guard(transport, scope)
     dashboard = Dashboard(transport, table, looks, guard, scope)
-    runner = web.AppRunner(dashboard.app(), handler_cancellation=True, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
     _end_by_sigterm()
+    serving = None
     try:
-        where = await _listen(runner, args)
+        where, serving = await _listen(dashboard, args)
         if is_local:
             dashboard.hosts = frozenset({where, where.replace(LOOPBACK, "localhost")})
         address = f"http://{where}/#token={own.token}" if is_local else f"HTTPS at {where}, for bearer tokens"
@@ -101,7 +98,8 @@ async def _serve(reader: Reader, args: argparse.Namespace) -> None:
             webbrowser.open(address)
         await table.run()
     finally:
-        await runner.cleanup()
+        if serving is not None:
+            await serving.cleanup()
         await looks.close()
 
 
@@ -129,7 +127,7 @@ async def _try(reader: Reader) -> None:
         raise CommandError(f"no right to list hvpas: {error}{wider}") from error
 
 
-async def _listen(runner: web.AppRunner, args: argparse.Namespace) -> str:
+async def _listen(dashboard: Dashboard, args: argparse.Namespace) -> tuple[str, Serving]:
     """Listen; host and port. Raises CommandError."""
     host, port, tls = LOOPBACK, args.port, None
     try:
@@ -139,10 +137,9 @@ async def _listen(runner: web.AppRunner, args: argparse.Namespace) -> str:
                 raise AddressError("--secure-bind-address: 0 is no address")
             host, port = where[0] or "", where[1]
             tls = Certificate(args.cert_dir).context
-        site = web.TCPSite(runner, host or None, port, ssl_context=tls)
-        await site.start()
+        serving = await dashboard.listen(host or None, port, tls)
     except AddressError as error:
         raise UsageError(str(error)) from error
     except OSError as error:
         raise CommandError(f"can't listen on {host}:{port}: {error.strerror or error}") from error
-    return f"{host}:{runner.addresses[0][1]}"
+    return f"{host}:{serving.port}", serving

@@ -26,6 +26,7 @@ from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.clock import SystemClock
 from hvpa.kube.objects.usage import Usage, read_usage
+from hvpa.kube.server.fair_limit import FairLimit
 from hvpa.reconcile.ports import Key
 
 PERIOD: Final = 5.0
@@ -37,11 +38,8 @@ SAMPLES: Final = 1440
 KEPT: Final = 600.0
 """Seconds for which an Hvpa is still looked at after the last page that shows it was left."""
 MOST: Final = 16
-"""Hvpas that are looked at at once."""
-
-
-class TooManyError(Exception):
-    """More Hvpas are looked at than may be."""
+"""Hvpas that are looked at at once; of more, one that no page shows, or of the user who looks at the most, gives
+way."""
 
 
 class Looks:
@@ -51,15 +49,19 @@ class Looks:
         self._transport = transport
         self._settings = settings
         self._looks: dict[Key, Look] = {}
+        self._limit: FairLimit[Key] = FairLimit(MOST, MOST, lambda key: not self._looks[key].board.followers)
 
-    def at(self, key: Key) -> Look:
-        """The look at an Hvpa, which begins where there is none. Raises TooManyError."""
-        if key not in self._looks:
-            if len(self._looks) >= MOST:
-                self._end_idle()
-            look = self._looks[key] = Look(self._transport, key, self._settings)
-            look.task = asyncio.create_task(self._run(look))
-        return self._looks[key]
+    def at(self, key: Key, owner: str = "") -> Look:
+        """The look at an Hvpa, which begins if there is none, on the account of `owner`."""
+        if key in self._looks:
+            self._limit.used(key)
+            return self._looks[key]
+        displaced = self._limit.add(key, owner)
+        if displaced is not None:
+            self._end(displaced)
+        look = self._looks[key] = Look(self._transport, key, self._settings)
+        look.task = asyncio.create_task(self._run(look))
+        return look
 
     def changed(self, key: Key) -> None:
         """Something of this Hvpa has changed."""
@@ -73,15 +75,15 @@ class Looks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _end_idle(self) -> None:
-        idle = next((one for one in self._looks.values() if not one.board.followers), None)
-        if idle is None or idle.task is None:
-            raise TooManyError(f"{MOST} Hvpas are looked at already; close a page that shows one")
-        idle.task.cancel()
-        del self._looks[idle.key]
+    def _end(self, key: Key) -> None:
+        look = self._looks.pop(key)
+        look.board.end()
+        if look.task is not None:
+            look.task.cancel()
 
     async def _run(self, look: Look) -> None:
         await look.run()
+        self._limit.discard(look.key)
         del self._looks[look.key]
 
 
@@ -124,7 +126,7 @@ class Look:
         return None
 
     async def _look(self) -> None:
-        reader = Reader(self._transport, self.key.namespace)
+        reader = Reader(self._transport, self.key.namespace, self._settings.vpa_period)
         objects = await reader.objects(self.key.name)
         usage, unmeasured = await self._usage(objects)
         events, unread = await read_events(reader, objects.hvpa.metadata)

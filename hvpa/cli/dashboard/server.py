@@ -7,8 +7,9 @@ the page's own policy lets it load nothing from elsewhere, and be shown in no ot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, suppress
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Final
@@ -17,20 +18,32 @@ import msgspec
 from aiohttp import web
 
 from hvpa.api.values.names import is_label, is_subdomain
-from hvpa.cli.dashboard.access import namespace_of
+from hvpa.cli.dashboard.access import namespace_of, owner_of
 from hvpa.cli.dashboard.board import Board
-from hvpa.cli.dashboard.looks import Looks, TooManyError
+from hvpa.cli.dashboard.looks import Looks
 from hvpa.cli.dashboard.table import PROBLEM, Table
-from hvpa.cli.dashboard.whatif import Measured, Simulator, WhatIfError, read_changes, read_manifest
+from hvpa.cli.dashboard.whatif import (
+    Measured,
+    Simulator,
+    WhatIfError,
+    hvpa_exists,
+    read_changes,
+    read_manifest,
+)
 from hvpa.cli.errors import one_line
 from hvpa.cli.output import Json
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.server.endpoints import Guard, plain
+from hvpa.kube.server.acceptor import Acceptor, under_way
+from hvpa.kube.server.endpoints import LIMITS, RESPONSE, Guard, plain
+from hvpa.kube.server.fair_limit import FairLimit
 from hvpa.reconcile.ports import Key
 
 STREAMS: Final = 64
-"""Streams that are open at once."""
+"""Streams that are open at once; to a further one, a stream of the user who has the most gives way."""
+STREAMS_OF_USER: Final = 32
+"""Streams of one user; to a further one, the user's oldest gives way."""
+GAVE_WAY: Final = "too many pages are open: this page gave way to a newer one; load it again to go on"
 ALIVE: Final = 15.0
 """Seconds after which a stream without news gets a sign of life, and its reader's rights are looked at again."""
 FILES: Final = {
@@ -44,6 +57,8 @@ FILES: Final = {
     "uPlot.LICENSE.txt": "text/plain",
 }
 """The page's files, and their types."""
+HVPA: Final = "{namespace:[a-z0-9][a-z0-9-]*}/{name:[a-z0-9][a-z0-9.-]*}"
+"""An Hvpa in a path; nothing else can be its namespace and name."""
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; "
@@ -69,7 +84,21 @@ class Dashboard:
     scope: str
     hosts: frozenset[str] | None = None
     simulator: Simulator = field(default_factory=Simulator)
-    _streams: int = 0
+
+    def __post_init__(self) -> None:
+        self._streams: FairLimit[_Place] = FairLimit(STREAMS, STREAMS_OF_USER, lambda place: False)
+
+    async def listen(self, host: str | None, port: int, tls: ssl.SSLContext | None) -> Serving:
+        """Serve at this address. Raises OSError."""
+        runner = web.AppRunner(self.app(), handler_cancellation=True, shutdown_timeout=1.0, **LIMITS)
+        await runner.setup()
+        assert runner.server is not None
+        acceptor = Acceptor(runner.server)
+        try:
+            return Serving(runner, acceptor, await acceptor.start(host, port, tls))
+        except OSError:
+            await runner.cleanup()
+            raise
 
     def app(self) -> web.Application:
         """The application."""
@@ -78,20 +107,24 @@ class Dashboard:
             app.router.add_get(f"/{name}", _file(name or "index.html", kind))
         app.router.add_get("/healthz", _healthy)
         app.router.add_get("/api/hvpas", self._all, allow_head=False)
-        app.router.add_get("/api/hvpas/{namespace}/{name}", self._one, allow_head=False)
-        app.router.add_post("/api/hvpas/{namespace}/{name}/what-if", self._what_if)
+        app.router.add_get(f"/api/hvpas/{HVPA}", self._one, allow_head=False)
+        app.router.add_post(f"/api/hvpas/{HVPA}/what-if", self._what_if)
         return app
 
     @web.middleware
     async def _checked(self, request: web.Request, handler: Callable[..., Any]) -> web.StreamResponse:
         """The response, with the headers that every response has; to a request that may be answered."""
-        try:
-            response: web.StreamResponse = await self._refusal(request) or await handler(request)
-        except web.HTTPException as error:
-            response = plain(error.status, error.reason.lower())
-        if not response.prepared:
-            response.headers.update(HEADERS)
-        return response
+        with under_way(request):
+            try:
+                response: web.StreamResponse = await self._refusal(request) or await handler(request)
+            except web.HTTPException as error:
+                response = plain(error.status, error.reason.lower())
+            if not response.prepared:
+                response.headers.update(HEADERS)
+                async with _in_time(request):
+                    await response.prepare(request)
+                    await response.write_eof()
+            return response
 
     async def _refusal(self, request: web.Request) -> web.Response | None:
         if self.hosts is not None and request.host not in self.hosts:
@@ -113,11 +146,19 @@ class Dashboard:
         return await self._stream(request, self.table.board, {"scope": namespace}, wants)
 
     async def _one(self, request: web.Request) -> web.StreamResponse:
-        try:
-            look = self.looks.at(_key(request))
-        except TooManyError as error:
-            return plain(503, str(error))
+        key = _key(request)
+        await self._refuse_absent(key)
+        look = self.looks.at(key, owner_of(request))
         return await self._stream(request, look.board, {"samples": look.recent})
+
+    async def _refuse_absent(self, key: Key) -> None:
+        """Refuse what is about an Hvpa that does not exist, before anything is spent on it. Raises HTTPNotFound."""
+        exists = self.table.has(key)
+        if exists is None:
+            with suppress(Unreachable):  # what is wrong is shown on the page
+                exists = await hvpa_exists(self.transport, key)
+        if exists is False:
+            raise web.HTTPNotFound(reason=f"Hvpa {key} does not exist")
 
     async def _stream(
         self,
@@ -127,33 +168,43 @@ class Dashboard:
         wants: Callable[[str], bool] = lambda name: True,
     ) -> web.StreamResponse:
         """Events with the parts of a board that have changed, the first one with all of them and `first`."""
-        if self._streams >= STREAMS:
-            return plain(503, f"{STREAMS} pages are open already; close one")
-        self._streams += 1
+        place = _Place()
+        displaced = self._streams.add(place, owner_of(request))
+        if displaced is not None:
+            displaced.lost.set_result(None)
         try:
             response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
             await response.prepare(request)
-            await response.write(_event("first", first))
+            await _write(request, response, _event("first", first))
             async with aclosing(board.follow(wants)) as changes:
-                await self._send(request, response, changes)
+                await self._send(request, response, changes, place)
             return response
         finally:
-            self._streams -= 1
+            self._streams.discard(place)
 
     async def _send(
-        self, request: web.Request, response: web.StreamResponse, changes: AsyncGenerator[Json, None]
+        self,
+        request: web.Request,
+        response: web.StreamResponse,
+        changes: AsyncGenerator[Json, None],
+        place: _Place,
     ) -> None:
-        """Send what changes until the reader is gone, or may not read any more."""
-        following = asyncio.ensure_future(anext(changes))
+        """Send what changes until the reader is gone, or may not read any more, or has to give way."""
+        following = asyncio.ensure_future(anext(changes, None))
         try:
             while True:
-                done, _ = await asyncio.wait({following}, timeout=ALIVE)
+                waiting: set[asyncio.Future[Any]] = {following, place.lost}
+                await asyncio.wait(waiting, timeout=ALIVE, return_when=asyncio.FIRST_COMPLETED)
                 refusal = await self.guard(request)
                 if refusal is not None:  # the page requests the stream again, and gets the reason
                     return
-                await response.write(_event("parts", following.result()) if done else b": alive\n\n")
-                if done:
-                    following = asyncio.ensure_future(anext(changes))
+                if place.lost.done() or (following.done() and following.result() is None):
+                    await _write(request, response, _event("ended", {"message": GAVE_WAY}))
+                    return
+                parts = following.result() if following.done() else None
+                await _write(request, response, b": alive\n\n" if parts is None else _event("parts", parts))
+                if parts is not None:
+                    following = asyncio.ensure_future(anext(changes, None))
         finally:
             following.cancel()
             with suppress(asyncio.CancelledError, StopAsyncIteration):
@@ -161,22 +212,61 @@ class Dashboard:
 
     # --- what-ifs -----------------------------------------------------------------------------------------------
     async def _what_if(self, request: web.Request) -> web.Response:
-        key = _key(request)
+        key, owner = _key(request), owner_of(request)
+        await self._refuse_absent(key)
         try:
-            look = self.looks.at(key)
+            look = self.looks.at(key, owner)
             if look.objects is None:
                 raise WhatIfError("nothing is known of this Hvpa yet; try again in a moment", 409)
             changes = read_changes(request.query)
             manifest = await read_manifest(self.transport, key.namespace, key.name)
             desired = look.board.get("status")["desired"]["containers"]
-            report = await self.simulator.run(Measured(look.objects, desired, look.recent), manifest, changes)
-        except TooManyError as error:
-            return plain(503, str(error))
+            measured = Measured(look.objects, desired, look.recent)
+            report = await self.simulator.run(measured, manifest, changes, owner)
         except WhatIfError as error:
             return plain(error.status, str(error))
         except (ApiError, Unreachable) as error:
             return plain(502, f"the cluster's response: {one_line(error)}")
         return web.Response(body=msgspec.json.encode(report), content_type="application/json")
+
+
+@dataclass
+class Serving:
+    """A dashboard that is being served, at `port`, until `cleanup`."""
+
+    runner: web.AppRunner
+    acceptor: Acceptor
+    port: int
+
+    async def cleanup(self) -> None:
+        """Close the address; requests under way have a second to end."""
+        self.acceptor.stop_listening()
+        await self.runner.cleanup()
+        await self.acceptor.close()
+
+
+class _Place:
+    """A stream's place among the streams that are open at once; `lost` is done when it was given to another."""
+
+    def __init__(self) -> None:
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+@asynccontextmanager
+async def _in_time(request: web.Request) -> AsyncIterator[None]:
+    """Cut off a client that takes nothing of what it is sent for RESPONSE seconds."""
+    try:
+        async with asyncio.timeout(RESPONSE):
+            yield
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("the client was too slow") from None
+
+
+async def _write(request: web.Request, response: web.StreamResponse, content: bytes) -> None:
+    async with _in_time(request):
+        await response.write(content)
 
 
 def _key(request: web.Request) -> Key:

@@ -42,6 +42,12 @@ class Table:
         store: Store[StoredHvpa] = Store((scope,), self._changed)
         self._reflector = Reflector(transport, HVPAS, scope, store, Silent())
 
+    def has(self, key: Key) -> bool | None:
+        """Whether an Hvpa exists; None while that can't be known, since Hvpas are not listed yet or not watched."""
+        if self._reflector.state != "synced" or self._reflector.freshness.problem is not None:
+            return None
+        return self.board.get(str(key)) is not None
+
     async def run(self) -> None:
         """List and watch for ever."""
         await asyncio.gather(self._reflector.run(), self._look())

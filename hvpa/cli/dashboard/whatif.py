@@ -25,8 +25,10 @@ from hvpa.core.model import Objects
 from hvpa.core.path.curve import NONE
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.config import reserves
+from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HPAS, HVPAS, VPAS
+from hvpa.reconcile.ports import Key
 from hvpa.simulate.history.fit import memory_line
 from hvpa.simulate.history.pods import start_up
 from hvpa.simulate.scenario.fields import MAX_REPLICAS
@@ -118,6 +120,15 @@ async def read_manifest(transport: Transport, namespace: str, name: str) -> Json
     spec["mode"] = "Apply"
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "metadata": metadata, "spec": spec}
+
+
+async def hvpa_exists(transport: Transport, key: Key) -> bool | None:
+    """Whether an Hvpa exists; None if it can't be read. Raises Unreachable."""
+    try:
+        await _get(transport, HVPAS.path(key.namespace, key.name))
+    except ApiError as error:
+        return False if error.status == 404 else None
+    return True
 
 
 async def _get(transport: Transport, path: str) -> Json:
@@ -267,22 +278,30 @@ def _resources(measured: Measured, name: str) -> Json:
 
 # --- the run ----------------------------------------------------------------------------------------------------
 class Simulator:
-    """Runs one simulation at a time, in a process of its own."""
+    """Runs one simulation at a time, in a process of its own. Other users' wait their turn; a user has one."""
 
     def __init__(self) -> None:
-        self._busy = asyncio.Lock()
+        self._turn = asyncio.Lock()
+        self._users: set[str] = set()
 
-    async def run(self, measured: Measured, manifest: Json, changes: Changes) -> Json:
+    async def run(self, measured: Measured, manifest: Json, changes: Changes, user: str = "") -> Json:
         """The scenario's report, as `docs/simulate.schema.json` has it. Raises WhatIfError."""
-        if self._busy.locked():
-            raise WhatIfError("another what-if is being simulated; try again when it is done", 429)
-        async with self._busy:
-            with tempfile.TemporaryDirectory(prefix="hvpa-what-if-") as folder:
-                made, load = scenario(measured, manifest, changes, "load.csv")
-                (Path(folder) / "load.csv").write_text(load)
-                path = Path(folder) / "scenario.yaml"
-                path.write_text(json.dumps(made))
-                return await _simulated(path)
+        if user in self._users:
+            raise WhatIfError("another what-if is being simulated for you; try again when it is done", 429)
+        self._users.add(user)
+        try:
+            async with self._turn:
+                return await self._run(measured, manifest, changes)
+        finally:
+            self._users.discard(user)
+
+    async def _run(self, measured: Measured, manifest: Json, changes: Changes) -> Json:
+        with tempfile.TemporaryDirectory(prefix="hvpa-what-if-") as folder:
+            made, load = scenario(measured, manifest, changes, "load.csv")
+            (Path(folder) / "load.csv").write_text(load)
+            path = Path(folder) / "scenario.yaml"
+            path.write_text(json.dumps(made))
+            return await _simulated(path)
 
 
 async def _simulated(path: Path) -> Json:

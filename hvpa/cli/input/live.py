@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import datetime as dt
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -20,7 +21,7 @@ from hvpa.api.hvpa.spec import TargetRef
 from hvpa.api.objects.read_models import ObjectReference, Workload
 from hvpa.cli.errors import ClusterError, CommandError
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE
-from hvpa.core.model import Objects
+from hvpa.core.model import Objects, Settings
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import custom_target
@@ -32,7 +33,8 @@ from hvpa.kube.client.library import kube_config
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.paths import PathError
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, Resource
+from hvpa.kube.clock import SystemClock
+from hvpa.kube.objects.resources import CHECKPOINTS, HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, Resource
 from hvpa.kube.objects.stored_hvpa import Links
 from hvpa.kube.objects.versions import other_version
 from hvpa.reconcile.ports import Key
@@ -40,6 +42,7 @@ from hvpa.reconcile.ports import Key
 NOT_OUR_FAULT = frozenset({401, 408, 429})
 """HTTP codes below 500 that say nothing about the request."""
 NO_CRD = "the cluster does not know Hvpas: the CRD is not installed"
+_FORBIDDEN = 403
 T = TypeVar("T")
 
 
@@ -71,8 +74,9 @@ def read_cluster(read: Callable[[Reader], Awaitable[T]], user_agent: str, args: 
         credentials = await Credentials.load(args.kubeconfig, args.context)
         transport = Transport(credentials, user_agent=user_agent)
         namespace = args.namespace or _default_namespace(args.kubeconfig, args.context)
+        period: dt.timedelta = getattr(args, "vpa_recommender_interval", Settings().vpa_period)
         try:
-            return await read(Reader(transport, namespace))
+            return await read(Reader(transport, namespace, period))
         except PathError as error:
             raise CommandError(str(error)) from error
         except Unreachable as error:
@@ -122,11 +126,13 @@ class Reader:
     """Fills a local copy. `namespace` is the one whose objects are listed, None for all of them; `on_unreadable` is
     called with the kind, namespace, name and fault of an object that can't be read, and ends the command by default."""
 
-    def __init__(self, transport: Transport, namespace: str) -> None:
+    def __init__(
+        self, transport: Transport, namespace: str, vpa_period: dt.timedelta = Settings().vpa_period
+    ) -> None:
         self.transport = transport
         self.on_unreadable: Callable[[str, str, str, str], None] = _refuse_unreadable
         self.namespace: str | None = namespace
-        self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+        self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None, vpa_period=vpa_period)
 
     async def hvpa(self, name: str) -> HvpaObject:
         """The Hvpa of this name in the reader's namespace."""
@@ -142,6 +148,8 @@ class Reader:
         spec = (await self.hvpa(name)).spec
         served = await self.list(VPAS)
         self.local.set_served(VPAS, served)
+        if served and await self._may_list(CHECKPOINTS):
+            self.local.note_silences(SystemClock().now())
         self.local.set_served(HVPA_SIZES, await self._list_sizes())
         await self.list(HPAS)
         target = spec.target_ref if spec is not None else None
@@ -214,9 +222,18 @@ class Reader:
         try:
             return await self.list(HVPA_SIZES)
         except ApiError as error:
-            if error.status != 403:
+            if error.status != _FORBIDDEN:
                 raise
             return await self.is_served(HVPA_SIZES)
+
+    async def _may_list(self, resource: Resource[Any]) -> bool:
+        """List what need not be readable for everybody; whether it was."""
+        try:
+            return await self.list(resource)
+        except ApiError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            return False
 
     async def is_served(self, resource: Resource[Any]) -> bool:
         """Whether the cluster knows the resource; every user may read that. Raises ApiError."""

@@ -5,20 +5,27 @@ its periods, as long as pods are measured, is the upper bound of memory: the 95t
 history) (`WithConfidenceMultiplier` in pkg/recommender/logic/estimator.go). So a status whose upper bound of memory
 must move and which is not written any more comes from a recommender that is down, or that has no metrics. Where that
 bound may stand still (held by maxAllowed or by the recommender's minimum, rounded, no memory at all, another
-recommender than the default one), nothing is reported.
+recommender than the default one), a VPA's own status reports nothing.
+
+The recommender's checkpoints are its heartbeat, if they can be read: it saves them with each of its rounds, each with
+the time (`StoreCheckpoints` in pkg/recommender/checkpoint/checkpoint_writer.go; of thousands, the oldest first, ten
+a round at least). So a recommender none of whose checkpoints is newer than three periods is down.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.read_models import ContainerRecommendation, Vpa
 from hvpa.core.values.clock import Clock, after
 from hvpa.core.workload.containers import amount
 
 PERIODS: Final = 3
 """How many of the recommender's periods a recommendation may be old."""
+NONE_SILENT: Final[Mapping[str, dt.datetime]] = {}
 _DAY: Final = dt.timedelta(days=1)
 _MINUTES: Final = 1440
 """Samples of a day: the recommender's history counts days, or samples by this number."""
@@ -29,9 +36,48 @@ _ROUNDED_TO: Final = 1024
 `--humanize-memory`), but for one in a thousand. Example: 380258472 is not rounded, 363Mi and 380633088 are."""
 
 
-def silent_since(vpa: Vpa, clock: Clock, period: dt.timedelta) -> dt.datetime | None:
+def recommender_of(vpa: Vpa) -> str:
+    """The name of the recommender that a VPA asks for; empty for the default one."""
+    return vpa.spec.recommenders[0].name if vpa.spec.recommenders else ""
+
+
+def silences(
+    vpas: Iterable[Vpa], checkpoints: Iterable[VpaCheckpoint], now: dt.datetime, period: dt.timedelta
+) -> dict[str, dt.datetime]:
+    """The last sign of life of each recommender that gave none for three periods, by its name: when it last saved a
+    checkpoint or wrote a VPA's status. Without those that go on after their checkpoints ended: they keep their history
+    elsewhere (`--storage=prometheus`). Example: last saved at 10:00, and its period is a minute: from 10:03 on."""
+    names: dict[tuple[str, str], str] = {}
+    written: dict[str, dt.datetime] = {}
+    saved: dict[str, dt.datetime] = {}
+    for vpa in vpas:
+        name = names[vpa.metadata.namespace, vpa.metadata.name] = recommender_of(vpa)
+        _note(written, name, vpa.metadata.written_at())
+    for one in checkpoints:
+        of = names.get((one.metadata.namespace, one.spec.vpa_object_name))
+        if of is not None:
+            _note(saved, of, one.status.last_update_time)
+    found = {}
+    for name, at in saved.items():
+        last = max(at, written.get(name, at))
+        if last - at < PERIODS * period <= now - last:
+            found[name] = last
+    return found
+
+
+def _note(newest: dict[str, dt.datetime], name: str, time: dt.datetime | None) -> None:
+    if time is not None:
+        newest[name] = max(time, newest.get(name, time))
+
+
+def silent_since(
+    vpa: Vpa, clock: Clock, period: dt.timedelta, silent: Mapping[str, dt.datetime] = NONE_SILENT
+) -> dt.datetime | None:
     """When the recommender last wrote the status of a VPA that it should have written since; None where that is not
-    known, or not long ago. Example: last written at 10:00, and its period is a minute: reported from 10:03 on."""
+    known, or not long ago. Example: last written at 10:00, and its period is a minute: reported from 10:03 on.
+    `silent`: as `silences` gives it."""
+    if silent and (since := silent.get(recommender_of(vpa))) is not None:
+        return since
     written = vpa.metadata.written_at()
     if written is None or not must_change(vpa):
         return None

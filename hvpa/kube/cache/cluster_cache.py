@@ -10,7 +10,9 @@ from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
 from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.core.recommenders.ownership import O
+from hvpa.core.recommenders.stale import silences
 from hvpa.kube.cache import changes
+from hvpa.kube.cache.checkpoints import Checkpoints
 from hvpa.kube.cache.custom_targets import CustomTarget, CustomTargets, custom_target
 from hvpa.kube.cache.indexes import Index, PodIndex, SelectorIndex
 from hvpa.kube.cache.store import Store, version
@@ -25,7 +27,17 @@ from hvpa.kube.cache.targeting import (
     target_in,
     tokens_of,
 )
-from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, ObjectLike, Resource
+from hvpa.kube.objects.resources import (
+    CHECKPOINTS,
+    HPAS,
+    HVPA_SIZES,
+    HVPAS,
+    PODS,
+    VPAS,
+    WORKLOADS,
+    ObjectLike,
+    Resource,
+)
 from hvpa.kube.objects.stored_hvpa import NO_LINKS, Links, StoredHvpa
 from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa.reconcile.ports import Key
@@ -61,14 +73,17 @@ class LocalCluster:
         self.vpas: Store[Vpa] = Store(scopes, self._vpa_changed)
         self.pods: Store[Pod] = Store(scopes, self._pod_changed)
         self.creation_sizes: Store[HvpaSizes] = Store(scopes, self._sizes_changed)
+        self.checkpoints = Checkpoints(scopes)
+        self._silent: dict[str, dt.datetime] = {}
         self._stores: dict[str, Store[Any]] = {
             HVPAS.kind: self.hvpas,
             HPAS.kind: self.hpas,
             VPAS.kind: self.vpas,
             PODS.kind: self.pods,
             HVPA_SIZES.kind: self.creation_sizes,
+            CHECKPOINTS.kind: self.checkpoints.store,
         }
-        self._served = {VPAS.kind: True, HVPA_SIZES.kind: False}
+        self._served = {VPAS.kind: True, HVPA_SIZES.kind: False, CHECKPOINTS.kind: False}
         self._sizes_of: dict[Key, tuple[tuple[str, str], ...]] = {}
         """By Hvpa, be it there or not: the sizes of new pods that were written for it."""
         self._targeting = Targeting()
@@ -98,6 +113,15 @@ class LocalCluster:
         """A resource that a cluster need not serve is, or is not, known to it; a change concerns every Hvpa."""
         if served != self._served[resource.kind]:
             self._served[resource.kind] = served
+            for key in self.hvpas:
+                self._enqueue(key)
+
+    def note_silences(self, now: dt.datetime) -> None:
+        """Look which of the VPA's recommenders are silent at `now`; a change concerns every Hvpa."""
+        vpas = [vpa for key in self.vpas if (vpa := self.vpas.get(key)) is not None]
+        found = silences(vpas, self.checkpoints, now, self._vpa_period)
+        if found != self._silent:
+            self._silent = found
             for key in self.hvpas:
                 self._enqueue(key)
 
@@ -179,6 +203,7 @@ class LocalCluster:
             vpa_served=self._served[VPAS.kind],
             creation_sizes=self._sizes_of.get(key, ()) if self._served[HVPA_SIZES.kind] else None,
             unlisted=unlisted,
+            silent_recommenders=self._silent,
         )
 
     def owners_of_sizes(self, key: Key) -> list[str]:

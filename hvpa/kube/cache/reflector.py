@@ -23,7 +23,7 @@ from hvpa.kube.cache.store import ALL_NAMESPACES, Store
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, api_error
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import Resource, T
+from hvpa.kube.objects.resources import NOT_REQUIRED, Resource, T
 from hvpa.kube.objects.salvage import without_wrong_times
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import Backoff
@@ -216,6 +216,9 @@ class Reflector(Generic[T]):
         """Note the failure; the delay until the next try, in seconds."""
         if isinstance(error, ApiError) and error.status == 404:
             return self._missing(failures)
+        if isinstance(error, ApiError) and error.status == 403 and self.resource in NOT_REQUIRED:
+            self._not_found = max(1, self._not_found)  # a right that is missing is no accident
+            return self._missing(failures)
         self._not_found = 0
         self._telemetry.watch_restarted(self.resource.plural, "error")
         write = log.warning if failures in (3, 10) or failures % 100 == 0 else log.debug
@@ -233,7 +236,7 @@ class Reflector(Generic[T]):
             return max(SECOND_LOOK, RETRY.delay(failures, self._rng))
         if self.state != "not served":
             where = {"resource": self.resource.plural, "api": self.resource.api}
-            log.warning("resource is not served by the cluster", **where)
+            log.warning("resource is not served by the cluster, or may not be read", **where)
             self._store.clear(self.scope)
         self._set_state("not served")
         first, largest = NOT_SERVED_RETRY

@@ -15,9 +15,12 @@ from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.scales import Scales
 from hvpa.kube.cache.targeting import Target
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import ON_DEMAND, OPTIONAL, WATCHED, Resource
+from hvpa.kube.objects.resources import CHECKPOINTS, ON_DEMAND, OPTIONAL, VPAS, WATCHED, Resource
 from hvpa.reconcile.ports import Clock
 from hvpa.reconcile.telemetry import Telemetry
+
+LOOK = 15.0
+"""Seconds between two looks for silent recommenders; their default period is a minute."""
 
 
 class Watches:
@@ -51,8 +54,17 @@ class Watches:
         """Watch for ever."""
         async with asyncio.TaskGroup() as self._group:
             self._group.create_task(self._scales.run(), name="read workloads of custom kinds")
+            self._group.create_task(self._note_silences(), name="look for silent recommenders")
             for reflector in self.reflectors:
                 self._begin(reflector)
+
+    async def _note_silences(self) -> None:
+        """Look for ever whether the VPA's recommender saves its checkpoints, unless they do not arrive here."""
+        while True:
+            read = [one for one in self.reflectors if one.resource in (VPAS, CHECKPOINTS)]
+            if all(one.state != "starting" and one.freshness.problem is None for one in read):
+                self._local.note_silences(self._clock.now())
+            await asyncio.sleep(LOOK)
 
     def _begin(self, reflector: Reflector[Any]) -> None:
         assert self._group is not None

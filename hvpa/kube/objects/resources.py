@@ -9,12 +9,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.kinds import KINDS, Kind, kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Meta, Pod, RawHvpa, Vpa, Workload
 from hvpa.kube.client.paths import api_path, path_of
 from hvpa.kube.objects import workloads
 from hvpa.kube.objects.salvage import LARGE, cut_down
-from hvpa.kube.objects.slim import slim_hpa, slim_pod, slim_vpa, slim_workload
+from hvpa.kube.objects.slim import slim_checkpoint, slim_hpa, slim_pod, slim_vpa, slim_workload
 from hvpa.kube.objects.stored_hvpa import StoredHvpa, stored
 
 
@@ -93,12 +94,30 @@ VPAS: Resource[Vpa] = Resource(
     msgspec.json.Decoder(Vpa).decode,
     slim_vpa,
 )
+CHECKPOINTS: Resource[VpaCheckpoint] = Resource(
+    "VerticalPodAutoscalerCheckpoint",
+    VPAS.api,
+    "verticalpodautoscalercheckpoints",
+    msgspec.json.Decoder(VpaCheckpoint).decode,
+    slim_checkpoint,
+)
 HVPA_SIZES: Resource[HvpaSizes] = Resource(
     "HvpaSizes", HVPAS.api, "hvpasizes", msgspec.json.Decoder(HvpaSizes).decode, _as_it_is
 )
-WATCHED: tuple[Resource[Any], ...] = (HVPAS, DEPLOYMENTS, STATEFULSETS, HPAS, VPAS, PODS, HVPA_SIZES)
-OPTIONAL: tuple[Resource[Any], ...] = (VPAS, HVPA_SIZES)
+WATCHED: tuple[Resource[Any], ...] = (
+    HVPAS,
+    DEPLOYMENTS,
+    STATEFULSETS,
+    HPAS,
+    VPAS,
+    PODS,
+    HVPA_SIZES,
+    CHECKPOINTS,
+)
+OPTIONAL: tuple[Resource[Any], ...] = (VPAS, HVPA_SIZES, CHECKPOINTS)
 """What a cluster need not serve."""
+NOT_REQUIRED: tuple[Resource[Any], ...] = (CHECKPOINTS,)
+"""What the operator does without if it has no right to it, as if it were not served."""
 ON_DEMAND: tuple[Resource[Workload], ...] = tuple(
     WORKLOADS[one.name] for one in KINDS.values() if not one.is_common
 )

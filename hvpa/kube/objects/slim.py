@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.read_models import (
     Condition,
     ContainerRecommendation,
@@ -156,6 +157,13 @@ def slim_vpa(vpa: Vpa) -> StoredVpa:
         entries = [_slim_recommendation(one) for one in recommendation.container_recommendations]
         _set(recommendation, "container_recommendations", entries)
     return StoredVpa(vpa.metadata, vpa.raw_spec.copy(), vpa.status, spec)
+
+
+def slim_checkpoint(checkpoint: VpaCheckpoint) -> VpaCheckpoint:
+    """Of a checkpoint, drop labels and annotations."""
+    slim_meta(checkpoint.metadata, lambda key: False)
+    _set(checkpoint.metadata, "labels", _NOTHING)
+    return checkpoint
 
 
 def slim_reference(reference: ObjectReference) -> ObjectReference:

@@ -35,6 +35,8 @@ ALLOWED_SECONDS = 60.0
 """How long an allowed token is believed (controller-runtime: one minute for the token, five for the right)."""
 REFUSED_SECONDS = 10.0
 """How long a refused one is; shorter, since who was just given the right should not wait."""
+USER = web.RequestKey("user", str)
+"""Key of a request under which its user's name is kept."""
 REMEMBERED = 256
 """Verdicts of each of both kinds that are remembered; the oldest goes first. Refused tokens, which anybody can make up,
 push no allowed one out."""
@@ -109,7 +111,8 @@ class TokenGuard:
         self._turn = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def __call__(self, request: web.BaseRequest) -> web.Response | None:
-        """None where the request may be answered, else the refusal."""
+        """None where the request may be answered, which then has its user's name as `request[USER]`; else the
+        refusal."""
         token = _bearer(request.headers.get("Authorization", ""))
         if token is None:
             return _unauthorized()
@@ -130,6 +133,7 @@ class TokenGuard:
         if verdict.status == 403:
             lacks = verdict.lacks and f", who lacks the right to {verdict.lacks}"
             return plain(403, f"authorization denied for user {verdict.user!r}{lacks}")
+        request[USER] = verdict.user
         return None
 
     async def _judge(self, token: str, needed: Sequence[Right]) -> _Verdict:

@@ -1,7 +1,8 @@
 """The operator's own HTTP servers: /metrics on one address, /healthz and /readyz on another.
 
 They answer GET and HEAD of the paths that they were given and reveal nothing else: no path, no version, no traceback.
-What a client may cost is bounded: size of its request, time to send it and to take the response, number of connections.
+What a client may cost is bounded: size of its request, time to send it and to take the response, and its connections
+(`hvpa.kube.server.acceptor`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import structlog
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from hvpa.kube.server.acceptor import IDLE, Acceptor, under_way
+
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 MAX_LINE = 2048
@@ -25,15 +28,18 @@ MAX_FIELD = 8190
 """Bytes of one header field: a bearer token with room to spare (a ServiceAccount's has about 1,000)."""
 MAX_HEADERS = 64
 """Header fields of a request."""
-MAX_CONNECTIONS = 100
-"""Connections at once; further ones are closed at once. Some scrapers and probes need a handful."""
-IDLE = 30.0
-"""Seconds in which a request must arrive whole, counted from the connection's start or the response before."""
 RESPONSE = 30.0
 """Seconds in which a request is answered and the client has taken the response."""
-HANDSHAKE = 10.0
-"""Seconds that a TLS handshake may take."""
 METHODS = ("GET", "HEAD")
+LIMITS: Mapping[str, Any] = {
+    "access_log": None,
+    "keepalive_timeout": 2 * IDLE,  # the acceptor ends idle connections
+    "lingering_time": 0.0,
+    "max_line_size": MAX_LINE,
+    "max_field_size": MAX_FIELD,
+    "max_headers": MAX_HEADERS,
+}
+"""Of aiohttp's part of a connection."""
 
 Check = Callable[[], str | None]
 """None when all is well, else what isn't."""
@@ -121,47 +127,34 @@ class _Connection(web.RequestHandler):
 
 
 class Listener(web.Server):
-    """Serves requests by their path, over up to MAX_CONNECTIONS, until `cleanup`."""
+    """Serves requests by their path until `cleanup`."""
 
     def __init__(self, routes: Routes, guard: Guard | None) -> None:
         super().__init__(self._answer)
         self._routes = routes
         self._guard = guard
-        self._server: asyncio.Server | None = None
+        self.acceptor = Acceptor(self)
 
     async def start(self, host: str | None, port: int, tls: ssl.SSLContext | None) -> None:
         """Listen. Raises OSError."""
-        limit = HANDSHAKE if tls is not None else None
-        self._server = await asyncio.get_running_loop().create_server(
-            self, host, port, ssl=tls, ssl_handshake_timeout=limit, reuse_address=True
-        )
+        await self.acceptor.start(host, port, tls)
 
     async def cleanup(self) -> None:
         """Close the address; requests under way have a second to end."""
-        if self._server is not None:
-            self._server.close()
+        self.acceptor.stop_listening()
         self.pre_shutdown()
         await self.shutdown(1.0)
+        await self.acceptor.close()
 
     def __call__(self) -> web.RequestHandler:
         """What answers a new connection."""
-        limits: dict[str, Any] = {
-            "access_log": None,
-            "keepalive_timeout": IDLE,
-            "lingering_time": 0.0,
-            "max_line_size": MAX_LINE,
-            "max_field_size": MAX_FIELD,
-            "max_headers": MAX_HEADERS,
-        }
-        return _Connection(self, loop=asyncio.get_running_loop(), **limits)
-
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Let a connection in, if there are few."""
-        super().connection_made(handler, transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            transport.abort()
+        return _Connection(self, loop=asyncio.get_running_loop(), **LIMITS)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        with under_way(request):
+            return await self._answer_in_time(request)
+
+    async def _answer_in_time(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             async with asyncio.timeout(RESPONSE):
                 response = _named(await self._respond(request))

@@ -24,7 +24,10 @@ PROFILES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "secure-metrics": (("secure-metrics",), "metrics.secure=true"),
     "size-at-creation": (("default", "size-at-creation"), "sizeAtCreation=Always"),
     "policy": (("default", "policy"), "policies.target=true,policies.bounds=true"),
-    "network-policy": (("default", "network-policy"), "networkPolicy.enabled=true"),
+    "network-policy": (
+        ("default", "dashboard", "network-policy"),
+        "networkPolicy.enabled=true,dashboard.enabled=true",
+    ),
     "flow-control": (("default", "flow-control"), "flowControl=true"),
     "monitoring": (
         ("default", "monitoring"),

@@ -128,7 +128,18 @@ def test_the_network_policy_is_on_the_operator_s_pods_and_names_their_ports() ->
     assert spec["policyTypes"] == ["Ingress"]
     named = {port["port"] for rule in spec["ingress"] for port in rule["ports"]}
     assert named == {port["name"] for port in CONTAINER["ports"]}
+    assert all(rule["from"] for rule in spec["ingress"]), "an absent or empty `from` lets everybody in"
     assert not [one for one in objects("default") if one["kind"] == "NetworkPolicy"]
+
+
+def test_the_network_policy_of_the_dashboard_is_on_its_pod_and_names_its_port() -> None:
+    spec = only("network-policy", "NetworkPolicy", "hvpa-dashboard")["spec"]
+    deployment = only("dashboard", "Deployment", "hvpa-dashboard")["spec"]
+    assert spec["podSelector"] == deployment["selector"]
+    (container,) = deployment["template"]["spec"]["containers"]
+    (rule,) = spec["ingress"]
+    assert [port["port"] for port in rule["ports"]] == [port["name"] for port in container["ports"]]
+    assert rule["from"]
 
 
 def test_make_deploy_replaces_the_image_that_stands_here() -> None:

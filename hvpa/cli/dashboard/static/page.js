@@ -53,6 +53,11 @@ async function follow(path, take, signal) {
         rest = events.pop();
         for (const one of events.filter((text) => text.startsWith("event: "))) {
           const [head, data] = one.split("\ndata: ");
+          if (head === "event: ended") {
+            $("connection").textContent = "not connected";
+            say(JSON.parse(data).message);
+            return;
+          }
           take(head.slice(7), JSON.parse(data));
         }
         wait = 500;

@@ -112,6 +112,7 @@ class Stream:
         self._response = response
         self.first: Doc = {}
         self.parts: Doc = {}
+        self.ended = ""
 
     async def next(self) -> str:
         """Take one event in; its kind. Empty at the end."""
@@ -125,6 +126,8 @@ class Stream:
         kind, content = lines[0].removeprefix("event: "), json.loads(lines[1].removeprefix("data: "))
         if kind == "first":
             self.first = content
+        elif kind == "ended":
+            self.ended = content["message"]
         else:
             self.parts.update(content)
         return kind
@@ -147,17 +150,12 @@ async def serving(
         looks = Looks(transport, Settings())
         table = Table(transport, scope, looks.changed)
         dashboard = Dashboard(transport, table, looks, guard or own, scope)
-        runner = web.AppRunner(
-            dashboard.app(), handler_cancellation=True, access_log=None, shutdown_timeout=0.1
-        )
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        served = await dashboard.listen("127.0.0.1", 0, None)
+        base = f"http://127.0.0.1:{served.port}"
         dashboard.hosts = frozenset({base.removeprefix("http://")})
         try:
             async with ClientSession() as session, background(table.run()):
                 yield Client(session, base, own.token), dashboard
         finally:
-            await runner.cleanup()
+            await served.cleanup()
             await looks.close()

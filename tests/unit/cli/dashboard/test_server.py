@@ -6,18 +6,24 @@ import asyncio
 import hashlib
 import json
 import re
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from hvpa.cli.dashboard import looks, server
 from hvpa.cli.dashboard.server import FILES
+from hvpa.cli.dashboard.table import Table
+from hvpa.kube.server.auth import USER
+from hvpa.reconcile.ports import Key
 from tests.unit.cli import schema
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.dashboard import shop
-from tests.unit.cli.dashboard.harness import Watched, serving
+from tests.unit.cli.dashboard.harness import Client, Stream, Watched, serving
 from tests.unit.cli.support import of_kind
 
 SHOP = "/api/hvpas/default/shop"
@@ -135,18 +141,108 @@ async def test_a_stream_has_no_head_that_could_be_asked_for(
         assert (await client.ask(path, "HEAD"))[0] == 405
 
 
-async def test_there_is_an_end_to_streams(
+async def _as_user(request: web.BaseRequest) -> None:
+    """A guard that takes the token for the user's name."""
+    request[USER] = request.headers["Authorization"].removeprefix("Bearer ")
+
+
+@asynccontextmanager
+async def _pages(client: Client, path: str, users: Iterable[str]) -> AsyncIterator[list[Stream]]:
+    """A page for each user, the first one opened first."""
+    async with AsyncExitStack() as held:
+        pages = []
+        for user in users:
+            client.headers = {"Authorization": f"Bearer {user}"}
+            pages.append(await held.enter_async_context(client.stream(path)))
+            assert await pages[-1].next() == "first"
+        yield pages
+
+
+async def _ends(page: Stream) -> str:
+    """Why a page's stream has ended."""
+    async with asyncio.timeout(30):
+        while (kind := await page.next()) != "ended":
+            assert kind, "the stream has ended without a reason"
+    return str(page.ended)
+
+
+async def test_the_page_of_the_user_with_the_most_gives_way(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "STREAMS", 1)
+    monkeypatch.setattr(server, "STREAMS", 4)
+    async with (
+        serving(cluster, tmp_path, _as_user) as (client, dashboard),
+        _pages(client, "/api/hvpas", ["bob", "eve", "eve", "eve"]) as pages,
+        _pages(client, "/api/hvpas", ["ann"]) as (anns,),
+    ):
+        assert "gave way" in await _ends(pages[1])
+        for page in (pages[0], anns):
+            await page.until(lambda parts: "default/shop" in parts)
+        assert len(dashboard._streams) == 4
+
+
+async def test_a_user_s_oldest_page_gives_way_to_the_newest(
+    cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "STREAMS_OF_USER", 2)
+    accounts = [f"system:serviceaccount:team:{number}" for number in range(3)]
+    async with (
+        serving(cluster, tmp_path, _as_user) as (client, _),
+        _pages(client, "/api/hvpas", accounts) as pages,
+    ):
+        assert "gave way" in await _ends(pages[0])
+        await pages[2].until(lambda parts: "default/shop" in parts)
+
+
+ABSENT = "/api/hvpas/default/absent"
+
+
+async def test_an_hvpa_that_does_not_exist_is_not_found_and_costs_nothing(
+    cluster: Watched, tmp_path: Path
+) -> None:
+    async with serving(cluster, tmp_path) as (client, dashboard):
+        async with client.stream("/api/hvpas") as rows:
+            await rows.until(lambda parts: "default/shop" in parts)
+        before = len(cluster.api.asked)
+        for _ in range(100):
+            assert await client.ask(ABSENT) == (404, "hvpa default/absent does not exist\n")
+            assert (await client.ask(f"{ABSENT}/what-if", "POST"))[0] == 404
+        assert (await client.ask("/api/hvpas/default/x%2Fy"))[0] == 404
+        assert (await client.ask("/api/hvpas/default/..%3Fx"))[0] == 404
+        assert len(cluster.api.asked) == before
+        assert not dashboard.looks._looks
+        assert not len(dashboard._streams)
+
+
+async def test_before_hvpas_are_listed_an_hvpa_is_looked_up(
+    cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Table, "has", lambda table, key: None)
     async with serving(cluster, tmp_path) as (client, _):
-        async with client.stream("/api/hvpas"):
-            assert (await client.ask("/api/hvpas"))[0] == 503
+        assert (await client.ask(ABSENT))[0] == 404
+        async with client.stream(SHOP) as one:
+            await one.until(lambda parts: "status" in parts)
+        cluster.api.fail["hvpas"] = 403
+        async with client.stream(ABSENT) as one:
+            await one.until(lambda parts: "no hvpas for you" in (parts.get("problem") or ""))
+
+
+async def test_a_page_that_reads_nothing_is_cut_off(
+    cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "RESPONSE", 0.3)
+    monkeypatch.setattr(server, "_event", lambda kind, content: b"x" * 10_000_000)
+    async with serving(cluster, tmp_path) as (client, dashboard):
+        _, writer = await asyncio.open_connection("127.0.0.1", int(client.base.rpartition(":")[2]), limit=1)
+        token = client.headers["Authorization"]
+        host = client.base.removeprefix("http://")
+        writer.write(f"GET /api/hvpas HTTP/1.1\r\nHost: {host}\r\nAuthorization: {token}\r\n\r\n".encode())
         async with asyncio.timeout(30):
-            while True:
-                async with client.session.get(f"{client.base}/api/hvpas", headers=client.headers) as response:
-                    if response.status == 200:
-                        break
+            while not len(dashboard._streams):
+                await asyncio.sleep(0.01)
+            while len(dashboard._streams):
+                await asyncio.sleep(0.01)
+        writer.close()
 
 
 # --- one Hvpa -------------------------------------------------------------------------------------------------------
@@ -237,21 +333,46 @@ async def test_events_and_usage_that_can_not_be_read_are_named(cluster: Watched,
         assert parts["sample"]["cpu"] == {"demand": 3600, "capacity": 2000, "used": None}
 
 
-async def test_only_so_many_hvpas_are_looked_at(
+def _others(cluster: Watched, names: str) -> None:
+    """Further Hvpas of these names, of one letter each."""
+    shown = of_kind(shop.documents(), "Hvpa")
+    for name in names:
+        cluster.change("ADDED", {**shown, "metadata": {**shown["metadata"], "name": name}})
+
+
+async def test_an_hvpa_that_no_page_shows_gives_way_first(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looks, "MOST", 1)
-    async with serving(cluster, tmp_path) as (client, dashboard):
-        async with client.stream(SHOP) as one:
-            await one.until(lambda parts: "status" in parts)
-            assert (await client.ask("/api/hvpas/default/other"))[0] == 503
-            assert (await client.ask("/api/hvpas/default/other/what-if", "POST"))[0] == 503
+    monkeypatch.setattr(looks, "MOST", 2)
+    _others(cluster, "ab")
+    async with serving(cluster, tmp_path) as (client, dashboard), client.stream(SHOP) as shown:
+        await shown.until(lambda parts: "status" in parts)
+        async with client.stream("/api/hvpas/default/a") as left:
+            await left.until(lambda parts: "status" in parts)
         async with asyncio.timeout(30):
-            while next(iter(dashboard.looks._looks.values())).board.followers:
+            while dashboard.looks.at(Key("default", "a")).board.followers:
                 await asyncio.sleep(0.01)
-        async with client.stream("/api/hvpas/default/other") as other:
-            await other.until(lambda parts: "does not exist" in parts.get("problem", ""))
-        assert [key.name for key in dashboard.looks._looks] == ["other"]
+        async with client.stream("/api/hvpas/default/b") as other:
+            await other.until(lambda parts: "status" in parts)
+            assert [key.name for key in dashboard.looks._looks] == ["shop", "b"]
+
+
+async def test_the_user_who_looks_at_the_most_hvpas_loses_one(
+    cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looks, "MOST", 3)
+    _others(cluster, "abc")
+    async with (
+        serving(cluster, tmp_path, _as_user) as (client, dashboard),
+        _pages(client, SHOP, ["ann"]) as (anns,),
+        _pages(client, "/api/hvpas/default/a", ["eve"]) as (first,),
+        _pages(client, "/api/hvpas/default/b", ["eve"]) as (second,),
+        _pages(client, "/api/hvpas/default/c", ["bob"]) as (bobs,),
+    ):
+        assert "gave way" in await _ends(first)
+        for page in (anns, second, bobs):
+            await page.until(lambda parts: "status" in parts)
+        assert {key.name for key in dashboard.looks._looks} == {"shop", "b", "c"}
 
 
 async def test_nobody_is_looked_at_for_ever(

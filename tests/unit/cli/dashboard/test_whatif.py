@@ -311,13 +311,16 @@ async def test_one_at_a_time_and_none_for_longer_than_the_limit(
     monkeypatch.setattr(whatif, "DURATION", "1000h")
     simulator, began = Simulator(), time.monotonic()
     running = asyncio.ensure_future(simulator.run(measured(shell), manifest(), Changes()))
+    waiting = asyncio.ensure_future(simulator.run(measured(shell), manifest(), Changes(), "ann"))
     await asyncio.sleep(0)
-    with pytest.raises(WhatIfError, match="another what-if is being simulated") as error:
-        await simulator.run(measured(shell), manifest(), Changes())
-    assert error.value.status == 429
-    with pytest.raises(WhatIfError, match="took longer than") as late:
-        await running
-    assert late.value.status == 504
+    for user in ("", "ann"):
+        with pytest.raises(WhatIfError, match="another what-if is being simulated") as error:
+            await simulator.run(measured(shell), manifest(), Changes(), user)
+        assert error.value.status == 429
+    for late in (running, waiting):
+        with pytest.raises(WhatIfError, match="took longer than") as limited:
+            await late
+        assert limited.value.status == 504
     assert time.monotonic() - began < 30
     with pytest.raises(WhatIfError, match="are known"):  # the next one may begin
         await simulator.run(measured(shell, []), manifest(), Changes())

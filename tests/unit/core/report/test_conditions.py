@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +32,7 @@ def decided(
     targets: Mapping[str, Mapping[str, Any]] = TARGETS,
     status: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
+    silent: Mapping[str, dt.datetime] | None = None,
 ) -> Decision:
     """A decision on three replicas that are just right, but for what is changed."""
     reference = {"targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": "web"}}
@@ -40,6 +43,8 @@ def decided(
         build.vpa(targets, build.merged({"spec": reference}, vpa or {})),
         pods,
     )
+    if silent is not None:
+        seen = dataclasses.replace(seen, silent_recommenders=silent)
     return build.decided(seen, settings=settings)
 
 
@@ -329,6 +334,17 @@ def test_a_recommendation_is_stale_once_its_recommender_is_silent(
     if is_stale:
         assert "was last updated at 2026-11-21T09:57:00Z" in active.message
         assert found(decision) == ("False", "VpaInactive")
+
+
+def test_a_recommendation_is_stale_once_its_recommender_saves_nothing() -> None:
+    """Its status alone would not show it."""
+    since = at(seconds=-200)
+    decision = decided(vpa=spoken(9999, "1Gi"), silent={"": since})
+    active = build.condition(decision, "VpaActive")
+    assert active.reason == "RecommendationStale"
+    assert active.message == f"the VPA's recommender has saved and written nothing since {stamp(since)}"
+    others = decided(vpa=spoken(9999, "1Gi", recommenders=[{"name": "mine"}]), silent={"": since})
+    assert found(others, "VpaActive")[1] == "Recommending"
 
 
 def test_a_slower_recommender_has_more_time() -> None:

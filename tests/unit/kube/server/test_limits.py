@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from hvpa.kube.server import acceptor
 from hvpa.kube.server import endpoints as serving
 from hvpa.kube.server.endpoints import Routes, plain
 from tests.unit.kube.fake_server import LONG, until
@@ -116,7 +117,8 @@ async def _after_one_answer(writer: asyncio.StreamWriter) -> None:
 async def test_a_client_that_does_not_finish_its_request_is_cut_off(
     sends: Callable[[asyncio.StreamWriter], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "IDLE", 0.3)
+    monkeypatch.setattr(acceptor, "HEADER", 0.3)
+    monkeypatch.setattr(acceptor, "IDLE", 0.3)
     async with listening(ROUTES) as (port, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         sending = asyncio.ensure_future(sends(writer))
@@ -161,29 +163,6 @@ async def test_a_large_answer_comes_whole_and_head_brings_its_length_only() -> N
         head, _, found = (await exchange(port, request("/large", "HEAD"))).partition(b"\r\n\r\n")
         assert f"Content-Length: {len(LARGE)}".encode() in head
         assert found == b""
-
-
-async def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 3)
-    async with listening(ROUTES) as (port, _):
-        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        with suppress(ConnectionError):
-            assert await asyncio.wait_for(reader.read(), LONG) == b""
-        writer.close()
-        held.pop()[1].close()
-
-        async def answered() -> bool:
-            try:
-                return (await exchange(port, request())).endswith(b"fine")
-            except ConnectionError:
-                return False
-
-        async with asyncio.timeout(LONG):
-            while not await answered():
-                await asyncio.sleep(0.01)
-        for _, one in held:
-            one.close()
 
 
 async def test_an_idle_connection_does_not_hold_up_the_end() -> None:

@@ -1,0 +1,39 @@
+"""The local copy of VerticalPodAutoscalerCheckpoints, by VPA."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from hvpa.api.objects.checkpoints import VpaCheckpoint
+from hvpa.kube.cache.indexes import Index
+from hvpa.kube.cache.store import Store
+from hvpa.reconcile.ports import Key
+
+
+class Checkpoints:
+    """Fed by the watch of `store`. They change with each of the recommender's rounds, so a change wakes no Hvpa."""
+
+    def __init__(self, scopes: Collection[str]) -> None:
+        self.store: Store[VpaCheckpoint] = Store(scopes, self._changed)
+        self._of_vpa: Index[Key, str] = Index()
+
+    def of(self, vpa: Key) -> tuple[VpaCheckpoint, ...]:
+        """The checkpoints of a VPA: one for each container. Empty also if they can't be read."""
+        found = [self.store.get(Key(vpa.namespace, name)) for name in self._of_vpa.get(vpa)]
+        return tuple([one for one in found if one is not None])
+
+    def __iter__(self) -> Iterator[VpaCheckpoint]:
+        return iter([one for key in self.store if (one := self.store.get(key)) is not None])
+
+    def _changed(self, old: VpaCheckpoint | None, new: VpaCheckpoint | None, own: bool) -> None:
+        before, after = _vpa_of(old), _vpa_of(new)
+        if before == after:
+            return
+        if old is not None and before is not None:
+            self._of_vpa.remove(before, old.metadata.name)
+        if new is not None and after is not None:
+            self._of_vpa.add(after, new.metadata.name)
+
+
+def _vpa_of(checkpoint: VpaCheckpoint | None) -> Key | None:
+    return None if checkpoint is None else Key(checkpoint.metadata.namespace, checkpoint.spec.vpa_object_name)
