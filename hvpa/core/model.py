@@ -110,6 +110,8 @@ class Objects:
     memory_use: MemoryUse | None = None
     unlisted: str | None = None
     """Why workloads of the target's kind can't be read, empty while that is not known yet; None where they can."""
+    postponed: bool = False
+    """Whether this decision is late because the namespace was over its budget of computing time."""
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -240,6 +242,7 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     refused_resizes: tuple[RefusedResize, ...] = ()
     creation_sizes: tuple[tuple[str, str], ...] | None = None
     memory_use: MemoryUse | None = None
+    postponed: bool = False
 
 
 class Observation(ObservedState, frozen=True, kw_only=True):
