@@ -112,6 +112,8 @@ class Objects:
     """Why workloads of the target's kind can't be read, empty while that is not known yet; None where they can."""
     silent_recommenders: Mapping[str, dt.datetime] = field(default_factory=dict)
     """VPA recommenders that are silent, by name (empty: the default one), and their last sign of life."""
+    postponed: bool = False
+    """Whether this decision is late because the namespace was over its budget of computing time."""
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -242,6 +244,7 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     refused_resizes: tuple[RefusedResize, ...] = ()
     creation_sizes: tuple[tuple[str, str], ...] | None = None
     memory_use: MemoryUse | None = None
+    postponed: bool = False
 
 
 class Observation(ObservedState, frozen=True, kw_only=True):

@@ -135,7 +135,7 @@ def _counted(vpa: Vpa, uncapped: bool) -> Vpa:
 
 def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Basis:
     """All of them but the HPAs. Lists are made anew for each decision, their members are not."""
-    hvpa, others = objects.hvpa, (objects.others, objects.hvpa.problems)
+    hvpa, others = objects.hvpa, (objects.others, objects.hvpa.problems, objects.postponed)
     of_pods = (objects.pods, objects.refused_resizes, objects.creation_sizes, objects.memory_use)
     return Basis(
         (hvpa.metadata.namespace, hvpa.metadata.name),
@@ -189,6 +189,7 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
         refused_resizes=objects.refused_resizes,
         creation_sizes=objects.creation_sizes,
         memory_use=objects.memory_use,
+        postponed=objects.postponed,
     )
 
 

@@ -82,6 +82,10 @@ class WorkLoop:
         """Keys that are due and wait for a worker."""
         return self._queue.depth(self._now())
 
+    def waiting_for_budget(self) -> int:
+        """Keys that are due and wait because their namespace is over budget."""
+        return self._queue.waiting_for_budget(self._now())
+
     def oldest_age(self) -> float:
         """Seconds for which the key in the queue that waits for longest has been due."""
         return self._queue.oldest_age(self._now())
@@ -101,7 +105,10 @@ class WorkLoop:
         started = self._now()
         if self._queue.depth(started):
             self._wake()
-        self._telemetry.started(key, self._queue.waited(key))
+        if postponed := self._queue.postponed(key):
+            self._telemetry.postponed(key, postponed)
+        else:
+            self._telemetry.started(key, self._queue.waited(key))
         work = Metered(self._reconcile(key))
         try:
             result = await work

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hvpa.reconcile.fair import Budget, Line, Overdrawn
 from hvpa.reconcile.ports import Key
 
 MAX_EXPONENT = 40
@@ -112,15 +112,17 @@ class WorkQueue:
     """Keys without duplicates; a key that is being worked on is handed out again only when it is done.
 
     Urgent is what has changed, and not urgent a pass over everything (after a start, or when a shard was taken over);
-    each is first in, first out. Delayed re-adds: the earliest wins, and taking a key forgets them, since the work
+    in each, namespaces take turns (`hvpa.reconcile.fair`), and keys of a namespace are first in, first out. Delayed re-adds: the earliest wins, and taking a key forgets them, since the work
     decides anew when to look again. A key that comes too often is spaced (`Pace`).
     """
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
-        self._urgent: OrderedDict[Key, float] = OrderedDict()
+        self._urgent, self._others = Line(), Line()
         """Keys that are due, with the time they became so."""
-        self._others: OrderedDict[Key, float] = OrderedDict()
+        self._budget, self._overdrawn = Budget(), Overdrawn()
+        self._postponed: dict[Key, float] = {}
+        """Keys that are being worked on and waited for their namespace's budget, with the seconds that they waited."""
         self._taken = 0
         self._working: dict[Key, float] = {}
         """Keys that are being worked on, with the seconds that they had waited."""
@@ -178,24 +180,29 @@ class WorkQueue:
     def discard(self, condition: Callable[[Key], bool]) -> None:
         """Forget all about the keys that fulfil `condition`. One that is being worked on is worked on to its end, and
         forgotten then."""
-        waiting = (self._urgent, self._others, self._dirty, self._held, self._timers.due)
-        tables: tuple[dict[Key, Any], ...] = (*waiting, self._failures)
+        self._urgent.discard(condition)
+        self._others.discard(condition)
+        tables: tuple[dict[Key, Any], ...] = (self._dirty, self._held, self._timers.due, self._failures)
         for keys in tables:
             for key in [key for key in keys if condition(key)]:
                 del keys[key]
         self._discarded.update(key for key in self._working if condition(key))
 
     def take(self, now: float) -> Key | None:
-        """The key that has been due for longest, which now counts as being worked on; None when none is due."""
+        """The key whose turn it is, which now counts as being worked on; None when none is due. Namespaces take turns;
+        in a namespace, the key that has been due for longest comes first."""
         self._promote(now)
         keys = self._urgent
         if self._others:
             self._taken = (self._taken + 1) % SLOW_SHARE
             if not self._urgent or self._taken == 0:
                 keys = self._others
-        if not keys:
+        taken = keys.take()
+        if taken is None:
             return None
-        key, since = keys.popitem(last=False)
+        key, since = taken
+        if self._overdrawn.postponed(key.namespace, since):
+            self._postponed[key] = now - since
         self._timers.due.pop(key, None)
         self._held.pop(key, None)
         self._working[key] = max(0.0, now - since)
@@ -204,6 +211,12 @@ class WorkQueue:
     def done(self, key: Key, now: float, cost: float = 0.0) -> None:
         """The work on `key` is over, and has cost `cost` seconds of computing; what was added meanwhile becomes due."""
         self._working.pop(key, None)
+        self._postponed.pop(key, None)
+        self._budget.spent(key.namespace, now, cost)
+        if (until := self._budget.first(key.namespace, now)) > now:
+            self._overdrawn.put(key.namespace, until)
+            for line in (self._urgent, self._others):
+                line.hold(key.namespace)
         if key in self._discarded:
             self._discarded.discard(key)
             self._timers.due.pop(key, None)
@@ -218,32 +231,43 @@ class WorkQueue:
         """For how long (seconds) a key that is being worked on had been due before it was taken."""
         return self._working.get(key, 0.0)
 
+    def postponed(self, key: Key) -> float:
+        """For how long (seconds) a key that is being worked on had been due, if its namespace was over budget
+        meanwhile; else 0."""
+        return self._postponed.get(key, 0.0)
+
     def working(self, condition: Callable[[Key], bool]) -> bool:
         """Whether a key that fulfils `condition` is being worked on."""
         return any(condition(key) for key in self._working)
 
     def next_due(self) -> float | None:
-        """When the next delayed key becomes due; None when there is none."""
-        return self._timers.next()
+        """When the next delayed key, or a namespace that is over budget, becomes due; None when there is none."""
+        times = (self._timers.next(), self._overdrawn.next())
+        return min((one for one in times if one is not None), default=None)
 
     def depth(self, now: float) -> int:
-        """How many keys are due and wait for a worker."""
+        """How many keys are due and wait for a worker. Those of a namespace that is over budget wait for that."""
         self._promote(now)
         return len(self._urgent) + len(self._others)
 
-    def oldest_age(self, now: float) -> float:
-        """For how long (seconds) the key that waits for longest has been due; 0 when none waits."""
+    def waiting_for_budget(self, now: float) -> int:
+        """How many keys are due and wait because their namespace is over budget."""
         self._promote(now)
-        oldest = min((min(keys.values()) for keys in (self._urgent, self._others) if keys), default=now)
-        return max(0.0, now - oldest)
+        return self._urgent.held() + self._others.held()
+
+    def oldest_age(self, now: float) -> float:
+        """For how long (seconds) the key that waits longest for a worker has been due; 0 when none waits."""
+        self._promote(now)
+        times = [one for line in (self._urgent, self._others) if (one := line.oldest()) is not None]
+        return max(0.0, now - min(times, default=now))
 
     def _put(self, key: Key, since: float, urgent: bool) -> None:
         if key in self._urgent:
             return
         if urgent:
-            self._urgent[key] = self._others.pop(key, since)
+            self._urgent.put(key, self._others.pop(key, since))
         else:
-            self._others.setdefault(key, since)
+            self._others.put(key, since)
 
     def _allowed(self, key: Key, when: float) -> float:
         """The first time from `when` on at which `key` may be handed out."""
@@ -254,7 +278,10 @@ class WorkQueue:
             self._timers.add(key, due)
 
     def _promote(self, now: float) -> None:
-        """Make those delayed keys due whose time has come."""
+        """Make those delayed keys due whose time has come, and let namespaces go that are within budget again."""
+        while (namespace := self._overdrawn.pop(now)) is not None:
+            for line in (self._urgent, self._others):
+                line.release(namespace)
         while (timer := self._timers.pop(now)) is not None:
             key, due = timer
             if key in self._working:

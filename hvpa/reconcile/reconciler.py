@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -56,6 +56,8 @@ than a connection or one of several API servers takes to be replaced."""
 CONFLICTS_REPORTED_AFTER = 5
 """Conflicts in a row after which they are reported: two seconds have passed by then (`Pace` of the queue), in which
 the object was read anew each time."""
+POSTPONED_REPORTED = 5.0
+"""Seconds from which on a decision that was postponed is reported in the status: a third of the HPA's period."""
 MOST_PATCHES = 6
 """Patches of the workload that one reconcile sends at the most. Three are the rule: of both axes, and of each alone.
 With `Trajectory` one axis is solved anew without the other, and may then want something else."""
@@ -93,8 +95,17 @@ class Reconciler:
     an Hvpa failed, so as not to report what heals by the next try, which resizes of pods were refused, and for a minute
     what pods use of memory."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, settings: Settings, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        settings: Settings,
+        telemetry: Telemetry,
+        postponed: Callable[[Key], float] = lambda key: 0.0,
+    ) -> None:
+        """`postponed`: for how many seconds an Hvpa's decision has been due, if its namespace was over budget."""
         self._cluster, self._clock, self._settings, self._telemetry = cluster, clock, settings, telemetry
+        self._postponed = postponed
         self._failures: dict[Key, int] = {}
         self._refused: dict[Key, tuple[RefusedResize, ...]] = {}
         self._memory_use: dict[Key, MemoryUse] = {}
@@ -121,6 +132,8 @@ class Reconciler:
         if objects.hvpa.metadata.deletion_timestamp is not None or objects.unlisted == "":
             return Result("done")  # it comes back once the workloads of its target's kind are listed
         objects = self._with_known(key, objects)
+        if self._postponed(key) >= POSTPONED_REPORTED:
+            objects = replace(objects, postponed=True)
         seen = observe(objects, self._clock.now(), self._settings)
         decision = decide(seen)
         if any(one.lowers_limit for one in decision.resizes) and objects.memory_use is None:

@@ -39,6 +39,10 @@ class Telemetry:
     def started(self, key: Key, waited: float) -> None:
         """A reconcile begins; the key had been due for `waited` seconds."""
 
+    def postponed(self, key: Key, seconds: float) -> None:
+        """A reconcile begins, and was postponed because the namespace was over budget; the key had been due for
+        `seconds`."""
+
     def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
         """A reconcile ended, after `seconds` of wall time."""
 

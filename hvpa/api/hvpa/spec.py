@@ -18,7 +18,7 @@ from hvpa.api.hvpa.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDo
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.templates import HpaTemplate, VpaTemplate
 from hvpa.api.hvpa.trajectory import Trajectory
-from hvpa.api.hvpa.windows import MaintenanceTimeWindow, MaintenanceWindow, ScheduledFloor
+from hvpa.api.hvpa.windows import MOST_WINDOWS, MaintenanceTimeWindow, MaintenanceWindow, ScheduledFloor
 from hvpa.api.schema.base import Rule, SpecModel, keeps
 from hvpa.api.schema.fields import LIST_LENGTH, ApiVersion, Count, Flag, KindName, ObjectName
 
@@ -72,7 +72,7 @@ class HpaSpec(SpecModel):
     """When replicas are added."""
     scale_down: ScaleType = ScaleType()
     """When replicas are taken away."""
-    schedule: Annotated[tuple[ScheduledFloor, ...], Field(max_length=LIST_LENGTH)] = ()
+    schedule: Annotated[tuple[ScheduledFloor, ...], Field(max_length=MOST_WINDOWS)] = ()
     """Floors of the number of replicas by cron expressions, for load that is known in advance. The largest one that has
     begun counts, beside the HorizontalPodAutoscaler's minReplicas, which stays as it is."""
 
@@ -138,7 +138,7 @@ class HvpaSpec(SpecModel):
     counts; neighbours may share a boundary. Weights are percentages, or fractions where none is above 1."""
     maintenance_time_window: MaintenanceTimeWindow | None = None
     """Daily window for directions whose update mode is MaintenanceWindow."""
-    maintenance_windows: Annotated[tuple[MaintenanceWindow, ...], Field(max_length=LIST_LENGTH)] = ()
+    maintenance_windows: Annotated[tuple[MaintenanceWindow, ...], Field(max_length=MOST_WINDOWS)] = ()
     """Further windows, by cron expressions."""
     mode: Mode = "Apply"
     """Apply scales the workload; Recommend reads the HPA and VPA of the workload as they are, shows in the status what

@@ -15,9 +15,12 @@ from pydantic import ConfigDict, Field
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
 from hvpa.api.schema.base import Rule, SpecModel, keeps
-from hvpa.api.schema.fields import LIST_LENGTH, PositiveCount, PositiveQuantity, cel_at_most
+from hvpa.api.schema.fields import PositiveCount, PositiveQuantity, cel_at_most
 from hvpa.api.values.quantity import RESOURCES, Resource, parse_cpu, parse_memory, parse_quantity
 
+MOST_INTERVALS: Final = 30
+"""Longest list of intervals. A decision's cost grows with intervals times containers, and must stay below 50 ms of CPU
+(`python -m benchmarks hostile`)."""
 _MOST_PERCENT: Final = 90
 """A margin of 100 percent is never cleared, and base usage is at most 0.9 of a pod's size (DESIGN 5.5)."""
 
@@ -135,7 +138,7 @@ class Trajectory(SpecModel):
     """The path that both axes are scaled along together."""
 
     intervals: Annotated[
-        tuple[TrajectoryInterval, ...], Field(max_length=LIST_LENGTH), *keeps(*_INTERVAL_RULES)
+        tuple[TrajectoryInterval, ...], Field(max_length=MOST_INTERVALS), *keeps(*_INTERVAL_RULES)
     ] = ()
     """The path written out, in order of maxReplicas. Where it is missing, weightBasedScalingIntervals draw it."""
     overlap: ResourceMargins = ResourceMargins()

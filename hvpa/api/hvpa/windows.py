@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
+from functools import cached_property
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -12,6 +13,9 @@ from hvpa.api.schema.cron import SCHEDULE_RULES, ZONE, ZONE_MESSAGE, ZONE_RULES,
 from hvpa.api.schema.fields import FloorDuration, PositiveCount, PositiveDuration
 
 DAY_SECONDS: Final = 86_400
+MOST_WINDOWS: Final = 20
+"""Longest list of windows or floors. Each takes up to 1.5 ms of CPU when it is read for the first time
+(`python -m benchmarks hostile`), and the largest spec must decide within 50 ms."""
 _TIME_LENGTH: Final = 11
 _TIME_PATTERN: Final = r"^([01][0-9]|2[0-3])([0-5][0-9])([0-5][0-9])([+-])([01][0-9]|2[0-3])([0-5][0-9])$"
 _TIME: Final = re.compile(_TIME_PATTERN.replace("$", r"\Z"), re.ASCII)
@@ -96,7 +100,17 @@ _TimeZone = Annotated[
 ]
 
 
-class MaintenanceWindow(SpecModel):
+class _Recurring(SpecModel):
+    """What happens by a cron expression."""
+
+    @cached_property
+    def derived(self) -> dict[Any, Any]:
+        """What was found out about this schedule. It is kept here, so that it lives as long as the spec, and so that no
+        other Hvpa can displace it."""
+        return {}
+
+
+class MaintenanceWindow(_Recurring):
     """A window that opens by a cron expression and stays open for a while."""
 
     schedule: _Schedule
@@ -107,7 +121,7 @@ class MaintenanceWindow(SpecModel):
     """IANA name of the time zone in which the schedule is read."""
 
 
-class ScheduledFloor(SpecModel):
+class ScheduledFloor(_Recurring):
     """A number of replicas that there are at least, from each start by a cron expression on, for a while."""
 
     schedule: _Schedule

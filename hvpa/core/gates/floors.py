@@ -33,7 +33,7 @@ def floor_state(spec: HvpaSpec, now: dt.datetime) -> FloorState:
     ends: dict[int, dt.datetime] = {}
     begins: dict[int, dt.datetime] = {}
     for entry, one in enumerate(entries, 1):
-        previous, following = starts(one.schedule, one.time_zone, now)
+        previous, following = starts(one, now)
         if previous is not None and now < (end := after(previous, one.duration)):
             # One that begins again before it ends goes on.
             begin = following if following is not None and following <= end else previous

@@ -133,8 +133,10 @@ def _curve(
     vertical_stretches: list[int],
     fixed_sizes: list[FixedSizeStretch],
 ) -> ResourceCurve:
-    """The curve, with the rest: at the last replica count it is vertical."""
+    """The curve, with the rest: at the last replica count it is vertical. What begins only there or later never
+    counts, so that pieces are in order."""
     if counts.upper is not None:
+        pieces = [*pieces[:1], *(one for one in pieces[1:] if one.first < counts.upper)]
         pieces.append(Level(counts.upper, size_bounds.upper))
         vertical_stretches.append(counts.upper)
     counts_of_stretches = tuple(sorted(set(vertical_stretches)))

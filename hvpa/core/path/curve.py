@@ -8,10 +8,11 @@ bisection finds the count for a demand.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from hvpa.api.schema.fields import INT64_MAX
@@ -152,6 +153,9 @@ class FixedSizeStretch(NamedTuple):
     size: int
 
 
+_first: Final = attrgetter("first")
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceCurve:
     """One container resource's path: for each replica count of `counts` the largest size, which is that of the last
@@ -168,11 +172,7 @@ class ResourceCurve:
     def top(self, count: int) -> int | None:
         """The largest size of the path at `count` replicas, from the path's first count on; None where the path goes up
         without an end."""
-        piece = self.pieces[0]
-        for one in self.pieces:
-            if one.first <= count:
-                piece = one
-        size = piece.top(count)
+        size = self.pieces[max(0, bisect_right(self.pieces, count, key=_first) - 1)].top(count)
         return self.size_bounds.upper if size is None else self.size_bounds.clamp(size)
 
     def reach(self, count: int) -> int | None:

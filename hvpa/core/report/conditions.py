@@ -41,6 +41,8 @@ VPA_INACTIVE: Final = "VpaInactive"
 """The VPA's recommendation is not used although one is configured."""
 NOT_RESIZED: Final = "PodsNotResized"
 """Pods can't have the desired size, or have not got it in time (spec.updateStrategy)."""
+POSTPONED: Final = "DecisionPostponed"
+"""The namespace's Hvpas need more computing time than the operator gives to one namespace."""
 DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
 """The reason of a Deployment's `Progressing=False` (pkg/controller/deployment/util)."""
 CREATED_AFTER: Final = dt.timedelta(minutes=1)
@@ -50,6 +52,10 @@ _REVERTED: Mapping[Axis, str] = {
     "vertical": "requests: remove the containers' resources from what it applies",
 }
 """What is reverted, and what helps."""
+_LATE = (
+    "this decision came late: the Hvpas of this namespace need more computing time than the operator gives to one"
+    " namespace"
+)
 _FIRST = 1024
 """Characters of `Ready`'s message that leave room for warnings after it."""
 _NOT_READY = False, Finding("NotReady", "see condition Ready")
@@ -64,6 +70,11 @@ def conditions(seen: ObservedState, clock: Clock, decided: DecisionParts) -> tup
     if seen.problem is None and seen.spec is not None and seen.spec.warnings:
         warned = text.joined((text.one_line(why.message, _FIRST), *seen.spec.warnings))
         why = Finding(why.reason, warned)
+    if seen.postponed:
+        why = Finding(
+            POSTPONED if is_ready else why.reason, text.joined((_LATE, text.one_line(why.message, _FIRST)))
+        )
+        is_ready = False
     is_paused = seen.spec is not None and seen.spec.mode == "Paused"
     verdicts: dict[str, Verdict] = {
         "Ready": (is_ready, why),

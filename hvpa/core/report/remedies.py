@@ -39,6 +39,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "Refused": "Change the policy, webhook or quota that refuses it, or lower maxReplicas and maxAllowed",
     "WriteFailed": "Remove the cause that the API server's message names; the operator repeats the write",
     "DecisionFailed": "Report it, with the line of the operator's log that has the traceback",
+    "DecisionPostponed": "Give the Hvpas of this namespace fewer windows, intervals and containers, or change them "
+    "less often",
     "ReplicaFailure": "Raise the quota, or change the webhook or LimitRange that refuses the pods",
     "PodsNotCreated": "See the StatefulSet's Events (`kubectl describe statefulset`) for what refuses its pods",
     "PodsUnschedulable": "Add nodes, or lower maxAllowed so that a pod fits on one",

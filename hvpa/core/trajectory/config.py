@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
@@ -32,12 +33,13 @@ def overlaps(spec: HvpaSpec) -> dict[Resource, Margin]:
 def reserves(spec: HvpaSpec, first: Mapping[ResourceKey, int]) -> dict[ResourceKey, Margin]:
     """The base usage of each request; a container resource without any is missing. Containers share a pod's `value` by
     their requests at first sight."""
-    margins = trajectory_of(spec).base_resources_per_replica
+    margins, totals = trajectory_of(spec).base_resources_per_replica, _totals(first)
     found: dict[ResourceKey, Margin] = {}
-    for key in first:
+    for key, size in first.items():
         margin = _margin(getattr(margins, key.resource), NONE)
         if margin != NONE:
-            found[key] = Margin(_share(margin.value, key, first), margin.percentage)
+            share = _share(margin.value, size, totals[key.resource])
+            found[key] = Margin(share, margin.percentage)
     return found
 
 
@@ -56,19 +58,24 @@ def path_of(
     )
     if not intervals:
         return path_of_weights(weight_intervals(spec, vertical_only), counts, bounds_of)
+    totals = _totals(first)
     return path_of_intervals(
-        counts, tuple((key, bounds, _resource_intervals(spec, key, first)) for key, bounds in bounds_of)
+        counts,
+        tuple(
+            (key, bounds, _resource_intervals(spec, key, first[key], totals[key.resource]))
+            for key, bounds in bounds_of
+        ),
     )
 
 
 def _resource_intervals(
-    spec: HvpaSpec, key: ResourceKey, first: Mapping[ResourceKey, int]
+    spec: HvpaSpec, key: ResourceKey, first: int, total: int
 ) -> tuple[ResourceInterval, ...]:
     """The intervals of a container resource's resource: the pod's maxima, shared by containers as their requests at
     first sight."""
     return tuple(
         ResourceInterval(
-            one.max_replicas, max(1, _share(maximum, key, first)), one.extrapolation == "horizontalOnly"
+            one.max_replicas, max(1, _share(maximum, first, total)), one.extrapolation == "horizontalOnly"
         )
         for one in trajectory_of(spec).intervals
         if (maximum := getattr(one.max_resources, key.resource)) is not None
@@ -86,10 +93,18 @@ def _size_bounds(bounds: RequestBounds, first: int, resource: Resource, reserve:
     )
 
 
-def _share(amount: int, key: ResourceKey, first: Mapping[ResourceKey, int]) -> int:
-    """A container's part of an amount of the whole pod: as its part of all requests at first sight, rounded up."""
-    total = sum(size for other, size in first.items() if other.resource == key.resource)
-    return ceil_div(amount * first[key], max(1, total))
+def _totals(first: Mapping[ResourceKey, int]) -> Counter[Resource]:
+    """The pod's requests at first sight by resource."""
+    totals = Counter[Resource]()
+    for key, size in first.items():
+        totals[key.resource] += size
+    return totals
+
+
+def _share(amount: int, first: int, total: int) -> int:
+    """A container's part of an amount of the whole pod: as its request's part of the `total` at first sight, rounded
+    up."""
+    return ceil_div(amount * first, max(1, total))
 
 
 def _margin(params: CpuParams | MemoryParams, otherwise: Margin) -> Margin:

@@ -61,6 +61,10 @@ class Metrics(Telemetry):
         self._reconciles = histogram("hvpa_reconcile_duration_seconds", took, ["outcome"], buckets=SECONDS)
         waited = "Time from when an Hvpa was due until a worker took it."
         self._queue_wait = histogram("hvpa_queue_wait_seconds", waited, buckets=SECONDS + LONG)
+        postponed = (
+            "Decisions that began later because their namespace was over its budget of computing time."
+        )
+        self._postponed = counter("hvpa_postponed_decisions", postponed)
         self._requests = counter("hvpa_api_requests", "Requests to the API server.", ["verb", "code"])
         restarted = "Watches that were started again."
         self._restarts = counter("hvpa_watch_restarts", restarted, ["resource", "reason"])
@@ -89,8 +93,14 @@ class Metrics(Telemetry):
         """Show a value that is asked for at each scrape."""
         Gauge(name, documentation, registry=self.registry).set_function(value)
 
-    def watch_queue(self, depth: Callable[[], float], oldest_age: Callable[[], float]) -> None:
-        """Show the queue's depth and the age of its head."""
+    def watch_queue(
+        self, depth: Callable[[], float], oldest_age: Callable[[], float], over_budget: Callable[[], float]
+    ) -> None:
+        """Show the queue's depth, the age of its head, and what waits for a namespace's budget."""
+        postponed = (
+            "Hvpas that are due and wait because their namespace is over its budget of computing time."
+        )
+        self._show("hvpa_postponed", postponed, over_budget)
         self._show("hvpa_queue_depth", "Hvpas that wait for a worker.", depth)
         self._show("hvpa_queue_oldest_age_seconds", "How long the first Hvpa has waited.", oldest_age)
 
@@ -146,6 +156,9 @@ class Metrics(Telemetry):
 
     def started(self, key: Key, waited: float) -> None:
         self._queue_wait.observe(waited)
+
+    def postponed(self, key: Key, seconds: float) -> None:
+        self._postponed.inc()
 
     def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
         self._reconciles.labels(outcome).observe(seconds)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import build
-from hvpa.core.gates import windows
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.core.gates.windows import WindowState, window_state
 
 
@@ -27,10 +27,14 @@ def cron(schedule: str, duration: str = "1h", zone: str = "UTC") -> dict[str, An
     return {"maintenanceWindows": [{"schedule": schedule, "duration": duration, "timeZone": zone}]}
 
 
-def state(now: str, spec: dict[str, Any]) -> WindowState:
+def spec_of(spec: dict[str, Any]) -> HvpaSpec:
     parsed = build.hvpa(spec).spec
     assert parsed is not None
-    return window_state(parsed, utc(now))
+    return parsed
+
+
+def state(now: str, spec: dict[str, Any]) -> WindowState:
+    return window_state(spec_of(spec), utc(now))
 
 
 def opens(text: str) -> WindowState:
@@ -100,32 +104,14 @@ def test_whether_a_window_is_open_or_when_the_next_one_opens(
     assert state(now, spec) == expected
 
 
-def test_no_more_schedules_are_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "REMEMBERED", 3)
-    monkeypatch.setattr(windows, "_known", {})
-    every = [cron(f"{minute} * * * *", "1m")["maintenanceWindows"][0] for minute in range(30, 50)]
-    for _ in range(2):
-        assert state("11-21T10:00", {"maintenanceWindows": every}) == opens("11-21T10:30")
-    assert len(windows._known) <= 3
-
-
 @given(
     st.lists(st.integers(0, 3 * 24 * 3600), min_size=2, max_size=6), st.sampled_from(["Europe/Berlin", "UTC"])
 )
 def test_a_window_is_the_same_whatever_was_asked_before(seconds: list[int], zone: str) -> None:
     """What is remembered of one time holds at another: here around the change of clocks."""
     schedules = ("*/30 1-3 * * *", "0 2 * * *", "30 2 25 10 *", "0 */5 * * *")
-    asked = [
-        (
-            (utc("10-24T00:00") + dt.timedelta(seconds=one)).strftime("%m-%dT%H:%M:%S"),
-            cron(schedule, "20m", zone),
-        )
-        for one in seconds
-        for schedule in schedules
-    ]
-    warm = [state(*one) for one in asked]
-    cold = []
-    for one in asked:
-        windows._known.clear()
-        cold.append(state(*one))
-    assert warm == cold
+    for schedule in schedules:
+        kept = spec_of(cron(schedule, "20m", zone))
+        for one in seconds:
+            now = utc("10-24T00:00") + dt.timedelta(seconds=one)
+            assert window_state(kept, now) == window_state(spec_of(cron(schedule, "20m", zone)), now)

@@ -9,13 +9,6 @@ from hvpa.api.schema.cron import FIELDS
 from hvpa.core.spec.check import is_time_zone, schedule_problem, spec_problems
 
 
-@pytest.fixture(autouse=True)
-def _afresh() -> None:
-    """Tests that are not traced for the coverage gate may have asked the same before."""
-    schedule_problem.cache_clear()
-    is_time_zone.cache_clear()
-
-
 @pytest.mark.parametrize(
     "schedule",
     ["0 22 * * *", "*/15 * * * *", "0 2 * * MON-FRI", "0 0 1 1,7 *", "@daily", "@hourly", "0 3 * * FRI#2"],

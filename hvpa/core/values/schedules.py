@@ -1,0 +1,307 @@
+"""Cron expressions: on which days one comes true, and when it starts next or started last.
+
+Days are found by arithmetic on months and weekdays; croniter, which knows the rules for the time of day and for clock
+changes, is given an origin near such a day. So it never searches years for a day that is far away, or that never comes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from croniter import CroniterBadDateError, CroniterError, croniter
+
+from hvpa.api.schema.cron import COUNT_MESSAGE, FIELDS, ZONE, ZONE_MESSAGE, schedule_fault
+
+_RANDOM: Final = re.compile(r"\b[rh]\b", re.IGNORECASE | re.ASCII)
+"""croniter's random and hashed fields."""
+_EVERY_HOUR: Final = re.compile(r"\s*(@hourly|\S+\s+\*)")
+"""Schedules whose hours are not fixed: an alias, or a second field that begins with a star."""
+_SOME_DAY: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+_DAY: Final = dt.timedelta(days=1)
+_YEAR: Final = 365 * _DAY
+_MINUTE: Final = dt.timedelta(minutes=1)
+_INSTANT: Final = dt.timedelta(microseconds=1)
+_NEAR: Final = 2
+"""Days around an origin that croniter searches from the origin itself: no zone's clock changes by more than a day."""
+_YEARS: Final = 50
+"""Years that are searched for a day. The longest wait is that for a weekday on 29 February: 40 years around 2100."""
+_LENGTHS: Final = ((31,), (28, 29), (31,), (30,), (31,), (30,), (31,), (31,), (30,), (31,), (30,), (31,))
+"""Days of each month. Over 400 years each of them begins on each weekday."""
+DAY_OF_MONTH: Final = 2
+MONTH: Final = 3
+DAY_OF_WEEK: Final = 4
+"""Fields of an expression that croniter has expanded."""
+_ANY: Final = "*"
+_LAST: Final = "l"
+
+
+class ScheduleError(Exception):
+    """What is wrong with a cron expression."""
+
+
+class Schedule:
+    """A cron expression of five fields, or an alias such as @daily, that comes true on some day."""
+
+    def __init__(self, text: str) -> None:
+        """Raises ScheduleError, which names the field that is wrong and what may stand in it.
+
+        croniter's random fields (`R`) are refused: a window must be at the same time for whoever asks.
+        """
+        fields = text.split()
+        if not text.startswith("@") and len(fields) != len(FIELDS):
+            raise ScheduleError(f"{COUNT_MESSAGE}; it is {text!r}")
+        if (fault := schedule_fault(text)) is not None:
+            raise ScheduleError(fault)
+        if _RANDOM.search(text):
+            why = "must be the same time for all: R and H (a random and a hashed time) are not known"
+            raise ScheduleError(f"{why}; it is {text!r}")
+        try:
+            # A search never has to cross more than one end of a year: `_days` says near which day to look.
+            self._steps: Any = croniter(text, _SOME_DAY, max_years_between_matches=1)
+        except CroniterError as error:
+            raise ScheduleError(_wrong_field(fields)) from error
+        days = self._days = _Days(self._steps)
+        self._every_hour = _EVERY_HOUR.match(text) is not None
+        if not days.come_true():
+            raise ScheduleError(f"must come true at some time: {text!r} names a day that no month has")
+        # croniter gives up if one of two sides is far away, also if the other side includes it.
+        self._steps.expanded[DAY_OF_MONTH], self._steps.expanded[DAY_OF_WEEK] = days.searched
+
+    def start(self, origin: dt.datetime, *, forward: bool) -> dt.datetime | None:
+        """The first start after `origin`, or the last one before it, which is in the schedule's zone; None if there is
+        none within 50 years. The result is in UTC.
+
+        When clocks are set back, an hour happens twice. As in cron, a schedule with fixed hours starts only in the
+        first of them, a schedule with `*` or `*/n` hours in both.
+        """
+        today, step = origin.date(), 1 if forward else -1
+        day = self._days.next(today - step * _NEAR * _DAY, step)
+        if day is not None and (day - today).days * step <= _NEAR:
+            try:
+                return self._search(origin, forward)
+            except CroniterBadDateError:
+                day = self._days.next(today + step * (_NEAR + 1) * _DAY, step)
+        if day is None:
+            return None
+        near = dt.datetime.combine(day - step * _NEAR * _DAY, dt.time(), origin.tzinfo)
+        return self._search(near, forward)
+
+    def _search(self, origin: dt.datetime, forward: bool) -> dt.datetime:
+        """The start that croniter finds from here. Raises CroniterBadDateError."""
+        while True:
+            find = self._steps.get_next if forward else self._steps.get_prev
+            start: dt.datetime = find(dt.datetime, start_time=origin)
+            if self._every_hour or not _is_second_time(start):
+                return start.astimezone(dt.UTC)
+            origin = _beyond_second_time(start, forward)
+
+
+def _is_second_time(local: dt.datetime) -> bool:
+    """Whether the clock shows this time for the second time, since it was set back."""
+    return bool(local.fold) and local.utcoffset() != local.replace(fold=0).utcoffset()
+
+
+def _beyond_second_time(local: dt.datetime, forward: bool) -> dt.datetime:
+    """From where to search on, past the hour that happens twice."""
+    zone, step = local.tzinfo, _MINUTE if forward else -_MINUTE
+    while _is_second_time(local):
+        local = (local.astimezone(dt.UTC) + step).astimezone(zone)
+    # Forward, the minute that was found counts; backward as well.
+    return (local.astimezone(dt.UTC) + (-_INSTANT if forward else _INSTANT)).astimezone(zone)
+
+
+class _Days:
+    """The days on which an expression comes true: as croniter, a day must be one of the month and one of the week; if
+    both fields are restricted, one of the two is enough. What is written with W or # holds on both sides of that "or",
+    so that the wider side is all of it."""
+
+    def __init__(self, steps: Any) -> None:
+        months, self.searched = (
+            steps.expanded[MONTH],
+            (steps.expanded[DAY_OF_MONTH], steps.expanded[DAY_OF_WEEK]),
+        )
+        self._months: list[int] = [*range(1, 13)] if _ANY in months else sorted(set(months))
+        self._nth: dict[Any, set[Any]] = steps.nth_weekday_of_month
+        """`FRI#2` as {5: {2}}."""
+        self._nearest: set[int] = steps.nearest_weekday
+        """`15W` as {15}."""
+        of_month, of_week = self.searched
+        self._sides = [self.searched]
+        """Days of the month and of the week, each with what croniter makes of it."""
+        if of_month[0] != _ANY and of_week[0] != _ANY:
+            self._sides = [(of_month, [_ANY]), ([_ANY], of_week)]
+        self._all_sides = bool(self._nth or self._nearest)
+        if len(self._sides) > 1 and self._all_sides:
+            self.searched = self._sides[1 if self._nth else 0]
+        self._known: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def come_true(self) -> bool:
+        """Whether any month of any year has such a day. croniter refuses an expression with W or # of which one side
+        never comes true."""
+        lengths = {length for month in self._months for length in _LENGTHS[month - 1]}
+        kinds = [(first, length) for length in lengths for first in range(7)]
+        are_true = [any(self._of_side(*kind, *side) for kind in kinds) for side in self._sides]
+        return all(are_true) if self._all_sides else any(are_true)
+
+    def next(self, day: dt.date, step: int) -> dt.date | None:
+        """The first such day from `day` on (`step` 1), or the last one up to it (-1); None within 50 years."""
+        for year, month in self._walk(day, step):
+            first = dt.date(year, month, 1)
+            length = _LENGTHS[month - 1][-1] if month != 2 or _is_leap(year) else 28
+            for number in self._of(first.weekday(), length)[::step]:
+                found = first.replace(day=number)
+                if (found - day).days * step >= 0:
+                    return found
+        return None
+
+    def _walk(self, day: dt.date, step: int) -> Iterator[tuple[int, int]]:
+        for years in range(_YEARS + 1):
+            year = day.year + step * years
+            if not dt.MINYEAR < year < dt.MAXYEAR:
+                return
+            for month in self._months[::step]:
+                if years or (month - day.month) * step >= 0:
+                    yield year, month
+
+    def _of(self, first: int, length: int) -> tuple[int, ...]:
+        """Such days of a month whose first day is this weekday (0 is Monday) and that has `length` days."""
+        known = self._known.get((first, length))
+        if known is None:
+            days = set[int]().union(*(self._of_side(first, length, *side) for side in self._sides))
+            known = self._known[first, length] = tuple(sorted(days))
+        return known
+
+    def _of_side(self, first: int, length: int, of_month: list[Any], of_week: list[Any]) -> set[int]:
+        return self._in_month(first, length, of_month) & self._in_week(first, length, of_week)
+
+    def _in_month(self, first: int, length: int, days: list[Any]) -> set[int]:
+        if self._nearest:
+            return {_nearest_weekday(day, first, length) for day in self._nearest}
+        if _ANY in days:
+            return set(range(1, length + 1))
+        return {length if day == _LAST else day for day in days if day == _LAST or day <= length}
+
+    def _in_week(self, first: int, length: int, weekdays: list[Any]) -> set[int]:
+        if self._nth:
+            pairs = [(weekday, nth) for weekday, every in self._nth.items() for nth in every]
+            return set().union(*(_nth_weekday(weekday, nth, first, length) for weekday, nth in pairs))
+        if _ANY in weekdays:
+            return set(range(1, length + 1))
+        return {day for day in range(1, length + 1) if (first + day) % 7 in weekdays}  # 0 is Sunday there
+
+
+def _nth_weekday(weekday: Any, nth: Any, first: int, length: int) -> list[int]:
+    """The day that is the nth such weekday of the month (`l`: the last); none if there are not so many."""
+    days = [day for day in range(1, length + 1) if (first + day) % 7 == weekday]
+    if nth == _LAST:
+        return days[-1:]
+    return days[nth - 1 : nth]
+
+
+def _nearest_weekday(day: int, first: int, length: int) -> int:
+    """The day from Monday to Friday that is nearest to a day, in the same month."""
+    day = min(day, length)
+    match (first + day - 1) % 7:
+        case 5:  # Saturday
+            return day - 1 if day > 1 else day + 2
+        case 6:
+            return day + 1 if day < length else day - 2
+    return day
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def _wrong_field(fields: list[str]) -> str:
+    """Which field croniter refuses by itself, the others being stars."""
+    for index, (field, found) in enumerate(zip(FIELDS, fields, strict=False)):
+        alone = ["*"] * len(FIELDS)
+        alone[index] = found
+        if not croniter.is_valid(" ".join(alone)):
+            return f"{field.message}; it is {found!r}"
+    return f"{COUNT_MESSAGE}; it is {' '.join(fields)!r}"
+
+
+# --- starts around now ----------------------------------------------------------------------------------------------
+class Recurring(Protocol):
+    """A window or a floor of a spec. `derived` holds what was found for it, for as long as the spec has it: no other
+    Hvpa can displace it."""
+
+    @property
+    def schedule(self) -> str:
+        """Cron expression."""
+
+    @property
+    def time_zone(self) -> str:
+        """IANA name."""
+
+    @property
+    def derived(self) -> dict[str, Any]:
+        """Results that are kept."""
+
+
+Starts = tuple[dt.datetime | None, dt.datetime | None]
+
+
+class Occurrences:
+    """The starts of one schedule in one zone; those around an instant are kept until they no longer are."""
+
+    def __init__(self, schedule: Schedule, zone: ZoneInfo) -> None:
+        self._schedule, self._zone = schedule, zone
+        self._kept: tuple[dt.datetime, dt.datetime, Starts] | None = None
+        """From when until when, and what."""
+
+    def around(self, now: dt.datetime) -> Starts:
+        """The last start up to now, and the first one after it; None if there is none within 50 years."""
+        kept = self._kept
+        if kept is not None and kept[0] <= now < kept[1]:
+            return kept[2]
+        # croniter excludes the instant it starts from; a window that opens at this very instant is open.
+        previous = self._schedule.start((now + _INSTANT).astimezone(self._zone), forward=False)
+        following = self._schedule.start(now.astimezone(self._zone), forward=True)
+        # Without a following start the answer is not kept for ever, but for as long as nobody can tell the difference.
+        self._kept = (previous or now, following or now + _YEAR, (previous, following))
+        return previous, following
+
+
+class Read(NamedTuple):
+    """A window or a floor as it was read: what is wrong with its schedule and its zone (None: nothing), and its
+    starts."""
+
+    schedule: str | None
+    time_zone: str | None
+    occurrences: Occurrences | None
+
+
+def read(one: Recurring) -> Read:
+    """What a window's or a floor's schedule and zone say. Read once for as long as the spec has it."""
+    key = (one.schedule, one.time_zone)
+    known: Read | None = one.derived.get(key)
+    if known is None:
+        known = one.derived[key] = _read(*key)
+    return known
+
+
+def _read(text: str, name: str) -> Read:
+    zone = zone_of(name)
+    unknown = None if zone is not None else f"{ZONE_MESSAGE}; it is {name!r}"
+    try:
+        schedule = Schedule(text)
+    except ScheduleError as error:
+        return Read(str(error), unknown, None)
+    return Read(None, unknown, None if zone is None else Occurrences(schedule, zone))
+
+
+def zone_of(name: str) -> ZoneInfo | None:
+    """The zone of this name in the IANA time zone database; None if it has none."""
+    if ZONE.fullmatch(name) is None:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError, ValueError):  # OSError: a folder of zones, such as Europe
+        return None
