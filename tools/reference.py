@@ -188,7 +188,7 @@ def metrics_page() -> str:
 
 def _metrics() -> Iterator[Shown]:
     metrics = Metrics(CollectorRegistry(), per_object=True)
-    metrics.watch_queue(lambda: 0.0, lambda: 0.0)
+    metrics.watch_queue(lambda: 0.0, lambda: 0.0, lambda: 0.0)
     metrics.watch_limits(lambda: 0, lambda: 0)
     metrics.watch_shards(lambda: 0, 1)
     metrics.watch_caches(dict)

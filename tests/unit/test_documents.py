@@ -143,7 +143,7 @@ def test_every_flag_of_run_is_in_the_table_and_no_other() -> None:
 
 def test_every_metric_is_in_the_table_and_no_other() -> None:
     metrics = Metrics(CollectorRegistry(), per_object=True)
-    metrics.watch_queue(lambda: 0.0, lambda: 0.0)
+    metrics.watch_queue(lambda: 0.0, lambda: 0.0, lambda: 0.0)
     metrics.watch_limits(lambda: 0, lambda: 0)
     metrics.watch_shards(lambda: 0, 1)
     metrics.watch_caches(dict)

@@ -15,6 +15,7 @@ from hvpa.cli.errors import CommandError
 from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.cli.report.inventory import LeftOut, named_targets
 from hvpa.kube.cache.cluster_cache import LocalCluster
+from hvpa.kube.cache.custom_targets import CustomTarget
 from hvpa.kube.cache.scales import AT_ONCE, NotScalable
 from hvpa.kube.cache.scales import read as read_scale
 from hvpa.kube.cache.targeting import Target
@@ -81,9 +82,10 @@ async def _read_named(reader: Reader) -> dict[Target, str]:
     at_once = asyncio.Semaphore(AT_ONCE)
 
     async def scale(target: Target, api_version: str) -> None:
+        named = CustomTarget(target, api_version, target.kind.partition(".")[0])
         async with at_once:
             try:
-                found = await read_scale(reader.transport, reader.local, target, api_version)
+                found = await read_scale(reader.transport, reader.local, named)
             except (ApiError, NotScalable) as error:
                 unread[target] = f"its scale can't be read: {error}"
                 return

@@ -158,12 +158,11 @@ class LocalCluster:
         kind = kind_key(workload.api_version, workload.kind)
         meta = workload.metadata
         target = Target(meta.namespace, kind, meta.name)
-        if target in self._custom_targets:
-            self.set_custom(target, workload)
-            return
-        if kind not in self.workloads:
-            self.workloads[kind] = Store(self._scopes, self._workload_changed)
-        self.workloads[kind].put(workload)
+        named = CustomTarget(target, workload.api_version, workload.kind)
+        if named in self.custom:
+            self.set_custom(named, workload)
+        else:
+            self._workload_store(kind).put(workload)
 
     def begin_status_write(self, key: Key) -> None:
         """A write of ours to the Hvpa's status begins. What the watch brings of the status until it ends is most likely
