@@ -62,7 +62,10 @@ LEAST: Final = DAY
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add = parser.add_argument
-    text = "deployment/NAME or statefulset/NAME; with -f it can be left out where there is one"
+    text = (
+        "deployment/NAME, another kind, or KIND.GROUP/NAME of a custom kind (rollouts.argoproj.io/web); optional with"
+        " -f and one workload"
+    )
     add("workload", nargs="?", type=target_name, metavar="WORKLOAD", help=text)
     add_files(add, "workload, HPA and VPA", "the workload's namespace")
     add_cluster(add)

@@ -39,10 +39,16 @@ def manifest(present: Present, fit: Fit, draft: Draft, heading: str, why_target:
 
 
 def _strategy(present: Present) -> str:
+    if present.is_custom:
+        return "InPlace"
     return "InPlaceOrRollout" if present.in_place else "Rollout"
 
 
 def _why_strategy(present: Present) -> str:
+    if present.is_custom:
+        return (
+            f"an Hvpa does not change the pod template of a {present.workload.kind}: it resizes running pods"
+        )
     if present.minor is None:
         return (
             "the version of Kubernetes is not known, so pods are replaced; from 1.33 on (--kubernetes 1.33) they are"

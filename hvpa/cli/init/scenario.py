@@ -7,11 +7,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.values.duration import DAY
 from hvpa.api.values.quantity import CPU, MEMORY, format_resource
 from hvpa.cli.init.draft import Draft, at_target, today_target
 from hvpa.cli.init.lines import Lines
-from hvpa.cli.init.source.present import START_UP, Present
+from hvpa.cli.init.source.present import IN_PLACE_SINCE, START_UP, Present
 from hvpa.cli.input.files import below
 from hvpa.simulate.history.fit import Fit
 from hvpa.simulate.history.pattern import quantile
@@ -138,6 +139,11 @@ def today(present: Present, target: int | None = None) -> dict[str, Any]:
     return policy
 
 
+def since(present: Present) -> str:
+    """The version of Kubernetes, or from which one on pods are resized in place."""
+    return f"from 1.{IN_PLACE_SINCE} on" if present.minor is None else f"1.{present.minor}"
+
+
 def _min_replicas(spec: Mapping[str, Any]) -> dict[str, Any]:
     least = below(spec, "updatePolicy", "minReplicas")
     return {} if least is None else {"minReplicas": least}
@@ -145,6 +151,8 @@ def _min_replicas(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _workload(lines: Lines, present: Present, recent: History, fit: Fit) -> None:
     lines.add(0, "workload:")
+    if present.workload.api_version != DEFAULT_API_VERSION:
+        lines.field(1, "apiVersion", present.workload.api_version)
     for field, value in (("kind", present.workload.kind), ("name", present.name)):
         lines.field(1, field, value)
     lines.field(1, "namespace", present.namespace)
@@ -157,7 +165,7 @@ def _workload(lines: Lines, present: Present, recent: History, fit: Fit) -> None
     else:
         lines.field(1, "startUp", f"{present.start_up:g}s", "what today's pods took to be ready")
     if present.in_place:
-        lines.field(1, "resize", "InPlace", f"Kubernetes 1.{present.minor} resizes pods while they run")
+        lines.field(1, "resize", "InPlace", f"Kubernetes {since(present)} resizes pods while they run")
     if present.workload.kind == "Deployment":
         for field, value in _rolling(present.raw):
             lines.field(1, field, value)

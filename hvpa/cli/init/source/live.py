@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from hvpa.cli.errors import CommandError
-from hvpa.cli.init.source.present import API_VERSIONS, SCALED_OBJECTS, Present, TargetName, present
+from hvpa.cli.init.source.present import SCALED_OBJECTS, Present, TargetName, present, read_workload
 from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.core.workload.selector import selector_text
-from hvpa.kube.client.errors import ApiError
+from hvpa.kube.client.errors import ApiError, decoded
 from hvpa.kube.client.pages import Page, read_list
-from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource
+from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource, custom
 
 _SCALERS: Final[tuple[Resource[Any], ...]] = (HPAS, VPAS, HVPAS, SCALED_OBJECTS)
 _FORBIDDEN: Final = 403
@@ -23,6 +24,28 @@ _NOT_THERE: Final = 404
 _DIGITS: Final = re.compile(r"[0-9]+")
 
 Object = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    group_version: str = ""
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    """An API group (`metav1.APIGroup`)."""
+
+    preferred_version: _Version = msgspec.field(default_factory=_Version)
+
+
+class _Resource(msgspec.Struct):
+    name: str = ""
+    kind: str = ""
+
+
+class _Served(msgspec.Struct):
+    """The resources of a group's version (`metav1.APIResourceList`)."""
+
+    resources: list[_Resource] = []
 
 
 def fetch_present(args: argparse.Namespace, wanted: TargetName) -> Present:
@@ -35,8 +58,7 @@ def fetch_present(args: argparse.Namespace, wanted: TargetName) -> Present:
         objects = [await _get(reader, wanted)]
         for resource in _SCALERS:
             objects += await _listed(reader, resource)
-        workload = WORKLOADS[wanted.kind].read(msgspec.json.encode(objects[0]))
-        if selector := selector_text(workload.spec.selector):
+        if selector := selector_text(read_workload(objects[0], namespace).spec.selector):
             objects += await _pods(reader, selector)
         minor = args.kubernetes if args.kubernetes is not None else await _minor(reader)
         return present(objects, wanted, namespace, minor)
@@ -45,16 +67,36 @@ def fetch_present(args: argparse.Namespace, wanted: TargetName) -> Present:
 
 
 async def _get(reader: Reader, wanted: TargetName) -> Object:
-    resource = WORKLOADS[wanted.kind]
+    resource = await _custom(reader, wanted) if wanted.group else WORKLOADS[wanted.kind]
     try:
         body = await reader.transport.request("GET", resource.path(reader.namespace, wanted.name))
     except ApiError as error:
         if error.status == _NOT_THERE:
-            raise CommandError(f"{wanted.kind} {reader.namespace}/{wanted.name} does not exist") from None
+            raise CommandError(f"{wanted.title} {reader.namespace}/{wanted.name} does not exist") from None
         if error.status == _FORBIDDEN:
             raise CommandError(f"no right to get {resource.plural}: {error}") from error
         raise
     return _named(resource, msgspec.Raw(body))
+
+
+async def _custom(reader: Reader, wanted: TargetName) -> Resource[Any]:
+    """The resource of a custom kind, in the version that its group prefers. Raises CommandError."""
+    try:
+        group = await _read(reader, f"/apis/{wanted.group}", _Group)
+        version = group.preferred_version.group_version
+        served = (await _read(reader, f"/apis/{version}", _Served)).resources
+    except ApiError as error:
+        if error.status != _NOT_THERE:
+            raise
+        raise CommandError(f"the cluster does not serve {wanted.group}") from None
+    for one in served:
+        if wanted.kind in (one.name, one.kind.lower()) and "/" not in one.name:
+            return replace(custom(version, one.kind, one.name), kind=one.kind)
+    raise CommandError(f"the cluster serves no {wanted.kind} of {version}")
+
+
+async def _read(reader: Reader, path: str, kind: type[T]) -> T:
+    return decoded(msgspec.json.Decoder(kind).decode, await reader.transport.request("GET", path), path)
 
 
 def _named(resource: Resource[Any], raw: msgspec.Raw) -> Object:
@@ -63,7 +105,8 @@ def _named(resource: Resource[Any], raw: msgspec.Raw) -> Object:
         content = msgspec.json.decode(raw, type=dict[str, Any])
     except msgspec.MsgspecError as error:
         raise CommandError(f"{resource.kind} can't be read: {error}") from error
-    return {**content, "kind": resource.kind, "apiVersion": API_VERSIONS[resource.kind]}
+    version = resource.api.removeprefix("/apis/").removeprefix("/api/")
+    return {**content, "kind": resource.kind, "apiVersion": version}
 
 
 async def _listed(

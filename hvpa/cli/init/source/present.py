@@ -11,6 +11,7 @@ import msgspec
 from pydantic import BaseModel, ValidationError
 
 from hvpa.api.hvpa.templates import ResourcePolicy
+from hvpa.api.objects.kinds import KINDS, has_replicas, is_custom
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.schema.base import field_errors
 from hvpa.api.values.documents import Plain
@@ -18,19 +19,12 @@ from hvpa.api.values.names import is_label, is_subdomain
 from hvpa.api.values.quantity import CPU, MEMORY
 from hvpa.api.values.quantity import Resource as ResourceName
 from hvpa.cli.errors import CommandError
+from hvpa.cli.input.custom import read_custom
 from hvpa.cli.input.files import below
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import present_resources
-from hvpa.kube.objects.resources import (
-    DEPLOYMENTS,
-    HPAS,
-    HVPAS,
-    PODS,
-    STATEFULSETS,
-    VPAS,
-    WORKLOADS,
-    Resource,
-)
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource
+from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa.simulate.history.pods import start_up
 from hvpa.simulate.history.table import Share
 from hvpa.simulate.scenario.schema import HpaAlone
@@ -41,17 +35,23 @@ START_UP: Final = 30.0
 _CUSTOM: Final = ("pods", "object", "external")
 IN_PLACE_SINCE: Final = 33
 """Kubernetes 1.33 resizes running pods unless that is switched off (docs/in-place.md)."""
+_SHORT: Final = {
+    "deploy": "Deployment",
+    "sts": "StatefulSet",
+    "rs": "ReplicaSet",
+    "rc": "ReplicationController",
+}
+"""kubectl's short names."""
 _KINDS: Final = {
-    **dict.fromkeys(("deployment", "deployments", "deploy"), DEPLOYMENTS.kind),
-    **dict.fromkeys(("statefulset", "statefulsets", "sts"), STATEFULSETS.kind),
+    **_SHORT,
+    **{kind.lower(): kind for kind in KINDS},
+    **{f"{kind.lower()}s": kind for kind in KINDS},
 }
 SCALED_OBJECTS: Final[Resource[Any]] = Resource(
     SCALED_OBJECT, "/apis/keda.sh/v1alpha1", "scaledobjects", msgspec.json.decode, lambda one: one
 )
-API_VERSIONS: Final = {
-    one.kind: one.api.removeprefix("/apis/").removeprefix("/api/")
-    for one in (DEPLOYMENTS, STATEFULSETS, HPAS, VPAS, HVPAS, PODS, SCALED_OBJECTS)
-}
+_READ: Final[tuple[Resource[Any], ...]] = (*WORKLOADS.values(), HPAS, VPAS, HVPAS, PODS, SCALED_OBJECTS)
+API_VERSIONS: Final = {one.kind: one.api.removeprefix("/apis/").removeprefix("/api/") for one in _READ}
 """What is read, by kind."""
 _SIMULATED_MODES: Final = {
     "Auto": "Recreate",
@@ -62,23 +62,44 @@ _SIMULATED_MODES: Final = {
 
 
 class TargetName(NamedTuple):
-    """The workload that the command line names."""
+    """The workload that the command line names. `group` is the API group of a custom kind, whose `kind` is the kind or
+    its plural in small letters, as typed; empty for the kinds of Kubernetes."""
 
     kind: str
     name: str
+    group: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
+        return f"{self.title} {self.name}"
+
+    @property
+    def title(self) -> str:
+        """The kind with its group."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    def names(self, one: Mapping[str, Any]) -> bool:
+        """Whether this is the object's name."""
+        kind, version = str(one.get("kind")), str(one.get("apiVersion"))
+        if below(one, "metadata", "name") != self.name:
+            return False
+        if not self.group:
+            return kind == self.kind
+        return self.kind in (kind.lower(), f"{kind.lower()}s") and version.partition("/")[0] == self.group
 
 
 def target_name(text: str) -> TargetName:
-    """`deployment/web`. Raises ArgumentTypeError."""
-    kind, slash, name = text.partition("/")
-    if not slash or not name or kind.lower() not in _KINDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not deployment/NAME or statefulset/NAME")
+    """`deployment/web`, or of a custom kind `rollouts.argoproj.io/web`. Raises ArgumentTypeError."""
+    kind, _, name = text.partition("/")
+    known, group = _KINDS.get(kind.lower()), kind.lower().partition(".")[2]
+    if not name or "/" in name or (known is None and not (group and kind[0] != ".")):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not deployment/NAME, another kind, or KIND.GROUP/NAME of a custom kind"
+        )
     if not is_subdomain(name):
-        raise argparse.ArgumentTypeError(f"{name!r} can't be the name of a {_KINDS[kind.lower()]}")
-    return TargetName(_KINDS[kind.lower()], name)
+        raise argparse.ArgumentTypeError(f"{name!r} can't be the name of a {known or kind}")
+    if known is not None:
+        return TargetName(known, name)
+    return TargetName(kind.lower().partition(".")[0], name, group)
 
 
 class Found(NamedTuple):
@@ -126,7 +147,12 @@ class Present:
     @property
     def in_place(self) -> bool:
         """Whether pods can be resized while they run."""
-        return self.minor is not None and self.minor >= IN_PLACE_SINCE
+        return self.is_custom or (self.minor is not None and self.minor >= IN_PLACE_SINCE)
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether only running pods can be resized: an Hvpa does not change the pod template of a custom kind."""
+        return is_custom(self.workload.api_version, self.workload.kind)
 
     @property
     def load_metrics(self) -> list[str]:
@@ -181,8 +207,12 @@ def present(
     here = [one for one in objects if _is_read(one, namespace)]
     raw = _workload(here, wanted, namespace)
     kind, name = str(raw["kind"]), str(below(raw, "metadata", "name"))
-    workload: Workload = WORKLOADS[kind].read(_encoded(raw, namespace))
+    workload = read_workload(raw, namespace)
     _refuse_names(workload)
+    pods = tuple(_pods(here, workload.spec.selector.match_labels or {}))
+    if kind not in KINDS and not workload.spec.template.spec.containers:
+        workload = with_newest_pod(workload, pods)
+    _refuse_kind(workload, minor)
     if not workload.spec.template.spec.containers:
         raise CommandError(f"{kind} {namespace}/{name} has no containers")
     _refuse_hvpas(here, kind, name)
@@ -212,7 +242,7 @@ def present(
     mode = None if vpa is None else below(vpa.spec, "updatePolicy", "updateMode")
     if mode is not None and mode not in _SIMULATED_MODES:
         notes.append(f"updateMode {mode} of VPA {vpa.name if vpa else ''} is not simulated: it counts as Off")
-    started = start_up(_pods(here, below(raw, "spec", "selector", "matchLabels") or {}))
+    started = start_up(pods)
     return Present(workload, raw, hpa, vpa, keda.name if keda else None, minor, started, tuple(notes))
 
 
@@ -250,22 +280,51 @@ def _pods(objects: Iterable[Mapping[str, Any]], selector: Mapping[str, str]) -> 
 
 def _is_read(one: Mapping[str, Any], namespace: str) -> bool:
     """Whether it is an object of the namespace, and of an API that is read."""
-    is_known = one.get("apiVersion") == API_VERSIONS.get(str(one.get("kind")))
+    kind, version = str(one.get("kind")), str(one.get("apiVersion"))
+    is_known = is_custom(version, kind) if kind not in API_VERSIONS else version == API_VERSIONS[kind]
     return is_known and (below(one, "metadata", "namespace") or namespace) == namespace
 
 
 def _workload(
     objects: Iterable[Mapping[str, Any]], wanted: TargetName | None, namespace: str
 ) -> Mapping[str, Any]:
-    found = [one for one in objects if one.get("kind") in (DEPLOYMENTS.kind, STATEFULSETS.kind)]
-    if wanted is not None:
-        found = [one for one in found if (one["kind"], below(one, "metadata", "name")) == wanted]
+    found = [one for one in objects if one["kind"] in KINDS or one["kind"] not in API_VERSIONS]
+    # Not the ReplicaSets of Deployments, unless one is named.
+    found = [one for one in found if (not _is_controlled(one) if wanted is None else wanted.names(one))]
     if len(found) == 1:
         return found[0]
     if wanted is not None:
-        raise CommandError(f"{wanted.kind} {namespace}/{wanted.name} does not exist")
+        raise CommandError(f"{wanted.title} {namespace}/{wanted.name} does not exist")
     there = ", ".join(f"{one['kind']} {below(one, 'metadata', 'name')}" for one in found)
     raise CommandError(f"name one of the workloads: there are {there or 'none'}")
+
+
+def _is_controlled(one: Mapping[str, Any]) -> bool:
+    owners = below(one, "metadata", "ownerReferences")
+    return any(below(owner, "controller") for owner in (owners if isinstance(owners, list) else ()))
+
+
+def read_workload(raw: Mapping[str, Any], namespace: str) -> Workload:
+    """The workload of an object of any kind, which is in this namespace. Raises msgspec.MsgspecError."""
+    kind = str(raw["kind"])
+    if kind in KINDS:
+        found: Workload = WORKLOADS[kind].read(_encoded(raw, namespace))
+        return found
+    return read_custom({**raw, "metadata": {**raw["metadata"], "namespace": namespace}})
+
+
+def _refuse_kind(workload: Workload, minor: int | None) -> None:
+    """Raise CommandError for a workload that no Hvpa of ours can be drafted for."""
+    title = f"{workload.kind} {workload.metadata.namespace}/{workload.metadata.name}"
+    if not has_replicas(workload.kind):
+        raise CommandError(
+            f"{title}: hvpa init drafts an Hvpa that decides replicas, and a {workload.kind} has no replica count:"
+            " write one with spec.vpa alone"
+        )
+    if is_custom(workload.api_version, workload.kind) and minor is not None and minor < IN_PLACE_SINCE:
+        raise CommandError(
+            f"{title}: an Hvpa resizes the pods of a custom kind while they run, which Kubernetes 1.{minor} does not"
+        )
 
 
 def _encoded(raw: Mapping[str, Any], namespace: str) -> bytes:

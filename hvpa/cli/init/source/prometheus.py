@@ -32,23 +32,20 @@ RATE: Final = "5m"
 """Window of CPU's rate: four scrapes of a minute fit in, as Prometheus' documentation wants it."""
 MOST: Final = 10_000
 """Values of one series in one answer: Prometheus refuses more than 11,000."""
-_TEMPLATES: Final = {
-    "Deployment": """
+_OF_REPLICA_SETS: Final = """
 max by (namespace, pod) (
   label_replace(
     kube_pod_owner{namespace="$namespace", owner_kind="ReplicaSet"}, "replicaset", "$$1", "owner_name", "(.+)"
   )
   * on (namespace, replicaset) group_left ()
   max by (namespace, replicaset) (
-    kube_replicaset_owner{namespace="$namespace", owner_kind="Deployment", owner_name="$name"}
+    kube_replicaset_owner{namespace="$namespace", owner_kind="$kind", owner_name="$name"}
   )
-)""",
-    "StatefulSet": """
+)"""
+_OWN: Final = """
 max by (namespace, pod) (
-  kube_pod_owner{namespace="$namespace", owner_kind="StatefulSet", owner_name="$name"}
-)""",
-}
-"""The workload's pods, each as 1."""
+  kube_pod_owner{namespace="$namespace", owner_kind="$kind", owner_name="$name"}
+)"""
 _USED: Final = """
 sum by (container) (
   max by (namespace, pod, container) ({metric})
@@ -58,17 +55,15 @@ sum by (container) (
 _CONTAINERS: Final = '{namespace="$namespace", container!="", container!="POD"}'
 _CPU: Final = "container_cpu_usage_seconds_total"
 _MEMORY: Final = "container_memory_working_set_bytes"
-_METRICS: Final = {
-    "Deployment": (
-        _CPU,
-        _MEMORY,
-        "kube_deployment_status_replicas_ready",
-        "kube_pod_owner",
-        "kube_replicaset_owner",
-    ),
-    "StatefulSet": (_CPU, _MEMORY, "kube_statefulset_status_replicas_ready", "kube_pod_owner"),
+_READY: Final = {
+    "Deployment": "kube_deployment_status_replicas_ready",
+    "StatefulSet": "kube_statefulset_status_replicas_ready",
+    "ReplicaSet": "kube_replicaset_status_ready_replicas",
+    "ReplicationController": "kube_replicationcontroller_status_ready_replicas",
 }
-"""What the expressions read."""
+"""How many pods are ready, by kind."""
+_READY_PODS: Final = "kube_pod_status_ready"
+"""Which pods are ready: of a custom kind, no metric of kube-state-metrics has their number."""
 
 
 class Asked(NamedTuple):
@@ -86,22 +81,46 @@ class Asked(NamedTuple):
 
 def standard(kind: str) -> dict[str, str]:
     """The expressions over the standard metrics."""
-    pods = _TEMPLATES[kind].strip()
-    ready = f"kube_{kind.lower()}_status_replicas_ready"
+    pods = _pods(kind)
 
     def used(metric: str) -> str:
         return _USED.replace("{metric}", metric).replace("{pods}", pods).strip()
 
+    ready = _READY.get(kind)
+    if ready is None:
+        is_ready = f'{_READY_PODS}{{namespace="$namespace", condition="true"}}'
+        replicas = f"sum(\n  max by (namespace, pod) ({is_ready})\n  * on (namespace, pod) group_left ()\n  {pods}\n)"
+    else:
+        replicas = f'max({ready}{{namespace="$namespace", {kind.lower()}="$name"}})'
     return {
         "cpu": used(f"rate({_CPU}{_CONTAINERS}[{RATE}])"),
         "memory": used(f"{_MEMORY}{_CONTAINERS}"),
-        "replicas": f'max({ready}{{namespace="$namespace", {kind.lower()}="$name"}})',
+        "replicas": replicas,
     }
 
 
 def quoted(text: str) -> str:
     """The text as it stands between the double quotes of a PromQL string. Example: `a\\"b` of `a"b`."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _pods(kind: str) -> str:
+    """The workload's pods, each as 1: its own, or those of its ReplicaSets; of a custom kind, whichever it has."""
+    if kind == "Deployment":
+        return _OF_REPLICA_SETS.strip()
+    if kind in _READY:
+        return _OWN.strip()
+    return f"({_OF_REPLICA_SETS} or {_OWN})"
+
+
+def _metrics(kind: str) -> tuple[str, ...]:
+    """What the expressions read."""
+    owners = (
+        ("kube_pod_owner",)
+        if kind in _READY and kind != "Deployment"
+        else ("kube_pod_owner", "kube_replicaset_owner")
+    )
+    return (_CPU, _MEMORY, _READY.get(kind, _READY_PODS), *owners)
 
 
 def expressions(present: Present, own: Mapping[str, str]) -> dict[str, str]:
@@ -231,7 +250,7 @@ class _History:
     async def _what_is_there(self, session: aiohttp.ClientSession) -> str:
         """Which of the standard metrics has series, and with which labels."""
         found = []
-        for metric in _METRICS[self._present.workload.kind]:
+        for metric in _metrics(self._present.workload.kind):
             namespaced = f'{metric}{{namespace="{quoted(self._present.namespace)}"}}'
             if await self._labels(session, namespaced) is not None:
                 continue

@@ -24,6 +24,11 @@ def workload(*containers: Doc, kind: str = "Deployment", **spec: Any) -> Doc:
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta(), "spec": whole}
 
 
+def rollout() -> Doc:
+    """The same workload as an Argo Rollout."""
+    return {**workload(), "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+
+
 def resource(name: str, **target: Any) -> Doc:
     kind = "Utilization" if "averageUtilization" in target else "AverageValue"
     return {"type": "Resource", "resource": {"name": name, "target": {"type": kind, **target}}}

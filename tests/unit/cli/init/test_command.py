@@ -203,8 +203,8 @@ def test_a_folder_that_is_there_is_left_alone_without_force(init: Init, shell: S
         ("--csv x --prometheus http://x deployment/web", "give the history: --csv FILE or --prometheus URL"),
         ("deployment/web", "give the history"),
         ("--csv x", "name a workload, such as deployment/web"),
-        ("--csv x web", "'web' is not deployment/NAME or statefulset/NAME"),
-        ("--csv x daemonset/web", "is not deployment/NAME or statefulset/NAME"),
+        ("--csv x web", "'web' is not deployment/NAME, another kind, or KIND.GROUP/NAME"),
+        ("--csv x pod/web", "is not deployment/NAME, another kind"),
         ("--csv x deployment/web --load up", "--load has a meaning with --prometheus only"),
         (
             "--csv x deployment/web --prometheus-token x",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 
 from tests.unit.cli.api_server import NEXT_VERSION, Api
 from tests.unit.cli.init.conftest import Init
-from tests.unit.cli.init.documents import CPU_70, hpa, keda, usage, vpa, workload
-from tests.unit.cli.support import Live, Ran, Shell
+from tests.unit.cli.init.documents import CPU_70, hpa, keda, rollout, usage, vpa, workload
+from tests.unit.cli.support import Doc, Live, Ran, Shell
 
 KEDA_API, VPA_API = "/apis/keda.sh/v1alpha1", "/apis/autoscaling.k8s.io/v1"
 VERSION = "/version"
@@ -47,6 +48,54 @@ def test_the_cluster_gives_what_files_give(on_cluster: Callable[..., Ran], init:
     assert lived.json == from_files.json
     assert ("deployments", "get") in served.asked
     assert {what for _, what in served.asked} == {"get", "list", "discovery"}
+
+
+ROLLOUTS = {"resources": [
+    {"name": "rollouts/scale", "kind": "Scale"}, {"name": "rollouts", "kind": "Rollout"},
+]}  # fmt: skip
+ARGO = {
+    "/apis/argoproj.io": {"preferredVersion": {"groupVersion": "argoproj.io/v1alpha1"}},
+    "/apis/argoproj.io/v1alpha1": ROLLOUTS,
+}
+
+
+def scaled(scaler: Doc) -> Doc:
+    """The HPA of the Rollout."""
+    target = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web"}
+    return {**scaler, "spec": {**scaler["spec"], "scaleTargetRef": target}}
+
+
+def test_a_rollout_gets_an_hvpa_that_resizes_its_pods(
+    live: Live, shell: Shell, served: Api, init: Init
+) -> None:
+    served.put([rollout(), scaled(hpa(CPU_70, name="rollout"))], "shop")
+    served.discovered |= {path: (200, json.dumps(content).encode()) for path, content in ARGO.items()}
+    flags = ("-n", "shop", "--csv", shell.file(usage(), "usage.csv"), "--out", str(shell.folder / "out"))
+    lived = live("init", "rollouts.argoproj.io/web", *flags, "--seeds", "1", "-o", "json")
+    assert (lived.code, lived.err) == (0, "")
+    files = [rollout(), scaled(hpa(CPU_70, name="rollout"))]
+    assert init(files, "--kubernetes", "1.36", "--force", "-o", "json").json == lived.json
+    written = (shell.folder / "out" / "hvpa.yaml").read_text()
+    assert "targetRef: {apiVersion: argoproj.io/v1alpha1, kind: Rollout, name: web}" in written
+    assert "updateStrategy: {type: InPlace}\n" in written
+    assert "# an Hvpa does not change the pod template of a Rollout: it resizes running pods" in written
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("things.argoproj.io/web", "the cluster serves no things of argoproj.io/v1alpha1"),
+        ("things.example.com/web", "the cluster does not serve example.com"),
+        ("rollouts.argoproj.io/none", "rollouts.argoproj.io shop/none does not exist"),
+    ],
+)
+def test_a_custom_kind_that_is_not_there_is_named(
+    live: Live, shell: Shell, served: Api, name: str, reason: str
+) -> None:
+    served.discovered |= {path: (200, json.dumps(content).encode()) for path, content in ARGO.items()}
+    served.unserved |= {"/apis/example.com"}
+    ran = live("init", name, "-n", "shop", "--csv", shell.file(usage(), "usage.csv"))
+    assert (ran.code, reason in ran.err) == (1, True), ran.err
 
 
 def test_the_version_is_the_servers_or_the_users(

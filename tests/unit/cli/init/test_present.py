@@ -10,7 +10,7 @@ import pytest
 from hvpa.cli.errors import CommandError
 from hvpa.cli.init.source.present import Present, TargetName, present, target_name
 from hvpa.simulate.history.table import Share
-from tests.unit.cli.init.documents import APP, CPU_70, TARGET, hpa, keda, meta, vpa, workload
+from tests.unit.cli.init.documents import APP, CPU_70, TARGET, hpa, keda, meta, rollout, vpa, workload
 from tests.unit.cli.support import Doc
 
 WEB = TargetName("Deployment", "web")
@@ -36,15 +36,65 @@ def pod(ready_after: int, *, label: str = "web") -> Doc:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
-    [("deployment/web", "Deployment"), ("Deploy/web", "Deployment"), ("sts/web", "StatefulSet")],
+    ("text", "kind", "group"),
+    [
+        ("deployment/web", "Deployment", ""),
+        ("Deploy/web", "Deployment", ""),
+        ("sts/web", "StatefulSet", ""),
+        ("replicasets/web", "ReplicaSet", ""),
+        ("rc/web", "ReplicationController", ""),
+        ("Rollouts.argoproj.io/web", "rollouts", "argoproj.io"),
+    ],
 )
-def test_a_workload_is_named_as_kubectl_does(text: str, kind: str) -> None:
-    assert target_name(text) == (kind, "web")
-    assert str(target_name(text)) == f"{kind} web"
+def test_a_workload_is_named_as_kubectl_does(text: str, kind: str, group: str) -> None:
+    assert target_name(text) == (kind, "web", group)
+    assert str(target_name(text)) == f"{kind}{group and f'.{group}'} web"
 
 
-@pytest.mark.parametrize("text", ["web", "deployment", "deployment/", "/web", "pod/web", ""])
+@pytest.mark.parametrize("kind", ["ReplicaSet", "Deployment", "StatefulSet"])
+def test_a_workload_that_has_replicas_is_found_by_its_kind(kind: str) -> None:
+    now = present([workload(kind=kind), hpa(CPU_70)], TargetName(kind, "web"), "shop", 33)
+    assert now.workload.kind == kind
+    assert now.in_place
+
+
+def test_a_deployments_replica_sets_are_not_meant_unless_named() -> None:
+    owner = {"kind": "Deployment", "name": "web", "controller": True}
+    made = {**workload(kind="ReplicaSet"), "metadata": meta("web-1", ownerReferences=[owner])}
+    assert present([workload(), made], None, "shop", None).name == "web"
+    assert present([workload(), made], TargetName("ReplicaSet", "web-1"), "shop", None).name == "web-1"
+
+
+@pytest.mark.parametrize(
+    "wanted", [None, *map(target_name, ("rollout.argoproj.io/web", "rollouts.argoproj.io/web"))]
+)
+def test_a_custom_kind_is_found_and_its_pods_are_resized_in_place(wanted: TargetName | None) -> None:
+    now = present([rollout(), hpa(CPU_70)], wanted, "shop", None)
+    assert (now.workload.kind, now.workload.api_version) == ("Rollout", "argoproj.io/v1alpha1")
+    assert (now.is_custom, now.in_place, list(now.containers)) == (True, True, ["app"])
+
+
+def test_a_custom_kind_without_a_template_has_the_containers_of_its_newest_pod() -> None:
+    bare = rollout()
+    del bare["spec"]["template"]
+    running = {**pod(30), "spec": {"containers": [APP]}}
+    assert list(present([bare, running], target_name("rollout.argoproj.io/web"), "shop", 36).containers) == [
+        "app"
+    ]
+
+
+def test_what_no_hvpa_can_be_drafted_for_is_refused() -> None:
+    with pytest.raises(CommandError, match="a DaemonSet has no replica count"):
+        present([workload(kind="DaemonSet")], None, "shop", 36)
+    with pytest.raises(
+        CommandError, match=r"resizes the pods of a custom kind while they run, which Kubernetes 1\.32"
+    ):
+        present([rollout()], None, "shop", 32)
+
+
+@pytest.mark.parametrize(
+    "text", [".x/web", "rollout/web", "a.b/c/d", "web", "deployment", "deployment/", "/web", "pod/web", ""]
+)
 def test_other_names_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is not deployment/NAME"):
         target_name(text)

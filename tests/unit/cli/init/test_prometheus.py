@@ -22,7 +22,7 @@ from hvpa.cli.init.source.present import TargetName, present
 from hvpa.cli.init.source.prometheus import expressions, quoted, read_queries, spans, standard
 from tests.unit.cli.api_server import Responder, listening
 from tests.unit.cli.init.conftest import Init
-from tests.unit.cli.init.documents import CPU_70, START, hpa, load_at, workload
+from tests.unit.cli.init.documents import CPU_70, START, hpa, load_at, rollout, workload
 from tests.unit.cli.support import Ran, Shell
 
 END = "2026-01-07T00:00:00Z"
@@ -246,6 +246,25 @@ def test_a_name_stays_a_string_in_a_query(text: str) -> None:
     written = quoted(text)
     assert json.loads(f'"{written}"') == text
     assert re.fullmatch(r'([^"\\\n]|\\.)*', written)
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "ReplicationController"])
+def test_other_kinds_own_their_pods_and_count_those_that_are_ready(kind: str) -> None:
+    found = standard(kind)
+    label = kind.lower()
+    assert 'owner_kind="$kind"' in found["cpu"]
+    assert (
+        found["replicas"]
+        == f'max(kube_{label}_status_ready_replicas{{namespace="$namespace", {label}="$name"}})'
+    )
+
+
+def test_the_pods_of_a_custom_kind_are_its_own_or_those_of_its_replica_sets() -> None:
+    now = present([rollout()], None, "shop", None)
+    found = expressions(now, {})
+    assert 'kube_replicaset_owner{namespace="shop", owner_kind="Rollout", owner_name="web"}' in found["cpu"]
+    assert 'kube_pod_owner{namespace="shop", owner_kind="Rollout", owner_name="web"}' in found["memory"]
+    assert 'kube_pod_status_ready{namespace="shop", condition="true"}' in found["replicas"]
 
 
 def test_the_pods_of_a_stateful_set_are_its_own() -> None:

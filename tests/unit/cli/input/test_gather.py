@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hvpa.api.objects.read_models import Hpa
+from hvpa.cli.input.files import below
 from hvpa.cli.input.gather import Gathered, gather
 from tests.unit.cli.support import Doc, Shell, changed, of_kind
 
@@ -201,3 +202,102 @@ def test_a_controllers_status_is_believed(shell: Shell, gardener: list[Doc]) -> 
     documents = changed(gardener, Deployment__status={"observedGeneration": 4, "replicas": 3})
     assert gathered(shell, documents).notes == ()
     assert {one["reason"] for one in shell.explain(documents)["blocked"]} == {"Rollout"}
+
+
+# --- kinds of workloads ----------------------------------------------------------------------------------------------
+def as_kind(documents: list[Doc], kind: str, version: str) -> list[Doc]:
+    """The same documents with the Deployment as another kind, which the Hvpa and its VPA name."""
+    found = []
+    for one in changed(documents, Hvpa__spec__updateStrategy={"type": "InPlace"}):
+        if one["kind"] == "Deployment":
+            spec, status = {**one["spec"]}, {**one.get("status", {})}
+            if kind == "ReplicationController":
+                spec["selector"] = spec["selector"]["matchLabels"]
+            if kind == "DaemonSet":
+                count = spec.pop("replicas")
+                names = ("desired", "current", "updated")
+                status = {"observedGeneration": 1, "numberReady": count, "numberAvailable": count}
+                status |= {f"{name}NumberScheduled": count for name in names}
+            one = {**one, "apiVersion": version, "kind": kind, "spec": spec, "status": status}
+        for field in ("targetRef", "scaleTargetRef"):
+            if below(one, "spec", field, "kind") == "Deployment":
+                reference = {**one["spec"][field], "apiVersion": version, "kind": kind}
+                one = {**one, "spec": {**one["spec"], field: reference}}
+        found.append(one)
+    return found
+
+
+KINDS = {
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "ReplicationController": "v1",
+    "Rollout": "argoproj.io/v1alpha1",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_workload_of_every_kind_is_found(shell: Shell, gardener: list[Doc], kind: str) -> None:
+    deployment = gathered(shell, gardener).objects.workload
+    found = gathered(shell, as_kind(gardener, kind, KINDS[kind])).objects
+    assert deployment is not None
+    assert found.workload is not None
+    assert (found.workload.kind, found.workload.api_version) == (kind, KINDS[kind])
+    assert found.workload.spec.replicas == deployment.spec.replicas
+    assert [one.resources for one in found.workload.spec.template.spec.containers] == [
+        one.resources for one in deployment.spec.template.spec.containers
+    ]
+    assert len(found.pods) == 3
+    assert found.unlisted is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_explained_is_decided_for_a_workload_of_every_kind(
+    shell: Shell, gardener: list[Doc], kind: str
+) -> None:
+    ready = shell.explain(as_kind(gardener, kind, KINDS[kind]))["conditions"][0]
+    assert ready["reason"] not in ("TargetNotFound", "TargetUnreadable", "UnsupportedTarget")
+
+
+def test_a_custom_kind_of_another_group_is_another_workload(shell: Shell, gardener: list[Doc]) -> None:
+    documents = as_kind(gardener, "Rollout", "argoproj.io/v1alpha1")
+    other = [
+        {**one, "apiVersion": "example.com/v1"} if one["kind"] == "Rollout" else one for one in documents
+    ]
+    assert gathered(shell, other).objects.workload is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"spec": {"replicas": "many"}}, "spec.replicas: must be"),
+        ({"spec": {"replicas": -1}}, "must not be negative"),
+        ({"spec": {"selector": 3}}, "must be an object"),
+        ({"status": {"selector": "a in ("}}, "no label selector"),
+        ({"metadata": None}, "metadata: must be an object"),
+    ],
+)
+def test_a_custom_object_that_cannot_be_used_is_skipped_with_one_line(
+    shell: Shell, gardener: list[Doc], changes: Doc, error: str
+) -> None:
+    documents = [
+        {**one, **changes} if one["kind"] == "Rollout" else one
+        for one in as_kind(gardener, "Rollout", "argoproj.io/v1alpha1")
+    ]
+    ran = shell.run("explain", "-f", shell.file(documents))
+    (line,) = ran.err.splitlines()
+    assert (ran.code, line.startswith("hvpa: skipped: ")) == (0, True)
+    assert "Rollout" in line
+    assert error in line
+
+
+def test_a_daemon_set_without_a_status_has_as_many_replicas_as_pods(
+    shell: Shell, gardener: list[Doc]
+) -> None:
+    documents = [
+        {**one, "status": {}} if one["kind"] == "DaemonSet" else one
+        for one in as_kind(gardener, "DaemonSet", "apps/v1")
+    ]
+    workload = gathered(shell, documents).objects.workload
+    assert workload is not None
+    assert (workload.spec.replicas, workload.status.ready_replicas) == (3, 3)
