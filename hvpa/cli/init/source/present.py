@@ -91,7 +91,7 @@ def target_name(text: str) -> TargetName:
     """`deployment/web`, or of a custom kind `rollouts.argoproj.io/web`. Raises ArgumentTypeError."""
     kind, _, name = text.partition("/")
     known, group = _KINDS.get(kind.lower()), kind.lower().partition(".")[2]
-    if not name or "/" in name or (known is None and not (group and kind[0] != ".")):
+    if not name or (known is None and not (group and kind[0] != ".")):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not deployment/NAME, another kind, or KIND.GROUP/NAME of a custom kind"
         )
