@@ -160,6 +160,15 @@ class Recommender(Standing, Generic[T], frozen=True, gc=False):
     object: T | None = None
 
 
+class BoundRatio(msgspec.Struct, frozen=True, gc=False):
+    """The upper bound of a container's recommendation in multiples of its uncapped target, rounded up. `capped`: the
+    bound is `maxAllowed`, and without that it would be larger."""
+
+    container: str
+    ratio: float
+    capped: bool = False
+
+
 class PodSize(msgspec.Struct, frozen=True, gc=False):
     """What pods request of one container's one resource, in millicores or bytes: the least, and the mean of the ready
     ones, rounded up."""
@@ -235,6 +244,8 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hpa: Standing
     vpa: Recommender[Vpa]
     pods: PodsSeen
+    history: tuple[BoundRatio, ...] = ()
+    """How large the upper bounds of the VPA's recommendation are, which tells how far its history goes."""
     rollout: RolloutRecord | None = None
     """The rollout of the target that the operator began, if it did."""
     resizable: tuple[Pod, ...] = ()
