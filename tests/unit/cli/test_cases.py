@@ -19,8 +19,6 @@ OPEN: Final = {
     "305": "an OOM of a Job's pod with the same labels counts for the Deployment",
     "307": "memory saturated at both ends beside an HPA on CPU is not reported",
     "309": "a StatefulSet with OnDelete whose pods have the old size is reported as reconciled",
-    "310": "a stream of JSON documents is not read",
-    "311": "an autoscaling/v1 HPA of another workload ends the command",
     "321": "an OOM of 18 days ago raises memory",
     "322": "replicas rise for memory that no metric measures (decided with issue 37)",
 }
