@@ -40,7 +40,7 @@ from hvpa.core.model import (
     Recommender,
     Settings,
 )
-from hvpa.core.recommenders.history import bound_ratios
+from hvpa.core.recommenders.history import history_ratios
 from hvpa.core.recommenders.ownership import O, OwnerRules, resolve
 from hvpa.core.recommenders.stale import recommender_of, silent_since
 from hvpa.core.spec.check import spec_problems
@@ -75,7 +75,7 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     spec, period, mute = objects.hvpa.spec, settings.vpa_period, objects.silent_recommenders
     written = [(one.metadata.name, silent_since(one, clock, period, mute)) for one in objects.vpas]
     silent = tuple([(name, since) for name, since in written if since is not None])
-    histories = tuple([(one.metadata.name, bound_ratios(one)) for one in objects.vpas])
+    histories = tuple([(one.metadata.name, history_ratios(one, objects.checkpoints)) for one in objects.vpas])
     state = _state(clock, objects, tuple([_counted(one, spec) for one in objects.vpas]), silent, histories)
     hpa, spec, workload = _NO_HPA, state.spec, state.workload
     if spec is not None and workload is not None and has_replicas(workload.kind):

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from hvpa.api.hvpa.status import TrustedHistory
+from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.read_models import ContainerRecommendation, Vpa
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.model import BoundRatio
@@ -35,6 +36,13 @@ FAR_APART: Final = 4
 """The ratios of a container's resources differ by less: the 95th percentile is rarely four times the 90th."""
 LOST: Final = 3
 """A history that is shorter than `minHistory` was lost if there have been recommendations for so many times as long."""
+SAVED_WITHIN: Final = dt.timedelta(minutes=10)
+"""A checkpoint that is older than the recommendation by more is of another history. The recommender saves with each of
+its rounds; of thousands of VPAs it saves some in each."""
+MINUTES: Final = 1440
+"""Samples of a day (`confidence` in `hvpa.recommend.vpa.samples`)."""
+NO_HISTORY: Final = 1e9
+"""The ratio of a recommendation without history."""
 STEPS: Final = 4
 """Ratios are rounded up to a quarter of a doubling, 19 percent: a bound moves all the time, and each of its values
 would be a reason for another decision."""
@@ -68,6 +76,22 @@ def _ratio(vpa: Vpa, one: ContainerRecommendation) -> BoundRatio | None:
         return BoundRatio(one.container_name, max(capped), capped=True) if capped else None
     smallest, largest = min(whole), max(whole + capped)
     return BoundRatio(one.container_name, smallest if largest < FAR_APART * smallest else largest)
+
+
+def history_ratios(vpa: Vpa, checkpoints: Sequence[VpaCheckpoint]) -> tuple[BoundRatio, ...]:
+    """The ratio of each container: by what the recommender saved of its history where that can be read and is as new as
+    the recommendation, else by the bounds. Example: saved from 10:00 to 11:00 with 60 samples: 25."""
+    found = {one.container: one for one in bound_ratios(vpa)}
+    written = vpa.metadata.written_at()
+    for one in checkpoints:
+        name, saved = one.spec.container_name, one.status
+        first, last, updated = saved.first_sample_start, saved.last_sample_start, saved.last_update_time
+        if one.spec.vpa_object_name != vpa.metadata.name or first is None or last is None or updated is None:
+            continue
+        if name in found and (written is None or updated > written - SAVED_WITHIN):
+            days = min((last - first) / DAY, saved.total_samples_count / MINUTES)
+            found[name] = BoundRatio(name, _rounded_up(1 + 1 / days) if days > 0 else NO_HISTORY)
+    return tuple(found.values())
 
 
 def _rounded_up(ratio: float) -> float:

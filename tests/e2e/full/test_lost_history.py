@@ -3,10 +3,13 @@ checkpoints again, also in memory-saver mode, is trusted as before."""
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 
 import pytest
 
+from hvpa.api.values.timestamp import parse_timestamp
+from hvpa.core.recommenders.history import LOST
 from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
@@ -19,7 +22,7 @@ TIMEOUT = 180
 NAME = "forgetful"
 RECOMMENDER = "vpa-recommender"
 CHECKPOINT = "autoscaling.k8s.io/v1/VerticalPodAutoscalerCheckpoint"
-MIN_HISTORY = 75
+MIN_HISTORY = 40
 """Seconds. The recommender looks each 2 seconds, and has a new sample each 11: its days of history are these."""
 LARGE = "1500m"
 
@@ -65,7 +68,10 @@ def test_lost_history_holds_every_decrease_until_it_is_back(
         wait_for(lambda: _written(api, namespace) != before, TIMEOUT, "it recommends again")
         assert reason(api, namespace) != "LostHistory"
 
-        # Its checkpoints are gone, and it starts with nothing.
+        # Its checkpoints are gone, and it starts with nothing. (Lost is what has been there for long.)
+        since = parse_timestamp(provided.partition(" ")[2])
+        long = (LOST + 0.2) * dt.timedelta(seconds=MIN_HISTORY)
+        wait_for(lambda: dt.datetime.now(dt.UTC) - since > long, TIMEOUT, "recommendations for long")
         with cluster.stopped(RECOMMENDER):
             process.argv.remove("--memory-saver=true")
             for one in api.list(CHECKPOINT, namespace):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from builders import build
 from hvpa.api.hvpa.status import TrustedHistory, VerticalAxis
+from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.read_models import Vpa
 from hvpa.core.model import BoundRatio, Decision, Objects
 from hvpa.core.recommenders.history import bound_ratios, view_history
@@ -318,3 +319,56 @@ def test_a_ratio_that_halves_is_written_down_and_a_smaller_fall_is_not() -> None
         return view_history(known, [BoundRatio("app", now)], HOUR, Clock(build.NOW)).records[0].ratio
 
     assert (ratio(5.0), ratio(4.0), ratio(9.0)) == (8, 4, 8)
+
+
+# --- checkpoints ----------------------------------------------------------------------------------------------------
+def checkpoint(
+    age: dt.timedelta, samples: int | None = None, updated: dt.datetime = build.NOW, vpa: str = "web"
+) -> VpaCheckpoint:
+    """What the recommender saved of a history of this length."""
+    count = int(age / dt.timedelta(minutes=1)) if samples is None else samples
+    status = {
+        "firstSampleStart": build.stamp(build.NOW - age),
+        "lastSampleStart": build.stamp(build.NOW),
+        "lastUpdateTime": build.stamp(updated),
+        "totalSamplesCount": count,
+    }
+    spec = {"vpaObjectName": vpa, "containerName": "app"}
+    return build.decoded(
+        VpaCheckpoint, {"metadata": {"name": "c", "namespace": "default"}, "spec": spec, "status": status}
+    )
+
+
+UNSAVED = build.decoded(VpaCheckpoint, {"metadata": {"name": "c"}, "spec": {"vpaObjectName": "web"}})
+CHECKPOINTS: dict[str, tuple[VpaCheckpoint, str, bool]] = {
+    "long, although peaks are rare": (checkpoint(8 * DAY), "200Gi", True),
+    "short, although a flag caps the bound": (checkpoint(HOUR / 4), "4Gi", False),
+    "of few samples": (checkpoint(8 * DAY, samples=30), "4Gi", False),
+    "of no sample": (checkpoint(dt.timedelta(0)), "4Gi", False),
+    "of another VPA": (checkpoint(8 * DAY, vpa="other"), "200Gi", False),
+    "that was never saved": (UNSAVED, "200Gi", False),
+}
+
+
+@pytest.mark.parametrize(("saved", "upper", "is_lowered"), CHECKPOINTS.values(), ids=CHECKPOINTS.keys())
+def test_a_checkpoint_tells_the_history_itself(saved: VpaCheckpoint, upper: str, is_lowered: bool) -> None:
+    decision = build.decided(replace(seen(vpa(upper, "1Gi")), checkpoints=(saved,)))
+    assert (memory_of(decision)[0] < 3 * GIB) is is_lowered
+
+
+@pytest.mark.parametrize(("minutes", "is_lowered"), [(5, True), (15, False)])
+def test_a_checkpoint_that_is_older_than_the_recommendation_is_of_another_history(
+    minutes: int, is_lowered: bool
+) -> None:
+    entry = {
+        "subresource": "status",
+        "time": build.stamp(build.NOW),
+        "manager": "recommender",
+        "operation": "Update",
+    }
+    whole = seen(vpa("200Gi", "1Gi"))
+    document = msgspec.json.decode(msgspec.json.encode(whole.vpas[0]))
+    document["metadata"]["managedFields"] = [entry]
+    saved = checkpoint(8 * DAY, updated=build.NOW - dt.timedelta(minutes=minutes))
+    decision = build.decided(replace(whole, vpas=(build.decoded(Vpa, document),), checkpoints=(saved,)))
+    assert (memory_of(decision)[0] < 3 * GIB) is is_lowered
