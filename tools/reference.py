@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from builders import build
 from hvpa.api.crd import render_crd
-from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.api.hvpa.status import Axes, HvpaStatus, TrustedHistory, VerticalAxis
 from hvpa.cli.main import COMMANDS
 from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
 from hvpa.kube.server.metrics import Metrics
@@ -195,13 +195,19 @@ def _metrics() -> Iterator[Shown]:
     yield from _registered(metrics.registry)
     # The others are rendered as text, from what was decided: here for one Hvpa, whose write failed.
     wanted = {"app": ResourceRequirements({"cpu": 1500, "memory": 1000}, {})}
-    decision = Decision(HvpaStatus(), replicas=ReplicaView(2, 4, 3, 4), recommended=wanted)
+    short = TrustedHistory(container="app", ratio=1441, short_since=build.NOW)
+    status = HvpaStatus(axes=Axes(vertical=VerticalAxis(history=(short,))))
+    decision = Decision(status, replicas=ReplicaView(2, 4, 3, 4), recommended=wanted)
     metrics.decided(Key("default", "web"), decision, build.workload())
     metrics.write_failed(Key("default", "web"), "PatchStatus", "failed")
     page = b"".join(list(metrics.pieces())[1:]).decode()
     for name, text in re.findall(r"^# HELP (\S+) (.*)$", page, re.MULTILINE):
         (labels, *_) = re.findall(rf"^{name}{{(.*)}} ", page, re.MULTILINE)
-        only = "" if name == "hvpa_problem" else f" ({PER_OBJECT})"
+        only = (
+            ""
+            if name in ("hvpa_problem", "hvpa_short_history_start_timestamp_seconds")
+            else f" ({PER_OBJECT})"
+        )
         yield Shown(name, "gauge", tuple(re.findall(r'(\w+)="', labels)), text.rstrip(".") + only + ".")
 
 

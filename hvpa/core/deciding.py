@@ -272,6 +272,7 @@ def _joined(
         blocked=tuple([entry for one in results for entry in one.blocked]),
         steps=(*steps, *[text for one in results for text in one.steps]),
         young_until=None if vertical is None else vertical.young_until,
+        lost_until={} if vertical is None else vertical.lost_until,
         without_request=() if vertical is None else vertical.without_request,
     )
     applied: list[tuple[Axis, Direction]] = []

@@ -20,6 +20,7 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import Axis as Axis
 from hvpa.api.hvpa.status import Direction as Direction
 from hvpa.api.hvpa.status import HorizontalAxis, HvpaStatus, RolloutRecord, VerticalAxis
+from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource
@@ -112,6 +113,8 @@ class Objects:
     """Why workloads of the target's kind can't be read, empty while that is not known yet; None where they can."""
     silent_recommenders: Mapping[str, dt.datetime] = field(default_factory=dict)
     """VPA recommenders that are silent, by name (empty: the default one), and their last sign of life."""
+    checkpoints: tuple[VpaCheckpoint, ...] = ()
+    """What the recommender saved of the VPAs; empty also if it can't be read."""
     postponed: bool = False
     """Whether this decision is late because the namespace was over its budget of computing time."""
 
@@ -158,6 +161,15 @@ class Recommender(Standing, Generic[T], frozen=True, gc=False):
     """A recommender as far as this Hvpa may use it, with its object where there is one."""
 
     object: T | None = None
+
+
+class BoundRatio(msgspec.Struct, frozen=True, gc=False):
+    """The upper bound of a container's recommendation in multiples of its uncapped target, rounded up. `capped`: the
+    bound is `maxAllowed`, and without that it would be larger."""
+
+    container: str
+    ratio: float
+    capped: bool = False
 
 
 class PodSize(msgspec.Struct, frozen=True, gc=False):
@@ -235,6 +247,8 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hpa: Standing
     vpa: Recommender[Vpa]
     pods: PodsSeen
+    history: tuple[BoundRatio, ...] = ()
+    """How large the upper bounds of the VPA's recommendation are, which tells how far its history goes."""
     rollout: RolloutRecord | None = None
     """The rollout of the target that the operator began, if it did."""
     resizable: tuple[Pod, ...] = ()

@@ -17,10 +17,12 @@ from hvpa.api.objects.read_models import (
     Hpa,
     Meta,
     Recommendation,
+    ResourceList,
     Vpa,
     VpaStatusRead,
     Workload,
     condition,
+    policies_by_name,
 )
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.api.values.timestamp import readable_timestamp
@@ -28,6 +30,7 @@ from hvpa.core.actuation.desired import as_desired
 from hvpa.core.model import (
     LAST_APPLIED,
     MOST_RIVALS,
+    BoundRatio,
     Finding,
     Objects,
     Observation,
@@ -37,13 +40,14 @@ from hvpa.core.model import (
     Recommender,
     Settings,
 )
+from hvpa.core.recommenders.history import history_ratios
 from hvpa.core.recommenders.ownership import O, OwnerRules, resolve
 from hvpa.core.recommenders.stale import recommender_of, silent_since
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, latest, remembered, remembered_while
-from hvpa.core.workload.containers import recommendations
+from hvpa.core.workload.containers import amount, recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
 from hvpa.core.workload.rollout import see_pods
 from hvpa.core.workload.selector import selector_text
@@ -56,6 +60,8 @@ MOST_SELECTOR = 32_768
 """Characters of a workload's selector, which the status repeats for the HPA."""
 Silent = tuple[tuple[str, dt.datetime], ...]
 """VPAs by name that their recommender has not written for too long, and when it last did."""
+Histories = tuple[tuple[str, tuple[BoundRatio, ...]], ...]
+"""VPAs by name, and how large their upper bounds are."""
 _NO_HPA: Recommender[Hpa] = Recommender(False)
 _VPA_NOT_SERVED = Finding(
     "VpaNotServed", "the cluster does not serve VerticalPodAutoscaler (autoscaling.k8s.io/v1)"
@@ -66,11 +72,11 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     """Resolve `objects` as seen at `now` (timezone-aware) into what a decision depends on."""
     now = now.astimezone(dt.UTC)
     clock = Clock(now)
-    uncapped = objects.hvpa.spec is not None and objects.hvpa.spec.joint
-    period, mute = settings.vpa_period, objects.silent_recommenders
+    spec, period, mute = objects.hvpa.spec, settings.vpa_period, objects.silent_recommenders
     written = [(one.metadata.name, silent_since(one, clock, period, mute)) for one in objects.vpas]
     silent = tuple([(name, since) for name, since in written if since is not None])
-    state = _state(clock, objects, tuple([_counted(one, uncapped) for one in objects.vpas]), silent)
+    histories = tuple([(one.metadata.name, history_ratios(one, objects.checkpoints)) for one in objects.vpas])
+    state = _state(clock, objects, tuple([_counted(one, spec) for one in objects.vpas]), silent, histories)
     hpa, spec, workload = _NO_HPA, state.spec, state.workload
     if spec is not None and workload is not None and has_replicas(workload.kind):
         hpa = _hpa(state.metadata, spec, objects.hpas, objects.others)
@@ -120,32 +126,54 @@ def _found_vpa(
 
 
 @remembered
-def _counted(vpa: Vpa, uncapped: bool) -> Vpa:
-    """The VPA as far as a decision looks at it: without bounds, which move all the time. A joint decision goes by what
-    the pods use (`uncapped`): a capped target would hold demand up at minAllowed (DESIGN 5.4)."""
+def _counted(vpa: Vpa, spec: HvpaSpec | None) -> Vpa:
+    """The VPA as far as a decision looks at it: without bounds, which move all the time."""
     found = vpa.status.recommendation
     if found is None or found.container_recommendations is None:
         return vpa
-    targets = [
-        (one, (uncapped and one.uncapped_target) or one.target) for one in found.container_recommendations
-    ]
+    targets = [(one, _target(one, spec)) for one in found.container_recommendations]
     unbounded = [ContainerRecommendation(one.container_name, target, {}, {}, {}) for one, target in targets]
     return structs.replace(vpa, status=VpaStatusRead(Recommendation(unbounded), vpa.status.conditions))
 
 
-def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Basis:
+def _target(one: ContainerRecommendation, spec: HvpaSpec | None) -> ResourceList:
+    """The target that counts. A joint decision goes by what the pods use: by the uncapped target where `minAllowed` has
+    raised the target, or where the Hvpa's own `maxAllowed` has cut it, which bounds the size and makes the rest
+    replicas (DESIGN 5.4). What the recommender's flags or the policy of a VPA that the Hvpa names have cut stays cut.
+
+    Example: a target of 8Gi that `--container-recommendation-max-allowed-memory` has cut from 40Gi is 8Gi.
+    """
+    if spec is None or not spec.joint or not one.uncapped_target:
+        return one.target
+    template = spec.vpa.template.spec if spec.vpa.deploy else None
+    policy = None if template is None else template.resource_policy
+    own = policies_by_name(policy.container_policies if policy is not None else ())(one.container_name)
+    found = dict(one.target)
+    for resource in RESOURCES:
+        target, uncapped = amount(one.target, resource), amount(one.uncapped_target, resource)
+        if target is None or uncapped is None:
+            continue
+        most = amount(own.max_allowed, resource)
+        if uncapped < target or (most is not None and target >= most):
+            found[resource] = one.uncapped_target[resource]
+    return found
+
+
+def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: Histories) -> Basis:
     """All of them but the HPAs. Lists are made anew for each decision, their members are not."""
     hvpa, others = objects.hvpa, (objects.others, objects.hvpa.problems, objects.postponed)
     of_pods = (objects.pods, objects.refused_resizes, objects.creation_sizes, objects.memory_use)
     return Basis(
         (hvpa.metadata.namespace, hvpa.metadata.name),
         (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload),
-        (vpas, silent, objects.vpa_served, *others, *of_pods),
+        (vpas, silent, histories, objects.vpa_served, *others, *of_pods),
     )
 
 
 @remembered_while(_basis, of_status=True)
-def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> ObservedState:
+def _state(
+    clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: Histories
+) -> ObservedState:
     """What is observed, without the HPA."""
     hvpa, spec = objects.hvpa, objects.hvpa.spec
     problem = _problem(objects)
@@ -184,6 +212,7 @@ def _state(clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent
         hpa=_NO_HPA,
         vpa=vpa,
         pods=pods,
+        history=() if vpa.object is None else dict(histories).get(vpa.object.metadata.name, ()),
         rollout=rollout,
         resizable=objects.pods if (in_place or tries) and workload is not None else (),
         refused_resizes=objects.refused_resizes,

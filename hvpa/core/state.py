@@ -37,7 +37,7 @@ def recorded_axes(
     if written.horizontal is not None and _is_newer(written.horizontal, horizontal, clock):
         horizontal = written.horizontal.model_copy(update={"correction": horizontal.correction})
     if written.vertical is not None and _is_newer(written.vertical, vertical, clock):
-        vertical = without_pending(written.vertical)
+        vertical = without_pending(written.vertical).model_copy(update={"history": vertical.history})
     return horizontal, vertical
 
 
@@ -71,7 +71,7 @@ def annotation_text(horizontal: HorizontalAxis, vertical: VerticalAxis) -> str:
     """The annotation's text: what must be known after a crash, without what only the status needs."""
     wire = {
         "horizontal": to_wire(horizontal.model_copy(update={"correction": None, "refused": None})),
-        "vertical": to_wire(without_pending(vertical).model_copy(update={"refused": None})),
+        "vertical": to_wire(without_pending(vertical).model_copy(update={"refused": None, "history": ()})),
     }
     return json.dumps(wire, separators=(",", ":"), sort_keys=True)
 

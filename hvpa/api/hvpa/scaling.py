@@ -118,4 +118,5 @@ class VpaScaleDown(ScaleType):
     """How long after the last change of requests they may be lowered (a Go duration, such as 3m). With blend Trajectory
     0 means 6 hours."""
     min_history: Duration = Field(default=dt.timedelta(hours=1), json_schema_extra={"default": "1h"})
-    """How long there must have been recommendations before requests are lowered."""
+    """How much history the VerticalPodAutoscaler's recommender must have before requests are lowered, by its upper
+    bounds; and how long there must have been recommendations."""

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.hvpa.forecast import Forecast
-from hvpa.api.hvpa.intervals import INTERVAL_RULES, OVERLAPS, ScalingInterval, overlapping, weights_in_ppm
+from hvpa.api.hvpa.intervals import INTERVAL_RULES, Overlap, ScalingInterval, overlaps, weights_in_ppm
 from hvpa.api.hvpa.scaling import HpaScaleUp, ScaleParams, ScaleType, VpaScaleDown, VpaScaleUp
 from hvpa.api.hvpa.selector import LabelSelector
 from hvpa.api.hvpa.templates import HpaTemplate, VpaTemplate
@@ -56,6 +56,23 @@ class HpaSpec(SpecModel):
             lambda axis: not axis.deploy or axis.template.spec is not None,
             "is required where deploy is true, and greater than 0",
             ".template.spec.maxReplicas",
+        ),
+        Rule(
+            "!has(self.deploy) || !self.deploy || !has(self.template) || !has(self.template.spec)"
+            " || !has(self.template.spec.minReplicas) || self.template.spec.minReplicas > 0",
+            lambda axis: (
+                not axis.deploy or axis.template.spec is None or axis.template.spec.min_replicas != 0
+            ),
+            "must be greater than 0 where deploy is true: HVPA leaves a workload at 0 replicas alone",
+            ".template.spec.minReplicas",
+        ),
+        Rule(
+            "!has(self.deploy) || !self.deploy || !has(self.template) || !has(self.template.spec)"
+            " || !has(self.template.spec.minReplicas) || !has(self.template.spec.maxReplicas)"
+            " || self.template.spec.minReplicas <= self.template.spec.maxReplicas",
+            lambda axis: not axis.deploy or axis.template.spec is None or axis.template.spec.is_in_order,
+            "must not be greater than maxReplicas",
+            ".template.spec.minReplicas",
         ),
     )
 
@@ -134,8 +151,8 @@ class HvpaSpec(SpecModel):
     weight_based_scaling_intervals: Annotated[
         tuple[ScalingInterval, ...], Field(max_length=LIST_LENGTH), *keeps(*INTERVAL_RULES)
     ] = ()
-    """How much of a change is vertical, by the present number of replicas. The first interval that holds it
-    counts; neighbours may share a boundary. Weights are percentages, or fractions where none is above 1."""
+    """How much of a change is vertical, by the present number of replicas. The list may have any order: the first
+    interval that holds the number counts. Weights are percentages, or fractions where none is above 1."""
     maintenance_time_window: MaintenanceTimeWindow | None = None
     """Daily window for directions whose update mode is MaintenanceWindow."""
     maintenance_windows: Annotated[tuple[MaintenanceWindow, ...], Field(max_length=MOST_WINDOWS)] = ()
@@ -164,8 +181,14 @@ class HvpaSpec(SpecModel):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What is allowed and probably not meant, a sentence each."""
-        found = overlapping(self.weight_based_scaling_intervals)
-        return tuple(f"spec.weightBasedScalingIntervals[{index}] {OVERLAPS}" for index in found)
+        return tuple(f"spec.weightBasedScalingIntervals[{one.later}] {one}" for one in self.overlaps)
+
+    @cached_property
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """Intervals that share more than a boundary with an earlier entry of the list."""
+        template = self.hpa.template.spec if self.hpa.deploy else None
+        lower = 1 if template is None else template.min_replicas or 1
+        return overlaps(self.weight_based_scaling_intervals, lower)
 
     @cached_property
     def weights_ppm(self) -> tuple[int, ...]:

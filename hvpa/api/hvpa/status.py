@@ -357,6 +357,18 @@ class MemoryOverride(StatusModel):
     """When it was."""
 
 
+class TrustedHistory(StatusModel):
+    """How large the upper bound of a VerticalPodAutoscaler's recommendation is, by which the operator notices that the
+    recommender has lost its history."""
+
+    container: str
+    """The container's name."""
+    ratio: Real
+    """The upper bound in multiples of the uncapped target, as it was with the longest history."""
+    short_since: Timestamp | None = None
+    """When the history began, while it is shorter than `vpa.scaleDown.minHistory`: requests are only raised."""
+
+
 class UsualReplicas(StatusModel):
     """The mean of the replica counts that a VerticalPodAutoscaler's targets speak of (DESIGN 5.4). Each count weighs as
     much as its pods had time to show what they use, and half of that a day later."""
@@ -408,6 +420,8 @@ class VerticalAxis(StatusModel):
     """What the API server refused."""
     base: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Requests by container and resource where the path begins, as they were when the target was first seen."""
+    history: tuple[TrustedHistory, ...] = ()
+    """How far the history of recommendations goes."""
     usual_replicas: UsualReplicas | None = None
     """The replica counts that targets speak of, where no metric measures what they are about."""
     usual_demand: tuple[UsualDemand, ...] = ()

@@ -67,24 +67,20 @@ class Behavior(SpecModel):
 class HpaTemplateSpec(SpecModel):
     """Spec of the HorizontalPodAutoscaler; its target is set by the operator."""
 
-    RULES = (
-        Rule(
-            "!has(self.minReplicas) || !has(self.maxReplicas) || self.maxReplicas == 0"
-            " || self.minReplicas <= self.maxReplicas",
-            lambda spec: not spec.max_replicas or (spec.min_replicas or 0) <= spec.max_replicas,
-            "must not be greater than maxReplicas",
-            ".minReplicas",
-        ),
-    )
-
-    min_replicas: PositiveCount | None = None
-    """Smallest number of replicas; 1 where it is missing."""
+    min_replicas: Count | None = None
+    """Smallest number of replicas; 1 where it is missing. Greater than 0, and not greater than maxReplicas, where the
+    HorizontalPodAutoscaler is deployed."""
     max_replicas: Count = Field(default=0, json_schema_extra={"default": None})
     """Largest number of replicas. Required where the HorizontalPodAutoscaler is deployed; 0 counts as missing."""
     metrics: Annotated[tuple[MetricSpec, ...], Field(max_length=LIST_LENGTH)] = ()
     """What to scale by; the metric that asks for the most replicas wins. CPU at 80 percent where none is given."""
     behavior: Behavior | None = None
     """How to scale. Where it is missing the HorizontalPodAutoscaler does not hold back at all: this Hvpa does."""
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether minReplicas is not greater than maxReplicas."""
+        return (self.min_replicas or 0) <= self.max_replicas
 
     def to_v2(self) -> Wire:
         """The parts of an autoscaling/v2 spec that the template holds; what it leaves open is left out."""

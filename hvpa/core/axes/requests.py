@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import structs
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ScaleParams
-from hvpa.api.hvpa.status import Pending
+from hvpa.api.hvpa.status import Pending, VerticalAxis
 from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import Resource
 from hvpa.core.axes.steps import OVERRIDE_EVERY, OVERRIDE_IN_PLACE_EVERY, Record, RequestsResult, Step
@@ -26,6 +26,7 @@ from hvpa.core.gates.gates import (
     first_hold,
 )
 from hvpa.core.model import ObservedState, ResourceRequirements
+from hvpa.core.recommenders.history import LOST, known_until, view_history
 from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up, scale_limit, threshold
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.weight import FULL
@@ -73,22 +74,28 @@ class RequestsAxis:
             (one.container, one.resource): one for one in seen.vertical.pending if one.direction == "up"
         }
         self.starving = bool(seen.pods.starving) or seen.legacy_override
-        self.young_until = self._history_until()
-        self.is_young = False
+        min_history = self.spec.scale_down.min_history
+        self.provided_until = self._provided_until(min_history)
+        self.history = view_history(seen.vertical.history, seen.history, min_history, self.clock)
+        self.young: list[dt.datetime] = []
         strategy = seen.spec.update_strategy
         self.canary_until = self._canary_until()
         is_tried = strategy.in_place or strategy.canary is not None
         self.rolled_back = seen.status.rolled_back if is_tried else None
         self.raises = {item.key: raised for item in items if (raised := self._raise(item)) is not None}
 
-    def _history_until(self) -> dt.datetime | None:
-        """Until when the VPA's history is too young to lower requests (`minHistory`); None when it is old enough."""
+    def _provided_until(self, least: dt.timedelta) -> dt.datetime | None:
+        """Until when there have been recommendations for less than `least`; None if that is over."""
         assert self.seen.vpa.object is not None
         provided = condition(self.seen.vpa.object.status.conditions, "RecommendationProvided")
-        if provided is None or provided.last_transition_time is None:
-            return None
-        until = after(provided.last_transition_time, self.spec.scale_down.min_history)
-        return None if self.clock.is_past(until) else until
+        since = None if provided is None else provided.last_transition_time
+        return known_until(since, least, self.clock)
+
+    def young_until(self, container: str) -> dt.datetime | None:
+        """Until when the history of a container's recommendation is too short to lower anything (`minHistory`); None
+        if it is long enough."""
+        times = (self.provided_until, self.history.short_until.get(container))
+        return max([one for one in times if one is not None], default=None)
 
     def _canary_until(self) -> dt.datetime | None:
         """Until when another size is tried on some pods: NO_CLOCK where they do not have it yet."""
@@ -120,13 +127,15 @@ class RequestsAxis:
         small_until = None
         if abs(wanted - item.current) < least or self._is_raised(item, least):
             small_until = NO_CLOCK if pending is None else after(pending.since, self._timeout(item))
-        self.is_young = self.is_young or (not up and self.young_until is not None)
+        young_until = None if up else self.young_until(item.container)
+        if young_until is not None:
+            self.young.append(young_until)
         change = structs.replace(
             self._change(item, wanted),
             weightless=ppm == 0,
             canary_until=self.canary_until,
             rolled_back_until=rolled_back_until(self.rolled_back, self.clock, wanted, item.key),
-            young_until=None if up else self.young_until,
+            young_until=young_until,
             kept_until=NO_CLOCK if starves and not up else None,
             measured_at=measured_at,
             small_until=small_until,
@@ -212,7 +221,11 @@ class RequestsAxis:
         raised = max(ceil_div(item.current * percent, 100), item.current + OOM_LEAST)
         raised = round_up(raised, KILOBYTE)
         if item.bounds.upper is None:
-            raised = min(raised, OOM_CAP * item.target)
+            # A target of a short history says nothing of what is enough.
+            known = (
+                item.target if self.young_until(item.container) is None else max(item.target, item.current)
+            )
+            raised = min(raised, OOM_CAP * known)
         return item.bounds.clamp(raised)
 
     def _with_raises(self, decided: Sequence[tuple[Step, Hold | None]]) -> list[tuple[Step, Hold | None]]:
@@ -236,14 +249,28 @@ class RequestsAxis:
             recommended=self._resources([step for step, _ in reported if not step.change.weightless]),
             changed=frozenset([step.item.container for step in applied]),
             directions=tuple(sorted({step.direction for step in applied})),
-            axis=self.record.after(decided),
+            axis=self._with_history(self.record.after(decided)),
             blocked=tuple([step.blocked(hold) for step, hold in reported if hold is not None]),
             steps=tuple([step.text(hold) for step, hold in reported]),
-            young_until=self.young_until if self.is_young else None,
+            young_until=max(self.young, default=None),
+            short_until=self.history.short_until,
+            lost_until=self._lost_until(),
             without_request=tuple(
                 [f"{one.container} {one.resource}" for one in self.items if one.request is None]
             ),
         )
+
+    def _lost_until(self) -> Mapping[str, dt.datetime]:
+        """The containers whose history is short although there have been recommendations for long, and until when."""
+        short_until = self.history.short_until
+        if not short_until or self._provided_until(LOST * self.spec.scale_down.min_history) is not None:
+            return {}
+        return short_until
+
+    def _with_history(self, axis: VerticalAxis) -> VerticalAxis:
+        """The record with what the upper bounds tell of the history."""
+        records = self.history.records
+        return axis if records == axis.history else axis.model_copy(update={"history": records})
 
     def _resources(self, steps: Sequence[Step]) -> Mapping[str, ResourceRequirements]:
         """All containers' resources with the steps taken."""

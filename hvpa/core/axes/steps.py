@@ -76,8 +76,12 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 class RequestsResult(msgspec.Struct, frozen=True, gc=False):
     """What becomes of the resources: `containers` is set now, `recommended` would be if nothing were blocked, `changed`
-    names the containers that this decision changes, `young_until` until when the VPA's history is too young
-    for a request that would be lowered, `without_request` what was reckoned from a missing request."""
+    names the containers that this decision changes.
+
+    Until when the VPA's history is too short: `young_until` for a request that would be lowered, `short_until` by
+    container, and `lost_until` by container where there have been recommendations for long, so that their history was
+    lost. `without_request` names what was calculated from a missing request.
+    """
 
     containers: Mapping[str, ResourceRequirements]
     recommended: Mapping[str, ResourceRequirements]
@@ -87,6 +91,8 @@ class RequestsResult(msgspec.Struct, frozen=True, gc=False):
     blocked: tuple[Blocked, ...] = ()
     steps: tuple[str, ...] = ()
     young_until: dt.datetime | None = None
+    short_until: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
+    lost_until: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
     without_request: tuple[str, ...] = ()
 
 

@@ -128,6 +128,8 @@ def _vpa_active(seen: ObservedState, decided: DecisionParts) -> Verdict:
         return False, Finding("NotConfigured", "spec.vpa deploys no VerticalPodAutoscaler and names none")
     if seen.vpa.problem is not None or seen.vpa.object is None:
         return False, seen.vpa.problem or Finding("NoRecommendation", "there is no VPA to read")
+    if decided.lost_until:
+        return True, _lost_history(decided.lost_until)
     names = {one.name for one in seen.workload.spec.template.spec.containers}
     unknown = sorted(recommendations(seen.vpa.object).keys() - names)
     if unknown:
@@ -142,6 +144,13 @@ def _vpa_active(seen: ObservedState, decided: DecisionParts) -> Verdict:
         until = f"until {readable_timestamp(decided.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"requests are only raised {until}")
     return True, seen.vpa.read_as_is or Finding("Recommending", "using the VPA's recommendation")
+
+
+def _lost_history(until: Mapping[str, dt.datetime]) -> Finding:
+    """The message about containers whose recommendations have lost their history."""
+    times = [f"{name} until {readable_timestamp(when)}" for name, when in sorted(until.items())]
+    why = "the VPA's upper bounds show that its recommender has lost its history (vpa.scaleDown.minHistory)"
+    return Finding("LostHistory", f"{why}: requests are only raised, {text.joined(times)}")
 
 
 # --- what holds back -------------------------------------------------------------------------------------------------

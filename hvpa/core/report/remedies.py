@@ -22,7 +22,7 @@ EXPECTED: Final = frozenset(
 NOTEWORTHY: Final = frozenset(
     {
         *("StaleDesiredReplicas", "UnknownContainer", "MissingRequest"),
-        *("PodLevelResources", "ScaledToZero", "Saturated"),
+        *("LostHistory", "PodLevelResources", "ScaledToZero", "Saturated"),
     }
 )
 """Reasons that need action although the condition is as it should be."""
@@ -73,6 +73,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "ConfigDeprecated": "Correct the VPA; see `kubectl describe vpa`",
     "LowConfidence": "Wait until the VPA has more history; see `kubectl describe vpa`",
     "RecommendationStale": "Check that the VPA's recommender runs and gets metrics (`kubectl top pods`)",
+    "LostHistory": "Check that the VPA's recommender can read and write its VerticalPodAutoscalerCheckpoints; requests "
+    "are lowered again once it has a history",
     "UnknownContainer": "Nothing, if the container was removed; else correct the VPA's container policies",
     "MissingRequest": "Set requests in the pod template, or leave it to the first recommendation",
     "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",

@@ -48,6 +48,8 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     applied: tuple[tuple[Axis, Direction], ...] = ()
     scaled_to_zero: bool = False
     young_until: dt.datetime | None = None
+    lost_until: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
+    """The containers whose recommendations have lost their history, and until when nothing is lowered for it."""
     without_request: tuple[str, ...] = ()
     joint: JointView | None = None
     ready_pods: Mapping[ResourceKey, int] = msgspec.field(default_factory=dict)

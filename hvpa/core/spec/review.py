@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from hvpa.api.hvpa.intervals import OVERLAPS, overlapping
 from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
 from hvpa.api.hvpa.templates import HpaTemplateSpec
@@ -90,8 +89,9 @@ def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
 
 # --- intervals ------------------------------------------------------------------------------------------------
 def _interval_bounds(spec: HvpaSpec) -> Iterator[Remark]:
-    for index in overlapping(spec.weight_based_scaling_intervals):
-        yield Remark(f"{_INTERVALS}[{index}]", OVERLAPS, "let it begin where the one before it ends")
+    for one in spec.overlaps:
+        remedy = "let neighbours share a boundary at most"
+        yield Remark(f"{_INTERVALS}[{one.later}]", str(one), remedy)
     template = deployed_hpa(spec)
     if template is None:
         return
@@ -126,14 +126,15 @@ def holes(spec: HvpaSpec) -> list[tuple[int, int]]:
     intervals = spec.weight_based_scaling_intervals
     if not intervals:
         return []
-    template, most = deployed_hpa(spec), None
-    at = intervals[0].start_replica_count or 1
+    template, least, most = deployed_hpa(spec), 1, None
     if template is not None:
-        at = template.min_replicas or 1
+        least = template.min_replicas or 1
         # On a path, a weight says how to leave a count upwards: at maxReplicas there is nothing to be left.
         most = template.max_replicas - 1 if spec.joint else template.max_replicas
+    by_start = sorted(intervals, key=lambda one: one.start_replica_count or least)
+    at = (by_start[0].start_replica_count or 1) if template is None else least
     found = []
-    for interval in intervals:
+    for interval in by_start:
         start = interval.start_replica_count
         if start is not None and start > at and (most is None or at <= most):
             found.append((at, start - 1 if most is None else min(start - 1, most)))

@@ -7,6 +7,7 @@ is made up for by larger pods. Pods are replaced once for all that is wanted of 
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -17,7 +18,7 @@ from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.actuation.desired import NOTHING, sizes_of
 from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, restored, scale_to
 from hvpa.core.axes.steps import RequestsResult
-from hvpa.core.gates.gates import MEASUREMENT, POD_REPLACEMENT, REFUSED, GateContext
+from hvpa.core.gates.gates import MEASUREMENT, MIN_HISTORY, POD_REPLACEMENT, REFUSED, GateContext
 from hvpa.core.model import Blocked, JointView, ObservedState
 from hvpa.core.path.path import ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
@@ -209,10 +210,16 @@ class JointScaling:
             horizontal = self._as_recommended_last(self.desired.unknown)
         elif self.seen.hpa.in_charge or self.bounds.upper != self.bounds.lower:
             sizes = self._sizes(vertical)
-            goal = self._goal(sizes)
+            goal = self._goal(joint, sizes)
             if self.in_place and vertical is not None and self._shrinks_soon(vertical):
                 goal = max(goal, min(self.replicas, joint.wanted.replicas))
+            short_until = {} if vertical is None else vertical.short_until
+            goal, untrusted = self._trusted_goal(goal, sizes, short_until), goal
             horizontal = self._counted(goal, sizes)
+            if untrusted < goal and not horizontal.blocked:
+                until = max(short_until.values())
+                held = Blocked("horizontal", "down", MIN_HISTORY, self.replicas, untrusted, until=until)
+                horizontal = structs.replace(horizontal, blocked=(held,))
             if vertical is not None and horizontal.target < goal:
                 vertical = self._made_up_for(vertical, horizontal)
         if joint.holds_in and joint.found is not None and horizontal is not None:
@@ -233,13 +240,27 @@ class JointScaling:
     def _resized(self, sizes: Sizes, is_held: bool = False) -> RequestsResult:
         return scale_to_sizes(self.seen, self.context, self.joint, sizes, is_held)
 
-    def _goal(self, sizes: Sizes) -> int:
+    def _goal(self, joint: Joint, sizes: Sizes) -> int:
         """The count that serves the present demand with the sizes that will be."""
-        wanted = self.joint.wanted.sizes
+        wanted = joint.wanted.sizes
         if sizes == wanted:
-            return self.joint.measured.replicas
+            return joint.measured.replicas
         is_held = any(wanted[key] > size for key, size in sizes.items())
-        return self.joint.replicas_for(sizes, may_grow=not is_held)
+        return joint.replicas_for(sizes, may_grow=not is_held)
+
+    def _trusted_goal(self, goal: int, sizes: Sizes, short_until: Mapping[str, dt.datetime]) -> int:
+        """The count, which does not fall by targets of containers whose history is short: these count as their requests
+        at least. What the HPA measures still lowers it."""
+        if goal >= self.replicas or not short_until:
+            return goal
+        raised = {
+            one.key: max(one.target, one.current) for one in self.joint.items if one.container in short_until
+        }
+        targets = {**self.joint.requests.targets, **raised}
+        items = tuple([structs.replace(one, target=targets[one.key]) for one in self.joint.items])
+        requests = structs.replace(self.joint.requests, targets=targets)
+        trusted = dataclasses.replace(self.joint, items=items, requests=requests)
+        return max(goal, min(self.replicas, self._goal(trusted, sizes)))
 
     def _shrinks_soon(self, vertical: RequestsResult) -> bool:
         """Whether it is a few minutes at most until pods are smaller: fewer of them would serve until then, and the

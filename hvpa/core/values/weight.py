@@ -113,17 +113,43 @@ def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds
             return Weight(FULL, None, "no intervals and no HPA: all vertical")
         return Weight(0, None, "no intervals: all horizontal")
     intervals = weight_intervals(spec, axes.vertical_only)
-    index = next((at for at, one in enumerate(intervals) if one.holds(replicas, bounds)), None)
+    index = _first_holding(intervals, replicas, bounds)
     if index is None:
         return Weight(0, None, f"no interval contains {replicas} replicas: all horizontal")
     if intervals[index].weight_ppm == FULL and desired is not None and desired != replicas:
-        side = range(index - 1, -1, -1) if desired < replicas else range(index + 1, len(intervals))
-        for other in side:
-            if intervals[other].weight_ppm < FULL:
-                why = f"interval {index + 1} has weight 100, the HPA wants {desired}: using interval {other + 1}"
-                return Weight(intervals[other].weight_ppm, other, why)
+        other = _neighbour(intervals, replicas, bounds, scales_out=desired > replicas)
+        if other is not None:
+            why = f"interval {index + 1} has weight 100, the HPA wants {desired}: using interval {other + 1}"
+            return Weight(intervals[other].weight_ppm, other, why)
     why = f"interval {index + 1} of {len(intervals)} contains {replicas} replicas"
     return Weight(intervals[index].weight_ppm, index, why)
+
+
+def _first_holding(intervals: tuple[WeightInterval, ...], count: int, bounds: Bounds) -> int | None:
+    """The index of the first interval of the list that holds `count`."""
+    return next((at for at, one in enumerate(intervals) if one.holds(count, bounds)), None)
+
+
+def _neighbour(
+    intervals: tuple[WeightInterval, ...], replicas: int, bounds: Bounds, *, scales_out: bool
+) -> int | None:
+    """The index of the nearest interval with a weight below 100 that counts at more replicas (`scales_out`), or at
+    fewer; None if there is none. Distance is by replica counts: the list may have any order.
+
+    Example: in `[100 at 4..4, 0 at 2..3]`, the neighbour of 4 replicas is the second interval for scaling in.
+    """
+    edges = {replicas + 1 if scales_out else replicas - 1}
+    for one in intervals:
+        start = bounds.lower if one.start is None else one.start
+        last = bounds.upper if one.last is None else one.last
+        edges.update((start, start - 1) if last is None else (start, start - 1, last, last + 1))
+    # The interval that counts changes only at an edge: between two edges there is nothing nearer to be found.
+    counts = sorted(edge for edge in edges if (edge > replicas) == scales_out and edge != replicas)
+    for count in counts if scales_out else reversed(counts):
+        at = _first_holding(intervals, count, bounds)
+        if at is not None and intervals[at].weight_ppm < FULL:
+            return at
+    return None
 
 
 def weight_leaving(intervals: tuple[WeightInterval, ...], count: int, counts: Bounds) -> int:

@@ -144,7 +144,7 @@ def container_resources(
         governed = RESOURCES if policy.controlled_resources is None else policy.controlled_resources
         scales_limit = policy.controlled_values != "RequestsOnly"
         for resource, target in amounts(targets[name].target).items():
-            if resource in governed:
+            if resource in governed and target > 0:  # a target of 0 is none
                 request, limit = now.requests.get(resource), now.limits.get(resource)
                 least, most = amount(policy.min_allowed, resource), amount(policy.max_allowed, resource)
                 bounds = RequestBounds(least, most, fixed_limit=None if scales_limit else limit)

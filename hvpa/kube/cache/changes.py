@@ -7,6 +7,7 @@ from typing import Final
 
 from hvpa.api.objects.read_models import Condition, Hpa, Meta, Pod, Vpa, Workload, condition
 from hvpa.core.actuation.pod import RESIZE_IN_PROGRESS, RESIZE_PENDING
+from hvpa.core.recommenders.history import bound_ratios
 from hvpa.core.recommenders.stale import must_change
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 
@@ -41,11 +42,13 @@ def _spec_or_meta_changed(old: Hpa | Vpa, new: Hpa | Vpa) -> bool:
 
 
 def vpa_changed(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
-    """Whether spec, targets, conditions, labels or owners changed, the recommender is back after a silence, or its next
-    silence begins to count or no longer does; else bounds move all the time and aren't read."""
+    """Whether spec, targets, how far the history goes, conditions, labels or owners changed, the recommender is back
+    after a silence, or its next silence begins to count or no longer does; else bounds move all the time and aren't
+    read."""
     return (
         _was_silent(old, new, period)
         or _targets(old) != _targets(new)
+        or bound_ratios(old) != bound_ratios(new)
         or old.status.conditions != new.status.conditions
         or _spec_or_meta_changed(old, new)
         or must_change(old) != must_change(new)

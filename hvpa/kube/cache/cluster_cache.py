@@ -192,12 +192,15 @@ class LocalCluster:
             unlisted = self.custom.unreadable(custom)
             workload = None if workload is None else with_newest_pod(workload, pods)
         others = self._targeting.beside(target, key.name) if target.name else ()
+        vpas = tuple(self._related(VPAS, stored, target))
+        keys = [Key(one.metadata.namespace, one.metadata.name) for one in vpas]
         return Objects(
             hvpa=stored.read(),
             workload=workload,
             others=others,
             hpas=tuple(self._related(HPAS, stored, target, others)),
-            vpas=tuple(self._related(VPAS, stored, target)),
+            vpas=vpas,
+            checkpoints=tuple([one for vpa in keys for one in self.checkpoints.of(vpa)]),
             pods=pods,
             vpa_served=self._served[VPAS.kind],
             creation_sizes=self._sizes_of.get(key, ()) if self._served[HVPA_SIZES.kind] else None,

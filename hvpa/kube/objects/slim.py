@@ -31,6 +31,7 @@ from hvpa.api.objects.read_models import (
     Workload,
     WorkloadStatus,
 )
+from hvpa.api.values.quantity import RESOURCES
 from hvpa.api.values.text import one_line
 from hvpa.core.actuation.pod import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE
@@ -212,7 +213,8 @@ def _slim_container(one: ContainerStatus) -> ContainerStatus:
 def _slim_recommendation(one: ContainerRecommendation) -> ContainerRecommendation:
     target = _slim_amounts(one.target)
     uncapped = target if one.uncapped_target == one.target else _slim_amounts(one.uncapped_target)
-    upper = {name: value for name, value in one.upper_bound.items() if name == "memory"} or _NO_AMOUNTS
+    bounds: ResourceList = {key: one.upper_bound[key] for key in RESOURCES if key in one.upper_bound}
+    upper = _slim_amounts(bounds) if bounds else _NO_AMOUNTS
     return ContainerRecommendation(text(one.container_name), target, _NO_AMOUNTS, upper, uncapped)
 
 

@@ -197,6 +197,7 @@ class _States(Collector):
         self._status: dict[Key, HvpaStatus] = {}
         self._failing: dict[Key, Operation] = {}
         self._problems: dict[Key, list[Row]] = {}
+        self._histories: dict[Key, list[Row]] = {}
         self._ready: Count[tuple[str, ...]] = Count()
         self._held: Count[tuple[str, ...]] = Count()
 
@@ -209,6 +210,7 @@ class _States(Collector):
         self._count(before, -1)
         self._count(status, 1)
         self._name_problems(key)
+        self._name_histories(key, status)
 
     def fails(self, key: Key, operation: Operation | None) -> None:
         """A write of an Hvpa failed; None: all got through."""
@@ -225,6 +227,7 @@ class _States(Collector):
         self._count(self._status.pop(key, None), -1)
         self._failing.pop(key, None)
         self._problems.pop(key, None)
+        self._histories.pop(key, None)
 
     def _count(self, status: HvpaStatus | None, by: int) -> None:
         for one in () if status is None else status.conditions:
@@ -244,6 +247,19 @@ class _States(Collector):
         if rows:
             self._problems[key] = rows
 
+    def _name_histories(self, key: Key, status: HvpaStatus) -> None:
+        """When each history of a recommendation began that is too short for requests to be lowered."""
+        self._histories.pop(key, None)
+        vertical = None if status.axes is None else status.axes.vertical
+        labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
+        rows: list[Row] = [
+            (f'{labels},container="{_escaped(one.container)}"', since, since)
+            for one in (() if vertical is None else vertical.history)
+            if one.short_since is not None and (since := one.short_since.timestamp())
+        ]
+        if rows:
+            self._histories[key] = rows
+
     def collect(self) -> list[GaugeMetricFamily]:
         """The numbers of Hvpas, and of changes that are held back."""
         ready, held = ["ready", "reason"], ["axis", "direction", "reason"]
@@ -253,8 +269,12 @@ class _States(Collector):
         ]
 
     def pieces(self) -> Iterator[bytes]:
-        """The problems as text."""
+        """The problems, and the histories that are too short, as text."""
         yield from _gauge("hvpa_problem", "1 for each problem of an Hvpa.", self._problems, 1)
+        what = (
+            "When the history of a recommendation began (Unix time), while it is too short to lower requests."
+        )
+        yield from _gauge("hvpa_short_history_start_timestamp_seconds", what, self._histories, 1)
 
 
 def _counted(

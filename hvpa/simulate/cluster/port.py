@@ -18,6 +18,7 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import Event, Objects, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
+from hvpa.core.recommenders.history import bound_ratios
 from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges, WriteError
 from hvpa.simulate.cluster.objects import PodObjects, WorkloadObject, raw, uid_of
 from hvpa.simulate.cluster.pods import Workload
@@ -112,12 +113,15 @@ class SimulatedCluster:
             self.awake = True
 
     def set_vpa_status(self, status: VpaStatusRead) -> None:
-        """The VPA recommender's status update; bounds that move do not wake the operator."""
+        """The VPA recommender's status update; bounds that move a little do not wake the operator."""
         if self.vpa is None or status is self.vpa.status:
             return
-        before = self.vpa.status
-        self.vpa = msgspec.structs.replace(self.vpa, status=status)
-        if _targets(before) != _targets(status) or before.conditions != status.conditions:
+        before, self.vpa = self.vpa, msgspec.structs.replace(self.vpa, status=status)
+        if (
+            _targets(before.status) != _targets(status)
+            or bound_ratios(before) != bound_ratios(self.vpa)
+            or before.status.conditions != status.conditions
+        ):
             self.awake = True
 
     # --- the operator's writes --------------------------------------------------------------------------------------

@@ -266,6 +266,10 @@ class HpaAlone(HpaTemplateSpec):
     def _has_a_maximum(self) -> Self:
         if self.max_replicas == 0:
             raise fault("is required, and greater than 0", "maxReplicas")
+        if self.min_replicas == 0:
+            raise fault("must be greater than 0", "minReplicas")
+        if not self.is_in_order:
+            raise fault("must not be greater than maxReplicas", "minReplicas")
         return self
 
 

@@ -56,6 +56,13 @@ def decided(step: Json) -> Json:
     return _decided(decide(observe(objects, parse_timestamp(step["now"]), Settings())))
 
 
+def _remembered(decision: Decision) -> Json:
+    """What the operator remembers, without what the last release did not know: the history of recommendations."""
+    found = to_wire(decision.status, {"axes": True, "desired": True, "rollout": True})
+    found.get("axes", {}).get("vertical", {}).pop("history", None)
+    return found
+
+
 def _decided(decision: Decision) -> Json:
     """The parts of a decision that a version promises, and what the operator remembers for the next one; no texts."""
     replicas = decision.replicas
@@ -73,7 +80,7 @@ def _decided(decision: Decision) -> Json:
             [one.axis, one.direction, one.reason, one.container, one.resource, one.current, one.wanted]
             for one in decision.blocked
         ),
-        "remembered": to_wire(decision.status, {"axes": True, "desired": True, "rollout": True}),
+        "remembered": _remembered(decision),
         "conditions": {one.type: f"{one.status} {one.reason}" for one in decision.status.conditions},
     }
 

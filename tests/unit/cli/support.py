@@ -104,10 +104,15 @@ class Shell:
         return json.loads(self.text(documents, "-o", "json", *flags, now=now))
 
 
+def plain_documents(path: Path) -> list[Doc]:
+    """The documents of a YAML file, with timestamps as text."""
+    return list(yaml.load_all(path.read_text(encoding="utf-8"), Loader=_PlainLoader))
+
+
 def load(name: str) -> list[Doc]:
     """The documents of a data file, Lists taken apart."""
     found: list[Doc] = []
-    for document in yaml.load_all((DATA / name).read_text(encoding="utf-8"), Loader=_PlainLoader):
+    for document in plain_documents(DATA / name):
         found += document["items"] if document["kind"] == "List" else [document]
     return found
 

@@ -46,7 +46,7 @@ def test_types_bounds_defaults_and_rules_are_there() -> None:
     assert "| `quantile` | integer, 0 to 100 | `50` |" in page
     assert "| `maxUnavailable` | number or percentage | `25%` |" in page
     assert "| `maxAllowed` | map of quantity |" in page
-    assert "- `minReplicas`: must not be greater than maxReplicas" in page
+    assert "- `template.spec.minReplicas`: must not be greater than maxReplicas" in page
 
 
 def test_each_command_and_flag_is_there() -> None:

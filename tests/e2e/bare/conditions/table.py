@@ -81,6 +81,10 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes pods of a workload that is resized in place (tests/e2e/bare/actuation/test_canary.py has it)",
         "tests/unit/core/actuation/test_trial.py::test_a_size_that_failed_is_not_tried_again_for_a_day",
     ),
+    "LostHistory": Elsewhere(
+        "takes a recommender that starts without its checkpoints",
+        "tests/e2e/full/test_lost_history.py::test_lost_history_holds_every_decrease_until_it_is_back",
+    ),
     "PodReplacement": Elsewhere(
         "takes a Trajectory with pods of the old size that are replaced (tests/e2e/bare/scaling/test_joint.py has it)",
         "tests/unit/core/trajectory/step/test_step.py::test_replicas_fall_only_when_the_larger_pods_are_there",

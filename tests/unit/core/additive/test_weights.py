@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builders import build
 from hvpa.core.values.weight import Axes, Bounds, percent, weight_at
@@ -18,6 +20,8 @@ def interval(weight: float, start: int | None = None, last: int | None = None) -
 
 README_1 = [interval(0, 1, 2), interval(0.6, 3, 7), interval(0, 7, 10)]
 README_2 = [interval(1, 1, 1), interval(0.6, 2, 4), interval(0, 5, 10)]
+GARDENER = [interval(100, 4, 4), interval(0, 2, 3)]
+"""As gardener writes them: the interval at maxReplicas comes first."""
 BOUNDS = Bounds(1, 10)
 
 
@@ -55,6 +59,47 @@ BOUNDS = Bounds(1, 10)
             "the nearest below 100": ([interval(100, 1, 2), interval(100, 3, 4), interval(20, 5)], 1, 9, 20),
             "none on that side: it stays 100": ([interval(100, 1, 3), interval(20, 4)], 3, 1, 100),
             "none after the last: it stays 100": ([interval(20, 1, 2), interval(100, 3)], 3, 9, 100),
+            "in any order: inside an entry that is later in the list": (GARDENER, 3, 4, 0),
+            "in any order: at maxReplicas": (GARDENER, 4, 4, 100),
+            "in any order: wants in, from the first of the list": (GARDENER, 4, 2, 0),
+            "in any order: wants out, from the last of the list": (
+                [interval(60, 5), interval(40, 1, 2), interval(100, 3, 4)],
+                3,
+                9,
+                60,
+            ),
+            "in any order: wants in, the nearest by count and not in the list": (
+                [interval(100, 5), interval(10, 1, 2), interval(30, 3, 4)],
+                5,
+                1,
+                30,
+            ),
+            "in any order: an end that is missing": ([interval(100, 4), interval(0, None, 3)], 6, 2, 0),
+            "an overlap: the first that matches counts": (
+                [interval(100, 3, 5), interval(50, 1, 4)],
+                4,
+                4,
+                100,
+            ),
+            "an overlap: wants in, where the later one counts": (
+                [interval(100, 3, 5), interval(50, 1, 4)],
+                4,
+                1,
+                50,
+            ),
+            "an overlap: wants out, and the later one counts below only": (
+                [interval(100, 3, 5), interval(50, 1, 4)],
+                4,
+                9,
+                100,
+            ),
+            "an overlap: an entry that never counts is no neighbour": (
+                [interval(100, 1, 9), interval(50, 2, 3)],
+                6,
+                1,
+                100,
+            ),
+            "a shared boundary is the neighbour's": ([interval(20, 1, 4), interval(100, 4, 6)], 5, 1, 20),
             "weights need not be whole": ([interval(12.5)], 1, 1, 12.5),
             "alone, a weight of 1 is a fraction": ([interval(1)], 1, 1, 100),
         }
@@ -68,6 +113,47 @@ def test_the_weight_is_that_of_the_first_interval_that_contains_the_count(
     weight = weight_at(spec, replicas, desired, BOUNDS, Axes())
     assert weight.percent == expected
     assert weight.horizontal_ppm + weight.vertical_ppm == 1_000_000
+
+
+@given(st.permutations([interval(40, 1, 2), interval(100, 3, 4), interval(60, 5, 8), interval(100, 9, 10)]))
+def test_the_order_of_intervals_without_an_overlap_does_not_matter(intervals: list[dict[str, Any]]) -> None:
+    spec = build.hvpa({"weightBasedScalingIntervals": intervals}).spec
+    assert spec is not None
+    expected = {(3, 1): 40, (3, 7): 60, (4, 4): 100, (9, 1): 60, (10, 10): 100, (2, 9): 40, (6, 1): 60}
+    found = {
+        (replicas, desired): weight_at(spec, replicas, desired, BOUNDS, Axes()).percent
+        for replicas, desired in expected
+    }
+    assert found == expected
+
+
+def _nearest(intervals: list[tuple[int, int, int]], replicas: int, step: int) -> int | None:
+    """The weight of the first count, from `replicas` on by `step`, at which an interval with another weight than 100
+    counts: found count by count."""
+    count = replicas + step
+    while 1 <= count <= 30:
+        weight = next((weight for weight, start, last in intervals if start <= count <= last), None)
+        if weight is not None and weight < 100:
+            return weight
+        count += step
+    return None
+
+
+_RANGES = st.tuples(st.sampled_from([0, 2, 40, 100]), st.integers(1, 12), st.integers(0, 6))
+
+
+@given(st.lists(_RANGES, min_size=1, max_size=6), st.integers(1, 20), st.sampled_from([-1, 1]))
+def test_a_neighbour_is_the_nearest_count_at_which_a_weight_below_100_counts(
+    ranges: list[tuple[int, int, int]], replicas: int, step: int
+) -> None:
+    intervals = [(100, replicas, replicas)] + [
+        (weight, start, start + more) for weight, start, more in ranges
+    ]
+    spec = build.hvpa({"weightBasedScalingIntervals": [interval(*one) for one in intervals]}).spec
+    assert spec is not None
+    weight = weight_at(spec, replicas, replicas + step, Bounds(1, 30), Axes()).percent
+    nearest = _nearest(intervals, replicas, step)
+    assert weight == (100 if nearest is None else nearest)
 
 
 @pytest.mark.parametrize(("vertical_only", "expected"), [(True, 100), (False, 0)])

@@ -66,7 +66,22 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
         f"{TEMPLATE}.maxReplicas": "minReplicas and maxReplicas are both 1",
     }),
     "an overlap": ({INTERVALS: [interval(0, 1, 6), interval(50, 3, 10)]}, (), {
-        f"{INTERVALS}[1]": "overlaps the interval before it",
+        f"{INTERVALS}[1]": "overlaps entry 0 of the list at 3 to 6 replicas: the first entry that matches counts",
+    }),
+    "an overlap in another order": ({INTERVALS: [interval(50, 3, 10), interval(0, 1, 6)]}, (), {
+        f"{INTERVALS}[1]": "overlaps entry 0 of the list at 3 to 6 replicas",
+    }),
+    "an overlap of intervals without an end": ({INTERVALS: [interval(0, 1, 2), interval(50, 2), interval(60, 4)]}, (), {
+        f"{INTERVALS}[2]": "overlaps entry 1 of the list from 4 replicas on",
+    }),
+    "an overlap without an end": ({INTERVALS: [interval(60, 5), interval(50, 2)],
+                                   "spec.hpa": {}, "spec.hpa.name": "other"},
+                                  ("spec.maintenanceWindows", "spec.maintenanceTimeWindow"), {
+        f"{INTERVALS}[1]": "overlaps entry 0 of the list from 5 replicas on",
+    }),
+    "neighbours in any order": ({INTERVALS: [interval(60, 7, 10), interval(40, 1, 3), interval(50, 3, 7)]}, (), {}),
+    "a hole between intervals in another order": ({INTERVALS: [interval(50, 5, 10), interval(0, 1, 3)]}, (), {
+        INTERVALS: "no interval holds 4 replicas",
     }),
     "a hole": ({INTERVALS: [interval(0, 1, 3), interval(50, 5, 10)]}, (), {
         INTERVALS: "no interval holds 4 replicas",

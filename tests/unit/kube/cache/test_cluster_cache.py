@@ -251,7 +251,7 @@ def test_recommenders_wake_those_that_they_are_about() -> None:
     assert harness.delete(VPAS, "named") == ["h"]
 
 
-def test_a_recommendation_s_bounds_wake_nobody() -> None:
+def test_a_recommendation_s_bounds_that_move_a_little_wake_nobody() -> None:
     harness = Harness()
     harness.hvpa("h")
 
@@ -260,8 +260,11 @@ def test_a_recommendation_s_bounds_wake_nobody() -> None:
         status = {"recommendation": {"containerRecommendations": [one]}}
         return harness.put(VPAS, "v", **vpa_for("Deployment", "web"), status=status)
 
-    assert vpa(target={"cpu": "1"}) == ["h"]
+    assert vpa(target={"cpu": "1"}, upperBound={"cpu": "1900m"}) == ["h"]
     assert vpa(target={"cpu": "1"}, upperBound={"cpu": "2"}) == []
+    assert vpa(target={"cpu": "1"}, upperBound={"cpu": "200"}) == ["h"], (
+        "the recommender has lost its history"
+    )
     assert vpa(target={"cpu": "2"}, upperBound={"cpu": "2"}) == ["h"]
 
 

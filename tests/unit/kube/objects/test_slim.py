@@ -137,29 +137,33 @@ def spoken(at: str, upper: str = "2Gi") -> Vpa:
     return found
 
 
-def test_of_a_vpa_it_is_kept_when_it_was_written_and_its_upper_bound_of_memory() -> None:
+def test_of_a_vpa_it_is_kept_when_it_was_written_and_its_upper_bound() -> None:
     one = spoken("07")
     assert one.metadata.written_at() == dt.datetime(2026, 11, 21, 10, 7, tzinfo=dt.UTC)
     assert len(one.metadata.managed_fields) == 1
     recommendation = one.status.recommendation
     assert recommendation is not None
     assert recommendation.container_recommendations is not None
-    assert recommendation.container_recommendations[0].upper_bound == {"memory": "2Gi"}
+    assert recommendation.container_recommendations[0].upper_bound == {"cpu": "1", "memory": "2Gi"}
     silent: Vpa = decoded(VPAS)
     assert (silent.metadata.written_at(), silent.metadata.managed_fields) == (None, [])
 
 
 def test_bounds_wake_no_hvpa_but_after_a_silence() -> None:
-    assert not vpa_changed(spoken("07"), spoken("09", "3Gi"), MINUTE)
-    assert vpa_changed(spoken("07"), spoken("10", "3Gi"), MINUTE)
-    assert not vpa_changed(spoken("07"), spoken("10", "3Gi"), 2 * MINUTE)
-    assert vpa_changed(spoken("07"), spoken("08", "3Gi"), MINUTE / 4)
+    assert not vpa_changed(spoken("07"), spoken("09", "2000Mi"), MINUTE)
+    assert vpa_changed(spoken("07"), spoken("10", "2000Mi"), MINUTE)
+    assert not vpa_changed(spoken("07"), spoken("10", "2000Mi"), 2 * MINUTE)
+    assert vpa_changed(spoken("07"), spoken("08", "2000Mi"), MINUTE / 4)
+
+
+def test_a_bound_that_shows_another_length_of_history_wakes() -> None:
+    assert vpa_changed(spoken("07"), spoken("08", "200Gi"), MINUTE)
 
 
 def test_a_bound_by_which_silence_begins_to_be_noticed_wakes_once() -> None:
-    rounded, exact = spoken("07"), spoken("08", "2147483649")
+    rounded, exact = spoken("07"), spoken("08", "2047483649")
     assert vpa_changed(rounded, exact, MINUTE), "a recommender that stops is noticed three periods from now"
-    assert not vpa_changed(exact, spoken("09", "2147400001"), MINUTE)
+    assert not vpa_changed(exact, spoken("09", "2047400001"), MINUTE)
     assert vpa_changed(exact, spoken("09", "2Gi"), MINUTE), "what was reported as stale no longer is"
 
 
@@ -197,7 +201,7 @@ def test_an_hpas_spec_is_kept_decoded_with_its_metrics_held_once() -> None:
     assert new.spec.metrics is old.spec.metrics
 
 
-def test_of_a_vpa_the_bounds_are_dropped() -> None:
+def test_of_a_vpa_the_lower_bound_is_dropped() -> None:
     amounts = {"cpu": "1"}
     entry = {"containerName": "app", "target": amounts, "lowerBound": amounts, "upperBound": amounts}
     entries = [entry | {"uncappedTarget": amounts}, entry | {"uncappedTarget": {"cpu": "2"}}]
@@ -215,7 +219,7 @@ def test_of_a_vpa_the_bounds_are_dropped() -> None:
     assert (one.target, one.uncapped_target) == (amounts, amounts)
     assert one.uncapped_target is one.target
     assert other.uncapped_target == {"cpu": "2"}
-    assert one.lower_bound == one.upper_bound == {}
+    assert (one.lower_bound, one.upper_bound) == ({}, amounts)
     assert isinstance(hpa(), StoredHpa)
 
 

@@ -247,7 +247,7 @@ def test_bounds_of_a_recommendation_that_move_do_not_wake_the_operator() -> None
     fixture.cluster.set_vpa_status(recommended("100m", "1"))
     assert fixture.woken()
     fixture.looked()
-    moved = recommended("100m", "900m")
+    moved = recommended("100m", "960m")
     fixture.cluster.set_vpa_status(moved)
     assert not fixture.woken()
     assert fixture.looked().vpas[0].status is moved

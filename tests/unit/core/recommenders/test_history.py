@@ -1,0 +1,374 @@
+"""Trust of a recommendation as far as its history goes (DESIGN 4, docs/decisions/0059). NOW is 10:00 on a Saturday."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import build
+from hvpa.api.hvpa.status import TrustedHistory, VerticalAxis
+from hvpa.api.objects.checkpoints import VpaCheckpoint
+from hvpa.api.objects.read_models import Vpa
+from hvpa.core.model import BoundRatio, Decision, Objects
+from hvpa.core.recommenders.history import bound_ratios, view_history
+from hvpa.core.values.clock import Clock
+from hvpa.recommend.vpa.estimate import upper_factor
+
+HOUR = dt.timedelta(hours=1)
+DAY = dt.timedelta(days=1)
+GIB = 1 << 30
+TWO_GIB = 2_147_484_000
+"""In whole kilobytes."""
+
+
+def vpa(upper: str = "200Gi", target: str = "250Mi", resource: str = "memory", **more: Any) -> Vpa:
+    """A VPA that has recommended for weeks; `more`: further fields of the recommendation, of this resource."""
+    bounds = {"target": target, "uncappedTarget": target, "upperBound": upper} | more
+    one = {"containerName": "app"} | {field: {resource: amount} for field, amount in bounds.items()}
+    return build.vpa(change={"status": {"recommendation": {"containerRecommendations": [one]}}})
+
+
+def workload(memory: str = "3Gi") -> Any:
+    limits = {"memory": "4Gi"}
+    container = build.container("app", {"memory": memory, "cpu": "500m"}, limits)
+    return build.workload(3, [container])
+
+
+def seen(one: Vpa, spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None) -> Objects:
+    at_once = {"scaleDown": {"stabilizationDuration": "1s"}}
+    whole = build.merged({"weightBasedScalingIntervals": [{"vpaWeight": 100}], "vpa": at_once}, spec or {})
+    return build.objects(build.hvpa(whole, status), workload(), None, one)
+
+
+def memory_of(decision: Decision) -> tuple[int, int]:
+    resources = decision.containers["app"]
+    return resources.requests["memory"], resources.limits["memory"]
+
+
+def held(decision: Decision) -> list[tuple[str, str, str | None]]:
+    return [
+        (one.axis, one.reason, None if one.until is None else one.until.strftime("%H:%M:%S"))
+        for one in decision.blocked
+    ]
+
+
+def axis(decision: Decision) -> VerticalAxis:
+    assert decision.status.axes is not None
+    assert decision.status.axes.vertical is not None
+    return decision.status.axes.vertical
+
+
+_POLICY: dict[str, Any] = {"containerName": "app", "minAllowed": {"memory": "100Mi", "cpu": "100m"}}
+_TRAJECTORY: dict[str, Any] = {
+    "blend": "Trajectory",
+    "weightBasedScalingIntervals": [{"vpaWeight": 50}],
+    "vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": [_POLICY]}}}},
+    "hpa": {"deploy": False},
+}
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "additive, rollout": {},
+    "additive, in place": {"updateStrategy": {"type": "InPlace"}},
+    "trajectory, rollout": _TRAJECTORY,
+    "trajectory, in place": _TRAJECTORY | {"updateStrategy": {"type": "InPlace"}},
+    "a named VPA": {"vpa": {"deploy": False, "name": "web"}},
+}
+
+
+@pytest.mark.parametrize("spec", STRATEGIES.values(), ids=STRATEGIES.keys())
+@pytest.mark.parametrize(("target", "upper"), [("250Mi", "200Gi"), ("1Gi", "40Gi"), ("2Gi", "3000Gi")])
+def test_lost_history_lowers_neither_request_nor_limit(spec: dict[str, Any], target: str, upper: str) -> None:
+    if "deploy" in spec.get("vpa", {}):
+        one = seen(build.decoded(Vpa, _without_owner(vpa(upper, target))), spec)
+    else:
+        one = seen(vpa(upper, target), spec)
+    decision = build.decided(one)
+    assert memory_of(decision) == (3 * GIB, 4 * GIB)
+    assert ("vertical", "MinHistory") in [entry[:2] for entry in held(decision)]
+    condition = build.condition(decision, "VpaActive")
+    assert (condition.status, condition.reason) == ("True", "LostHistory")
+
+
+def _without_owner(one: Vpa) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(one))
+    document["metadata"].pop("ownerReferences", None)
+    return document
+
+
+def test_the_time_until_then_is_in_the_gate_the_condition_and_the_next_look() -> None:
+    decision = build.decided(seen(vpa("60Gi", "1Gi")))
+    # The ratio 60 is rounded up to 64: the history began 1 day / 63 ago, at 09:37:09, and is an hour long at 10:37:09.
+    assert held(decision) == [("vertical", "MinHistory", "10:37:08")]
+    assert "app until 2026-11-21T10:37:09Z" in build.condition(decision, "VpaActive").message
+    assert decision.recheck_after is not None
+    assert 2228 < decision.recheck_after.total_seconds() < 2229
+
+
+def test_it_is_lowered_once_the_history_is_long_enough() -> None:
+    first = seen(vpa("60Gi", "1Gi"))
+    later = build.NOW + dt.timedelta(minutes=38)
+    decision = build.decided(build.apply(first, build.decided(first)), later)
+    assert memory_of(decision)[0] < 3 * GIB, (
+        "an hour is over, although the bound is as it was: peaks are rare"
+    )
+    assert [one.short_since for one in axis(decision).history] == [None]
+
+
+def test_a_history_that_is_back_is_trusted_at_once() -> None:
+    first = seen(vpa("200Gi"))
+    after = build.apply(first, build.decided(first))
+    back = replace(after, vpas=(vpa("3Gi", "2Gi"),))
+    decision = build.decided(back, build.NOW + dt.timedelta(minutes=2))
+    assert memory_of(decision)[0] == TWO_GIB
+    assert build.condition(decision, "VpaActive").reason != "LostHistory"
+
+
+@pytest.mark.parametrize(("target", "expected"), [("5Gi", 5 * GIB), ("4Gi", 4 * GIB)])
+def test_increases_continue(target: str, expected: int) -> None:
+    decision = build.decided(seen(vpa("4000Gi", target)))
+    assert memory_of(decision)[0] == pytest.approx(expected, abs=1000)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "is_lowered"), [(1.1, True), (2, True), (20, True), (26, True), (30, False), (1441, False)]
+)
+def test_an_hour_of_history_is_enough(ratio: float, is_lowered: bool) -> None:
+    decision = build.decided(seen(vpa(str(int(ratio * GIB)), str(GIB))))
+    assert (memory_of(decision)[0] < 3 * GIB) is is_lowered
+
+
+@pytest.mark.parametrize(
+    ("min_history", "is_lowered"), [("0s", True), ("30m", True), ("1h", False), ("24h", False)]
+)
+def test_how_much_is_enough_can_be_set(min_history: str, is_lowered: bool) -> None:
+    spec = {"vpa": {"scaleDown": {"minHistory": min_history}}}
+    decision = build.decided(seen(vpa("40Gi", "1Gi"), spec))
+    assert (memory_of(decision)[0] < 3 * GIB) is is_lowered
+
+
+def policy(**bounds: str) -> dict[str, Any]:
+    one = {"containerName": "app"} | {field: {"memory": amount} for field, amount in bounds.items()}
+    return {"spec": {"resourcePolicy": {"containerPolicies": [one]}}}
+
+
+def capped(upper: str, target: str, uncapped: str | None = None, **bounds: str) -> Objects:
+    """A VPA with a policy of its own, which the Hvpa's template has as well."""
+    one = vpa(upper, target, **({} if uncapped is None else {"uncappedTarget": uncapped}))
+    change = build.merged(policy(**bounds), {"status": {"recommendation": _recommendation(one)}})
+    return seen(build.vpa(change=change), {"vpa": {"template": policy(**bounds)}})
+
+
+def _recommendation(one: Vpa) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(one.status.recommendation)
+    return found
+
+
+def test_an_upper_bound_at_maxAllowed_hides_how_short_the_history_is() -> None:
+    # By 8Gi / 500Mi it would be 1.5 hours.
+    assert memory_of(build.decided(capped("8Gi", "500Mi", maxAllowed="8Gi")))[0] == 3 * GIB
+    assert memory_of(build.decided(capped("8Gi", "2Gi", maxAllowed="8Gi")))[0] == TWO_GIB
+
+
+def test_what_maxAllowed_itself_takes_is_taken() -> None:
+    assert memory_of(build.decided(capped("2Gi", "2Gi", "6Gi", maxAllowed="2Gi")))[0] == 2 * GIB
+
+
+def test_an_upper_bound_at_minAllowed_says_nothing() -> None:
+    assert memory_of(build.decided(capped("2Gi", "2Gi", "10Mi", minAllowed="2Gi")))[0] == TWO_GIB
+
+
+def test_a_target_at_minAllowed_is_compared_by_what_it_would_be() -> None:
+    decision = build.decided(capped("60Gi", "2Gi", "1Gi", minAllowed="2Gi"))
+    assert memory_of(decision)[0] == 3 * GIB, "60, and not 30"
+
+
+def test_both_resources_have_one_history() -> None:
+    """The bound of memory is capped by a flag; that of CPU is not."""
+    bounds = {"target": ("250Mi", "25m"), "uncappedTarget": ("250Mi", "25m"), "upperBound": ("2Gi", "30")}
+    one: dict[str, Any] = {"containerName": "app"}
+    one |= {field: {"memory": memory, "cpu": cpu} for field, (memory, cpu) in bounds.items()}
+    found = build.vpa(change={"status": {"recommendation": {"containerRecommendations": [one]}}})
+    decision = build.decided(seen(found))
+    assert memory_of(decision)[0] == 3 * GIB
+    assert decision.containers["app"].requests["cpu"] == 500
+
+
+def test_a_bound_that_jumps_tenfold_is_lost_history_whatever_caps_it() -> None:
+    calm = seen(vpa("3400Mi", "3Gi"))
+    known = build.apply(calm, build.decided(calm))
+    jumped = replace(known, vpas=(vpa("4Gi", "250Mi"),))  # a flag caps it at 4Gi, 16 times the target
+    decision = build.decided(jumped, build.NOW + HOUR)
+    assert memory_of(decision)[0] == 3 * GIB
+    assert held(decision) == [("vertical", "MinHistory", "12:00:00")]
+    anew = build.decided(build.apply(jumped, decision), build.NOW + 1.5 * HOUR)
+    assert held(anew) == [("vertical", "MinHistory", "12:00:00")], "what is known is in the status"
+    over = build.decided(build.apply(jumped, decision), build.NOW + 2 * HOUR)
+    assert memory_of(over)[0] < 3 * GIB
+
+
+def test_memory_that_ran_out_is_raised_by_the_request_where_the_target_lost_its_history() -> None:
+    containers = workload().spec.template.spec.containers
+    own = [
+        build.container("app", dict(one.resources.requests), dict(one.resources.limits)) for one in containers
+    ]
+    pods = [
+        build.oom_killed(build.NOW - dt.timedelta(minutes=1), "web-0", containers=own),
+        build.pod("web-1"),
+    ]
+    decision = build.decided(replace(seen(vpa("200Gi", "250Mi")), pods=tuple(pods)))
+    assert memory_of(decision)[0] > 3 * GIB
+
+
+def test_replicas_do_not_fall_by_targets_of_a_lost_history() -> None:
+    intervals = [
+        {"maxReplicas": 2, "maxResources": {"memory": "4Gi"}},
+        {"maxReplicas": 6, "maxResources": {"memory": "4Gi"}},
+    ]
+    spec: dict[str, Any] = {
+        "hpa": {"deploy": False},
+        "weightBasedScalingIntervals": [],
+        "trajectory": {"intervals": intervals},
+        "updateStrategy": {"type": "InPlace"},
+    }
+    lost = build.decided(seen(vpa("200Gi", "250Mi"), spec))
+    assert build.counts(lost).target == 3
+    assert ("horizontal", "MinHistory") in [entry[:2] for entry in held(lost)]
+    trusted = build.decided(seen(vpa("300Mi", "250Mi"), spec))
+    assert build.counts(trusted).target < 3
+
+
+def test_a_target_of_nothing_is_none() -> None:
+    decision = build.decided(seen(vpa("0", "0")))
+    assert memory_of(decision) == (3 * GIB, 4 * GIB)
+
+
+# --- caps ---------------------------------------------------------------------------------------------------------
+JOINT = {"blend": "Trajectory", "weightBasedScalingIntervals": [{"vpaWeight": 100}]}
+
+
+def test_what_a_flag_of_the_recommender_cut_stays_cut() -> None:
+    decision = build.decided(seen(vpa("8Gi", "3Gi", uncappedTarget="40Gi"), JOINT))
+    assert memory_of(decision)[0] <= 3 * GIB + 1000
+
+
+def test_what_a_named_vpas_policy_cut_stays_cut() -> None:
+    one = build.vpa(
+        change=build.merged(
+            policy(maxAllowed="3Gi"),
+            {
+                "status": {"recommendation": _recommendation(vpa("3Gi", "3Gi", uncappedTarget="40Gi"))},
+                "metadata": {"ownerReferences": None},
+            },
+        )
+    )
+    spec = JOINT | {"vpa": {"deploy": False, "name": "web"}}
+    assert memory_of(build.decided(seen(one, spec)))[0] <= 3 * GIB + 1000
+
+
+# --- the ratio ----------------------------------------------------------------------------------------------------
+@given(st.floats(1 / 1440, 30), st.integers(25, 10**7))
+def test_the_days_of_a_history_are_those_of_the_recommenders_formula(days: float, target: int) -> None:
+    upper = int(target * upper_factor(days))
+    (one,) = bound_ratios(vpa(f"{upper}m", f"{target}m", "cpu"))
+    assert one.ratio >= upper / target * 0.999
+    assert one.ratio <= max(1.0, upper / target) * 2**0.25 * 1.001
+
+
+@given(st.text(max_size=12), st.text(max_size=12), st.text(max_size=12))
+def test_bounds_that_are_no_quantities_say_nothing(upper: str, target: str, uncapped: str) -> None:
+    for one in bound_ratios(vpa(upper, target, uncappedTarget=uncapped)):
+        assert one.ratio >= 1
+
+
+@given(
+    st.lists(st.tuples(st.floats(1, 1e12), st.booleans(), st.integers(0, 200_000)), min_size=1, max_size=12),
+    st.sampled_from([dt.timedelta(0), HOUR, DAY, 200 * DAY, dt.timedelta(hours=2_562_047)]),
+)
+def test_whatever_the_bounds_do_a_decrease_waits_no_longer_than_minHistory_after_the_last_change(
+    course: list[tuple[float, bool, int]], min_history: dt.timedelta
+) -> None:
+    records: tuple[TrustedHistory, ...] = ()
+    now = build.NOW
+    for ratio, capped_, seconds in course:
+        now += dt.timedelta(seconds=seconds)
+        view = view_history(records, [BoundRatio("app", ratio, capped_)], min_history, Clock(now))
+        records = view.records
+        for until in view.short_until.values():
+            assert now < until <= now + min_history
+    if now.year + min_history.days / 365 < 9990:
+        view = view_history(
+            records, [BoundRatio("app", ratio, capped_)], min_history, Clock(now + min_history)
+        )
+        assert view.short_until == {}
+
+
+def test_a_container_that_is_gone_is_forgotten() -> None:
+    known = (TrustedHistory(container="gone", ratio=2),)
+    view = view_history(known, [BoundRatio("app", 2)], HOUR, Clock(build.NOW))
+    assert [one.container for one in view.records] == ["app"]
+
+
+def test_a_ratio_that_halves_is_written_down_and_a_smaller_fall_is_not() -> None:
+    def ratio(now: float) -> float:
+        known = (TrustedHistory(container="app", ratio=8),)
+        return view_history(known, [BoundRatio("app", now)], HOUR, Clock(build.NOW)).records[0].ratio
+
+    assert (ratio(5.0), ratio(4.0), ratio(9.0)) == (8, 4, 8)
+
+
+# --- checkpoints ----------------------------------------------------------------------------------------------------
+def checkpoint(
+    age: dt.timedelta, samples: int | None = None, updated: dt.datetime = build.NOW, vpa: str = "web"
+) -> VpaCheckpoint:
+    """What the recommender saved of a history of this length."""
+    count = int(age / dt.timedelta(minutes=1)) if samples is None else samples
+    status = {
+        "firstSampleStart": build.stamp(build.NOW - age),
+        "lastSampleStart": build.stamp(build.NOW),
+        "lastUpdateTime": build.stamp(updated),
+        "totalSamplesCount": count,
+    }
+    spec = {"vpaObjectName": vpa, "containerName": "app"}
+    return build.decoded(
+        VpaCheckpoint, {"metadata": {"name": "c", "namespace": "default"}, "spec": spec, "status": status}
+    )
+
+
+UNSAVED = build.decoded(VpaCheckpoint, {"metadata": {"name": "c"}, "spec": {"vpaObjectName": "web"}})
+CHECKPOINTS: dict[str, tuple[VpaCheckpoint, str, bool]] = {
+    "long, although peaks are rare": (checkpoint(8 * DAY), "200Gi", True),
+    "short, although a flag caps the bound": (checkpoint(HOUR / 4), "4Gi", False),
+    "of few samples": (checkpoint(8 * DAY, samples=30), "4Gi", False),
+    "of no sample": (checkpoint(dt.timedelta(0)), "4Gi", False),
+    "of another VPA": (checkpoint(8 * DAY, vpa="other"), "200Gi", False),
+    "that was never saved": (UNSAVED, "200Gi", False),
+}
+
+
+@pytest.mark.parametrize(("saved", "upper", "is_lowered"), CHECKPOINTS.values(), ids=CHECKPOINTS.keys())
+def test_a_checkpoint_tells_the_history_itself(saved: VpaCheckpoint, upper: str, is_lowered: bool) -> None:
+    decision = build.decided(replace(seen(vpa(upper, "1Gi")), checkpoints=(saved,)))
+    assert (memory_of(decision)[0] < 3 * GIB) is is_lowered
+
+
+@pytest.mark.parametrize(("minutes", "is_lowered"), [(5, True), (15, False)])
+def test_a_checkpoint_that_is_older_than_the_recommendation_is_of_another_history(
+    minutes: int, is_lowered: bool
+) -> None:
+    entry = {
+        "subresource": "status",
+        "time": build.stamp(build.NOW),
+        "manager": "recommender",
+        "operation": "Update",
+    }
+    whole = seen(vpa("200Gi", "1Gi"))
+    document = msgspec.json.decode(msgspec.json.encode(whole.vpas[0]))
+    document["metadata"]["managedFields"] = [entry]
+    saved = checkpoint(8 * DAY, updated=build.NOW - dt.timedelta(minutes=minutes))
+    decision = build.decided(replace(whole, vpas=(build.decoded(Vpa, document),), checkpoints=(saved,)))
+    assert (memory_of(decision)[0] < 3 * GIB) is is_lowered
