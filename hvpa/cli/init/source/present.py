@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -19,8 +19,11 @@ from hvpa.api.values.quantity import CPU, MEMORY
 from hvpa.api.values.quantity import Resource as ResourceName
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input.files import below
+from hvpa.cli.input.owners import Owners
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import present_resources
+from hvpa.core.workload.pod_owner import owns
+from hvpa.kube.cache.indexes import selects
 from hvpa.kube.objects.resources import (
     DEPLOYMENTS,
     HPAS,
@@ -212,7 +215,7 @@ def present(
     mode = None if vpa is None else below(vpa.spec, "updatePolicy", "updateMode")
     if mode is not None and mode not in _SIMULATED_MODES:
         notes.append(f"updateMode {mode} of VPA {vpa.name if vpa else ''} is not simulated: it counts as Off")
-    started = start_up(_pods(here, below(raw, "spec", "selector", "matchLabels") or {}))
+    started = start_up(_pods(here, workload))
     return Present(workload, raw, hpa, vpa, keda.name if keda else None, minor, started, tuple(notes))
 
 
@@ -240,12 +243,18 @@ def _check(model: type[BaseModel], spec: Mapping[str, Any], place: str, leave_ou
         raise CommandError(f"{place}{path}: {problem.message}") from None
 
 
-def _pods(objects: Iterable[Mapping[str, Any]], selector: Mapping[str, str]) -> Iterator[Pod]:
+def _pods(objects: Iterable[Mapping[str, Any]], workload: Workload) -> list[Pod]:
     """The workload's pods."""
-    for one in objects:
-        labels = below(one, "metadata", "labels") or {}
-        if one.get("kind") == PODS.kind and selector.items() <= labels.items():
-            yield msgspec.convert(one, type=Pod)
+    namespace = workload.metadata.namespace
+    near = [
+        msgspec.convert({**one, "metadata": {**one["metadata"], "namespace": namespace}}, type=Pod)
+        for one in objects
+        if one.get("kind") == PODS.kind and "metadata" in one
+    ]
+    near = [pod for pod in near if selects(workload.spec.selector, pod.metadata.labels)]
+    without_uid = () if workload.metadata.uid else ((workload.kind, workload.metadata.name),)
+    owners = Owners([workload], near, without_uid)
+    return [pod for pod in map(owners.filled, near) if owns(workload, pod)]
 
 
 def _is_read(one: Mapping[str, Any], namespace: str) -> bool:
