@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -207,15 +207,25 @@ def vpa(
     return decoded(Vpa, document, change)
 
 
+CONTROLLER: Final[Mapping[str, Any]] = {"kind": "Deployment", "name": "web", "uid": "w", "controller": True}
+"""The usual workload as the owner of its pods."""
+
+
 def pod(
     name: str = "web-1",
     ready: bool = True,
     change: Mapping[str, Any] | None = None,
     containers: Sequence[Mapping[str, Any]] | None = None,
 ) -> Pod:
-    """A pod of the usual workload."""
+    """A pod of the usual workload, which controls it."""
     document: dict[str, Any] = {
-        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": "web"}},
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": name,
+            "labels": {"app": "web"},
+            "ownerReferences": [CONTROLLER],
+        },
         "spec": {"containers": list(containers if containers is not None else [container()])},
         "status": {
             "phase": "Running",

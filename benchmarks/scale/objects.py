@@ -79,8 +79,9 @@ def pod(item: Item, number: int, owner: Json | None = None) -> bytes:
         "namespace": item.namespace,
         "labels": {"app": item.name, "pod-template-hash": "1"},
     }
-    if owner is not None:
-        metadata["ownerReferences"] = [owner]
+    name = f"{item.name}-1"
+    made = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
+    metadata["ownerReferences"] = [owner or made]
     spec = {**template["spec"], "nodeName": "node"}
     return encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 

@@ -205,6 +205,9 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
 
     ready: int = 0
     running: int = 0
+    others_ready: int = 0
+    """Pods that the workload's selector matches and that belong to another owner: the HPA counts them as well."""
+    others_running: int = 0
     last_ready_at: dt.datetime | None = None
     unready: tuple[str, ...] = ()
     """Names of pods that are not ready (ten at most)."""
@@ -214,8 +217,8 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     stuck: tuple[StuckPods, ...] = ()
     """Those that can't be scheduled or started, by reason."""
     starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
-    """Containers that were OOMKilled, or whose pod was evicted for memory, while running the template's resources,
-    and when that was last seen."""
+    """Containers that were OOMKilled, or whose pod was evicted for memory, within the last day and with at least the
+    template's memory, and when that was last."""
     starving_pods: Mapping[str, int] = msgspec.field(default_factory=dict)
     """How many pods each of them starves in that run or will run."""
 
@@ -252,7 +255,9 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rollout: RolloutRecord | None = None
     """The rollout of the target that the operator began, if it did."""
     resizable: tuple[Pod, ...] = ()
-    """The pods themselves, where they are resized in place or a size is tried on some first."""
+    """The workload's own pods, if they are resized in place or a size is tried on some first."""
+    others: tuple[Pod, ...] = ()
+    """Pods that the workload's selector matches and that belong to another owner, likewise."""
 
     # As in `Objects`.
     refused_resizes: tuple[RefusedResize, ...] = ()

@@ -49,8 +49,10 @@ from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, latest, remembered, remembered_while
 from hvpa.core.workload.containers import amount, recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
+from hvpa.core.workload.pod_owner import PodsByOwner, by_owner
 from hvpa.core.workload.rollout import see_pods
 from hvpa.core.workload.selector import selector_text
+from hvpa.core.workload.starving import raised_at
 
 MOST_CONTAINERS = 100
 """Containers of a pod that is scaled. What is reported and kept of each has room in a status and an annotation."""
@@ -189,16 +191,16 @@ def _state(
     horizontal, vertical = recorded_axes(status, annotation, clock)
     is_legacy = annotation is None and status.axes is None
     vpa: Recommender[Vpa] = Recommender(False)
-    pods = PodsSeen()
+    pods, owned = PodsSeen(), PodsByOwner()
     if spec is not None and workload is not None:
         vpa = _as_now(_found_vpa(hvpa.metadata, spec, vpas, objects.others), vpas)
         vpa = structs.replace(vpa, problem=_vpa_problem(vpa, objects, dict(silent)))
         if vpa.configured and not objects.vpa_served:
             vpa = Recommender(True, _VPA_NOT_SERVED)
-        since = vertical.last_scale_up_time
-        if since is not None and clock.is_ahead(since):
-            since = None  # by a clock that was wrong: no container is to starve until then
-        pods = see_pods(hvpa.metadata, objects.pods, workload, since, spec.joint or _lacks_requests(workload))
+        owned = by_owner(objects.pods, workload)
+        since = raised_at(clock, vertical, workload.spec.template.spec.containers, in_place=in_place)
+        sized = spec.joint or _lacks_requests(workload)
+        pods = see_pods(clock, hvpa.metadata, owned, workload, since, sized)
     return ObservedState(
         metadata=hvpa.metadata,
         spec=spec,
@@ -214,7 +216,8 @@ def _state(
         pods=pods,
         history=() if vpa.object is None else dict(histories).get(vpa.object.metadata.name, ()),
         rollout=rollout,
-        resizable=objects.pods if (in_place or tries) and workload is not None else (),
+        resizable=owned.own if in_place or tries else (),
+        others=owned.others if in_place or tries else (),
         refused_resizes=objects.refused_resizes,
         creation_sizes=objects.creation_sizes,
         memory_use=objects.memory_use,

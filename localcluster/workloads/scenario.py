@@ -213,9 +213,13 @@ class Scenario(View):
 
     def pod(self, name: str, *, container_status: Json | None = None, **status: Any) -> str:
         """The kubelet: a pod that runs the template as it is now, with this status of its container `app`."""
-        template = self.target["spec"]["template"]
-        metadata = {"name": f"{self.name}-{name}", "namespace": self.namespace}
+        target = self.target
+        template = target["spec"]["template"]
+        owner = {name: target[name] for name in ("apiVersion", "kind")}
+        owner |= {name: target["metadata"][name] for name in ("name", "uid")}
+        metadata: Json = {"name": f"{self.name}-{name}", "namespace": self.namespace}
         metadata["labels"] = template["metadata"]["labels"]
+        metadata["ownerReferences"] = [owner | {"controller": True}]
         spec = merged(template["spec"], {"nodeName": "node"})
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         made = str(self.api.create(pod)["metadata"]["name"])

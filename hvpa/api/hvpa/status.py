@@ -355,6 +355,8 @@ class MemoryOverride(StatusModel):
     """The container's name."""
     time: Timestamp
     """When it was."""
+    memory: str | None = None
+    """The request that it was raised to."""
 
 
 class TrustedHistory(StatusModel):

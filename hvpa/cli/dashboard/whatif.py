@@ -25,6 +25,7 @@ from hvpa.core.model import Objects
 from hvpa.core.path.curve import NONE
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.config import reserves
+from hvpa.core.workload.pod_owner import by_owner
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HPAS, HVPAS, VPAS
@@ -213,7 +214,7 @@ def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: st
             "name": workload.metadata.name,
             "namespace": workload.metadata.namespace,
             "replicas": max(1, min(workload.spec.replicas, MAX_REPLICAS)),
-            "startUp": f"{start_up(measured.objects.pods) or 0.0:.0f}s",
+            "startUp": f"{start_up(by_owner(measured.objects.pods, workload).own) or 0.0:.0f}s",
             "resize": "InPlace" if in_place else "Recreate",
             "containers": [_container(measured, name, base, samples) for name in names],
         },

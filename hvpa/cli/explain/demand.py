@@ -147,7 +147,7 @@ def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterab
     yield _counts(view, decision)
     for item in view.items:
         yield from _item(item)
-    if not view.items:
+    if not view.items and (seen.vpa.problem is not None or not seen.vpa.in_charge):
         yield "no request is scaled: there is no VPA recommendation to use"
     if view.usual is not None:
         yield f"usual demand is served by: {pods(view.usual.replicas, view.usual.sizes)}"

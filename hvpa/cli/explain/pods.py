@@ -16,13 +16,14 @@ from hvpa.api.objects.read_models import Pod
 from hvpa.api.values.quantity import RESOURCES, readable_change, readable_resource
 from hvpa.cli.output import Json, containers, timestamp
 from hvpa.core.actuation.desired import NOTHING, sizes_of
-from hvpa.core.actuation.pod import PodState, is_governed, is_ready, present_of, reported_since
+from hvpa.core.actuation.pod import PodState, is_ready, present_of, reported_since
 from hvpa.core.actuation.pods import pod_states, resize_pods
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import Observation, ResourceRequirements
 from hvpa.core.report.summary import rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import changes, present_resources
+from hvpa.core.workload.pod_owner import by_owner
 
 STATES: Final[Mapping[str, str]] = {
     "resized": "has the desired size",
@@ -73,7 +74,7 @@ def pod_rows(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) -
     """The workload's `pods` by name. `size` is what was decided, where they are resized in place."""
     if seen.target is None:
         return ()
-    own = [pod for pod in pods if is_governed(pod, seen.target)]
+    own = by_owner(tuple(pods), seen.target).own
     in_place = seen.spec is not None and seen.spec.update_strategy.in_place
     rows = _in_place(seen, own, size) if in_place else _rolled_out(seen, own)
     return tuple(sorted(rows, key=lambda row: row.name))

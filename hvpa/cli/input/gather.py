@@ -24,6 +24,7 @@ from hvpa.api.objects.read_models import (
     HpaSpecRead,
     Meta,
     OwnerReference,
+    Pod,
     RawHvpa,
     Vpa,
     VpaSpecRead,
@@ -37,6 +38,7 @@ from hvpa.api.values.quantity import QuantityError, parse_cpu, parse_memory, par
 from hvpa.cli.errors import CommandError, UsageError, report_skipped
 from hvpa.cli.input.custom import is_workload, key_of, named_targets, read_custom
 from hvpa.cli.input.files import Document, read_documents, yaml_trap
+from hvpa.cli.input.owners import Owners
 from hvpa.cli.input.versions import OLDER
 from hvpa.core.model import API_VERSION, GROUP, Objects
 from hvpa.core.spec.check import spec_problems
@@ -167,6 +169,7 @@ class Filled:
         for document in (one for one in known if one.kind not in RESOURCES):
             if is_workload(document, key_of(document, namespace), named):
                 self._unless_wrong(document, self._put_custom)
+        self._fill_owners()
 
     def _unless_wrong(self, document: Document, use: Callable[[Document], T | None]) -> T | None:
         """What `use` makes of a document; None, and a line on standard error, if it can't be used."""
@@ -203,14 +206,30 @@ class Filled:
         self.local.put_scaled(workload)
         self.read.append(document)
 
+    def _fill_owners(self) -> None:
+        """Put the pods with the owners that a cluster would have filled in."""
+        stores, pods = self.local.workloads.values(), self._pods()
+        workloads = [one for store in stores for key in store if (one := store.get(key)) is not None]
+        without_uid = {(one.kind, _name(one)) for one in self.read if not one.metadata.get("uid")}
+        owners = Owners(workloads, pods, without_uid)
+        for pod in pods:
+            if (filled := owners.filled(pod)) is not pod:
+                self.local.pods.delete(Key(pod.metadata.namespace, pod.metadata.name))
+                self.local.pods.put(filled)
+
+    def _pods(self) -> list[Pod]:
+        return [one for key in self.local.pods if (one := self.local.pods.get(key)) is not None]
+
     def _count_pods(self, workload: Workload) -> int:
-        """How many Pods of the files a workload selects."""
+        """How many Pods of the files a workload selects, without those that name another controller."""
         requirements = labels.parse_selector(selector_text(workload.spec.selector))
-        pods = [self.local.pods.get(key) for key in self.local.pods]
-        near = [
-            one for one in pods if one is not None and one.metadata.namespace == workload.metadata.namespace
-        ]
-        return sum(labels.matches(requirements, one.metadata.labels) for one in near)
+        near = [one.metadata for one in self._pods() if one.metadata.namespace == workload.metadata.namespace]
+        itself = (workload.kind, workload.metadata.name)
+        return sum(
+            labels.matches(requirements, meta.labels)
+            and ((owner := meta.controller()) is None or (owner.kind, owner.name) == itself)
+            for meta in near
+        )
 
     def _key(self, document: Document) -> Key:
         return Key(document.metadata.get("namespace", self._namespace), _name(document))

@@ -16,14 +16,12 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import (
     Container,
     ContainerStatus,
     Pod,
     PodCondition,
     Resources,
-    Workload,
     condition,
 )
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
@@ -33,7 +31,7 @@ from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, 
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.workload.containers import changes
-from hvpa.core.workload.rollout import OOM_KILLED
+from hvpa.core.workload.starving import OOM_KILLED
 
 RESIZE_PENDING: Final = "PodResizePending"
 RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
@@ -53,9 +51,6 @@ FIRST_REFUSAL_WAIT: Final = dt.timedelta(minutes=1)
 LONGEST_REFUSAL_WAIT: Final = dt.timedelta(hours=1)
 MOST_REFUSALS: Final = 3
 """A resize that was refused so often in a row (over three minutes) is too much: a LimitRange, a quota, the node."""
-
-HASHES: Final = ("pod-template-hash", "rollouts-pod-template-hash")
-"""Labels that repeat the hash in the name of a pod's ReplicaSet: of Deployments, and of Argo Rollouts."""
 
 State = Literal["resized", "in_progress", "deferred", "infeasible", "waiting"]
 Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
@@ -284,37 +279,20 @@ def is_ready(pod: Pod) -> bool:
 
 def own_pods(observed: ObservedState) -> list[Pod]:
     """The workload's pods that run or will run."""
-    return _living_pods(observed, own=True)
+    return _living(observed.resizable)
 
 
 def other_pods(observed: ObservedState) -> list[Pod]:
     """Pods that run or will run, and are not the workload's, though its selector matches them."""
-    return _living_pods(observed, own=False)
+    return _living(observed.others)
 
 
-def _living_pods(observed: ObservedState, *, own: bool) -> list[Pod]:
-    assert observed.target is not None
+def _living(pods: Sequence[Pod]) -> list[Pod]:
     return [
         pod
-        for pod in observed.resizable
-        if pod.metadata.deletion_timestamp is None
-        and pod.status.phase not in ("Failed", "Succeeded")
-        and is_governed(pod, observed.target) is own
+        for pod in pods
+        if pod.metadata.deletion_timestamp is None and pod.status.phase not in ("Failed", "Succeeded")
     ]
-
-
-def is_governed(pod: Pod, workload: Workload) -> bool:
-    """Whether a pod that the workload's selector matches is the workload's: controlled by the workload itself, or by
-    one of the ReplicaSets of a Deployment or an Argo Rollout, whose names are the workload's with the hash of the
-    template."""
-    owner = pod.metadata.controller()
-    if owner is None:
-        return False
-    if owner.uid == workload.metadata.uid:
-        return True
-    hashes = [pod.metadata.labels.get(key) for key in (HASHES[:1] if workload.kind in KINDS else HASHES)]
-    names = [f"{workload.metadata.name}-{one}" for one in hashes if one]
-    return owner.kind == "ReplicaSet" and owner.name in names
 
 
 def ends(status: ContainerStatus, since: dt.datetime) -> set[str]:

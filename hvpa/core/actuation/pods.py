@@ -19,7 +19,6 @@ from hvpa.core.actuation.desired import Sizes, moved, size_of_new_pods, sizes_of
 from hvpa.core.actuation.pod import (
     Look,
     PodState,
-    is_governed,
     is_ready,
     other_pods,
     own_pods,
@@ -212,11 +211,10 @@ def _wanted(
         for name, one in sorted(size_of_new_pods(desired).items())
         if one.requests or one.limits
     ]
-    pods = [pod for pod in seen.resizable if is_governed(pod, target)]
-    are_missing = len(pods) < target.spec.replicas
+    are_missing = len(seen.resizable) < target.spec.replicas
     if not containers or (are_missing and clock.is_past(desired.since + CREATED_WITHIN)):
         return {}
-    return dict.fromkeys(owner_keys(target, pods), "; ".join((seen.metadata.name, *containers)))
+    return dict.fromkeys(owner_keys(target, seen.resizable), "; ".join((seen.metadata.name, *containers)))
 
 
 def _entry_of(container: str, requests: Mapping[str, str], limits: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState, ResourceRequirements
 from hvpa.core.values.clock import after
 from hvpa.core.workload.containers import present_resources
-from hvpa.core.workload.rollout import OOM_KILLED
+from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.core.workload.stuck import CRASH_LOOP
 
 

@@ -4,8 +4,8 @@ containers, and what comes of all changes (DESIGN 5.3, 6). What is wanted of a r
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
@@ -13,7 +13,7 @@ from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ScaleParams
 from hvpa.api.hvpa.status import Pending, VerticalAxis
 from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import Resource
-from hvpa.core.axes.steps import OVERRIDE_EVERY, OVERRIDE_IN_PLACE_EVERY, Record, RequestsResult, Step
+from hvpa.core.axes.steps import OVERRIDE_EVERY, Record, RequestsResult, Step
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
     MAINTENANCE_WINDOW,
@@ -26,11 +26,12 @@ from hvpa.core.gates.gates import (
     first_hold,
 )
 from hvpa.core.model import ObservedState, ResourceRequirements
+from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, known_until, view_history
 from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up, scale_limit, threshold
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.weight import FULL
-from hvpa.core.workload.containers import ContainerResource, present_resources
+from hvpa.core.workload.containers import ContainerResource, amounts, present_resources
 
 DEFAULT_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 200, "memory": 200_000_000}
 """200m and 200M, gardener's defaults, where neither value nor percentage is set (DESIGN 6.3)."""
@@ -38,12 +39,24 @@ LONGEST_TIMEOUT: Final = dt.timedelta(days=1)
 """Up to this `minChangeTimeout` doubles (DESIGN 6.4)."""
 OOM_PERCENT: Final = 120
 """Memory that ran out is raised to this share, where the VPA does not ask for more yet (as VPA's OOM bump does) ..."""
-OOM_IN_PLACE_PERCENT: Final = 150
-"""... in place to this one, which is as soon taken back ..."""
 OOM_LEAST: Final = 100 * 1024 * 1024
 """... at least by 100Mi, and without maxAllowed ..."""
 OOM_CAP: Final = 4
 """... up to this multiple of the VPA's target (DESIGN 6.4)."""
+OOM_FOLLOWED: Final = 2
+"""Until the next such raise may come, the VPA's target is followed up to this multiple of the last one: the recommender
+counts each OOM of a crash loop, 30 in a minute if the kubelet does not back off (issue 36: bounded steps)."""
+
+
+class OnPath(NamedTuple):
+    """What a joint decision knows of items whose target is a size of the path: the VPA's own target, in millicores or
+    bytes, and which of them a metric measures."""
+
+    targets: Mapping[ResourceKey, int]
+    measured: Collection[ResourceKey]
+
+
+OFF_PATH: Final = OnPath({}, ())
 
 
 class RequestsAxis:
@@ -59,6 +72,7 @@ class RequestsAxis:
         *,
         disruptive: bool = True,
         default_min_change: Mapping[Resource, int] = DEFAULT_MIN_CHANGE,
+        on_path: OnPath = OFF_PATH,
     ) -> None:
         assert seen.workload is not None and seen.spec is not None
         self.seen = seen
@@ -67,6 +81,7 @@ class RequestsAxis:
         self.items = items
         self.disruptive = disruptive
         self.default_min_change = default_min_change
+        self.on_path = on_path
         self.spec = seen.spec.vpa
         self.present = present_resources(seen.workload.spec.template.spec.containers)
         self.record = Record(seen.vertical, self.present, context)
@@ -122,6 +137,9 @@ class RequestsAxis:
         up = wanted > item.current
         if wanted == item.current:
             return None
+        raised_until = None
+        if up and (recent := self._recent_raise(item)) is not None and wanted > recent[0]:
+            wanted, raised_until = (recent[0], None) if recent[0] > item.current else (wanted, recent[1])
         least, starves = self._least_change(item, up), self._starves(item)
         pending = self._pending(item) if up and ppm > 0 and _may_pass(item, wanted, least) else None
         small_until = None
@@ -137,6 +155,7 @@ class RequestsAxis:
             rolled_back_until=rolled_back_until(self.rolled_back, self.clock, wanted, item.key),
             young_until=young_until,
             kept_until=NO_CLOCK if starves and not up else None,
+            raised_until=raised_until,
             measured_at=measured_at,
             small_until=small_until,
         )
@@ -190,7 +209,7 @@ class RequestsAxis:
     # --- starving containers (DESIGN 6.4) ----------------------------------------------------------------------------
     def raise_now(self, item: ContainerResource) -> Step | None:
         """The raise of a starving container's memory, which comes before all else; None where there is none, or where
-        the last one was less than ten minutes ago (in place: 30 seconds)."""
+        the last one was less than ten minutes ago."""
         raised = self.raises.get(item.key)
         return None if raised is None or raised.change.raised_until is not None else raised
 
@@ -205,28 +224,37 @@ class RequestsAxis:
         if wanted <= item.current:
             return None
         before = self.record.overrides.get(item.container)
-        every = OVERRIDE_EVERY if self.disruptive else OVERRIDE_IN_PLACE_EVERY
-        until = None if before is None else self.clock.held_until(before.time, every)
+        until = None if before is None else self.clock.held_until(before.time, OVERRIDE_EVERY)
         change = structs.replace(self._change(item, wanted), raised_until=until)
         passes = OVERRIDDEN if self.disruptive else OVERRIDDEN | {MAINTENANCE_WINDOW}
         return Step(item, wanted, FULL, change, passes, override=True)
 
     def _enough_memory(self, item: ContainerResource) -> int:
-        """The VPA's target where that is above the request. Else a fifth more than the request (in place half), at
-        least 100Mi more, within `maxAllowed` or four times the target; but only where the pods show that this
-        container starves, not where an older status merely reports that some container does. Of 1Gi: 1.2Gi."""
-        if item.target > item.current or item.container not in self.seen.pods.starving:
-            return item.blended(FULL)
-        percent = OOM_PERCENT if self.disruptive else OOM_IN_PLACE_PERCENT
-        raised = max(ceil_div(item.current * percent, 100), item.current + OOM_LEAST)
+        """The VPA's target where that is above the request. Else a fifth more than the request, at least 100Mi more,
+        within `maxAllowed` or four times the target; but only where the pods show that this container starves, not
+        where an older status merely reports that some container does. Of 1Gi: 1.2Gi."""
+        target = self.on_path.targets.get(item.key, item.target)
+        if target > item.current or item.container not in self.seen.pods.starving:
+            return structs.replace(item, target=target).blended(FULL)
+        raised = max(ceil_div(item.current * OOM_PERCENT, 100), item.current + OOM_LEAST)
         raised = round_up(raised, KILOBYTE)
         if item.bounds.upper is None:
             # A target of a short history says nothing of what is enough.
-            known = (
-                item.target if self.young_until(item.container) is None else max(item.target, item.current)
-            )
+            known = target if self.young_until(item.container) is None else max(target, item.current)
             raised = min(raised, OOM_CAP * known)
         return item.bounds.clamp(raised)
+
+    def _recent_raise(self, item: ContainerResource) -> tuple[int, dt.datetime] | None:
+        """How far memory follows the VPA's target that was raised less than ten minutes ago, and until when; None if it
+        was not, or if a metric shows how much is in use.
+
+        Example: 256Mi ran out and became 356Mi; the VPA's target is 4Gi a minute later. It becomes 712Mi."""
+        before = self.record.overrides.get(item.container)
+        if item.resource != "memory" or before is None or item.key in self.on_path.measured:
+            return None
+        raised = amounts({"memory": before.memory}).get("memory") if before.memory else None
+        until = self.clock.held_until(before.time, OVERRIDE_EVERY)
+        return None if raised is None or until is None else (raised * OOM_FOLLOWED, until)
 
     def _with_raises(self, decided: Sequence[tuple[Step, Hold | None]]) -> list[tuple[Step, Hold | None]]:
         """The changes with the raises that wait for their ten minutes, each in place of another change of the same

@@ -19,9 +19,7 @@ from hvpa.core.values.weight import percent
 from hvpa.core.workload.containers import ContainerResource, amounts
 
 OVERRIDE_EVERY: Final = dt.timedelta(minutes=10)
-"""The memory of a container that ran out of it is raised at most this often (DESIGN 6.4) ..."""
-OVERRIDE_IN_PLACE_EVERY: Final = dt.timedelta(seconds=30)
-"""... and where no pod is replaced for it, as soon as all pods have the raised memory."""
+"""The memory of a container that ran out of it is raised at most this often (DESIGN 6.4)."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -187,6 +185,9 @@ class Record:
             for name, one in self.overrides.items()
             if name in self.present and (name not in anew or clock.held_until(one.time, OVERRIDE_EVERY))
         }
-        raised = {step.item.container for step in applied if step.override}
-        known |= {name: MemoryOverride(container=name, time=clock.stamp()) for name in raised}
+        for step in applied:
+            name = step.item.container
+            if step.override:
+                memory = format_resource("memory", step.request)
+                known[name] = MemoryOverride(container=name, time=clock.stamp(), memory=memory)
         return tuple(known[name] for name in sorted(known))

@@ -186,8 +186,9 @@ def metric_demands(
 
 def _measured_pods(one: Reading, seen: Observation, clock: Clock) -> int:
     """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for the
-    others those that have been ready for as long as a measurement takes (`readings_of`: one at least, but by clocks
-    that are wrong). The HPA's `currentReplicas` is `spec.replicas`, which in a joint decision is another count."""
+    others those of the workload's own that have been ready for as long as a measurement takes (`readings_of`: one at
+    least, but by clocks that are wrong). The HPA's `currentReplicas` is `spec.replicas`, which in a joint decision is
+    another count."""
     assert seen.workload is not None
     status = seen.workload.status
     if one.is_of_status:
@@ -228,7 +229,10 @@ def _proposal(one: Reading, seen: Observation, hpa: Hpa, clock: Clock) -> int:
     assert seen.workload is not None and seen.spec is not None
     if one.is_tolerated:
         return seen.workload.spec.replicas
-    counted = _measured_pods(one, seen, clock) if seen.spec.joint else _counted_pods(one, hpa, seen)
+    if not seen.spec.joint:
+        return ceil_div(one.have * _counted_pods(one, hpa, seen), one.wanted)
+    others = 0 if one.is_of_status else seen.pods.others_ready
+    counted = _measured_pods(one, seen, clock) + others
     return ceil_div(one.have * counted, one.wanted)
 
 
@@ -263,14 +267,16 @@ def _tolerance(rules: HpaScalingRules | None, settings: Settings) -> Fraction:
 def _counted_pods(one: Reading, hpa: Hpa, seen: Observation) -> int:
     """The pods the HPA counted: for CPU and for `Value` targets the ready ones, for other pod metrics the running ones,
     for `AverageValue` of Object and External `status.replicas`. Not more than there were when it measured; where no pod
-    is known, as many."""
+    is known, as many. The HPA finds pods by labels alone, so that pods of other owners count here as well.
+
+    Example: a Job's pod has the labels of a Deployment with 4 pods; the HPA counts 5."""
     assert seen.workload is not None
     status, pods = seen.workload.status, seen.pods
     then = hpa.status.current_replicas or status.replicas or seen.workload.spec.replicas
     if one.is_of_status:
         return then
     if one.source.name == "cpu" or one.metric.type in ("Object", "External"):
-        counted = pods.ready or status.ready_replicas
+        counted, others = pods.ready or status.ready_replicas, pods.others_ready
     else:
-        counted = pods.running or status.replicas
-    return min(counted or then, then)
+        counted, others = pods.running or status.replicas, pods.others_running
+    return min(counted or then, then) + others

@@ -197,18 +197,19 @@ def _of_requests(seen: Observation, decision: Decision) -> Iterator[str]:
     )
     if starving:
         yield f"out of memory: {text.names(starving)}"
-    if decision.joint is not None:
-        what, known = "usual demand of all pods", {item.key: item.usual for item in decision.joint.items}
-    else:
-        what, found = "VPA", {} if seen.vpa.object is None else recommendations(seen.vpa.object)
-        known = {
-            key: amount(found[key.container].target, key.resource)
-            for key in changed
-            if key.container in found
-        }
-    amounts = [
-        f"{key.resource} {readable_resource(key.resource, value)} of {key.container}"
+    items = () if decision.joint is None else decision.joint.items
+    usual = {item.key: item.usual for item in items}
+    found = {} if seen.vpa.object is None else recommendations(seen.vpa.object)
+    targets = {
+        key: amount(found[key.container].target, key.resource)
         for key in changed
-        if (value := known.get(key)) is not None
-    ]
-    yield f"{what}: {', '.join(amounts)}"
+        if key.container in found and key not in usual
+    }
+    for what, known in (("usual demand of all pods", usual), ("VPA", targets)):
+        amounts = [
+            f"{key.resource} {readable_resource(key.resource, value)} of {key.container}"
+            for key in changed
+            if (value := known.get(key)) is not None
+        ]
+        if amounts:
+            yield f"{what}: {', '.join(amounts)}"

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import structs
 
 from hvpa.api.values.quantity import Resource
-from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, RequestsAxis
+from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, OnPath, RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import MIN_CHANGE, GateContext, Hold
 from hvpa.core.model import ObservedState
@@ -37,7 +37,14 @@ def scale_to_sizes(
     items = [structs.replace(item, target=sizes[item.key]) for item in joint.items]
     # Where no pod is replaced, the overlap of the path is enough of a minimum.
     least = _NO_MIN_CHANGE if joint.in_place else DEFAULT_MIN_CHANGE
-    axis = RequestsAxis(seen, context, items, disruptive=not joint.in_place, default_min_change=least)
+    axis = RequestsAxis(
+        seen,
+        context,
+        (*items, *joint.apart),
+        disruptive=not joint.in_place,
+        default_min_change=least,
+        on_path=OnPath({item.key: item.target for item in joint.items}, joint.measured_keys),
+    )
     return axis.result(_decided(axis, joint, is_held))
 
 
@@ -59,11 +66,20 @@ def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Step
 
 
 def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:
-    """The change that is wanted of one container resource; None where there is none. Where pods are replaced, requests
+    """The change that is wanted of one container resource; None where there is none. Memory that ran out is raised for
+    that, unless what is measured takes more and nothing holds it."""
+    raised, step = axis.raise_now(item), _usual_step(axis, joint, item, is_held)
+    if raised is None:
+        return step
+    if step is None or step.request <= raised.request or axis.hold(step) is not None:
+        return raised
+    return structs.replace(step, override=True)
+
+
+def _usual_step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:
+    """The change that the path calls for; None where there is none. Where pods are replaced, requests
     are not lowered soon after a step, and CPU that only the present demand calls for, at the last count, waits: a spike
     is over before all pods are larger."""
-    if (raised := axis.raise_now(item)) is not None:
-        return raised
     measured_at = None if joint.unknown is None else joint.unknown.until
     step = axis.step_to(item, item.blended(FULL), FULL, measured_at=measured_at)
     if step is None or joint.in_place:

@@ -43,7 +43,8 @@ class Joint:
     replicas must still be enough for where the HPA wants more than that, `holds_in` why nothing is taken away at all.
     `urgent` is `found`, with more CPU for pods that are saturated: replicas are added for it, and pods grow in place.
     `in_place`: sizes follow the present demand. `ran_out`: the memory in bytes that pods had which ran out of it
-    lately, where pods are replaced.
+    lately, where pods are replaced. `apart`: memory that ran out and that no metric measures; it follows the VPA's
+    target, and asks for no replicas (decision 0060).
     """
 
     path: Path
@@ -60,11 +61,18 @@ class Joint:
     last: int = 0
     in_place: bool = False
     ran_out: Mapping[ResourceKey, int] = field(default_factory=dict)
+    apart: Sequence[ContainerResource] = ()
 
     @cached_property
     def current(self) -> Sizes:
         """The requests as they are."""
         return {one.key: one.current for one in self.items}
+
+    @cached_property
+    def measured_keys(self) -> frozenset[ResourceKey]:
+        """What a metric measures, or has measured before."""
+        found = {key for one in self.found or () for key in one.keys}
+        return frozenset(found | self.means.measured.keys())
 
     # --- the two demands ---------------------------------------------------------------------------------------------
     @cached_property
@@ -303,11 +311,15 @@ class Joint:
         measurement is the difference."""
         return replace(self, holds_in="", last=0)
 
+    @cached_property
+    def _requests_now(self) -> Sizes:
+        return {one.key: one.current for one in (*self.items, *self.apart)}
+
     # --- hysteresis --------------------------------------------------------------------------------------------------
     def is_near(self, key: ResourceKey, size: int, times: int = 1) -> bool:
         """Whether the present request is so near to this size that it is left alone: within `times` the overlap, or
         within a thousandth, by which measurements are rounded."""
-        current, margin = self.current[key], self.margins[key.resource]
+        current, margin = self._requests_now[key], self.margins[key.resource]
         overlap = max(margin.value, current * margin.percentage // 100)
         return abs(size - current) <= max(times * overlap, current // ROUNDED)
 

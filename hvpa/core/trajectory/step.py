@@ -34,6 +34,7 @@ from hvpa.core.trajectory.demand import (
     requirements,
 )
 from hvpa.core.trajectory.history import Memory, first_seen
+from hvpa.core.trajectory.means import HALF_LIFE
 from hvpa.core.trajectory.requests import NOT_WORTH_REPLACING, scale_to_sizes
 from hvpa.core.trajectory.solve import Joint
 from hvpa.core.trajectory.view import View
@@ -137,6 +138,8 @@ class JointScaling:
                 as_demanded = desired.measured == demands
                 raw = found if as_demanded else requirements(desired.measured, requests, spare)
                 measured = by_targets(raw, requests)
+        apart = self._apart(items, found or ())
+        items = tuple([item for item in items if item not in apart])
         memory = Memory(seen, self.context.clock, items, requests)
         first = self.known.first
         self.known, means = memory.brought_up(self.known, measured, desired.unmeasured)
@@ -156,6 +159,35 @@ class JointScaling:
             last=last_recommended(seen) if desired.unknown or stands else 0,
             in_place=self.in_place,
             ran_out={} if self.in_place else self._ran_out(items, requests, found or ()),
+            apart=apart,
+        )
+
+    def _apart(
+        self, items: Sequence[ContainerResource], found: Sequence[MetricRequirement]
+    ) -> tuple[ContainerResource, ...]:
+        """Memory that ran out within a day and that no metric measures. The VPA's recommender counts each OOM, so that
+        its target times the usual number of pods would ask for replicas, which need as much each: in a crash loop at
+        256Mi, 3 pods became 10."""
+        if not self.seen.hpa.configured:
+            return ()
+        clock, starving = self.context.clock, self.seen.pods.starving
+        measured = {key for one in found for key in one.keys}
+        measured |= {
+            ResourceKey(one.container, "memory") for one in self.known.demands if one.resource == "memory"
+        }
+        raised = {
+            one.container
+            for one in self.seen.vertical.overrides
+            if clock.held_until(one.time, HALF_LIFE) is not None
+        }
+        return tuple(
+            [
+                item
+                for item in items
+                if item.resource == "memory"
+                and item.key not in measured
+                and (item.container in starving or item.container in raised)
+            ]
         )
 
     def _ran_out(
@@ -204,7 +236,7 @@ class JointScaling:
     def result(self) -> JointResult:
         """Both axes, each through its gates."""
         joint = self.joint
-        vertical = self._resized(joint.wanted.sizes) if joint.items else None
+        vertical = self._resized(joint.wanted.sizes) if joint.items or joint.apart else None
         horizontal = None
         if self.desired.unknown is not None:
             horizontal = self._as_recommended_last(self.desired.unknown)

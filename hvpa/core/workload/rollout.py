@@ -1,10 +1,9 @@
-"""How far the workload is: whether its last rollout is complete, what its pods say, which containers starve."""
+"""How far the workload is: whether its last rollout is complete, and what its pods say."""
 
 from __future__ import annotations
 
 import datetime as dt
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,9 +14,11 @@ from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource
 from hvpa.core.model import ObservedState, PodSize, PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
-from hvpa.core.values.clock import after
-from hvpa.core.values.memo import Basis, latest
+from hvpa.core.values.clock import Clock, after
+from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.workload.containers import amount, amounts
+from hvpa.core.workload.pod_owner import PodsByOwner
+from hvpa.core.workload.starving import starving_containers
 from hvpa.core.workload.stuck import stuck_pods
 from hvpa.recommend.hpa.inputs import MetricsError
 from hvpa.recommend.hpa.pods import request_of, sidecars
@@ -37,12 +38,6 @@ MOST_NAMED = 10
 """Pods that are not ready and named in an explanation."""
 NO_DEADLINE = 2**31 - 1
 """A `progressDeadlineSeconds` that stands for no deadline (`HasProgressDeadline` in pkg/controller/deployment/util)."""
-OOM_KILLED = "OOMKilled"
-EVICTED = "Evicted"
-_LOW_ON_MEMORY = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
-"""The kubelet's eviction message (pkg/kubelet/eviction/helpers.go): `The node was low on resource: memory.`"""
-_EVICTED_CONTAINER = re.compile(r"Container (\S+) was using")
-"""The same message goes on to name the containers above their request."""
 
 
 def rollout_complete(workload: Workload) -> bool:
@@ -103,40 +98,42 @@ def progress_deadline(seen: ObservedState) -> dt.datetime | None:
 
 
 def _basis(
-    hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None, sized: bool = False
+    hvpa: Meta, pods: PodsByOwner, workload: Workload, since: Mapping[str, dt.datetime], sized: bool = False
 ) -> Basis:
     containers = workload.spec.template.spec.containers
-    return Basis((hvpa.namespace, hvpa.name), (pods, containers), (since, sized))
+    return Basis((hvpa.namespace, hvpa.name), (*pods, containers), (since, sized))
 
 
-@latest(_basis)
+@remembered_while(_basis)
 def see_pods(
-    hvpa: Meta, pods: Sequence[Pod], workload: Workload, since: dt.datetime | None, sized: bool = False
+    clock: Clock,
+    hvpa: Meta,
+    pods: PodsByOwner,
+    workload: Workload,
+    since: Mapping[str, dt.datetime],
+    sized: bool = False,
 ) -> PodsSeen:
-    """Count the pods of `hvpa` by state and find the containers that starved for memory after `since`, the last
-    vertical step; and what they request, where they are to be `sized`."""
-    template = {container.name: container for container in workload.spec.template.spec.containers}
-    there = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    """Count the pods of `hvpa` by state and find the containers that ran out of memory, each after `since`, its last
+    raise; and what they request, if `sized`."""
+    there = [pod for pod in pods.own if pod.metadata.deletion_timestamp is None]
     ready = [found for pod in there if (found := _ready(pod)) is not None]
     ready_since = sorted([one.last_transition_time for one in ready if one.last_transition_time is not None])
     unready = [pod for pod in there if _ready(pod) is None and _is_living(pod)]
-    starving: dict[str, dt.datetime] = {}
-    starving_pods = Counter[str]()
-    for pod in there:
-        for name, when in _starved(pod, template, since):
-            starving[name] = max(when, starving.get(name, when))
-            starving_pods[name] += _is_living(pod)
+    starving = starving_containers(clock, there, workload.spec.template.spec.containers, since)
     created = [pod.metadata.creation_timestamp for pod in unready]
+    others = [pod for pod in pods.others if _is_living(pod)]
     seen = PodsSeen(
         ready=len(ready),
         running=sum(pod.status.phase == "Running" for pod in there),
+        others_ready=sum(_ready(pod) is not None for pod in others),
+        others_running=sum(pod.status.phase == "Running" for pod in others),
         last_ready_at=max(ready_since, default=None),
         unready=tuple([pod.metadata.name for pod in unready[:MOST_NAMED]]),
         newest_unready=max((one for one in created if one is not None), default=None),
-        starving=starving or _NOTHING,
-        starving_pods=starving_pods or _NOTHING,
-        terminating=len(pods) - len(there),
-        stuck=stuck_pods(pods),
+        starving=starving.times or _NOTHING,
+        starving_pods=starving.pods or _NOTHING,
+        terminating=len(pods.own) - len(there),
+        stuck=stuck_pods(pods.own),
     )
     return structs.replace(seen, ready_since=tuple(ready_since), **_requested(there)) if sized else seen
 
@@ -214,39 +211,6 @@ def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[ResourceKey, int]) -
         return PodTotal(sum(size for key, size in sizes.items() if key.resource == resource))
     requested = milli if resource == "cpu" else ceil_div(milli, 1000)
     return PodTotal(min(requested, LARGEST), whole is not None and resource in whole.requests)
-
-
-def _starved(
-    pod: Pod, template: dict[str, Container], since: dt.datetime | None
-) -> Iterable[tuple[str, dt.datetime]]:
-    """Containers of this pod that ran out of memory after `since` with the memory that the template still has. (Ready
-    pods may have more CPU for a while, until others are.)"""
-    found: dict[str, dt.datetime | None] = {}
-    started = pod.status.start_time or pod.metadata.creation_timestamp
-    for one in pod.status.container_statuses:
-        ended = (one.state.terminated, one.last_state.terminated)
-        killed = next((end for end in ended if end is not None and end.reason == OOM_KILLED), None)
-        if killed is not None:
-            found[one.name] = killed.finished_at or started
-    status = pod.status
-    is_evicted = status.phase == "Failed" and status.reason == EVICTED
-    if is_evicted and _LOW_ON_MEMORY.search(status.message) is not None:
-        named = [name for name in _EVICTED_CONTAINER.findall(pod.status.message) if name in template]
-        for name in named or template:
-            found.setdefault(name, _ended(pod) or started)
-    own = {container.name: container for container in pod.spec.containers} if found else {}
-    for name, when in found.items():
-        is_same = name in template and name in own and _has(own[name], template[name], ("memory",))
-        if is_same and when is not None and (since is None or when > since):
-            yield name, when
-
-
-def _ended(pod: Pod) -> dt.datetime | None:
-    """When an evicted pod ended: its last condition change or container end."""
-    changed = [entry.last_transition_time for entry in pod.status.conditions]
-    ended = [one.state.terminated for one in pod.status.container_statuses]
-    times = [*changed, *(one.finished_at for one in ended if one is not None)]
-    return max((when for when in times if when is not None), default=None)
 
 
 def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:

@@ -26,7 +26,8 @@ MOST_REASONS: Final = 5
 FEW_RESTARTS: Final = 3
 """A container that ended less often than this may have done so for once."""
 STUCK_AFTER: Final = dt.timedelta(seconds=30)
-"""A pod that waits for less may be waiting for a node that has just been made, or for a registry's next answer."""
+"""A pod that waits for less may be waiting for a node that has just been made, or for a registry's next answer. A pod
+that has been ready for less may be between two restarts of a container that is ready as soon as it runs."""
 CALM_AFTER: Final = dt.timedelta(minutes=10)
 """A container that ran for so long is no longer in a crash loop: the kubelet forgets its back-off then (twice
 `MaxContainerBackOff`, 5 minutes, in pkg/kubelet/kubelet.go)."""
@@ -97,6 +98,16 @@ def _crashing(pod: Pod, one: ContainerStatus) -> StuckPods | None:
     is_waiting = waiting is not None and waiting.reason == CRASH_LOOP
     if ended.finished_at is None and not is_waiting:
         return None
-    until = None if ended.finished_at is None or is_waiting else after(ended.finished_at, CALM_AFTER)
+    until = None if ended.finished_at is None or is_waiting else _calm_at(pod, ended.finished_at)
     why = f" ended with {text.reason(ended.reason, 'Error')}" if ended.reason else ""
     return StuckPods(CRASH_LOOP, pod.metadata.name, f"container {one.name}{why}", until=until)
+
+
+def _calm_at(pod: Pod, ended: dt.datetime) -> dt.datetime:
+    """When a container that ended at that time and runs again is no longer in a crash loop: once its pod has been ready
+    for STUCK_AFTER, at the latest after CALM_AFTER. Example: it ended at 10:00:00 and the pod is ready since 10:00:20:
+    10:00:50."""
+    ready = condition(pod.status.conditions, "Ready")
+    if ready is None or ready.status != "True":
+        return after(ended, CALM_AFTER)
+    return after(max(ended, ready.last_transition_time or ended), STUCK_AFTER)

@@ -22,7 +22,7 @@ from hvpa.api.objects.read_models import (
     WorkloadSpec,
     WorkloadStatus,
 )
-from hvpa.core.actuation.pod import is_governed
+from hvpa.core.workload.pod_owner import by_owner
 from hvpa.core.workload.selector import parse_selector
 
 _set = msgspec.structs.force_setattr
@@ -134,10 +134,11 @@ def scaled(api_version: str, kind: str, raw: bytes | msgspec.Raw) -> Workload:
 
 
 def with_newest_pod(workload: Workload, pods: tuple[Pod, ...]) -> Workload:
-    """The workload with the containers of its newest pod, which take the place of a pod template. Where nothing says
-    which pods are its own, since what controls them is not known, all count that its selector matches."""
-    alive = [one for one in pods if one.metadata.deletion_timestamp is None]
-    alive = [one for one in alive if is_governed(one, workload)] or alive
+    """The workload with the containers of its newest pod, which take the place of a pod template. If
+    it has no pod of its own, pods that nothing controls count: nothing says that they are another's."""
+    alive = tuple([one for one in pods if one.metadata.deletion_timestamp is None])
+    owned = by_owner(alive, workload)
+    alive = owned.own or tuple([one for one in owned.others if one.metadata.controller() is None])
     if not alive:
         return workload
     newest = max(alive, key=lambda one: (str(one.metadata.creation_timestamp), one.metadata.name))

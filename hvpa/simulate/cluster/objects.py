@@ -33,7 +33,7 @@ from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.core.actuation.pod import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.values.memo import remembered
-from hvpa.core.workload.rollout import OOM_KILLED
+from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.cluster.resizes import WHY
 from hvpa.simulate.cluster.state import Resize, SimContainer, SimPod

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from builders.build import GIB, MIB, NOW, stamp
+from builders.build import CONTROLLER, GIB, MIB, NOW, stamp
 from hvpa.api.objects.read_models import Pod, Workload
 
 Place = Literal["template", "native", "injected"]
@@ -128,6 +128,7 @@ class Running:
                 "namespace": "default",
                 "uid": self.name,
                 "labels": {"app": "web"},
+                "ownerReferences": [CONTROLLER],
                 "creationTimestamp": stamp(instant(self.created)),
             },
             "spec": self.spec,

@@ -35,7 +35,7 @@ vertical:
   lastScaleTime: LATELY
   appliedFrom: [{container: app, resource: cpu, target: "2", weight: 50, request: "1"}]
   pending: [{container: app, resource: memory, direction: up, since: LATELY}]
-  overrides: [{container: app, time: LATELY}]
+  overrides: [{container: app, time: LATELY, memory: 4Gi}]
   setBack: {count: 2, time: LATELY}
   base: {app: {cpu: 500m, memory: 512Mi}}
   usualReplicas: {mean: 2.5, weight: 9000, time: LATELY, replicas: 3}

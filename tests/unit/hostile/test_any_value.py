@@ -32,8 +32,7 @@ def test_places_are_all_over_the_documents() -> None:
 @pytest.mark.parametrize("blend", BLENDS)
 def test_untouched_the_hvpa_is_scaled(blend: str) -> None:
     writes = reconciled(documents(blend))
-    raised_lately = blend == "drawn"
-    assert condition(writes, "Ready").reason == ("HeldBack" if raised_lately else "Reconciled")
+    assert condition(writes, "Ready").reason == "Reconciled"
     assert writes.patch is not None
 
 

@@ -182,7 +182,7 @@ def test_an_overlap_of_billions_of_counts_is_looked_through_in_steps() -> None:
         "memory": {"percentage": 90},
     }
     docs[HVPA]["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = 2**31 - 1
-    assert condition(reconciled(docs), "Ready").reason == "HeldBack", "its memory was raised lately"
+    assert condition(reconciled(docs), "Ready").reason == "Reconciled"
 
 
 def test_many_intervals_are_refused() -> None:

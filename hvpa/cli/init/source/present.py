@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -21,9 +21,20 @@ from hvpa.api.values.quantity import Resource as ResourceName
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input.custom import read_custom
 from hvpa.cli.input.files import below
+from hvpa.cli.input.owners import Owners
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.workload.containers import present_resources
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource
+from hvpa.core.workload.pod_owner import owns
+from hvpa.kube.cache.indexes import selects
+from hvpa.kube.objects.resources import (
+    DEPLOYMENTS,
+    HPAS,
+    HVPAS,
+    PODS,
+    VPAS,
+    WORKLOADS,
+    Resource,
+)
 from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa.simulate.history.pods import start_up
 from hvpa.simulate.history.table import Share
@@ -209,7 +220,7 @@ def present(
     kind, name = str(raw["kind"]), str(below(raw, "metadata", "name"))
     workload = read_workload(raw, namespace)
     _refuse_names(workload)
-    pods = tuple(_pods(here, workload.spec.selector.match_labels or {}))
+    pods = tuple(_pods(here, workload))
     if kind not in KINDS and not workload.spec.template.spec.containers:
         workload = with_newest_pod(workload, pods)
     _refuse_kind(workload, minor)
@@ -270,12 +281,18 @@ def _check(model: type[BaseModel], spec: Mapping[str, Any], place: str, leave_ou
         raise CommandError(f"{place}{path}: {problem.message}") from None
 
 
-def _pods(objects: Iterable[Mapping[str, Any]], selector: Mapping[str, str]) -> Iterator[Pod]:
+def _pods(objects: Iterable[Mapping[str, Any]], workload: Workload) -> list[Pod]:
     """The workload's pods."""
-    for one in objects:
-        labels = below(one, "metadata", "labels") or {}
-        if one.get("kind") == PODS.kind and selector.items() <= labels.items():
-            yield msgspec.convert(one, type=Pod)
+    namespace = workload.metadata.namespace
+    near = [
+        msgspec.convert({**one, "metadata": {**one["metadata"], "namespace": namespace}}, type=Pod)
+        for one in objects
+        if one.get("kind") == PODS.kind and "metadata" in one
+    ]
+    near = [pod for pod in near if selects(workload.spec.selector, pod.metadata.labels)]
+    without_uid = () if workload.metadata.uid else ((workload.kind, workload.metadata.name),)
+    owners = Owners([workload], near, without_uid)
+    return [pod for pod in map(owners.filled, near) if owns(workload, pod)]
 
 
 def _is_read(one: Mapping[str, Any], namespace: str) -> bool:

@@ -189,6 +189,14 @@ def test_the_time_until_ready_is_that_of_the_workloads_pods(pods: list[Doc], exp
     assert found(workload(), *pods).start_up == expected
 
 
+def test_a_pod_of_a_job_with_the_workloads_labels_shows_no_start_up() -> None:
+    job = {"apiVersion": "batch/v1", "kind": "Job", "name": "import", "uid": "j", "controller": True}
+    other = pod(3)
+    other["metadata"] = {**other["metadata"], "ownerReferences": [job]}
+    assert found(workload(), other).start_up is None
+    assert found(workload(), other, pod(1)).start_up == 60.0
+
+
 def test_containers_share_by_their_requests() -> None:
     proxy = {"name": "proxy", "resources": {"requests": {"cpu": "250m"}}}
     assert found(workload(APP, proxy)).shares() == {"app": Share(0.8, 1.0), "proxy": Share(0.2, 0.0)}

@@ -9,6 +9,7 @@ import pytest
 from hvpa.api.objects.read_models import Hpa
 from hvpa.cli.input.files import below
 from hvpa.cli.input.gather import Gathered, gather
+from hvpa.core.workload.pod_owner import by_owner
 from tests.unit.cli.support import Doc, Shell, changed, of_kind
 
 OWNED_BY_UID = "99999999-0000-0000-0000-000000000000"
@@ -71,6 +72,41 @@ def test_pods_are_those_of_the_namespace_that_the_workload_selects(
 ) -> None:
     ((field, value),) = change.items()
     assert len(gathered(shell, changed(gardener, **{f"Pod__metadata__{field}": value})).objects.pods) == 2
+
+
+def owned_pods(shell: Shell, documents: list[Doc], **metadata: Any) -> int:
+    """How many of the pods are the Deployment's, one of them with this metadata."""
+    changes = {f"Pod__metadata__{name}": value for name, value in metadata.items()}
+    found = gathered(shell, changed(documents, **changes)).objects
+    assert found.workload is not None
+    return len(by_owner(found.pods, found.workload).own)
+
+
+def test_a_pod_without_owner_references_belongs_to_the_workload_that_selects_it(
+    shell: Shell, gardener: list[Doc]
+) -> None:
+    assert owned_pods(shell, gardener) == 3
+
+
+@pytest.mark.parametrize(
+    ("owner", "uid", "count"),
+    [
+        ({"kind": "Job", "apiVersion": "batch/v1", "name": "import"}, "w", 2),
+        ({"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "resource-consumer-5d4f"}, "w", 1),
+        ({"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "resource-consumer-api-5d4f"}, "w", 2),
+        ({"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": "5d4f"}, "w", 2),
+        ({"kind": "Deployment", "apiVersion": "apps/v1", "name": "resource-consumer"}, "", 1),
+        ({"kind": "Deployment", "apiVersion": "apps/v1", "name": "resource-consumer"}, "w", 2),
+    ],
+)
+def test_a_pod_that_names_its_owner_is_that_owners(
+    shell: Shell, gardener: list[Doc], owner: Doc, uid: str, count: int
+) -> None:
+    """Of three pods one names its owner. If that is the workload, the two others were created by somebody else."""
+    reference = {**owner, "uid": "x", "controller": True}
+    documents = changed(gardener, Deployment__metadata__uid=uid)
+    assert owned_pods(shell, documents, ownerReferences=[reference]) == count
+    assert owned_pods(shell, documents, ownerReferences=[{**reference, "controller": False}]) == 2
 
 
 # --- kinds -----------------------------------------------------------------------------------------------------------

@@ -133,7 +133,8 @@ def test_only_pods_of_a_custom_kind_name_their_owner() -> None:
     ]
     pods = [pod(change={"metadata": {"ownerReferences": [one]}}) for one in owners]
     keys = {"ReplicaSet.apps/web-a", "ReplicaSet.apps/web-b"}
-    assert set(owner_keys(rollout, [*pods, *pods, pod("alone")])) == keys
+    alone = pod("alone", change={"metadata": {"ownerReferences": []}})
+    assert set(owner_keys(rollout, [*pods, *pods, alone])) == keys
 
 
 def test_pods_of_another_owner_neither_count_nor_get_a_size() -> None:

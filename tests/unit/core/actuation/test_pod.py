@@ -9,11 +9,10 @@ from typing import Any, Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import structs
 
-from builders.build import MIB, NOW, at, container, pod, stamp, workload
+from builders.build import MIB, NOW, at, container, pod, stamp
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.pod import HASHES, is_governed, qos_class, reported_since
+from hvpa.core.actuation.pod import qos_class, reported_since
 from hvpa.core.model import MemoryUse, RefusedResize
 from hvpa.core.workload.containers import amounts
 from tests.unit.core.actuation.sized_pods import (
@@ -274,39 +273,6 @@ def test_pods_that_have_ended_do_not_count(phase: str) -> None:
     gone = running("web-2", change={"metadata": {"deletionTimestamp": stamp(NOW)}})
     over = running("web-3", change={"status": {"phase": phase}})
     assert actuation(decision([running("web-1", LARGER), gone, over])).resized == "1/1"
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "uid", "labels", "governed"),
-    [
-        ("Deployment", "web", "w", {}, True),
-        ("ReplicaSet", "web-5d", "r", {"pod-template-hash": "5d"}, True),
-        ("ReplicaSet", "web2-5d", "r", {"pod-template-hash": "5d"}, False),
-        ("ReplicaSet", "web-", "r", {}, False),
-        ("ReplicaSet", "web-5d", "r", {"rollouts-pod-template-hash": "5d"}, False),
-        ("Job", "web-5d", "j", {"pod-template-hash": "5d"}, False),
-    ],
-)
-def test_only_the_workloads_own_pods_are_resized(
-    kind: str, name: str, uid: str, labels: Mapping[str, str], governed: bool
-) -> None:
-    owner = {"kind": kind, "name": name, "uid": uid}
-    for owners, expected in (
-        ([{**owner, "controller": True}], governed),
-        ([owner], False),
-        ([], False),
-    ):
-        metadata = {"ownerReferences": owners, "labels": {"app": "web", **labels}}
-        assert is_governed(pod(change={"metadata": metadata}), workload()) == expected
-
-
-@pytest.mark.parametrize("label", HASHES)
-def test_an_argo_rollout_has_replica_sets_too(label: str) -> None:
-    owner = {"kind": "ReplicaSet", "name": "web-5d", "uid": "r", "controller": True}
-    rollout = structs.replace(workload(kind="Rollout"), api_version="argoproj.io/v1alpha1")
-    for hashed, expected in (("5d", True), ("6e", False)):
-        change = {"metadata": {"ownerReferences": [owner], "labels": {label: hashed}}}
-        assert is_governed(pod(change=change), rollout) is expected
 
 
 @pytest.mark.parametrize(

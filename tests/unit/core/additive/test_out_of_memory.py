@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from builders import build
 from builders.build import GIB, MIB, at, stamp
+from hvpa.api.objects.read_models import OwnerReference
 from hvpa.core import Decision, Objects
 from tests.unit.core.additive.vertically import (
     CLOSED,
@@ -180,6 +182,64 @@ def test_in_the_ten_minutes_memory_is_raised_as_usual() -> None:
     decision = build.decided(of("2Gi", status=RECENT))
     assert requests(decision)["memory"] > GIB
     assert not decision.blocked
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected", "reason"),
+    [("356Mi", 712 * MIB, None), ("712Mi", 712 * MIB, "RecentRaise"), ("800Mi", 800 * MIB, "RecentRaise")],
+)
+def test_in_the_ten_minutes_memory_follows_the_target_to_twice_the_raise_at_most(
+    memory: str, expected: int, reason: str | None
+) -> None:
+    """256Mi became 356Mi three minutes ago; by 30 OOMs since, the VPA's target is 4Gi."""
+    raised = {"container": "app", "time": stamp(at(minutes=-3)), "memory": "356Mi"}
+    recent = axis(at(minutes=-3), lastScaleUpTime=stamp(at(minutes=-3)), overrides=[raised])
+    decision = build.decided(of("4Gi", containers=[app(memory=memory)], status=recent))
+    assert requests(decision)["memory"] == expected
+    assert [(one.reason, one.until) for one in decision.blocked] == (
+        [] if reason is None else [(reason, at(minutes=7))]
+    )
+
+
+def test_what_a_raise_sets_is_recorded() -> None:
+    (raised,) = build.decided(of("1Gi")).status.axes.vertical.overrides  # type: ignore[union-attr]
+    assert (raised.container, raised.time, raised.memory) == ("app", build.NOW, "1288491k")
+
+
+@pytest.mark.parametrize("killed", [at(hours=-24), at(days=-18)])
+def test_an_oom_older_than_a_day_does_nothing(killed: dt.datetime) -> None:
+    decision = build.decided(of("1Gi", pods=[build.oom_killed(killed)]))
+    assert decision.workload_patch is None
+    assert decision.status.override_scale_up_stabilization is False
+
+
+def test_an_oom_counts_until_it_is_a_day_old_and_is_looked_at_again_then() -> None:
+    held = of("200Mi", pods=[build.oom_killed(at(hours=-23, minutes=-50))])
+    decision = build.decided(held)
+    assert decision.status.override_scale_up_stabilization is True
+    assert decision.recheck_after is not None
+    assert decision.recheck_after <= dt.timedelta(minutes=10)
+
+
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "migrate", "uid": "j", "controller": True}
+
+
+def test_an_oom_in_a_pod_of_another_owner_is_none_of_the_workloads() -> None:
+    killed = build.oom_killed(at(minutes=-1))
+    metadata = structs.replace(killed.metadata, owner_references=[build.decoded(OwnerReference, JOB)])
+    foreign = structs.replace(killed, metadata=metadata)
+    decision = build.decided(of("1Gi", pods=[foreign, build.pod("web-2")]))
+    assert decision.workload_patch is None
+    assert decision.status.override_scale_up_stabilization is False
+
+
+def test_the_same_oom_is_not_counted_again_by_the_other_blend() -> None:
+    after = applied(of("1Gi"))
+    pod = build.oom_killed(at(minutes=-1), containers=[app(memory=str(RAISED))])
+    for blend in ("Additive", "Trajectory"):
+        one = build.with_status(build.hvpa({"blend": blend}), after.hvpa.status)
+        again = build.objects(one, after.workload, after.hpas[0], after.vpas[0], pods=[pod])
+        assert requests(build.decided(again, at(minutes=30)))["memory"] == RAISED
 
 
 def test_its_cpu_and_the_other_containers_pass_stabilization_and_min_change_on_their_way_up() -> None:

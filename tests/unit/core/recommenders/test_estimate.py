@@ -175,3 +175,28 @@ def test_an_additive_decision_asks_for_no_demands() -> None:
     seen = state(4, [app("1")], [MEASURED], spec={"blend": "Additive"})
     found = trusted_replicas(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Clock(NOW))
     assert (found.replicas, found.demands, found.measured) == (8, (), ())
+
+
+# --- pods of other owners --------------------------------------------------------------------------------------------
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "import", "uid": "j", "controller": True}
+
+
+def with_job(blend: str, hpa_wants: int, measured: int) -> DesiredReplicas:
+    """4 pods and one of a Job with their labels, of which the HPA measured so many percent of a target of 50."""
+    own = [build.pod(f"web-{index}") for index in range(4)]
+    job = build.pod("import-1", change={"metadata": {"ownerReferences": [JOB]}})
+    hpa = build.hpa(hpa_wants, utilization=measured, replicas=4)
+    one = build.hvpa({"blend": blend, "replicas": hpa_wants})
+    seen = observe(build.objects(one, build.workload(4), hpa, build.vpa(), [*own, job]), NOW, Settings())
+    return trusted_replicas(hpa, seen, Bounds(1, 10), Clock(NOW))
+
+
+@pytest.mark.parametrize("blend", ["Additive", "Trajectory"])
+def test_the_hpa_counts_a_pod_of_a_job_by_its_labels_and_is_believed(blend: str) -> None:
+    found = with_job(blend, 8, 80)
+    assert (found.replicas, found.problem, found.scale_replicas) == (8, None, None)
+
+
+def test_demand_is_that_of_the_workloads_own_pods() -> None:
+    (found,) = with_job("Trajectory", 8, 80).demands
+    assert found.pods == 6_400_000

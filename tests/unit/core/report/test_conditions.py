@@ -100,6 +100,13 @@ def failing(kind: str, status: str, reason: str, why: str = "", **more: int) -> 
     return {"status": {"conditions": [entry(kind, status, reason, why, lastUpdateTime=LONG_AGO)], **more}}
 
 
+def ready(seconds: float) -> Any:
+    """A pod with a container that ended a minute ago for the third time; the pod is ready since so many seconds."""
+    looped = {"name": "app", "lastState": ended(stamp(at(minutes=-1))), "restartCount": 3}
+    since = entry("Ready", "True", "", lastTransitionTime=stamp(at(seconds=-seconds)))
+    return build.pod("web-1", change={"status": {"conditions": [since], "containerStatuses": [looped]}})
+
+
 OFF = {"updatePolicy": {"updateMode": "Off"}}
 AS_IT_SHOULD_BE = ("Reconciled", "HeldBack", "Recommend", "Paused")
 MORE: dict[str, Any] = {"desired": 6, "utilization": 100}
@@ -143,6 +150,9 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "and runs in between": (
         {"pods": [container(RUNNING, lastState=ended(stamp(at(minutes=-9))), restartCount=3)]},
         "PodsNotStarting", "CrashLoopBackOff"),
+    "and is ready in between, as soon as it runs": (
+        {"pods": [ready(29)]},
+        "PodsNotStarting", "CrashLoopBackOff"),
     "it has just ended": (
         {"pods": [container({**CRASHING, **ended(LONG_AGO)}, restartCount=9)]}, "PodsNotStarting", "ended with Error"),
     "the Deployment says that its rollout is stuck": (
@@ -164,6 +174,8 @@ NO_OBSTACLES: dict[str, dict[str, Any]] = {
     "a container is being created": {"pods": [container(waiting("ContainerCreating"))]},
     "it has run for ten minutes now": {
         "pods": [container(RUNNING, lastState=ended(stamp(at(minutes=-10))), restartCount=3)]},
+    "its pod has been ready for half a minute since": {
+        "pods": [ready(30)]},
     "it ended twice": {"pods": [container(CRASHING, lastState=ended(LONG_AGO), restartCount=2)]},
     "it is not known when it ended": {"pods": [container(RUNNING, lastState={"terminated": {}}, restartCount=5)]},
     "a rollout of a StatefulSet, not known since when": {
@@ -242,6 +254,7 @@ def test_it_comes_back_when_the_clock_says_so() -> None:
     assert recheck(early) == 20
     calming = container(RUNNING, lastState=ended(stamp(at(minutes=-4))), restartCount=3)
     assert recheck(decided(pods=[calming])) == 360
+    assert recheck(decided(pods=[ready(10)])) == 20
     assert recheck(decided(vpa=spoken(100))) == 80, "when the recommendation would be stale"
 
 

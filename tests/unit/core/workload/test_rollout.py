@@ -1,4 +1,4 @@
-"""Rollouts and starving containers (DESIGN 6.2, 6.4)."""
+"""Rollouts, and what is seen of the pods (DESIGN 6.2)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 from msgspec import structs
 
 from builders import build
-from builders.build import LONG_AGO, at, stamp
+from builders.build import LONG_AGO, NOW, at, stamp
 from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.core.model import PodSize, PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
+from hvpa.core.values.clock import Clock
+from hvpa.core.workload.pod_owner import PodsByOwner
 from hvpa.core.workload.rollout import rollout_complete, see_pods
 
 HVPA = Meta(name="web", namespace="default")
@@ -52,7 +54,7 @@ def test_a_rollout_is_not_complete_where_something_of_it_is_missing(change: Mapp
 
 
 def seen(*pods: Pod, sized: bool = False) -> PodsSeen:
-    return see_pods(HVPA, pods, build.workload(), None, sized=sized)
+    return see_pods(Clock(NOW), HVPA, PodsByOwner(pods), build.workload(), {}, sized=sized)
 
 
 def became_ready(name: str, when: dt.datetime | None, ready: bool = True) -> Pod:
@@ -74,117 +76,6 @@ def test_pods_are_counted_by_state() -> None:
     assert (found.ready, found.running, found.terminating) == (3, 4, 1)
     assert found.last_ready_at == at()
     assert seen().last_ready_at is None
-
-
-def terminated(reason: str, when: str | None) -> dict[str, Any]:
-    return {"terminated": {"reason": reason, **({"finishedAt": when} if when else {})}}
-
-
-def pod(status: Mapping[str, Any], containers: list[dict[str, Any]] | None = None) -> Pod:
-    return build.pod(change={"status": status}, containers=containers)
-
-
-def killed(
-    reason: str = "OOMKilled",
-    when: str | None = "2026-11-21T09:50:00Z",
-    field: str = "lastState",
-    of: str = "app",
-) -> Any:
-    return {"containerStatuses": [{"name": of, field: terminated(reason, when)}]}
-
-
-def evicted(message: str, **more: Any) -> dict[str, Any]:
-    return {"phase": "Failed", "reason": "Evicted", "message": message, **more}
-
-
-LOW = "The node was low on resource: memory. "
-USING = "Threshold quantity: 100Mi, available: 9Mi. Container app was using 900Mi, request is 1Gi, has larger usage."
-SMALLER = [build.container(requests={"cpu": "1", "memory": "512Mi"})]
-STARVING: dict[str, tuple[dict[str, Any], Any, set[str]]] = {
-    "killed before its restart": (killed(), None, {"app"}),
-    "killed and not restarted yet": (killed(field="state"), None, {"app"}),
-    "ended for another reason": (killed(reason="Error"), None, set()),
-    "before the last vertical scaling": (killed(when="2026-11-21T09:30:00Z"), None, set()),
-    "at that instant is before": (killed(when="2026-11-21T09:40:00Z"), None, set()),
-    "at an unknown time: when the pod started, long ago": (killed(when=None), None, set()),
-    "a pod that runs other resources than the template's": (killed(), SMALLER, set()),
-    "running since ever": ({"containerStatuses": [{"name": "app"}]}, None, set()),
-    "a container that the template does not have": (killed(when=None, of="istio"), None, set()),
-    "evicted, and named as the one above its request": (evicted(LOW + USING), None, {"app"}),
-    "evicted, none named: all of the pod": (evicted(LOW), None, {"app"}),
-    "the message of old kubelets": (
-        evicted("The node was low on resource: [MemoryPressure]. "),
-        None,
-        {"app"},
-    ),
-    "evicted for its disk": (evicted("The node was low on resource: ephemeral-storage. "), None, set()),
-    "failed for another reason": ({**evicted(LOW), "reason": "NodeLost"}, None, set()),
-    "not evicted at all": ({**evicted(LOW), "phase": "Running"}, None, set()),
-    "evicted with other resources": (evicted(LOW), SMALLER, set()),
-}
-
-
-@pytest.mark.parametrize(("status", "containers", "expected"), STARVING.values(), ids=STARVING)
-def test_containers_that_starve(status: dict[str, Any], containers: Any, expected: set[str]) -> None:
-    disrupted = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-11-21T09:55:00Z"}
-    one = pod({"conditions": [disrupted], **status}, containers)
-    assert set(see_pods(HVPA, [one], build.workload(), since=at(minutes=-20)).starving) == expected
-
-
-def test_when_it_was_is_the_latest_that_is_known() -> None:
-    early, late = pod(killed(when="2026-11-21T09:50:00Z")), pod(killed(when="2026-11-21T09:55:00Z"))
-    assert seen(early, late).starving == seen(late, early).starving == {"app": at(minutes=-5)}
-
-
-def test_pods_are_counted_that_starve_and_run() -> None:
-    assert seen(pod(killed()), pod(killed()), pod(evicted(LOW)), pod({})).starving_pods == {"app": 2}
-
-
-def evicted_at(started: dt.datetime | None, created: dt.datetime | None = None, *containers: Any) -> Any:
-    """When an evicted pod without conditions ended."""
-    status = evicted(LOW, conditions=[], containerStatuses=[{"name": "app", **one} for one in containers])
-    metadata = {"creationTimestamp": None if created is None else stamp(created)}
-    status["startTime"] = None if started is None else stamp(started)
-    return seen(build.pod(change={"metadata": metadata, "status": status})).starving.get("app")
-
-
-def test_an_evicted_pod_ended_when_its_containers_did_or_else_when_it_started() -> None:
-    early, late = at(hours=-3), at(hours=-2)
-    assert evicted_at(early, early, {"state": terminated("Error", stamp(at()))}) == at()
-    assert evicted_at(late, early, {}) == late
-    assert evicted_at(late, early) == late
-    assert evicted_at(None, early) == early
-    assert evicted_at(None) is None
-
-
-GI = {"memory": "1Gi"}
-SAME: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
-    "the same, written otherwise": ({"requests": GI}, {"requests": {"memory": "1024Mi"}}, True),
-    "a limit that a LimitRange filled in": (
-        {"requests": GI},
-        {"requests": GI, "limits": {"memory": "2Gi"}},
-        True,
-    ),
-    "a request that follows from the limit": ({"limits": GI}, {"requests": GI, "limits": GI}, True),
-    "another limit": ({"requests": GI, "limits": {"memory": "2Gi"}}, {"requests": GI, "limits": GI}, False),
-    "more CPU, as ready pods have until others are": (
-        {"requests": {"cpu": "1", **GI}},
-        {"requests": {"cpu": "1200m", **GI}},
-        True,
-    ),
-    "other memory": ({"requests": GI}, {"requests": {"memory": "2Gi"}}, False),
-    "nothing at all": ({"requests": GI}, {}, False),
-    "a template that asks for nothing": ({}, {"requests": GI}, True),
-}
-
-
-@pytest.mark.parametrize(("template", "own", "expected"), SAME.values(), ids=SAME)
-def test_whether_a_pod_runs_the_templates_resources(
-    template: dict[str, Any], own: dict[str, Any], expected: bool
-) -> None:
-    workload = build.workload(containers=[{"name": "app", "resources": template}])
-    found = see_pods(HVPA, [pod(killed(), [{"name": "app", "resources": own}])], workload, None)
-    assert ("app" in found.starving) is expected
 
 
 # --- what joint decisions ask for as well ----------------------------------------------------------------------------

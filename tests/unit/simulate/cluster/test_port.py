@@ -17,8 +17,8 @@ from hvpa.api.objects.read_models import (
     Recommendation,
     VpaStatusRead,
 )
-from hvpa.core.actuation.pod import is_governed
 from hvpa.core.model import Event, Involved, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
+from hvpa.core.workload.pod_owner import owns
 from hvpa.reconcile.ports import WriteError
 from hvpa.simulate.cluster.objects import PodObjects
 from hvpa.simulate.cluster.pods import Workload
@@ -155,7 +155,7 @@ def test_pods_are_resized_and_show_how_far_they_are() -> None:
     assert [one and one.requests["cpu"] for one in has] == [None, "500m", "500m"]
     reported = [[(one.type, one.reason) for one in pod.status.conditions[1:]] for pod in pods]
     assert reported == [[], [("PodResizePending", "Deferred")], [("PodResizePending", "Infeasible")]]
-    assert all(is_governed(pod, fixture.looked().workload) for pod in pods)
+    assert all(owns(fixture.looked().workload, pod) for pod in pods)
 
 
 def test_a_memory_limit_that_waits_is_in_progress() -> None:

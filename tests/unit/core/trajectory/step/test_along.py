@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import pytest
+
 from builders import build
 from builders.build import GIB, MIB, NOW, at, stamp
 from hvpa.api.hvpa.status import to_wire
@@ -91,7 +93,7 @@ def test_a_container_that_runs_out_again_is_raised_again() -> None:
     assert (early.blocked[0].until, early.blocked[0].wanted) == (at(minutes=5), 2_576_981_000)
 
 
-def test_in_place_it_is_raised_by_half_and_as_soon_as_the_pods_have_the_raise() -> None:
+def test_in_place_it_is_raised_by_a_fifth_once_in_ten_minutes_too() -> None:
     def raised_again(seconds: int) -> Decision:
         status = {
             "axes": {"vertical": {"overrides": [{"container": "app", "time": stamp(at(seconds=-seconds))}]}}
@@ -102,10 +104,70 @@ def test_in_place_it_is_raised_by_half_and_as_soon_as_the_pods_have_the_raise() 
         seen = state(2, made, [], targets, {"hpa": {"deploy": False}}, status=status, pods=pods)
         return build.decided(seen, resizes=True)
 
-    assert requests(raised_again(30))["memory"] == 3 * GIB // 1000 * 1000 + 1000
-    early = raised_again(29)
+    assert requests(raised_again(600))["memory"] == 2_576_981_000
+    early = raised_again(599)
     assert held(early) == [("up", "memory", "RecentRaise")]
     assert early.blocked[0].until == at(seconds=1)
+
+
+def starving(memory: str, target: str, *measured: Any, resizes: bool = True) -> Decision:
+    """Two pods with so much memory, of which one ran out of it a minute ago; the VPA targets so much."""
+    made = [app("1", memory)]
+    pods = [build.oom_killed(at(minutes=-1), containers=made), build.pod("web-2", containers=made)]
+    targets = {"app": {"cpu": "1", "memory": target}}
+    return build.decided(state(2, made, [*measured], targets, pods=pods), resizes=resizes)
+
+
+@pytest.mark.parametrize("resizes", [True, False])
+@pytest.mark.parametrize(
+    ("memory", "target", "expected"),
+    [
+        ("100Mi", "100Mi", 209_716_000),
+        ("1Gi", "1Gi", 1_288_491_000),
+        ("1Gi", "2Gi", 2_147_484_000),
+        ("1Gi", "256Mi", 1_073_741_824),
+    ],
+)
+def test_memory_that_no_metric_measures_is_raised_by_6_4_and_asks_for_no_replicas(
+    memory: str, target: str, expected: int, resizes: bool
+) -> None:
+    decision = starving(memory, target, value("cpu", "1", "1"), resizes=resizes)
+    assert requests(decision)["memory"] == expected
+    assert decision.replicas is not None
+    assert decision.replicas.target == 2
+
+
+def test_memory_that_a_metric_measures_is_raised_to_what_is_measured_if_that_is_more() -> None:
+    """Two pods of 256Mi use 256Mi each of a target of 128Mi: that takes 1Gi together, 2 x 512Mi at weight 100."""
+    decision = starving("256Mi", "256Mi", value("memory", "128Mi", "256Mi"))
+    found = requests(decision)["memory"]
+    assert decision.replicas is not None
+    assert decision.replicas.target * found >= GIB
+    override = decision.status.axes.vertical.overrides[0]  # type: ignore[union-attr]
+    assert (override.container, override.time) == ("app", build.NOW)
+
+
+@pytest.mark.parametrize("resizes", [True, False])
+def test_a_crash_loop_doubles_memory_in_ten_minutes_at_most(resizes: bool) -> None:
+    """3 x 256Mi became 3 x 356Mi a minute ago; by 30 OOMs the VPA's target is 4Gi since."""
+    raised = {"container": "app", "time": stamp(at(minutes=-1)), "memory": "356Mi"}
+
+    def after(memory: str, minutes: float = 0) -> Decision:
+        made = [app("1", memory)]
+        status = {"axes": {"vertical": {"lastScaleUpTime": stamp(at(minutes=-1)), "overrides": [raised]}}}
+        pods = [build.oom_killed(at(seconds=-50), f"web-{index}", containers=made) for index in range(3)]
+        targets = {"app": {"cpu": "1", "memory": "4Gi"}}
+        seen = state(3, made, [value("cpu", "1", "1")], targets, status=status, pods=pods)
+        return build.decided(seen, at(minutes=minutes), resizes=resizes)
+
+    first = after("356Mi")
+    assert (requests(first)["memory"], first.replicas.target) == (712 * 1024 * 1024, 3)  # type: ignore[union-attr]
+    second = after("712Mi")
+    assert requests(second)["memory"] == 712 * 1024 * 1024
+    (waits,) = [one for one in second.blocked if one.axis == "vertical"]
+    assert (waits.direction, waits.resource, waits.reason) == ("up", "memory", "RecentRaise")
+    assert waits.until == at(minutes=9)
+    assert requests(after("712Mi", minutes=9))["memory"] >= 4 * GIB, "which the VPA has recommended for long"
 
 
 def test_a_starving_container_passes_what_holds_others() -> None:

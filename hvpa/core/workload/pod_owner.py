@@ -1,0 +1,76 @@
+"""Which pods belong to a workload: by their controller, never by labels alone (docs/decisions/0060). A selector also
+matches pods of others: of a Job or a second Deployment of the same Helm chart, or a pod created by hand."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hvpa.api.objects.kinds import KINDS
+from hvpa.api.objects.read_models import OwnerReference, Pod, Workload
+
+HASHES: Final = ("pod-template-hash", "rollouts-pod-template-hash")
+"""Labels that repeat the hash in the name of a pod's ReplicaSet: of Deployments, and of Argo Rollouts."""
+LONGEST_NAME: Final = 253
+"""Characters of an object's name (`DNS1123SubdomainMaxLength` in apimachinery)."""
+_BUILT_IN: Final = frozenset({"", "apps", "batch", "extensions"})
+"""API groups whose controllers' pods are no custom kind's: Job, DaemonSet, StatefulSet, ReplicationController, and Node
+(a static pod)."""
+
+
+class PodsByOwner(NamedTuple):
+    """The pods that a workload's selector matches: the workload's own, and all others."""
+
+    own: tuple[Pod, ...] = ()
+    others: tuple[Pod, ...] = ()
+
+
+def by_owner(pods: tuple[Pod, ...], workload: Workload) -> PodsByOwner:
+    """The pods that a workload's selector matches, by owner. The very same tuple if all are the workload's own."""
+    if all(owns(workload, pod) for pod in pods):
+        return PodsByOwner(pods)
+    own: list[Pod] = []
+    others: list[Pod] = []
+    for pod in pods:
+        (own if owns(workload, pod) else others).append(pod)
+    return PodsByOwner(tuple(own), tuple(others))
+
+
+def owns(workload: Workload, pod: Pod) -> bool:
+    """Whether a pod that the workload's selector matches is the workload's.
+
+    Its controller is the workload itself, or a ReplicaSet of a Deployment or an Argo Rollout. For other custom kinds,
+    HVPA does not know what stands between workload and pod: any controller of another custom kind may.
+    """
+    owner = pod.metadata.controller()
+    if owner is None:
+        return False
+    if owner.uid and owner.uid == workload.metadata.uid:
+        return True
+    if _names(owner, workload):
+        return not (
+            owner.uid and workload.metadata.uid
+        )  # of two known uids, the other is of a deleted object
+    group, is_custom = _group(owner.api_version), workload.kind not in KINDS
+    if owner.kind == "ReplicaSet" and group in ("", "apps"):
+        hashes = HASHES if is_custom else HASHES[:1]
+        labels = [pod.metadata.labels.get(key, "") for key in hashes]
+        has_sets = is_custom or workload.kind == "Deployment"
+        return has_sets and owner.name in [_replica_set_name(workload, one) for one in labels if one]
+    return is_custom and group not in _BUILT_IN and owner.kind != workload.kind
+
+
+def _names(owner: OwnerReference, workload: Workload) -> bool:
+    """Whether an owner reference names the workload."""
+    named = owner.kind == workload.kind and owner.name == workload.metadata.name
+    return named and _group(owner.api_version) in ("", _group(workload.api_version))
+
+
+def _replica_set_name(workload: Workload, template_hash: str) -> str:
+    """The name of the ReplicaSet with this hash; a long name of the workload is cut (`generateReplicaSetName` in
+    pkg/controller/deployment/sync.go). Example: `web-5d4f`."""
+    longest = LONGEST_NAME - 1 - len(template_hash)
+    return f"{workload.metadata.name[:longest]}-{template_hash}"
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]

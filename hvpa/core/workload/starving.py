@@ -1,0 +1,115 @@
+"""Containers that ran out of memory: OOMKilled, or in a pod that was evicted because its node was low on memory (DESIGN
+6.4)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from hvpa.api.hvpa.status import VerticalAxis
+from hvpa.api.objects.read_models import Container, ContainerStatus, Pod, Resources
+from hvpa.core.values.clock import Clock, after
+from hvpa.core.workload.containers import amount
+
+OOM_KILLED: Final = "OOMKilled"
+EVICTED: Final = "Evicted"
+STARVES_FOR: Final = dt.timedelta(days=1)
+"""How long an OOM or an eviction counts (DESIGN 6.4): a container that ran for longer since then has enough memory."""
+RAISED_WITHIN: Final = dt.timedelta(seconds=30)
+"""After a raise in place, all pods have it (decision 0034). The kubelet does not report when, so an OOM before that
+counts as one with the memory before the raise. A container for which the raise is too little runs out of it again."""
+_LOW_ON_MEMORY: Final = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
+"""The kubelet's eviction message (pkg/kubelet/eviction/helpers.go): `The node was low on resource: memory.`"""
+_EVICTED_CONTAINER: Final = re.compile(r"Container (\S+) was using")
+"""The same message goes on to name the containers above their request."""
+
+
+class Starving(NamedTuple):
+    """By container: when it last ran out of memory, and how many pods it ran out of memory in that run or will run."""
+
+    times: Mapping[str, dt.datetime]
+    pods: Mapping[str, int]
+
+
+def starving_containers(
+    clock: Clock, pods: Iterable[Pod], template: Sequence[Container], since: Mapping[str, dt.datetime]
+) -> Starving:
+    """The containers of the template that ran out of memory in one of these pods within the last day, with at least the
+    memory of the template. Of a container, what was before `since` does not count: it was raised then."""
+    by_name = {container.name: container for container in template}
+    times: dict[str, dt.datetime] = {}
+    counts = Counter[str]()
+    for pod in pods:
+        for name, when in _ends(pod, by_name):
+            if (name in since and when <= since[name]) or clock.held_until(when, STARVES_FOR) is None:
+                continue
+            times[name] = max(when, times.get(name, when))
+            counts[name] += pod.status.phase not in ("Failed", "Succeeded")
+    return Starving(times, counts)
+
+
+def raised_at(
+    clock: Clock, axis: VerticalAxis, containers: Sequence[Container], *, in_place: bool
+) -> dict[str, dt.datetime]:
+    """By container: when a request was last raised, so that an OOM before that is not counted again. Times from a clock
+    that was wrong are left out: no container must starve until then."""
+    up, found = axis.last_scale_up_time, dict[str, dt.datetime]()
+    if up is not None and not clock.is_ahead(up):
+        found = dict.fromkeys([one.name for one in containers], up)
+    for one in axis.overrides if in_place else ():
+        if not clock.is_ahead(one.time):
+            settled = after(one.time, RAISED_WITHIN)
+            found[one.container] = max(settled, found.get(one.container, settled))
+    return found
+
+
+def _ends(pod: Pod, template: Mapping[str, Container]) -> Iterable[tuple[str, dt.datetime]]:
+    """Containers of this pod that ran out of memory, and when."""
+    found: dict[str, dt.datetime | None] = {}
+    started = pod.status.start_time or pod.metadata.creation_timestamp
+    for one in pod.status.container_statuses:
+        ended = (one.state.terminated, one.last_state.terminated)
+        killed = next((end for end in ended if end is not None and end.reason == OOM_KILLED), None)
+        if killed is not None:
+            found[one.name] = killed.finished_at or started
+    status = pod.status
+    is_evicted = status.phase == "Failed" and status.reason == EVICTED
+    if is_evicted and _LOW_ON_MEMORY.search(status.message) is not None:
+        named = [name for name in _EVICTED_CONTAINER.findall(status.message) if name in template]
+        for name in named or template:
+            found.setdefault(name, _ended(pod) or started)
+    if not found:
+        return
+    own = {container.name: container for container in pod.spec.containers}
+    statuses = {one.name: one for one in pod.status.container_statuses}
+    for name, when in found.items():
+        if name not in template or name not in own or when is None:
+            continue
+        if _has_memory(_reported(own[name], statuses.get(name)), template[name].resources):
+            yield name, when
+
+
+def _reported(container: Container, status: ContainerStatus | None) -> Resources:
+    """What the container has by the kubelet, which is not yet what its spec names while a resize is under way."""
+    return container.resources if status is None else status.resources or container.resources
+
+
+def _ended(pod: Pod) -> dt.datetime | None:
+    """When an evicted pod ended: its last condition change or container end."""
+    changed = [entry.last_transition_time for entry in pod.status.conditions]
+    ended = [one.state.terminated for one in pod.status.container_statuses]
+    times = [*changed, *(one.finished_at for one in ended if one is not None)]
+    return max((when for when in times if when is not None), default=None)
+
+
+def _has_memory(have: Resources, wanted: Resources) -> bool:
+    """Whether a container has at least the memory that is wanted. A missing request counts as equal to the limit, as in
+    Kubernetes; a missing limit is more than any. Example: killed at 800M while its limit falls to 600M in steps."""
+    request, least = (amount(one.limits | one.requests, "memory") for one in (have, wanted))
+    limit, least_limit = (amount(one.limits, "memory") for one in (have, wanted))
+    return (least is None or (request is not None and request >= least)) and (
+        least_limit is None or limit is None or limit >= least_limit
+    )
