@@ -401,6 +401,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     steps: tuple[str, ...] = ()
     applied: tuple[tuple[Axis, Direction], ...] = ()
     """The axes and directions in which this decision changes the workload (for metrics and events)."""
+    patched: tuple[Axis, ...] = ()
+    """The axes that `workload_patch` changes: in place, also what was decided earlier and is not written yet."""
     joint: JointView | None = None
     """How both axes were solved together (`Trajectory` only)."""
     resizes: tuple[PodResize, ...] = ()

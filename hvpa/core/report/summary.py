@@ -59,6 +59,8 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """The size that this decision takes back."""
     resizing: Resizing | None = None
     """Where the pods stand, where they are resized in place."""
+    falls_back: bool = False
+    """Whether the pod template gets the desired size, for pods that can't be resized in place."""
     rollout: RolloutStep = RolloutStep()
     """What becomes of the rollout that the operator began."""
     upper: int | None = None
