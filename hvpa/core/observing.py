@@ -17,12 +17,13 @@ from hvpa.api.objects.read_models import (
     Hpa,
     Meta,
     Recommendation,
+    ResourceList,
     Vpa,
     VpaStatusRead,
     Workload,
     condition,
 )
-from hvpa.api.values.quantity import RESOURCES
+from hvpa.api.values.quantity import RESOURCES, format_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.desired import as_desired
 from hvpa.core.model import (
@@ -41,9 +42,10 @@ from hvpa.core.recommenders.ownership import O, OwnerRules, resolve
 from hvpa.core.recommenders.stale import recommender_of, silent_since
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
+from hvpa.core.values.arithmetic import two_digits
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, latest, remembered, remembered_while
-from hvpa.core.workload.containers import recommendations
+from hvpa.core.workload.containers import amounts, recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
 from hvpa.core.workload.rollout import see_pods
 from hvpa.core.workload.selector import selector_text
@@ -129,8 +131,21 @@ def _counted(vpa: Vpa, uncapped: bool) -> Vpa:
     targets = [
         (one, (uncapped and one.uncapped_target) or one.target) for one in found.container_recommendations
     ]
-    unbounded = [ContainerRecommendation(one.container_name, target, {}, {}, {}) for one, target in targets]
+    unbounded = [
+        ContainerRecommendation(one.container_name, target, {}, {}, _beyond(one, target))
+        for one, target in targets
+    ]
     return structs.replace(vpa, status=VpaStatusRead(Recommendation(unbounded), vpa.status.conditions))
+
+
+def _beyond(one: ContainerRecommendation, target: ResourceList) -> ResourceList:
+    """What the recommender would recommend beyond the target that counts if nothing capped it, rounded up to two digits
+    so that it stays the same while it moves a little."""
+    known = amounts(target)
+    more = {
+        name: value for name, value in amounts(one.uncapped_target).items() if value > known.get(name, value)
+    }
+    return {name: format_resource(name, two_digits(value)) for name, value in more.items()}
 
 
 def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent) -> Basis:
