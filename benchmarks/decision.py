@@ -70,6 +70,9 @@ class Memory:
         """See the cluster port."""
         self.writes += 1
 
+    async def check_workload_patch(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        """See the cluster port."""
+
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """See the cluster port."""
         self.writes += len(resizes)

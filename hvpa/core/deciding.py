@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from operator import attrgetter
+from typing import Any
 
 from msgspec import structs
 
@@ -11,6 +12,7 @@ from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import RolledBack
 from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, sizes_of, template_patch
 from hvpa.core.actuation.pods import creation_changes, resize_pods, template_held
+from hvpa.core.actuation.refused import template_refusals
 from hvpa.core.actuation.rollouts import next_step, with_record
 from hvpa.core.actuation.trial import tried
 from hvpa.core.additive import scale_horizontally, scale_vertically
@@ -38,8 +40,8 @@ from hvpa.core.recommenders.desired_replicas import (
     trusted_replicas,
 )
 from hvpa.core.recommenders.estimate import MICRO
-from hvpa.core.report.events import events_of, step_events
-from hvpa.core.report.status import next_status
+from hvpa.core.report.events import STEP_EVENTS, events_of, step_events
+from hvpa.core.report.status import next_status, only_scaled
 from hvpa.core.report.summary import DecisionParts
 from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.trajectory.step import JointScaling
@@ -71,6 +73,30 @@ def decide(seen: Observation) -> Decision:
     return structs.replace(decision, recheck_after=clock.changes_at - seen.now)
 
 
+def as_far_as(seen: Observation, decision: Decision, axes: Set[Axis]) -> Decision:
+    """The decision with its step on these axes alone, since it was not carried out on the others: what it reports of
+    the step (its Events, `status.lastScaling`) is what was done."""
+    applied = tuple([one for one in decision.applied if one[0] in axes])
+    if applied == decision.applied:
+        return decision
+    assert seen.workload is not None and decision.replicas is not None
+    view, containers = decision.replicas, decision.containers
+    if "vertical" not in axes:
+        containers = present_resources(seen.workload.spec.template.spec.containers)
+    if "horizontal" not in axes:
+        view = structs.replace(view, target=view.current)
+    part = structs.replace(
+        decision,
+        status=only_scaled(seen.status, decision.status, {axis for axis, _ in applied}),
+        replicas=view,
+        containers=containers,
+        applied=applied,
+    )
+    clock = Clock(seen.now)
+    steps = step_events(seen, clock, part, _desired(seen, clock)[1]) if applied else ()
+    return structs.replace(part, events=(*steps, *decision.events[STEP_EVENTS:]))
+
+
 def _basis(seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Basis:
     key = (seen.metadata.namespace, seen.metadata.name)
     return Basis(key, _PARTS(seen), (desired, bounds, _STANDING(seen.hpa)))
@@ -88,7 +114,7 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
             decided = structs.replace(decided, forecast=record)
         decided = _rolled(context, seen, decided)
         if seen.spec.update_strategy.in_place:
-            decided = _actuated(context, seen, decided)
+            decided = _fallen_back(context, seen, _actuated(context, seen, decided))
         patch = _patch(context, seen, decided)
     status, view = next_status(seen, clock, decided), None
     if seen.workload is not None:
@@ -108,6 +134,7 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
         blocked=decided.blocked,
         steps=decided.steps,
         applied=decided.applied,
+        patched=_patched(seen, decided, patch),
         joint=decided.joint,
         resizes=decided.resizing.resizes if applies and decided.resizing is not None else (),
         creation_sizes=creation_changes(clock, seen, decided.desired_size, decided.resizing),
@@ -154,6 +181,20 @@ def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts)
         rolled_back=trial.rolled_back,
         resizing=resize_pods(context, seen, trial.desired),
     )
+
+
+def _fallen_back(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
+    """What was decided, with whether pods that can't be resized are replaced, and what the API server refused of
+    that."""
+    size, resizing = decided.desired_size, decided.resizing
+    assert size is not None and resizing is not None and seen.target is not None
+    if context.spec.update_strategy.type != "InPlaceOrRollout" or not resizing.stuck:
+        return decided
+    if template_held(context, seen.target, sizes_of(size.containers)):
+        return decided
+    refused = template_refusals(context.clock, seen, size) if context.applies else ()
+    blocked = (*decided.blocked, *refused)
+    return structs.replace(decided, blocked=blocked, falls_back=not refused)
 
 
 def _without_sizes(seen: ObservedState, decided: DecisionParts, failed: RolledBack) -> DecisionParts:
@@ -343,11 +384,24 @@ def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) ->
     assert seen.spec is not None and seen.target is not None
     if seen.spec.mode != "Apply":
         return None
-    falls = seen.spec.update_strategy.type == "InPlaceOrRollout" and bool(resizing.stuck)
-    falls = falls and not template_held(context, seen.target, sizes_of(size.containers))
     is_back, is_held = decided.rollout.rolled_back is not None, decided.rollout.held is not None
-    patch = template_patch(seen.target, size, at_once=is_back or is_held) if falls or is_back else None
+    is_due = decided.falls_back or is_back
+    patch = template_patch(seen.target, size, at_once=is_back or is_held) if is_due else None
     return with_record(context, seen, patch or scale_patch(seen.target, size.replicas), decided.rollout)
+
+
+def _patched(seen: ObservedState, decided: DecisionParts, patch: WorkloadPatch | None) -> tuple[Axis, ...]:
+    """The axes that a patch of the workload changes; none where it is about a rollout that began earlier."""
+    if patch is None or seen.target is None:
+        return ()
+    axes: dict[Axis, bool] = {axis: True for axis, _ in decided.applied}
+    if decided.desired_size is not None:
+        spec: Mapping[str, Any] = patch.body["spec"]  # type: ignore[assignment]
+        axes = {
+            "horizontal": spec.get("replicas", seen.target.spec.replicas) != seen.target.spec.replicas,
+            "vertical": "template" in spec and decided.rollout.rolled_back is None,
+        }
+    return tuple([axis for axis, is_changed in axes.items() if is_changed])
 
 
 def _rollout_patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:

@@ -222,6 +222,11 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     starving_pods: Mapping[str, int] = msgspec.field(default_factory=dict)
     """How many pods each of them starves in that run or will run."""
 
+    living: int = 0
+    """Pods that run or will run."""
+    unlike: Mapping[frozenset[ResourceKey], int] = msgspec.field(default_factory=dict)
+    """How many of them have other requests or limits than the template, by the container resources that differ."""
+
     # For joint decisions only: what containers and native sidecars request, what pods request as a whole, the names of
     # containers and native sidecars, and since when the ready pods are ready, in order.
     sizes: Mapping[ResourceKey, PodSize] = msgspec.field(default_factory=dict)
@@ -353,7 +358,8 @@ class JointResource(msgspec.Struct, frozen=True, gc=False):
     `base` is its size where the path begins, `usual` and `present` are the demand of all pods together without their
     base usage (None: unknown), `usual_from` and `present_from` their sources, in words, `usual_replicas` and
     `present_replicas` the counts that they ask for. `current` is the request now, `size` the one that is wanted;
-    `stays` is why it stays although the path has another one, in words (empty: it has the same, or it does not stay).
+    `stays` is why it stays although the path has another one, in words (empty: it has the same, or it does not stay); `bound`
+    is the name of what sets the largest size.
     """
 
     key: ResourceKey
@@ -367,6 +373,7 @@ class JointResource(msgspec.Struct, frozen=True, gc=False):
     present_from: str = ""
     present_replicas: int | None = None
     stays: str = ""
+    bound: str = ""
 
 
 class JointView(Protocol):
@@ -420,6 +427,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     steps: tuple[str, ...] = ()
     applied: tuple[tuple[Axis, Direction], ...] = ()
     """The axes and directions in which this decision changes the workload (for metrics and events)."""
+    patched: tuple[Axis, ...] = ()
+    """The axes that `workload_patch` changes: in place, also what was decided earlier and is not written yet."""
     joint: JointView | None = None
     """How both axes were solved together (`Trajectory` only)."""
     resizes: tuple[PodResize, ...] = ()

@@ -24,7 +24,7 @@ from hvpa.api.objects.read_models import (
     condition,
     policies_by_name,
 )
-from hvpa.api.values.quantity import RESOURCES
+from hvpa.api.values.quantity import RESOURCES, format_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.desired import as_desired
 from hvpa.core.model import (
@@ -45,9 +45,10 @@ from hvpa.core.recommenders.ownership import O, OwnerRules, resolve
 from hvpa.core.recommenders.stale import recommender_of, silent_since
 from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
+from hvpa.core.values.arithmetic import two_digits
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, latest, remembered, remembered_while
-from hvpa.core.workload.containers import amount, recommendations
+from hvpa.core.workload.containers import amount, amounts, recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
 from hvpa.core.workload.pod_owner import PodsByOwner, by_owner
 from hvpa.core.workload.rollout import see_pods
@@ -134,7 +135,10 @@ def _counted(vpa: Vpa, spec: HvpaSpec | None) -> Vpa:
     if found is None or found.container_recommendations is None:
         return vpa
     targets = [(one, _target(one, spec)) for one in found.container_recommendations]
-    unbounded = [ContainerRecommendation(one.container_name, target, {}, {}, {}) for one, target in targets]
+    unbounded = [
+        ContainerRecommendation(one.container_name, target, {}, {}, _beyond(one, target))
+        for one, target in targets
+    ]
     return structs.replace(vpa, status=VpaStatusRead(Recommendation(unbounded), vpa.status.conditions))
 
 
@@ -159,6 +163,16 @@ def _target(one: ContainerRecommendation, spec: HvpaSpec | None) -> ResourceList
         if uncapped < target or (most is not None and target >= most):
             found[resource] = one.uncapped_target[resource]
     return found
+
+
+def _beyond(one: ContainerRecommendation, target: ResourceList) -> ResourceList:
+    """What the recommender would recommend beyond the target that counts if nothing capped it, rounded up to two digits
+    so that it stays the same while it moves a little."""
+    known = amounts(target)
+    more = {
+        name: value for name, value in amounts(one.uncapped_target).items() if value > known.get(name, value)
+    }
+    return {name: format_resource(name, two_digits(value)) for name, value in more.items()}
 
 
 def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: Histories) -> Basis:

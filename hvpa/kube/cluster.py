@@ -36,6 +36,7 @@ from hvpa.reconcile.ports import (
     Conflict,
     Key,
     NotServed,
+    Refused,
     ResizeFailures,
     SizeChanges,
     Unavailable,
@@ -49,6 +50,8 @@ _BY_KIND: Mapping[str, Resource[Any]] = {**WORKLOADS, HPAS.kind: HPAS, VPAS.kind
 RESIZES_AT_ONCE = 16
 """Resizes of one workload's pods that are under way at once."""
 _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+NO_DRY_RUN = "does not support dry run"
+"""What the API server says of a webhook with side effects (`NewDryRunUnsupportedErr` in apiserver/pkg/admission)."""
 NO_RESIZE = "the API server has no subresource pods/resize, which Kubernetes has from 1.33 on"
 
 
@@ -83,15 +86,20 @@ class KubeCluster:
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         resource = self._resource_of(patch)
+        response = await self._send_workload_patch(hvpa, resource, patch)
         if patch.is_scale:
-            await self._patch_scale(hvpa, resource, patch)
-            return
-        metadata = patch.body.get("metadata")
-        known = metadata if isinstance(metadata, Mapping) else {}
-        body = {**patch.body, "metadata": {**known, "resourceVersion": patch.resource_version}}
-        path = _path(resource, hvpa, patch.name)
-        response = await self._patch(hvpa, path, body, STRATEGIC_MERGE_PATCH)
-        self._take(resource, response, quiet=True)
+            self._take_scale(hvpa, resource, patch, response)
+        else:
+            self._take(resource, response, quiet=True)
+
+    async def check_workload_patch(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        """A dry run: the API server asks all that may refuse the write, and stores nothing. It can't ask a webhook that
+        has side effects, and reports that."""
+        try:
+            await self._send_workload_patch(hvpa, self._resource_of(patch), patch, dry_run=True)
+        except Refused as error:
+            if NO_DRY_RUN not in str(error):
+                raise
 
     def _resource_of(self, patch: WorkloadPatch) -> Resource[Any]:
         """Where the workload is served. Raises WriteError where that is not known any more."""
@@ -101,11 +109,21 @@ class KubeCluster:
             raise WriteError(f"the cluster serves no {patch.kind} of {patch.api_version} any more")
         return found
 
-    async def _patch_scale(self, hvpa: Meta, resource: Resource[Any], patch: WorkloadPatch) -> None:
-        """Set the replicas by the `scale` subresource. The response is a Scale, so the workload in the local copy is
-        what it was, with the replicas and the version that the Scale names."""
-        path = _path(resource, hvpa, patch.name, "scale")
-        response = await self._patch(hvpa, path, patch.body, MERGE_PATCH)
+    async def _send_workload_patch(
+        self, hvpa: Meta, resource: Resource[Any], patch: WorkloadPatch, *, dry_run: bool = False
+    ) -> bytes:
+        if patch.is_scale:
+            path = _path(resource, hvpa, patch.name, "scale")
+            return await self._patch(hvpa, path, patch.body, MERGE_PATCH, dry_run=dry_run)
+        metadata = patch.body.get("metadata")
+        known = metadata if isinstance(metadata, Mapping) else {}
+        body = {**patch.body, "metadata": {**known, "resourceVersion": patch.resource_version}}
+        path = _path(resource, hvpa, patch.name)
+        return await self._patch(hvpa, path, body, STRATEGIC_MERGE_PATCH, dry_run=dry_run)
+
+    def _take_scale(self, hvpa: Meta, resource: Resource[Any], patch: WorkloadPatch, response: bytes) -> None:
+        """The response to a write of the `scale` subresource is a Scale, so the workload in the local copy is what it
+        was, with the replicas and the version that the Scale names."""
         if resource.kind not in _BY_KIND:
             self._take(resource, response, quiet=True)
             return
@@ -225,8 +243,10 @@ class KubeCluster:
         if known is not None and known.metadata.uid == change.uid:
             self._local.store(resource).delete(key)
 
-    async def _patch(self, hvpa: Meta, path: str, body: Mapping[str, object], content_type: str) -> bytes:
-        query = {"fieldManager": FIELD_MANAGER}
+    async def _patch(
+        self, hvpa: Meta, path: str, body: Mapping[str, object], content_type: str, *, dry_run: bool = False
+    ) -> bytes:
+        query = {"fieldManager": FIELD_MANAGER} | ({"dryRun": "All"} if dry_run else {})
         return await self._send(hvpa, "PATCH", path, query, Body(msgspec.json.encode(body), content_type))
 
     async def _apply(self, hvpa: Meta, path: str, manifest: Mapping[str, object], force: bool) -> bytes:

@@ -75,6 +75,9 @@ class Cluster(Protocol):
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         """Patch of the workload of `hvpa`, or of its scale, conditional on the workload's resource version."""
 
+    async def check_workload_patch(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        """Raise what `patch_workload` would raise if it were called now; writes nothing."""
+
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """Resize pods of the workload of `hvpa`, several at a time; returns what failed, and how. A pod that is gone is
         no failure."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
@@ -23,8 +23,19 @@ from hvpa.api.objects.read_models import Meta, Workload
 from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
 from hvpa.core.actuation.pod import USE_COUNTS, by_pod, refusal_wait
-from hvpa.core.gates.backoff import with_refusal
-from hvpa.core.model import Axis, Decision, Event, MemoryUse, Objects, Observation, RefusedResize, Settings
+from hvpa.core.actuation.refused import with_refusal
+from hvpa.core.deciding import as_far_as
+from hvpa.core.model import (
+    Decision,
+    Event,
+    MemoryUse,
+    Objects,
+    Observation,
+    RefusedResize,
+    Settings,
+    WorkloadPatch,
+)
+from hvpa.core.report.events import STEP_EVENTS
 from hvpa.core.report.remedies import advised, entered, left
 from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status
 from hvpa.core.report.summary import newly_blocked
@@ -44,6 +55,7 @@ from hvpa.reconcile.ports import (
     Unavailable,
     WriteError,
 )
+from hvpa.reconcile.steps import Steps
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -61,6 +73,10 @@ POSTPONED_REPORTED = 5.0
 MOST_PATCHES = 6
 """Patches of the workload that one reconcile sends at the most. Three are the rule: of both axes, and of each alone.
 With `Trajectory` one axis is solved anew without the other, and may then want something else."""
+
+
+PatchWrite = Callable[[Meta, WorkloadPatch], Awaitable[None]]
+"""A write of the cluster port that sends a patch of the workload of an Hvpa."""
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
@@ -92,8 +108,8 @@ def _writing(operation: Operation, decision: Decision | None = None) -> Iterator
 
 class Reconciler:
     """Brings one Hvpa at a time to what `decide` says. All that it holds between calls is how often in a row writes for
-    an Hvpa failed, so as not to report what heals by the next try, which resizes of pods were refused, and for a minute
-    what pods use of memory."""
+    an Hvpa failed, so as not to report what heals by the next try, which resizes of pods were refused, for a minute
+    what pods use of memory, and which steps are not carried out yet."""
 
     def __init__(
         self,
@@ -109,6 +125,7 @@ class Reconciler:
         self._failures: dict[Key, int] = {}
         self._refused: dict[Key, tuple[RefusedResize, ...]] = {}
         self._memory_use: dict[Key, MemoryUse] = {}
+        self._steps = Steps()
 
     async def reconcile(self, key: Key) -> Result:
         """Read, decide and write for the Hvpa of `key`; never raises but for cancellation and process exit."""
@@ -127,6 +144,7 @@ class Reconciler:
             self._telemetry.forgotten(key)
             self._refused.pop(key, None)
             self._memory_use.pop(key, None)
+            self._steps.forget(key)
             await self._write_creation_sizes(Meta(name=key.name, namespace=key.namespace), None)
             return Result("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None or objects.unlisted == "":
@@ -145,13 +163,18 @@ class Reconciler:
             return Result("done", decision.recheck_after)  # at rest: nothing to write or report
         with bound_contextvars(namespace=key.namespace, name=key.name):
             if decision.status.desired is None:
-                decision = await self._change_workload(key, objects, seen, decision)
+                write = self._cluster.patch_workload
+                _, decision = await self._agreed(key, objects, seen, decision, write)
+                self._report_applied(key, objects.workload, decision)
                 if decision.creation_sizes:
                     await self._write_creation_sizes(objects.hvpa.metadata, decision.creation_sizes)
             else:
-                if await self._act_in_place(key, objects, decision):
-                    return Result("done", dt.timedelta(0))
+                decision, is_refused = await self._act_in_place(key, objects, seen, decision)
                 objects = self._cluster.objects(key) or objects
+                if is_refused:
+                    await self._write_status(objects.hvpa, decision.status)
+                    await self._record_events(objects.hvpa, decision.events)
+                    return Result("done", dt.timedelta(0))
             self._report_blocked(key, objects.hvpa.status, decision)
             await self._write(key, objects.hvpa, decision)
         return Result("done", decision.recheck_after)
@@ -164,66 +187,114 @@ class Reconciler:
         self._memory_use[key] = MemoryUse(self._clock.now(), found)
         return replace(objects, memory_use=self._memory_use[key])
 
-    async def _change_workload(
-        self, key: Key, objects: Objects, seen: Observation, decision: Decision
-    ) -> Decision:
-        """Patch the workload; returns the decision that holds. A patch that is refused is decided anew without what was
-        refused, so that one axis does not wait for the other: of both axes first the replicas alone, since policies
-        are mostly about requests, then the requests alone, then neither."""
+    async def _agreed(
+        self, key: Key, objects: Objects, seen: Observation, decision: Decision, write: PatchWrite
+    ) -> tuple[Observation, Decision]:
+        """`write` the patch of the workload; returns the decision that holds, and what it was made of. A patch that is
+        refused is decided again without what was refused, so that one axis does not wait for the other: of both axes
+        first the replicas alone, since policies are mostly about requests, then the requests alone, then neither."""
         refused: Refused | None = None
+        known = seen
         for _ in range(MOST_PATCHES):
-            if decision.workload_patch is None:
-                return decision
-            refused = await self._patch_workload(key, objects, decision)
+            refused = await self._patch(key, objects.hvpa.metadata, decision, write)
             if refused is None:
-                return decision
-            axes = {axis for axis, _ in decision.applied}
-            if not axes:
+                return seen, decision
+            if not decision.patched:
                 break  # of a rollout that is held, goes on or is taken back
-            axis: Axis = "vertical" if "vertical" in axes else "horizontal"
-            without = with_refusal(seen, decision, axis, str(refused))
-            if len(axes) == 1:
-                seen = without  # of both axes it is not known yet which one was meant
-            decision = decide(without)
+            seen = _without_refused(known, decision, refused)
+            if len(decision.patched) == 1:
+                known = seen  # of both axes it is not known yet which one was meant
+            decision = decide(seen)
             self._telemetry.decided(key, decision, objects.workload)
         assert refused is not None
         raise _Failed("PatchWorkload", refused, decision)
 
-    async def _act_in_place(self, key: Key, objects: Objects, decision: Decision) -> bool:
+    async def _patch(self, key: Key, hvpa: Meta, decision: Decision, write: PatchWrite) -> Refused | None:
+        """`write` the patch of the workload, if there is one; what the cluster refused, if it did."""
+        if decision.workload_patch is None:
+            return None
+        try:
+            with _writing("PatchWorkload", decision):
+                await write(hvpa, decision.workload_patch)
+        except _Failed as failed:
+            if not isinstance(failed.error, Refused):
+                raise
+            log.info("write refused", operation="PatchWorkload", error=str(failed))
+            self._telemetry.write_failed(key, "PatchWorkload", "failed")
+            return failed.error
+        return None
+
+    async def _act_in_place(
+        self, key: Key, objects: Objects, seen: Observation, decision: Decision
+    ) -> tuple[Decision, bool]:
         """Write what was decided, then the replicas, then resize pods, raises first. What fails is tried again from
-        what the status says by then. Returns whether the API server refused resizes, which calls for another
-        decision."""
-        hvpa, status = objects.hvpa, decision.status
+        what the status says by then. Returns the decision as far as it was carried out, and whether the API server
+        refused resizes, which calls for another decision."""
+        decision, unsized = await self._scale(key, objects, seen, decision)
+        failures = await self._resize_pods(key, objects.hvpa, decision)
+        all_failed = bool(decision.resizes) and len(failures) == len(decision.resizes)
+        done = self._steps.carried_out(key, decision, all_failed)
+        if done is not None:
+            self._report_applied(key, objects.workload, done)
+        if decision.applied:
+            decision = done or as_far_as(seen, decision, frozenset())
+        elif done is not None:
+            await self._record_events(objects.hvpa, done.events[:STEP_EVENTS])
+        failed = next((error for _, error in failures if not isinstance(error, Refused)), None)
+        unwritten = unsized if failed is None else _Failed("ResizePods", failed)
+        if unwritten is not None:
+            await self._record_events(objects.hvpa, decision.events)
+            raise unwritten
+        self._steps.forget(key)
+        return decision, bool(failures)
+
+    async def _scale(
+        self, key: Key, objects: Objects, seen: Observation, decision: Decision
+    ) -> tuple[Decision, _Failed | None]:
+        """Write the status, the sizes of new pods, and the replicas; returns the decision that holds, and why the sizes
+        could not be written. The status comes first, and must not have replicas that the API server refuses: so that
+        is found out before, by a dry run."""
+        refused: Refused | None = None
+        for _ in range(MOST_PATCHES):
+            check = self._cluster.check_workload_patch
+            seen, decision = await self._agreed(key, objects, seen, decision, check)
+            self._steps.begin(key, seen, decision)
+            unsized = await self._prepare(key, objects.hvpa, decision)
+            refused = await self._patch(key, objects.hvpa.metadata, decision, self._cluster.patch_workload)
+            if refused is None:
+                return decision, unsized
+            self._steps.forget(key)
+            if not decision.patched:
+                break
+            seen = _without_refused(seen, decision, refused)
+            decision = decide(seen)
+        assert refused is not None
+        raise _Failed("PatchWorkload", refused, decision)
+
+    async def _prepare(self, key: Key, hvpa: HvpaObject, decision: Decision) -> _Failed | None:
+        """Write the status and the sizes of new pods; why those could not be written, if so: new pods are resized once
+        they run, and nothing else waits for that."""
+        latest = self._cluster.objects(key)
+        hvpa, status = hvpa if latest is None else latest.hvpa, decision.status
         if hvpa.status.last_error is not None and (decision.workload_patch or decision.resizes):
             status = still_failing(status, hvpa.status)  # until the writes have got through
         await self._write_status(hvpa, status)
-        self._report_applied(key, objects.workload, decision)
-        unsized: _Failed | None = None
         if decision.creation_sizes:
             try:
                 await self._write_creation_sizes(hvpa.metadata, decision.creation_sizes)
             except _Failed as failed:
-                unsized = failed  # new pods are resized once they run; nothing else waits for that
-        if decision.workload_patch is not None:
-            with _writing("PatchWorkload"):
-                await self._cluster.patch_workload(hvpa.metadata, decision.workload_patch)
-        is_refused = await self._resize_pods(key, hvpa, decision)
-        if unsized is not None:
-            raise unsized
-        return is_refused
+                return failed
+        return None
 
-    async def _resize_pods(self, key: Key, hvpa: HvpaObject, decision: Decision) -> bool:
-        """Whether the API server refused resizes."""
+    async def _resize_pods(self, key: Key, hvpa: HvpaObject, decision: Decision) -> ResizeFailures:
+        """What failed of the resizes, and how."""
         if not decision.resizes:
-            return False
+            return ()
         failures = await self._cluster.resize_pods(hvpa.metadata, decision.resizes)
-        refused = [(one, error) for one, error in failures if isinstance(error, Refused)]
-        self._note_refused(key, refused)
+        self._note_refused(key, [(one, error) for one, error in failures if isinstance(error, Refused)])
         for one, failure in failures:
             log.info("resize failed", pod=one.pod, error=str(failure))
-            if not isinstance(failure, Refused):
-                raise _Failed("ResizePods", failure)
-        return bool(refused)
+        return failures
 
     async def _write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         with _writing("WriteCreationSizes"):
@@ -257,21 +328,6 @@ class Reconciler:
             self._refused[key] = left
         return replace(objects, memory_use=use, refused_resizes=left)
 
-    async def _patch_workload(self, key: Key, objects: Objects, decision: Decision) -> Refused | None:
-        """Patch the workload; what the cluster refused, if it did."""
-        assert decision.workload_patch is not None
-        try:
-            with _writing("PatchWorkload", decision):
-                await self._cluster.patch_workload(objects.hvpa.metadata, decision.workload_patch)
-        except _Failed as failed:
-            if not isinstance(failed.error, Refused):
-                raise
-            log.info("write refused", operation="PatchWorkload", error=str(failed))
-            self._telemetry.write_failed(key, "PatchWorkload", "failed")
-            return failed.error
-        self._report_applied(key, objects.workload, decision)
-        return None
-
     async def _write(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
         """What is written after the workload, in DESIGN's order: status, `spec.replicas`, owned objects, events."""
         try:
@@ -279,9 +335,9 @@ class Reconciler:
         except _Failed as failed:
             # The next decision starts from what is written by now, and has no event of it.
             if decision.workload_patch is not None or failed.operation != "PatchStatus":
-                await self._record_events(hvpa, decision)
+                await self._record_events(hvpa, decision.events)
             raise
-        await self._record_events(hvpa, decision)
+        await self._record_events(hvpa, decision.events)
 
     async def _write_rest(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
         # An error of an earlier attempt is taken back only when everything has got through.
@@ -309,8 +365,8 @@ class Reconciler:
         log_transitions(hvpa.status, status)
         forget_decision((hvpa.metadata.namespace, hvpa.metadata.name))
 
-    async def _record_events(self, hvpa: HvpaObject, decision: Decision) -> None:
-        for event in decision.events:
+    async def _record_events(self, hvpa: HvpaObject, events: Sequence[Event]) -> None:
+        for event in events:
             await self._cluster.record_event(hvpa.metadata, event)
 
     async def _after_failure(self, key: Key, failure: Exception) -> Result:
@@ -396,6 +452,13 @@ class Reconciler:
         if workload is not None and decision.applied:
             step = next(one.message for one in decision.events if one.involved is None)
             log.info("scaled", kind=workload.kind, target=workload.metadata.name, step=step)
+
+
+def _without_refused(seen: Observation, decision: Decision, refused: Refused) -> Observation:
+    """The observation with what the API server has refused of the workload's patch: of both axes, the requests."""
+    return with_refusal(
+        seen, decision, "vertical" if "vertical" in decision.patched else "horizontal", str(refused)
+    )
 
 
 def is_quiet(decision: Decision) -> bool:

@@ -17,7 +17,7 @@ from hvpa.core.model import Decision, JointResource, JointView, Observation, Rec
 from hvpa.core.path.curve import NONE
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas, measured_from, readings_of
-from hvpa.core.report.summary import saturation
+from hvpa.core.report.bounds import saturation
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import percent
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import DesiredSize
-from hvpa.api.objects.read_models import Pod
+from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES, readable_change, readable_resource
 from hvpa.cli.output import Json, containers, timestamp
 from hvpa.core.actuation.desired import NOTHING, sizes_of
@@ -23,6 +23,7 @@ from hvpa.core.model import Observation, ResourceRequirements
 from hvpa.core.report.summary import rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import changes, present_resources
+from hvpa.core.workload.own_rollout import keeps_pods, partition_of
 from hvpa.core.workload.pod_owner import by_owner
 
 STATES: Final[Mapping[str, str]] = {
@@ -33,7 +34,7 @@ STATES: Final[Mapping[str, str]] = {
     "waiting": "has another size and is not asked yet",
     "template": "has the size of its template: no other was decided",
     "updated": "has the template's resources",
-    "old": "has other resources than the template, and is replaced by a rollout",
+    "old": "has other resources than the template",
     "terminating": "is being deleted",
     "ended": "has ended",
     "unknown": "nothing can be scaled, for the reason of Ready",
@@ -121,7 +122,6 @@ def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
     """Pods of a workload whose template is patched."""
     assert seen.target is not None
     sizes = present_resources(seen.target.spec.template.spec.containers)
-    why = "" if seen.status.rollout is None else rollout_text(seen.status.rollout)
     for pod in pods:
         started = pod.status.start_time
         if gone := _gone(pod):
@@ -129,7 +129,20 @@ def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
         elif _is_of(pod, sizes):
             yield _row(pod, sizes, "updated", since=started, exact=True)
         else:
+            why = _keeps(seen, seen.target, pod) or "is replaced by the rollout"
             yield _row(pod, sizes, "old", why, _latest(seen.vertical.last_scale_time, started))
+
+
+def _keeps(seen: Observation, target: Workload, pod: Pod) -> str:
+    """Why a pod of an older template is not replaced; empty if it is."""
+    if seen.status.rollout is not None:
+        return rollout_text(seen.status.rollout)
+    partition = partition_of(target) if target.kind == "StatefulSet" else 0
+    ordinal = pod.metadata.name.rpartition("-")[2]
+    if partition and ordinal.isdecimal() and int(ordinal) >= partition:
+        return ""
+    why = keeps_pods(target)
+    return f"{target.kind} {target.metadata.name} does not replace it: {why}" if why else ""
 
 
 def _is_of(pod: Pod, template: Mapping[str, ResourceRequirements]) -> bool:

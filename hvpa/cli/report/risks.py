@@ -17,8 +17,8 @@ from hvpa.cli.report.inventory import Subject
 from hvpa.core.model import Decision, Observation
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.desired_replicas import TOO_MANY_REPLICAS, is_of_keda
+from hvpa.core.report.bounds import saturation
 from hvpa.core.report.problems import NO_FAULT
-from hvpa.core.report.summary import saturation
 from hvpa.core.workload.containers import amount, present_resources, recommendations, request_now
 from hvpa.core.workload.rollout import PROGRESSING, rollout_gaps
 

@@ -51,6 +51,7 @@ def review_set(one: Read, hvpas: Sequence[Read], documents: Sequence[Document]) 
             yield from _containers(one.spec, other)
             yield from _sizes(one.spec, other)
             yield from _resizes(one.spec, other)
+            yield from _replacements(one.spec, other)
     if one.spec.mode != "Recommend":
         yield from _scaled_by_others(one, near)
 
@@ -165,14 +166,47 @@ def _resizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
             f"{at} has neither requests nor limits: pods of QoS class BestEffort can't be resized",
             "set requests in its template; or use InPlaceOrRollout, which patches the template",
         )
-    strategy = _below(workload.content, "spec", "updateStrategy").get("type")
-    if kind == "InPlaceOrRollout" and strategy == "OnDelete":
-        yield Remark(
-            "spec.updateStrategy.type",
-            f"{at} replaces no pod by itself (updateStrategy OnDelete): pods that can't be resized keep their size"
-            " until a user deletes them",
-            "let its updateStrategy be RollingUpdate",
-        )
+
+
+def _replacements(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
+    """A workload that does not replace its pods, and so does not give them another size by itself."""
+    kind = spec.update_strategy.type
+    why = _keeps_pods(workload)
+    if not why or kind == "InPlace" or not has_vpa(spec) or are_off(spec.vpa):
+        return
+    some, field = "no pod", why.partition(" ")[0]
+    which = "pods that can't be resized" if kind == "InPlaceOrRollout" else "pods"
+    if field == "partition":
+        some, which = "not all pods", f"{which} with a lower ordinal"
+    until = "it is resumed" if field == "paused" else "a user deletes them"
+    yield Remark(
+        "spec.updateStrategy.type",
+        f"{workload.place} replaces {some} by itself ({why}): {which} keep their size until {until}",
+        f"{_REPLACING[field]}; or use InPlace, which resizes running pods",
+    )
+
+
+_REPLACING = {
+    "updateStrategy": "let its updateStrategy be RollingUpdate",
+    "partition": "set its partition to 0",
+    "paused": "remove spec.paused from it",
+}
+"""What lets a workload replace its pods, by the field that keeps it from that."""
+
+
+def _keeps_pods(workload: Document) -> str:
+    """The field of a workload that keeps it from replacing pods, with its value; empty if there is none."""
+    spec = _below(workload.content, "spec")
+    if workload.kind == "Deployment":
+        return "paused true" if spec.get("paused") is True else ""
+    strategy = _below(spec, "updateStrategy")
+    if workload.kind not in ("StatefulSet", "DaemonSet"):
+        return ""
+    if strategy.get("type") == "OnDelete":
+        return "updateStrategy OnDelete"
+    partition = _below(strategy, "rollingUpdate").get("partition")
+    is_set = workload.kind == "StatefulSet" and isinstance(partition, int) and partition > 0
+    return f"partition {partition}" if is_set else ""
 
 
 # --- other autoscalers ------------------------------------------------------------------------------------------

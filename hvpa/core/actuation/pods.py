@@ -36,11 +36,12 @@ quota or LimitRange refuses it."""
 
 # --- running pods ----------------------------------------------------------------------------------------------------
 class Resizing(msgspec.Struct, frozen=True, gc=False):
-    """Where the pods of a workload stand. `stuck`: why pods can't have the desired size, or have not got it in
-    time (empty: there are none): what the next rung is for. `too_large`: the API server or a kubelet will not have this
-    size."""
+    """Where the pods of a workload stand. `is_done`: all have the desired size. `stuck`: why pods can't have it, or
+    have not got it in time (empty: there are none): what the next rung is for. `too_large`: the API server or a kubelet
+    will not have this size."""
 
     status: Actuation
+    is_done: bool = True
     resizes: tuple[PodResize, ...] = ()
     stuck: str = ""
     too_large: bool = False
@@ -64,7 +65,8 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
     refused = {one.uid for one in observed.refused_resizes}
     too_large = any(one.is_stuck and (one.is_too_much or one.pod.metadata.uid in refused) for one in seen)
     stuck = _first_reason([one for one in seen if one.is_stuck])
-    return Resizing(_status(seen, observed), tuple(resizes), stuck, too_large)
+    is_done = all(one.state == "resized" for one in seen)
+    return Resizing(_status(seen, observed), is_done, tuple(resizes), stuck, too_large)
 
 
 def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSize) -> list[PodState]:

@@ -9,16 +9,11 @@ from fractions import Fraction
 from typing import Final
 
 import msgspec
-from msgspec import structs
 
 from hvpa.api.hvpa.status import FailedChange, Refusal, RefusedChange, RolledBack, SetBack
-from hvpa.api.values import text
-from hvpa.api.values.quantity import RESOURCES
-from hvpa.core.model import Axis, Decision, Observation
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.state import INSTANT
 from hvpa.core.values.clock import Clock, after, doubled
-from hvpa.core.workload.containers import present_resources, request_now
 
 HOUR: Final = dt.timedelta(hours=1)
 """What is undone again within this time is contested (DESIGN 8); and the longest wait for the other side."""
@@ -85,7 +80,7 @@ def refused_until(
     """When a change of the replicas, or of the container's resource `key`, is tried again; None where it is not one
     that was refused. From 1 core, 3 cores were refused: then 3.1 cores wait as well, and 2 cores go at once."""
     if record is None or not any(
-        _key(one) == key and one.current == current and _part(current, one.wanted, wanted) > _ALIKE
+        key_of(one) == key and one.current == current and _part(current, one.wanted, wanted) > _ALIKE
         for one in record.changes
     ):
         return None
@@ -103,7 +98,8 @@ def _part(old: int, failed: int, wanted: int) -> Fraction:
     return Fraction(wanted - old, failed - old or 1)
 
 
-def _key(one: RefusedChange) -> ResourceKey | None:
+def key_of(one: RefusedChange) -> ResourceKey | None:
+    """The container resource of a refused change; None for the replicas."""
     if one.container is None:
         return None
     return ResourceKey(one.container, "cpu" if one.resource == "cpu" else "memory")
@@ -111,40 +107,8 @@ def _key(one: RefusedChange) -> ResourceKey | None:
 
 def without_written(record: Refusal | None, written: Set[ResourceKey]) -> Refusal | None:
     """The record once these requests were written; None where nothing is left of it."""
-    kept = () if record is None else tuple(one for one in record.changes if _key(one) not in written)
+    kept = () if record is None else tuple(one for one in record.changes if key_of(one) not in written)
     return record.model_copy(update={"changes": kept}) if record is not None and kept else None
-
-
-def with_refusal(seen: Observation, decision: Decision, axis: Axis, message: str) -> Observation:
-    """The observation with the record of what the API server has just refused: what the patch of `decision` changes on
-    this axis. Decided anew, that is held back, and whatever else is wanted goes on. The record stands in the status
-    alone: the workload's annotation names only what was written. What is refused two hours after the last time is
-    refused for the first time again; of a message (webhooks can answer with whole pages) 1024 characters are kept."""
-    own = seen.horizontal if axis == "horizontal" else seen.vertical
-    changes = _requests(seen, decision)
-    if axis == "horizontal":
-        assert decision.replicas is not None
-        changes = (RefusedChange(current=decision.replicas.current, wanted=decision.replicas.target),)
-    record, count = own.refused, 1
-    if record is not None and seen.now - record.time < 2 * HOUR:
-        count = record.count + 1
-        keys = {_key(one) for one in changes}
-        if seen.now < record.time + refusal_wait(record.count):
-            changes += tuple(one for one in record.changes if _key(one) not in keys)
-    found = Refusal(count=count, time=seen.now, message=text.one_line(message, 1024), changes=changes)
-    return structs.replace(seen, **{axis: own.model_copy(update={"refused": found})})
-
-
-def _requests(seen: Observation, decision: Decision) -> tuple[RefusedChange, ...]:
-    """The requests that the decision changes."""
-    assert seen.workload is not None
-    return tuple(
-        RefusedChange(container=name, resource=resource, current=current, wanted=wanted)
-        for name, before in present_resources(seen.workload.spec.template.spec.containers).items()
-        for resource in RESOURCES
-        if (current := request_now(before, ResourceKey(name, resource), seen.pods))
-        != (wanted := decision.containers[name].requests.get(resource, current))
-    )
 
 
 # --- sizes that failed on the pods that they were tried on -----------------------------------------------------------

@@ -14,23 +14,30 @@ from hvpa.api.hvpa.spec import Mode
 from hvpa.api.hvpa.status import Refusal, StatusCondition
 from hvpa.api.objects.read_models import Progress, Workload
 from hvpa.api.values import text
-from hvpa.api.values.quantity import format_resource
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.core.gates.gates import CONTESTED, REFUSED
+from hvpa.core.gates.gates import CONTESTED, REFUSED, ROLLED_BACK
 from hvpa.core.model import Axis, Finding, ObservedState, StuckPods
-from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text, saturation
+from hvpa.core.report.bounds import bounds_reached, out_of_memory
+from hvpa.core.report.pod_sizes import PAUSED, not_replaced, on_the_way
+from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import recommendations
-from hvpa.core.workload.governed import cut_short, recommended
+from hvpa.core.workload.governed import cut_short
 from hvpa.core.workload.managers import manager_of
-from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE, progress_deadline, rollout_gaps
+from hvpa.core.workload.rollout import (
+    PROGRESSING,
+    REPLICA_FAILURE,
+    last_change_is_past,
+    progress_deadline,
+    rollout_gaps,
+)
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
 Verdict = tuple[bool, Finding]
 """A condition: whether it holds, and why."""
 
 RECONCILED: Final = "Reconciled"
-"""The workload is what the recommendations ask for."""
+"""The workload is what the recommendations ask for, or pods are on their way to it."""
 HELD_BACK: Final = "HeldBack"
 """A gate of the user's own, or one that opens within minutes, holds back what the recommendations ask for."""
 SATURATED: Final = "Saturated"
@@ -45,8 +52,10 @@ POSTPONED: Final = "DecisionPostponed"
 """The namespace's Hvpas need more computing time than the operator gives to one namespace."""
 DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
 """The reason of a Deployment's `Progressing=False` (pkg/controller/deployment/util)."""
-CREATED_AFTER: Final = dt.timedelta(minutes=1)
-"""A StatefulSet that has made none of its missing pods for so long can't make them."""
+NOT_STARTING: Final = "PodsNotStarting"
+"""Containers of pods can't start, or end again and again."""
+OUT_OF_MEMORY: Final = "OutOfMemory"
+"""The same for lack of memory, and a bound allows no more of it."""
 _REVERTED: Mapping[Axis, str] = {
     "horizontal": "replicas: remove spec.replicas from what it applies",
     "vertical": "requests: remove the containers' resources from what it applies",
@@ -159,6 +168,7 @@ def _scaling_blocked(seen: ObservedState, decided: DecisionParts) -> Verdict:
         return True, Finding(why.reason, f"nothing is scaled: {why.message}")
     parts = [(one.reason, blocked_text(one)) for one in decided.blocked]
     parts += [(REFUSED, _refusal_text(axis, record)) for axis, record in refusals(seen, decided)]
+    parts += [(ROLLED_BACK, why) for why in _rolled_back_texts(seen, decided)]
     if (held := decided.rollout.held) is not None:
         parts.append((held.reason, rollout_text(held)))
     if not parts:
@@ -186,6 +196,14 @@ def refusals(seen: ObservedState, decided: DecisionParts) -> tuple[tuple[Axis, R
         ("vertical", seen.vertical.refused),
     )
     return tuple([(axis, record) for axis, record in records if axis in held and record is not None])
+
+
+def _rolled_back_texts(seen: ObservedState, decided: DecisionParts) -> list[str]:
+    """Why sizes that are held back were taken back: the bound is a node's, a quota's or a LimitRange's."""
+    record = decided.rolled_back or seen.status.rolled_back
+    if record is None or not any(entry.reason == ROLLED_BACK for entry in decided.blocked):
+        return []
+    return [f"sizes taken back, {record.message}"]
 
 
 def _refusal_text(axis: Axis, record: Refusal) -> str:
@@ -219,11 +237,19 @@ def _ready(
     held = [blocked_text(entry) for entry in decided.blocked]
     if not applies:
         return True, Finding(seen.spec.mode, _only_recommended(seen.spec.mode, "; ".join(held)))
-    if limits := list(_limits(seen, decided)):
-        return True, Finding(SATURATED, "; ".join(limits + held))
-    if held:
-        return True, Finding(HELD_BACK, "; ".join(held))
-    return True, Finding(RECONCILED, "the workload follows its recommendations")
+    return True, _within_limits(seen, decided, held)
+
+
+def _within_limits(seen: ObservedState, decided: DecisionParts, held: list[str]) -> Finding:
+    """What bounds and gates leave of the recommendations (`held` are the changes that gates hold back), and how far the
+    pods are."""
+    if decided.rollout.held is not None:
+        held.append(rollout_text(decided.rollout.held))
+    held += _rolled_back_texts(seen, decided)
+    limits, way = list(bounds_reached(seen, decided)), on_the_way(seen, decided)
+    reason = SATURATED if limits else HELD_BACK if held else RECONCILED
+    texts = [*limits, *held, *filter(None, [way])]
+    return Finding(reason, "; ".join(texts) or "the workload follows its recommendations")
 
 
 def _unscaled(seen: ObservedState) -> Finding | None:
@@ -257,31 +283,16 @@ def _obstacles(
         }
         parts += [f"retrying at {readable_timestamp(when)}" for when in sorted(times)]
         yield Finding(REFUSED, text.joined(parts))
-    yield from _failures(seen, clock)
+    failures = list(_failures(seen, clock, decided))
+    if any(one.reason == NOT_STARTING for one in failures) and (bounds := tuple(out_of_memory(seen))):
+        yield Finding(OUT_OF_MEMORY, text.joined(bounds))
+    yield from failures
     if decided.resizing is not None and decided.resizing.stuck:
         yield Finding(NOT_RESIZED, decided.resizing.stuck)
 
 
-def _limits(seen: ObservedState, decided: DecisionParts) -> Iterator[str]:
-    """The user's bounds that leave less than is needed, in words."""
-    if decided.joint is not None:
-        yield from saturation(decided.joint)
-        return
-    if decided.desired.beyond_max and decided.upper is not None and decided.target >= decided.upper:
-        yield f"the HPA asks for more replicas than maxReplicas, {decided.upper}"
-    if not seen.vpa.in_charge or seen.vpa.problem is not None:
-        return
-    for item in recommended(seen):
-        upper = item.bounds.upper
-        if upper is not None and item.current >= upper and item.target >= upper:
-            most = format_resource(item.resource, upper)
-            yield f"{item.container} {item.resource}: the VPA's target is not below maxAllowed, {most}"
-    if short := cut_short(seen):
-        yield short
-
-
 # --- the workload's own failures -------------------------------------------------------------------------------------
-def _failures(seen: ObservedState, clock: Clock) -> Iterator[Finding]:
+def _failures(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Iterator[Finding]:
     """What keeps the workload from running the pods that its spec asks for; the most important one first."""
     workload = seen.workload
     assert workload is not None
@@ -297,12 +308,14 @@ def _failures(seen: ObservedState, clock: Clock) -> Iterator[Finding]:
         hint = "its Events say why, such as a quota or a webhook that refuses them"
         yield Finding("PodsNotCreated", f"{why}: {hint}")
     yield from [found for one in seen.pods.stuck if (found := _stuck(one, clock)) is not None]
+    if (kept := not_replaced(seen, clock, decided)) is not None:
+        yield kept
     is_held = seen.rollout is not None and seen.rollout.held  # by the operator, as ScalingBlocked says
     gaps = "" if is_held else "; ".join(rollout_gaps(workload))
     if not gaps:
         return
-    if workload.spec.paused:
-        yield Finding("DeploymentPaused", f"{name} is paused (spec.paused): its pods are not replaced")
+    if workload.spec.paused and kept is None:
+        yield Finding(PAUSED, f"{name} is paused (spec.paused): its pods are not replaced")
     progressing = _of_workload(workload, PROGRESSING)
     if progressing is not None and progressing.reason == DEADLINE_EXCEEDED:
         yield Finding(DEADLINE_EXCEEDED, progressing.message or f"{name}: {gaps}")
@@ -316,7 +329,7 @@ def _stuck(one: StuckPods, clock: Clock) -> Finding | None:
         return None
     if one.until is not None and clock.is_past(one.until):
         return None
-    reason = "PodsUnschedulable" if one.reason == UNSCHEDULABLE else "PodsNotStarting"
+    reason = "PodsUnschedulable" if one.reason == UNSCHEDULABLE else NOT_STARTING
     pods = f"pod {one.pod}" if one.count == 1 else f"{one.count} pods, such as {one.pod}"
     why = "can't be scheduled" if one.reason == UNSCHEDULABLE else f"can't start, {one.reason}"
     return Finding(reason, f"{pods} {why}: {one.message}" if one.message else f"{pods} {why}")
@@ -330,8 +343,7 @@ def _is_missing_pods(workload: Workload, seen: ObservedState, clock: Clock) -> b
         return False
     if pods.unready or pods.terminating or status.observed_generation < workload.metadata.generation:
         return False
-    changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, pods.last_ready_at)
-    return all(clock.held_until(when, CREATED_AFTER) is None for when in changes)
+    return last_change_is_past(seen, clock)
 
 
 def _of_workload(workload: Workload, kind: str) -> Progress | None:

@@ -39,6 +39,8 @@ _STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
     ("vertical", "up"): "ScaledUp",
     ("vertical", "down"): "ScaledDown",
 }
+STEP_EVENTS = 2
+"""Events that a step begins with: on the Hvpa, and on its workload."""
 _SCALING = ("Ready", "HpaActive", "VpaActive")
 _COMPARED = 2048
 """Characters of warnings that are looked for in a condition's message, which has an end."""

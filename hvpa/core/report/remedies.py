@@ -46,6 +46,9 @@ REMEDIES: Final[Mapping[str, str]] = {
     "PodsUnschedulable": "Add nodes, or lower maxAllowed so that a pod fits on one",
     "PodsNotStarting": "See `kubectl describe pod` of the pod that the message names",
     "PodsNotResized": "Lower maxAllowed, or set spec.updateStrategy.type to InPlaceOrRollout",
+    "PodsNotReplaced": "Delete the pods one by one, set updateStrategy RollingUpdate with partition 0, or set "
+    "spec.updateStrategy.type of the Hvpa to InPlace",
+    "OutOfMemory": "Raise the bound that the message names, or look for a memory leak",
     "DeploymentPaused": "Resume it: `kubectl rollout resume`",
     "ProgressDeadlineExceeded": "See `kubectl rollout status`, and the pods that are not ready",
     # HpaActive

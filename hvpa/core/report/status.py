@@ -99,9 +99,26 @@ def _updated(before: HvpaStatus, fields: Mapping[str, object]) -> HvpaStatus:
     return before.model_copy(update=changed) if changed else before
 
 
+def only_scaled(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis]) -> HvpaStatus:
+    """The status that was decided on, whose step was taken on these axes alone: `lastScaling` has no more than that."""
+    last = decided.last_scaling
+    if last is None or not axes:
+        return _updated(decided, {"last_scaling": before.last_scaling})
+    fields: dict[str, object] = {}
+    if "vertical" not in axes:
+        fields["vpa_status"] = None
+    if "horizontal" not in axes and last.hpa_status is not None:
+        current = last.hpa_status.current_replicas
+        fields["hpa_status"] = HpaScalingStatus(current_replicas=current, desired_replicas=current)
+    return _updated(decided, {"last_scaling": last.model_copy(update=fields)})
+
+
 def unapplied_status(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis]) -> HvpaStatus:
     """The status that was decided on, where the change of the workload on these axes was not written: all but what
     would be remembered of that change."""
+    if decided.desired is not None:
+        names = ("axes", "last_scaling", "desired", "actuation")
+        return _updated(decided, {name: getattr(before, name) for name in names})
     if not axes:
         return decided
     known, then = before.axes or Axes(), decided.axes or Axes()

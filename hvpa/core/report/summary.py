@@ -24,7 +24,6 @@ from hvpa.core.actuation.rollouts import RolloutStep
 from hvpa.core.model import Axis, Blocked, Direction, JointView, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
-from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import Weight
 
 CORE: Final = 1000
@@ -61,6 +60,8 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """The size that this decision takes back."""
     resizing: Resizing | None = None
     """Where the pods stand, where they are resized in place."""
+    falls_back: bool = False
+    """Whether the pod template gets the desired size, for pods that can't be resized in place."""
     rollout: RolloutStep = RolloutStep()
     """What becomes of the rollout that the operator began."""
     upper: int | None = None
@@ -97,29 +98,6 @@ def change(entry: Blocked) -> tuple[str, str]:
     return readable_change(entry.resource, entry.current, entry.wanted)
 
 
-def saturation(view: JointView) -> tuple[str, ...]:
-    """What can't be served although replicas and requests are at their ends, in words. Amounts that are needed are
-    rounded up to two digits, so that the words stay the same while demand moves a little."""
-    if not view.wanted.saturated:
-        return ()
-    items, counts = {item.key: item for item in view.items}, view.path.counts
-    replicas = counts.upper or view.wanted.replicas
-    most_of = "as many as there are" if counts.lower == counts.upper else "maxReplicas"
-    found = []
-    for key in view.wanted.saturated:
-        size_bounds, item = view.path.curves[key].size_bounds, items[key]
-        size = size_bounds.upper or item.size
-        most = replicas * size_bounds.reserve.work(size)
-        needed = item.present if (item.present or 0) > most else item.usual
-        amounts = (_rounded(max(needed or 0, most)), size, most)
-        about, each, together = [with_unit(key.resource, one) for one in amounts]
-        found.append(
-            f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas ({most_of}) of {each} "
-            f"(the largest size allowed) serve {together}"
-        )
-    return tuple(found)
-
-
 def with_unit(resource: Resource, amount: int) -> str:
     """An amount in a sentence: whole cores with their unit (`1 core`, `13 cores`), all others as quantities, which have
     theirs (`1500m`, `2Gi`)."""
@@ -127,9 +105,3 @@ def with_unit(resource: Resource, amount: int) -> str:
     if resource == "memory" or shown.endswith("m"):
         return shown
     return f"{shown} core" if amount == CORE else f"{shown} cores"
-
-
-def _rounded(value: int) -> int:
-    """Rounded up to two digits."""
-    unit: int = 10 ** max(0, len(str(value)) - 2)
-    return ceil_div(value, unit) * unit

@@ -78,6 +78,7 @@ class View:
             present_from=f"HPA: {names(sources)}" if sources else "",
             present_replicas=None if amount is None else ceil_div(amount, work),
             stays=self._stays(item) if size == item.current else "",
+            bound=_bound(item, curve.size_bounds.upper),
         )
 
     def _stays(self, item: ContainerResource) -> str:
@@ -121,3 +122,11 @@ class View:
         if joint.held_down_to(joint.wanted.sizes) > needed:
             return f"{asked} now, and the HPA still remembers more"
         return f"{asked}, which is inside the overlap"
+
+
+def _bound(item: ContainerResource, most: int | None) -> str:
+    """What sets the largest size of a container resource on the path; empty if there is none."""
+    bound = item.upper_bound
+    if most is None:
+        return ""
+    return bound.name if bound is not None and bound.size <= most else "the end of spec.trajectory.intervals"

@@ -28,6 +28,11 @@ def round_up(amount: int, unit: int) -> int:
     return ceil_div(amount, unit) * unit
 
 
+def two_digits(value: int) -> int:
+    """`value` rounded up to two digits: of 1234, 1300."""
+    return round_up(value, 10 ** max(0, len(str(value)) - 2))
+
+
 def blend_replicas(current: int, desired: int, horizontal_ppm: int) -> int:
     """`current + (desired - current) * weight`, rounded towards the desired replicas: up when scaling out,
     down when scaling in (DESIGN 5.2). Example with weight 0.5: from 5 to 8 desired it is 7, from 8 to 5 it is 6."""

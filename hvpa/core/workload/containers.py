@@ -4,8 +4,10 @@ for."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.templates import ContainerPolicy
@@ -21,14 +23,23 @@ from hvpa.core.model import PodsSeen, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, RequestBounds, blend_request, move_request
 from hvpa.core.values.memo import remembered
+from hvpa.core.values.weight import FULL
 
 Policy = ContainerPolicy | VpaContainerPolicy
 """A container policy, of the Hvpa's template or of a VPA that is read: their fields have the same names."""
 
 
+class Bound(NamedTuple):
+    """The largest request that a container resource may have, in millicores or bytes, and what sets it."""
+
+    size: int
+    name: str
+
+
 class ContainerResource(msgspec.Struct, frozen=True, gc=False):
     """One container's one resource: what is set now, what the VPA targets, and what bounds it. `most_limit` is the
-    pod's own limit, where it has one."""
+    pod's own limit, where it has one; `beyond` the VPA's target without the caps that hold `target` down, rounded up to
+    two digits (None: it is no more than `target`)."""
 
     container: str
     resource: Resource
@@ -38,6 +49,24 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
     bounds: RequestBounds
     scales_limit: bool
     most_limit: int | None = None
+    beyond: int | None = None
+
+    @property
+    def upper_bound(self) -> Bound | None:
+        """The bound that a rise meets first."""
+        found = []
+        if self.bounds.upper is not None:
+            found.append(Bound(self.bounds.upper, "maxAllowed"))
+        if self.limit is not None and not self.scales_limit:
+            found.append(Bound(self.limit, "its limit (controlledValues RequestsOnly)"))
+        if self.bounds.fixed_limit is not None:
+            found.append(Bound(self.bounds.fixed_limit, "what spec.template.spec.resources leave"))
+        return min(found, key=lambda one: one.size, default=None)
+
+    @property
+    def blends_no_higher(self) -> bool:
+        """Whether not even full weight would raise the request."""
+        return self.blended(FULL) <= self.current
 
     @property
     def key(self) -> ResourceKey:
@@ -143,10 +172,12 @@ def container_resources(
             continue
         governed = RESOURCES if policy.controlled_resources is None else policy.controlled_resources
         scales_limit = policy.controlled_values != "RequestsOnly"
+        beyond = amounts(targets[name].uncapped_target)
         for resource, target in amounts(targets[name].target).items():
             if resource in governed and target > 0:  # a target of 0 is none
                 request, limit = now.requests.get(resource), now.limits.get(resource)
                 least, most = amount(policy.min_allowed, resource), amount(policy.max_allowed, resource)
                 bounds = RequestBounds(least, most, fixed_limit=None if scales_limit else limit)
-                found.append(ContainerResource(name, resource, request, limit, target, bounds, scales_limit))
+                item = ContainerResource(name, resource, request, limit, target, bounds, scales_limit)
+                found.append(structs.replace(item, beyond=beyond.get(resource)))
     return tuple(found)

@@ -65,6 +65,19 @@ def replaces_pods(workload: Workload) -> bool:
     return is_seen and status.updated_replicas < status.replicas - partition_of(workload)
 
 
+def keeps_pods(workload: Workload) -> str:
+    """Why the workload's controller leaves pods of an older template as they are; empty if it replaces all."""
+    if workload.kind in NEVER_REPLACING:
+        return f"a {workload.kind} replaces no pod by itself"
+    if workload.kind == "Deployment":
+        return "it is paused (spec.paused)" if workload.spec.paused else ""
+    if _strategy(workload) == "OnDelete":
+        return "its updateStrategy is OnDelete, so it replaces no pod by itself"
+    if partition := partition_of(workload):
+        return f"its partition is {partition}, so it replaces no pod with a lower ordinal"
+    return ""
+
+
 def controls(
     workload: Workload, before: RolloutRecord | None, record: RolloutRecord, replaced: int
 ) -> dict[str, object]:

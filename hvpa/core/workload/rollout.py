@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -34,6 +34,9 @@ PROGRESSING = "Progressing"
 pkg/controller/deployment/progress.go)."""
 REPLICA_FAILURE = "ReplicaFailure"
 """A Deployment's condition that is True while its pods can't be created (pkg/controller/deployment/sync.go)."""
+CREATED_AFTER = dt.timedelta(minutes=1)
+"""A controller that has made none of its missing pods for so long can't make them, and what is known of pods and what
+it reports of them are of the same time by then."""
 MOST_NAMED = 10
 """Pods that are not ready and named in an explanation."""
 NO_DEADLINE = 2**31 - 1
@@ -66,6 +69,12 @@ def rollout_gaps(workload: Workload) -> tuple[str, ...]:
         (updated < expected, f"{updated} of {expected} pods are updated"),
     )
     return tuple([text for is_missing, text in gaps if is_missing])
+
+
+def last_change_is_past(seen: ObservedState, clock: Clock) -> bool:
+    """Whether the last change of the workload by HVPA, and of its pods' readiness, is CREATED_AFTER ago."""
+    changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
+    return all(clock.held_until(when, CREATED_AFTER) is None for when in changes)
 
 
 def progress_deadline(seen: ObservedState) -> dt.datetime | None:
@@ -134,8 +143,30 @@ def see_pods(
         starving_pods=starving.pods or _NOTHING,
         terminating=len(pods.own) - len(there),
         stuck=stuck_pods(pods.own),
+        **_compared(there, workload.spec.template.spec.containers),
     )
     return structs.replace(seen, ready_since=tuple(ready_since), **_requested(there)) if sized else seen
+
+
+def _compared(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, Any]:
+    """How many pods there are, and how many have other resources than the template: fields of PodsSeen."""
+    living = [pod for pod in pods if _is_living(pod)]
+    # The local copy holds equal specs once, and most pods of a workload are equal.
+    by_spec = {key: _unlike(pod, template) for key, pod in {id(pod.spec): pod for pod in living}.items()}
+    counts = Counter([by_spec[id(pod.spec)] for pod in living])
+    counts.pop(frozenset(), None)
+    return {"living": len(living), "unlike": counts or _NOTHING}
+
+
+def _unlike(pod: Pod, template: Sequence[Container]) -> frozenset[ResourceKey]:
+    """The container resources of which a pod has other requests or limits than the template."""
+    own = {one.name: one for one in pod.spec.containers}
+    return frozenset(
+        ResourceKey(one.name, resource)
+        for one in template
+        for resource in RESOURCES
+        if one.name not in own or not _has(own[one.name], one, (resource,))
+    )
 
 
 def _requested(pods: Iterable[Pod]) -> dict[str, Any]:

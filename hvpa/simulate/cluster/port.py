@@ -143,6 +143,9 @@ class SimulatedCluster:
         self.workload.patched(annotations, of_spec=bool(spec))
         self.awake = True
 
+    async def check_workload_patch(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        """See the port. Nothing is refused here."""
+
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """See the port. A pod that is gone by now is left out, as by the cluster."""
         pods = {uid_of(pod): pod for pod in self._state.pods}

@@ -16,12 +16,13 @@ IN_FORCE = 60
 
 class Policy(NamedTuple):
     """A rule for the object `kind` of a scenario's name: `expression` must hold, else `message` is responded. `breach`
-    makes a spec into one that breaks the rule."""
+    makes a spec into one that breaks the rule. `subresource`: the rule is for writes of this one alone."""
 
     expression: str
     message: str
     breach: Callable[[Json], object]
     kind: str = "Deployment"
+    subresource: str = ""
 
     def name(self, scenario: Scenario) -> str:
         """The policy's name in the cluster."""
@@ -35,7 +36,7 @@ class Policy(NamedTuple):
             "apiGroups": [version.split("/")[0]],
             "apiVersions": [version.split("/")[1]],
             "operations": ["UPDATE"],
-            "resources": [plural],
+            "resources": [f"{plural}/{self.subresource}".rstrip("/")],
             "resourceNames": [scenario.name],
         }
         spec = {
@@ -63,7 +64,8 @@ class Policy(NamedTuple):
     def _refusal(self, scenario: Scenario) -> str:
         """What the breach is refused with; empty where it would be taken. Nothing is stored."""
         path = scenario.api.path(self.kind, scenario.namespace, scenario.name)
-        found = scenario.api.get(self.kind, scenario.name, scenario.namespace)
+        path = f"{path}/{self.subresource}".rstrip("/")
+        found = scenario.api.raw("GET", path)
         self.breach(found["spec"])
         try:
             scenario.api.raw("PUT", f"{path}?dryRun=All", found)
@@ -74,3 +76,10 @@ class Policy(NamedTuple):
 
 FEW = Policy("object.spec.replicas <= 3", "at most 3 replicas", lambda spec: spec.update(replicas=4))
 """A policy for Deployments."""
+FEW_BY_SCALE = Policy(
+    "object.spec.replicas <= 3",
+    "at most 3 replicas by the scale",
+    lambda spec: spec.update(replicas=4),
+    subresource="scale",
+)
+"""The same for the `scale` subresource of Deployments, by which replicas are set where pods are resized in place."""

@@ -16,8 +16,6 @@ from tests.unit.cli.support import Ran, Shell, plain_documents
 CASES = Path(__file__).parents[2] / "cases"
 FILES = sorted(CASES.glob("*.yaml"))
 OPEN: Final = {
-    "307": "memory saturated at both ends beside an HPA on CPU is not reported",
-    "309": "a StatefulSet with OnDelete whose pods have the old size is reported as reconciled",
     "322": "replicas rise for memory that no metric measures (decided with issue 37)",
 }
 """Cases that still fail, by number, each with the reason. One that passes fails the run: take it out here."""

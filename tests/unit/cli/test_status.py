@@ -128,6 +128,42 @@ def test_with_rollouts_pods_are_updated_or_old(shown: Shown) -> None:
     assert "\nResized" not in text
 
 
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({}, "is replaced by the rollout"),
+        ({"paused": True}, "Deployment web does not replace it: it is paused (spec.paused)"),
+    ],
+)
+def test_a_pod_of_another_size_says_whether_it_is_replaced(shown: Shown, spec: Any, why: str) -> None:
+    one = deployment(2)
+    one["spec"] |= spec
+    text, pods = shown(hvpa("Rollout"), one, vpa(), pod("old", {"cpu": "250m", "memory": "500M"}))
+    assert (pods["old"]["state"], pods["old"]["why"]) == ("old", why)
+    assert why in text
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name", "why"),
+    [
+        ({"type": "OnDelete"}, "web-1", "its updateStrategy is OnDelete"),
+        ({"rollingUpdate": {"partition": 2}}, "web-1", "its partition is 2"),
+        ({"rollingUpdate": {"partition": 2}}, "web-2", "is replaced by the rollout"),
+        ({"rollingUpdate": {"partition": 2}}, "odd", "its partition is 2"),
+        ({"type": "RollingUpdate"}, "web-1", "is replaced by the rollout"),
+    ],
+)
+def test_a_pod_of_a_stateful_set_is_replaced_by_its_update_strategy(
+    shown: Shown, strategy: Any, name: str, why: str
+) -> None:
+    one, workload = hvpa("Rollout"), deployment(3)
+    one["spec"]["targetRef"]["kind"] = workload["kind"] = "StatefulSet"
+    workload["spec"]["updateStrategy"] = strategy
+    owner = {"kind": "StatefulSet", "name": "web", "uid": workload["metadata"]["uid"], "controller": True}
+    old = pod(name, {"cpu": "250m", "memory": "500M"}, ownerReferences=[owner])
+    assert why in shown(one, workload, vpa(), old)[1][name]["why"]
+
+
 def test_pods_of_others_are_not_shown(shown: Shown) -> None:
     text, pods = shown(hvpa(), deployment(), vpa(), pod("bare", ownerReferences=[]))
     assert pods == {}

@@ -328,6 +328,9 @@ class Loop:
                 what = f"spec.template.spec.resources.requests[{resource}]"
                 raise Refused(f"{what}: must be greater than or equal to aggregate container requests")
 
+    async def check_workload_patch(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        """See the port."""
+
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """No Hvpa here resizes pods in place."""
         return ()

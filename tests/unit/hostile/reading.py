@@ -60,6 +60,9 @@ class Writes:
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         self.patch = patch
 
+    async def check_workload_patch(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        """No Hvpa here resizes pods in place."""
+
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """No Hvpa here resizes pods in place."""
         return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +160,42 @@ async def test_a_patch_is_conditional_and_its_response_is_seen_by_the_next_read(
     assert known.metadata.resource_version == "8"
     if generation is not None:
         assert (known.metadata.generation, known.spec.replicas) == (generation, replicas)
+
+
+CHECKED = {"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 3}}
+
+
+@pytest.mark.parametrize("is_scale", [True, False])
+async def test_a_patch_that_is_only_checked_is_a_dry_run_and_changes_nothing_here(
+    tmp_path: Path, is_scale: bool
+) -> None:
+    harness = Harness(SCALED if is_scale else answer("web", 8, spec={"replicas": 3}))
+    harness.put(DEPLOYMENTS, answer("web", 7, spec={"replicas": 1}))
+    patch = WorkloadPatch("Deployment", "web", "7", CHECKED, is_scale)
+    await harness.write(tmp_path, lambda cluster: cluster.check_workload_patch(OWNER, patch))
+    media = MERGE_PATCH if is_scale else STRATEGIC_MERGE_PATCH
+    path = f"{DEPLOYMENT}/scale" if is_scale else DEPLOYMENT
+    query = {"fieldManager": "hvpa", "dryRun": "All"}
+    assert harness.sent() == ("PATCH", path, query, media, CHECKED)
+    assert harness.get(DEPLOYMENTS, "web").metadata.resource_version == "7"
+
+
+@pytest.mark.parametrize(
+    ("message", "is_refused"),
+    [
+        ("ValidatingAdmissionPolicy 'few' denied request", True),
+        ('admission webhook "old.example" does not support dry run', False),
+    ],
+)
+async def test_a_webhook_that_knows_no_dry_run_refuses_nothing_yet(
+    tmp_path: Path, message: str, is_refused: bool
+) -> None:
+    harness = Harness({})
+    harness.put(DEPLOYMENTS, answer("web", 7, spec={"replicas": 1}))
+    harness.first.append(status(400, "BadRequest", message))
+    patch = WorkloadPatch("Deployment", "web", "7", CHECKED, is_scale=True)
+    with pytest.raises(Refused, match="few") if is_refused else nullcontext():
+        await harness.write(tmp_path, lambda cluster: cluster.check_workload_patch(OWNER, patch))
 
 
 def target(api_version: str, kind: str) -> dict[str, str]:

@@ -70,6 +70,10 @@ class FakeCluster:
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
         self._note("workload", patch)
 
+    async def check_workload_patch(self, hvpa: Meta, patch: WorkloadPatch) -> None:
+        if "check" in self.failures:
+            raise self.failures["check"]
+
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         self.writes.append(("resizes", resizes))
         failure = self.failures.get("resizes")

@@ -38,6 +38,14 @@ def paused(scenario: Scenario) -> None:
     scenario.vpa_recommends(**scenario.requests)
 
 
+def on_delete(scenario: Scenario) -> None:
+    """Another client raises the requests, and deletes no pod."""
+    scenario.change_workload({"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}})
+    generation = scenario.set_requests(cpu="600m")["metadata"]["generation"]
+    reports(scenario, observedGeneration=generation, updatedReplicas=0)
+    scenario.vpa_recommends(**scenario.requests)
+
+
 def away(scenario: Scenario) -> None:
     scenario.api.delete(scenario.kind, scenario.name, scenario.namespace)
 
@@ -102,6 +110,15 @@ ROWS = (
         both(lambda scenario: scenario.change_workload({"paused": None}), content),
         text="spec.paused",
         to_act=("DeploymentPaused",),
+    ),
+    Row(
+        "a StatefulSet that replaces no pod",
+        on_delete,
+        ("False", "PodsNotReplaced"),
+        both(no_pods, lambda scenario: scenario.rollout_completes()),
+        text="0 of 2 pods have the size",
+        to_act=("PodsNotReplaced",),
+        start={"kind": "StatefulSet"},
     ),
     Row(
         "a count of 0",

@@ -366,7 +366,7 @@ PATHS: dict[str, tuple[Doc, list[str]]] = {
         "replicas may be 1 to 10"]),
     "saturation": (SATURATED, [
         "because: cpu asks for 6 replicas, and there may be no more than 2",
-        "app cpu: about 12 cores needed, and 2 replicas (maxReplicas) of 2 cores (the largest size allowed) serve 4 "
+        "app cpu: about 12 cores needed, and 2 replicas (maxReplicas) of 2 cores (maxAllowed) serve 4 "
         "cores"]),
     "replicas alone, without a VPA": (
         {"Hvpa__spec__vpa": {}},

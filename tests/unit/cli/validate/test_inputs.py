@@ -289,9 +289,47 @@ def test_pods_that_can_not_be_resized_are_named(shell: Shell) -> None:
     assert warnings(shell, in_place("InPlace"), whole) == []
 
 
-def test_a_rollout_that_replaces_no_pod_is_named(shell: Shell) -> None:
+def of_kind(kind: str, **spec: object) -> Doc:
     one = workload(sized(1))
-    one["spec"]["updateStrategy"] = {"type": "OnDelete"}
-    (reported,) = warnings(shell, in_place("InPlaceOrRollout"), one)
-    assert "replaces no pod by itself (updateStrategy OnDelete)" in reported
-    assert warnings(shell, in_place("InPlace"), one) == []
+    return {**one, "kind": kind, "spec": {**one["spec"], **spec}}
+
+
+@pytest.mark.parametrize("strategy", ["Rollout", "InPlaceOrRollout", "InPlace"])
+@pytest.mark.parametrize(
+    ("kind", "spec", "why", "remedy"),
+    [
+        ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}},
+         "replaces no pod by itself (updateStrategy OnDelete)", "let its updateStrategy be RollingUpdate"),
+        ("DaemonSet", {"updateStrategy": {"type": "OnDelete"}},
+         "replaces no pod by itself (updateStrategy OnDelete)", "let its updateStrategy be RollingUpdate"),
+        ("StatefulSet", {"updateStrategy": {"rollingUpdate": {"partition": 2}}},
+         "replaces not all pods by itself (partition 2)", "set its partition to 0"),
+        ("Deployment", {"paused": True}, "replaces no pod by itself (paused true)", "remove spec.paused"),
+        ("StatefulSet", {"updateStrategy": {"type": "RollingUpdate"}}, "", ""),
+        ("StatefulSet", {"updateStrategy": {"rollingUpdate": {"partition": 0}}}, "", ""),
+        ("DaemonSet", {"updateStrategy": {"rollingUpdate": {"partition": 2}}}, "", ""),
+        ("StatefulSet", {"updateStrategy": {"rollingUpdate": {"partition": "2"}}}, "", ""),
+        ("Deployment", {"updateStrategy": {"type": "OnDelete"}, "paused": "yes"}, "", ""),
+        ("ReplicaSet", {"updateStrategy": {"type": "OnDelete"}}, "", ""),
+    ],
+)  # fmt: skip
+def test_a_workload_that_does_not_replace_its_pods_is_named(
+    shell: Shell, strategy: str, kind: str, spec: Doc, why: str, remedy: str
+) -> None:
+    one = quiet(spec__updateStrategy={"type": strategy}, spec__targetRef={**TARGET, "kind": kind})
+    if kind == "DaemonSet":
+        one["spec"]["hpa"] = {"deploy": False}
+    reported = [text for text in warnings(shell, one, of_kind(kind, **spec)) if "by itself" in text]
+    assert len(reported) == (1 if why and strategy != "InPlace" else 0)
+    for text in reported:
+        assert ": spec.updateStrategy.type: " in text
+        assert why in text
+        assert remedy in text
+        assert ("can't be resized" in text) == (strategy == "InPlaceOrRollout")
+
+
+def test_where_requests_are_not_changed_it_does_not_matter_that_pods_are_not_replaced(shell: Shell) -> None:
+    one = quiet(spec__targetRef={**TARGET, "kind": "StatefulSet"})
+    one["spec"]["vpa"] = {"deploy": False}
+    workload = of_kind("StatefulSet", updateStrategy={"type": "OnDelete"})
+    assert [text for text in warnings(shell, one, workload) if "by itself" in text] == []

@@ -248,9 +248,11 @@ def again(after: Objects, target: str, now: dt.datetime, weight: float = 50) -> 
     """A later decision on another target, with the state that the step left behind."""
     spec = {"weightBasedScalingIntervals": [{"vpaWeight": weight}]}
     one = build.with_status(build.hvpa(spec), after.hvpa.status)
-    return build.decided(
-        build.objects(one, after.workload, after.hpas[0], build.vpa({"app": {"cpu": target}})), now
-    )
+    assert after.workload is not None
+    spec = after.workload.spec.template.spec.containers
+    pods = [build.pod(f"web-{index}", containers=spec) for index in range(3)]
+    vpa = build.vpa({"app": {"cpu": target}})
+    return build.decided(build.objects(one, after.workload, after.hpas[0], vpa, pods), now)
 
 
 def test_the_same_target_is_not_taken_twice() -> None:

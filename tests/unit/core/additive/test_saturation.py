@@ -8,7 +8,7 @@ import pytest
 
 from builders import build
 from hvpa.core import Decision, Objects
-from hvpa.core.report.summary import saturation
+from hvpa.core.report.bounds import saturation
 from tests.unit.core.named import named
 
 TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}}
@@ -76,7 +76,7 @@ def test_it_is_saturated_only_where_both_ends_are_reached(
 
 def test_base_usage_is_not_capacity() -> None:
     base = {"baseResourcesPerReplica": {"cpu": {"value": "500m"}}}
-    assert " (the largest size allowed) serve 5 cores" in ready(build.decided(busy(trajectory=base)))[2]
+    assert " (maxAllowed) serve 5 cores" in ready(build.decided(busy(trajectory=base)))[2]
 
 
 def test_present_sizes_are_no_need() -> None:
@@ -97,4 +97,4 @@ def test_a_mode_that_changes_nothing_says_so_instead() -> None:
 def test_additive_knows_no_path_and_names_the_bound_of_the_size() -> None:
     found = ready(build.decided(busy(blend="Additive")))
     assert found[:2] == ("True", "Saturated")
-    assert found[2].startswith("app cpu: the VPA's target is not below maxAllowed, 1")
+    assert found[2].startswith("app cpu: about 2 cores needed, and maxAllowed is 1 core")

@@ -20,6 +20,7 @@ from hvpa.api.hvpa.status import (
     VerticalAxis,
 )
 from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
+from hvpa.core.actuation.refused import with_refusal
 from hvpa.core.gates.backoff import (
     contest_wait,
     judge_contest,
@@ -28,7 +29,6 @@ from hvpa.core.gates.backoff import (
     rollback_wait,
     rollbacks_after,
     rolled_back_until,
-    with_refusal,
     without_written,
 )
 from hvpa.core.model import LAST_APPLIED

@@ -234,3 +234,13 @@ def test_of_what_is_not_scaled_nothing_old_is_left(
     blocked, ready = known["ScalingBlocked"], known["Ready"]
     assert (blocked.status, blocked.reason) == ("True", ready.reason), "the column BLOCKED"
     assert blocked.message == f"nothing is scaled: {ready.message}"
+
+
+def test_in_place_a_status_whose_writes_failed_keeps_all_that_was_decided_before() -> None:
+    seen = usual({"updateStrategy": {"type": "InPlace"}})
+    decided, before = build.decided(seen).status, seen.hvpa.status
+    assert decided.desired is not None
+    found = unapplied_status(before, decided, {"horizontal"})
+    names = ("axes", "last_scaling", "desired", "actuation")
+    assert [getattr(found, name) for name in names] == [getattr(before, name) for name in names]
+    assert found.conditions == decided.conditions

@@ -409,8 +409,7 @@ def test_what_cannot_be_served_is_saturated_and_reported() -> None:
     ready = decision.status.conditions[0]
     assert (ready.type, ready.status, ready.reason) == ("Ready", "True", "Saturated")
     assert ready.message == (
-        "app cpu: about 60 cores needed, and "
-        "10 replicas (maxReplicas) of 2 cores (the largest size allowed) serve 20 cores"
+        "app cpu: about 60 cores needed, and 10 replicas (maxReplicas) of 2 cores (maxAllowed) serve 20 cores"
     )
     assert [event.reason for event in decision.events] == ["Saturated"]
 
@@ -420,7 +419,7 @@ def test_an_end_that_only_usual_demand_goes_beyond_is_no_news_without_a_present_
     decision = decide(3, None, "3", spec, request="2")
     assert decision.status.conditions[0].message.startswith(
         "app cpu: about 9 cores needed, and "
-        "3 replicas (as many as there are) of 2 cores (the largest size allowed) serve 6 cores"
+        "3 replicas (as many as there are) of 2 cores (maxAllowed) serve 6 cores"
     )
 
 

@@ -1,0 +1,108 @@
+"""The bounds that leave less than is needed: the one place that names them, for both strategies.
+
+What belongs here: bounds of the user (maxReplicas, maxAllowed, limits, the pod template's own resources) and of the
+recommender. What others refuse is a gate (`Refused`, `RolledBack`) or a failure of the workload, each with its message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hvpa.core.axes.requests import OOM_CAP
+from hvpa.core.model import JointView, ObservedState
+from hvpa.core.report.summary import DecisionParts, with_unit
+from hvpa.core.values.arithmetic import two_digits
+from hvpa.core.workload.containers import ContainerResource
+from hvpa.core.workload.governed import cut_short, recommended
+
+RECOMMENDER: Final = "the VPA's recommender recommends no more than"
+"""What its flags `--container-recommendation-max-allowed-cpu` and `-memory` do."""
+
+
+def bounds_reached(seen: ObservedState, decided: DecisionParts) -> Iterator[str]:
+    """The bounds that replicas and requests have reached although more is needed, in words."""
+    joint = decided.joint
+    if joint is not None:
+        yield from saturation(joint)
+    elif decided.desired.beyond_max and decided.upper is not None and decided.target >= decided.upper:
+        yield f"the HPA asks for more replicas than maxReplicas, {decided.upper}"
+    if not seen.vpa.in_charge or seen.vpa.problem is not None:
+        return
+    yield from out_of_memory(seen)
+    for item in recommended(seen):
+        if (joint is None and (text := _request_bound(item))) or (text := _recommender_cap(item, joint)):
+            yield text
+    if short := cut_short(seen):
+        yield short
+
+
+def saturation(view: JointView) -> tuple[str, ...]:
+    """What replicas and requests can't serve although both are at their ends, in words: of the present demand, and of
+    the usual one where no metric measures it. Needed amounts are rounded up to two digits, so that the words stay the
+    same while demand moves a little."""
+    usual = () if view.usual is None else view.usual.saturated
+    if not view.wanted.saturated and not usual:
+        return ()
+    items, counts = {item.key: item for item in view.items}, view.path.counts
+    unmeasured = [key for key in usual if items[key].present is None]
+    short = dict.fromkeys((*view.wanted.saturated, *unmeasured))
+    replicas = counts.upper or view.wanted.replicas
+    most_of = "as many as there are" if counts.lower == counts.upper else "maxReplicas"
+    found = []
+    for key in short:
+        size_bounds, item = view.path.curves[key].size_bounds, items[key]
+        size = size_bounds.upper or item.size
+        most = replicas * size_bounds.reserve.work(size)
+        needed = item.present if (item.present or 0) > most else item.usual
+        amounts = (two_digits(max(needed or 0, most)), size, most)
+        about, each, together = [with_unit(key.resource, one) for one in amounts]
+        found.append(
+            f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas ({most_of}) of {each} "
+            f"({item.bound}) serve {together}"
+        )
+    return tuple(found)
+
+
+def out_of_memory(seen: ObservedState) -> Iterator[str]:
+    """The containers that ran out of memory and have all that they may have, in words."""
+    if not seen.pods.starving or not seen.vpa.in_charge or seen.vpa.problem is not None:
+        return
+    for item in recommended(seen):
+        if item.resource == "memory" and item.container in seen.pods.starving:
+            bound = item.upper_bound
+            most, name = (
+                (OOM_CAP * item.target, f"{OOM_CAP} times the VPA's target") if bound is None else bound
+            )
+            if item.current >= most and item.blends_no_higher:
+                have = with_unit("memory", item.current)
+                yield f"{item.container} memory: ran out of {have}, and {name} allows no more"
+
+
+def _request_bound(item: ContainerResource) -> str:
+    """The bound that a request has reached although the VPA's target is not below it, in words; empty if none. A target
+    that is equal to maxAllowed may be cut there; the recommender knows nothing of limits."""
+    bound, needed = item.upper_bound, item.beyond or item.target
+    if bound is None or item.current < bound.size or needed < bound.size:
+        return ""
+    what, size = f"{item.container} {item.resource}", with_unit(item.resource, bound.size)
+    if needed > bound.size:
+        return (
+            f"{what}: about {with_unit(item.resource, two_digits(needed))} needed, and {bound.name} is {size}"
+        )
+    return (
+        f"{what}: the VPA's target is not below {bound.name}, {size}"
+        if bound.size == item.bounds.upper
+        else ""
+    )
+
+
+def _recommender_cap(item: ContainerResource, joint: JointView | None) -> str:
+    """That the recommender has cut a target which the request has reached, in words; empty if it has not. Of what a
+    metric measures, replicas make up for it."""
+    if item.beyond is None or item.current < item.target:
+        return ""
+    if joint is not None and any(one.key == item.key and one.present is not None for one in joint.items):
+        return ""
+    needed, most = with_unit(item.resource, item.beyond), with_unit(item.resource, item.target)
+    return f"{item.container} {item.resource}: about {needed} needed, and {RECOMMENDER} {most}"

@@ -1,0 +1,170 @@
+"""What the API server refused, as an observation of a workload whose pods are resized in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders import build
+from builders.build import NOW, stamp
+from hvpa.core import Decision, Observation, Settings, decide, observe
+from hvpa.core.actuation.refused import with_refusal
+from hvpa.core.deciding import as_far_as
+
+STEP = {"currentReplicas": 3, "desiredReplicas": 5}
+OLDER = {"currentReplicas": 2, "desiredReplicas": 3}
+
+
+def seen_of(status: dict[str, Any] | None = None, cpu: str = "4", kind: str = "InPlace") -> Observation:
+    """3 pods of 1 core; the HPA wants 6 and weight 50 makes 5 of it; the VPA wants `cpu` for each pod."""
+    one = build.hvpa({"replicas": 6, "updateStrategy": {"type": kind}}, status)
+    vpa = build.vpa({"app": {"cpu": cpu}})
+    owner = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
+    pods = [build.pod(f"web-{number}", change={"metadata": owner}) for number in range(3)]
+    return observe(build.objects(one, None, build.hpa(6, 100), vpa, pods), NOW, Settings())
+
+
+def pending(last: dict[str, Any] | None, replicas: int = 5) -> dict[str, Any]:
+    """A status that has 5 replicas, which are not written yet."""
+    desired = {"replicas": 5, "since": stamp(NOW), "generation": 1}
+    horizontal = {
+        "lastScaleTime": stamp(NOW),
+        "appliedFrom": {"replicas": replicas, "desired": 6, "weight": 50},
+    }
+    scaling = {} if last is None else {"lastScaling": {"lastScaleTime": stamp(NOW), **last}}
+    return {"desired": desired, "axes": {"horizontal": horizontal}, **scaling}
+
+
+def refused(seen: Observation) -> Decision:
+    return decide(with_refusal(seen, decide(seen), "horizontal", "at most 4"))
+
+
+@pytest.mark.parametrize(
+    ("last", "left"),
+    [
+        (None, None),
+        ({"hpaStatus": STEP}, None),
+        ({"hpaStatus": OLDER}, {"hpaStatus": OLDER}),
+        ({"hpaStatus": STEP, "vpaStatus": {}}, {"vpaStatus": {}}),
+    ],
+)
+def test_a_step_that_was_left_to_be_written_and_is_refused_is_taken_back(last: Any, left: Any) -> None:
+    seen = seen_of(pending(last), cpu="1")
+    assert seen.workload is not None
+    assert (seen.workload.spec.replicas, decide(seen).patched) == (5, ("horizontal",))
+    decision = refused(seen)
+    status = decision.status
+    assert (status.desired, decision.workload_patch) != (None, None)
+    assert status.desired is not None
+    assert (status.desired.replicas, decision.workload_patch) == (3, None)
+    [held] = decision.blocked
+    assert (held.reason, held.current, held.wanted) == ("Refused", 3, 5)
+    assert status.axes is not None
+    assert status.axes.horizontal is not None
+    assert status.axes.horizontal.applied_from is None
+    found = status.last_scaling
+    kept = None if found is None else {"hpaStatus": found.hpa_status, "vpaStatus": found.vpa_status}
+    assert (kept is None) == (left is None)
+    assert kept is None or {name for name, value in kept.items() if value is not None} == set(left)
+
+
+def test_what_was_set_before_the_step_that_is_refused_is_still_known() -> None:
+    seen = seen_of(pending(None, replicas=3), cpu="1")
+    axes = refused(seen).status.axes
+    assert axes is not None
+    assert axes.horizontal is not None
+    assert axes.horizontal.applied_from is not None
+
+
+def stuck(kind: str, since: int = 0, **template: Any) -> Observation:
+    """A size that pods can't have, since the kubelet calls it infeasible."""
+    containers = [{"name": "app", "requests": {"cpu": "2500m"}}]
+    changes = [{"container": "app", "resource": "cpu", "current": 1000, "wanted": 2500}]
+    refusal = {"count": 1, "time": stamp(NOW), "message": "no right", "changes": changes, **template}
+    status = {
+        "desired": {"replicas": 3, "since": stamp(NOW), "generation": 1, "containers": containers},
+        "axes": {"vertical": {"refused": refusal} if since == 0 else {}},
+    }
+    spec = [build.container(requests={"cpu": "2500m", "memory": "1Gi"})]
+    owner = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
+    infeasible = {
+        "type": "PodResizePending",
+        "status": "True",
+        "reason": "Infeasible",
+        "message": "too large",
+    }
+    conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": build.LONG_AGO}, infeasible]
+    statuses = [{"name": "app", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
+    change = {"metadata": owner, "status": {"conditions": conditions, "containerStatuses": statuses}}
+    pods = [build.pod(f"web-{number}", containers=spec, change=change) for number in range(3)]
+    one = build.hvpa({"replicas": 3, "updateStrategy": {"type": kind}}, status)
+    vpa = build.vpa({"app": {"cpu": "2500m"}})
+    return observe(build.objects(one, None, build.hpa(3, 50), vpa, pods), NOW, Settings())
+
+
+def test_a_template_that_was_refused_for_pods_that_can_not_be_resized_waits_and_is_reported() -> None:
+    decision = decide(stuck("InPlaceOrRollout"))
+    assert decision.workload_patch is None
+    [held] = decision.blocked
+    assert (held.axis, held.reason, held.current, held.wanted) == ("vertical", "Refused", 1000, 2500)
+    assert build.condition(decision, "Ready").reason == "Refused"
+    assert decision.recheck_after is not None
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        stuck("InPlaceOrRollout", since=1),
+        stuck(
+            "InPlaceOrRollout", changes=[{"container": "app", "resource": "cpu", "current": 1, "wanted": 9}]
+        ),
+    ],
+)
+def test_a_template_of_which_nothing_else_was_refused_is_sent(seen: Observation) -> None:
+    decision = decide(seen)
+    assert decision.workload_patch is not None
+    assert decision.patched == ("vertical",)
+    [held] = decide(with_refusal(seen, decision, "vertical", "no right")).blocked
+    assert (held.reason, held.current, held.wanted) == ("Refused", 1000, 2500)
+
+
+def test_in_place_only_no_template_is_refused() -> None:
+    assert decide(stuck("InPlace")).blocked == ()
+
+
+def last_scaling(decision: Decision) -> tuple[Any, bool]:
+    last = decision.status.last_scaling
+    if last is None:
+        return None, False
+    counts = (
+        None
+        if last.hpa_status is None
+        else (last.hpa_status.current_replicas, last.hpa_status.desired_replicas)
+    )
+    return counts, last.vpa_status is not None
+
+
+@pytest.mark.parametrize(
+    ("axes", "reason", "changes", "last"),
+    [
+        ({"horizontal", "vertical"}, "Scaled", "replicas 3 -> 5, cpu 1 -> 2500m of app", ((3, 5), True)),
+        ({"horizontal"}, "ScaledOut", "replicas 3 -> 5", ((3, 5), False)),
+        ({"vertical"}, "ScaledUp", "cpu 1 -> 2500m of app", ((3, 3), True)),
+        (set(), "", "", (None, False)),
+    ],
+)
+def test_a_step_is_reported_as_far_as_it_was_carried_out(
+    axes: Any, reason: str, changes: str, last: Any
+) -> None:
+    seen = seen_of()
+    whole = decide(seen)
+    part = as_far_as(seen, whole, axes)
+    steps = [one for one in part.events if one.reason.startswith("Scaled")]
+    assert [one.reason for one in steps] == ([reason] * 2 if reason else [])
+    assert all(one.message.removeprefix("Hvpa web: ").startswith(f"{changes};") for one in steps)
+    assert {axis for axis, _ in part.applied} == axes
+    assert last_scaling(part) == last
+    others = [one for one in whole.events if not one.reason.startswith("Scaled")]
+    assert [one for one in part.events if not one.reason.startswith("Scaled")] == others
+    assert (as_far_as(seen, part, axes) == part) or not axes
