@@ -1,4 +1,4 @@
-"""`python -m benchmarks hostile`: CPU of the largest Hvpas that are accepted, and what forty of them cost an honest one.
+"""`python -m benchmarks hostile`: CPU of the largest Hvpas that are accepted, and what forty of them cost others.
 
 No cluster is needed: the API server is in memory. Milliseconds depend on the machine; what counts are the ratios of one
 run, and that the lease is kept.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Protocol, TypeVar
 
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.model import Objects
-from hvpa.core.values.memo import remembered
 
 T = TypeVar("T")
 
@@ -52,10 +51,13 @@ def parts(objects: Objects) -> int:
     return OF_POD * containers_of(objects.pods) + containers + candidates + OF_WINDOW * windows
 
 
-@remembered
-def containers_of(pods: tuple[Pod, ...]) -> int:
-    """The containers of all pods together, by spec or by status, whichever has more."""
-    return sum(
-        max(1, len(pod.spec.containers) + len(pod.spec.init_containers), len(pod.status.container_statuses))
-        for pod in pods
-    )
+def containers_of(pods: Iterable[Pod]) -> int:
+    """The containers of all pods together, by spec or by status, whichever has more. Counting ends when they are enough
+    to make a decision large."""
+    count = 0
+    for pod in pods:
+        specified = len(pod.spec.containers) + len(pod.spec.init_containers)
+        count += max(1, specified, len(pod.status.container_statuses))
+        if count * OF_POD >= LARGE:
+            break
+    return count
