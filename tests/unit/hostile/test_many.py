@@ -342,3 +342,12 @@ def test_an_hvpa_that_is_going_leaves_its_target_to_the_others() -> None:
     seen = watched.objects(Key(NAMESPACE, "late"))
     assert seen.others == ()
     assert len(seen.pods) == 4
+
+
+def test_of_a_pod_with_very_many_labels_some_are_indexed() -> None:
+    labels = {f"label-{number:05}": "x" * 60 for number in range(MANY)}
+    watched = Watched(documents("Additive"))
+    watched.put(merged(documents("Additive")[POD], {"metadata": {"name": "p-many", "labels": labels}}))
+    pod = watched.local.pods.get(Key(NAMESPACE, "p-many"))
+    assert pod is not None
+    assert len(pod.metadata.labels) == MOST_ENTRIES

@@ -51,9 +51,9 @@ def test_an_expensive_namespace_is_worked_on_one_key_at_a_time() -> None:
     queue, now = WorkQueue(), 0.0
     for key in BOMBS:
         queue.add(key, now)
-    for key in [queue.take(now) for _ in range(FIRST_WINDOW)]:
-        assert key is not None
-        queue.done(key, now, HEAVY)
+    for taken in [queue.take(now) for _ in range(FIRST_WINDOW)]:
+        assert taken is not None
+        queue.done(taken, now, HEAVY)
     assert queue.take(now) is not None
     assert queue.take(now) is None
 
@@ -64,9 +64,9 @@ def test_a_cheap_namespace_is_worked_on_with_all_workers() -> None:
     for key in keys:
         queue.add(key, now)
     for _ in range(20):
-        key = queue.take(now)
-        assert key is not None
-        queue.done(key, now, USUAL / 2)
+        taken = queue.take(now)
+        assert taken is not None
+        queue.done(taken, now, USUAL / 2)
     assert None not in [queue.take(now) for _ in range(16)]
 
 
@@ -105,21 +105,21 @@ def test_what_waits_for_its_namespace_is_postponed_and_counted() -> None:
     queue, now = WorkQueue(), 0.0
     for key in BOMBS:
         queue.add(key, now)
-    while (key := queue.take(now)) is not None:
-        assert queue.postponed(key) == 0.0
+    while (taken := queue.take(now)) is not None:
+        assert queue.postponed(taken) == 0.0
         now += HEAVY
-        queue.done(key, now, HEAVY)
+        queue.done(taken, now, HEAVY)
     waiting = queue.waiting_for_budget(now)
     assert waiting > 0
     assert (queue.depth(now), queue.oldest_age(now)) == (0, 0.0), "no worker can help them"
     due = queue.next_due()
     assert due is not None
-    key = queue.take(due)
-    assert key is not None
-    assert queue.postponed(key) == due
+    late = queue.take(due)
+    assert late is not None
+    assert queue.postponed(late) == due
     assert queue.waiting_for_budget(due) == 0
-    queue.done(key, due)
-    assert queue.postponed(key) == 0.0
+    queue.done(late, due)
+    assert queue.postponed(late) == 0.0
 
 
 def test_a_usual_cost_is_free_and_debts_are_forgotten() -> None:
