@@ -1,6 +1,6 @@
-"""`python -m benchmarks [decision|simulation|client|scale|resizes|joint|jumps] [options]`: one of them, or all but
-the last three one after the other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its own default
-is 10,000 too).
+"""`python -m benchmarks [decision|simulation|client|scale|resizes|joint|jumps|hostile] [options]`: one of them, or all
+but the last four one after the other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its own
+default is 10,000 too).
 `jumps --cluster` measures on a local control plane what `jumps` simulates."""
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ MODULES = {
     "resizes": "benchmarks.resizes",
     "joint": "benchmarks.joint.command",
     "jumps": "benchmarks.joint.jumps",
+    "hostile": "benchmarks.hostile.command",
 }
 ALL = {"decision": [], "simulation": ["--days", "3"], "client": [], "scale": ["--hvpas", "100,2000"]}
 """What runs without a name, and its options."""

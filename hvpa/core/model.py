@@ -358,8 +358,8 @@ class JointResource(msgspec.Struct, frozen=True, gc=False):
     `base` is its size where the path begins, `usual` and `present` are the demand of all pods together without their
     base usage (None: unknown), `usual_from` and `present_from` their sources, in words, `usual_replicas` and
     `present_replicas` the counts that they ask for. `current` is the request now, `size` the one that is wanted;
-    `stays` is why it stays although the path has another one, in words (empty: it has the same, or it does not stay); `bound`
-    is the name of what sets the largest size.
+    `stays` is why it stays although the path has another one, in words (empty: it has the same, or it does not stay);
+    `bound` is the name of what sets the largest size.
     """
 
     key: ResourceKey

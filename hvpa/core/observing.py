@@ -52,7 +52,7 @@ from hvpa.core.workload.containers import amount, amounts, recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
 from hvpa.core.workload.pod_owner import PodsByOwner, by_owner
 from hvpa.core.workload.rollout import see_pods
-from hvpa.core.workload.selector import selector_text
+from hvpa.core.workload.selector import MOST_TERMS, has_too_many_terms, selector_text
 from hvpa.core.workload.starving import raised_at
 
 MOST_CONTAINERS = 100
@@ -300,6 +300,8 @@ def _too_large(workload: Workload) -> Finding | None:
     name, why = f"{workload.kind} {workload.metadata.name}", ""
     if len(workload.spec.template.spec.containers) > MOST_CONTAINERS:
         why = f"{name} has more than {MOST_CONTAINERS} containers in its pod template"
+    elif has_too_many_terms(workload.spec.selector):
+        why = f"{name}: its selector has more than {MOST_TERMS} labels, conditions and values"
     elif len(selector_text(workload.spec.selector)) > MOST_SELECTOR:
         why = f"{name}: its selector has more than {MOST_SELECTOR} characters"
     return Finding("UnsupportedTarget", why) if why else None

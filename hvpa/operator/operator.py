@@ -31,6 +31,7 @@ from hvpa.kube.server.tls import Certificate
 from hvpa.operator import garbage
 from hvpa.operator.roles import Share, role_of
 from hvpa.operator.settings import RunSettings
+from hvpa.reconcile.aside import Aside
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Clock, Key
 from hvpa.reconcile.queue import WorkQueue
@@ -87,8 +88,9 @@ class Operator:
         limiter = Limiter(settings.max_in_flight, self.metrics)
         self._recorder = EventRecorder(self._transport, clock, limiter)
         cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
-        queue = WorkQueue()
-        self._reconciler = Reconciler(cluster, clock, settings.decisions, self.metrics, queue.postponed)
+        queue, self._aside = WorkQueue(), Aside()
+        decisions = settings.decisions
+        self._reconciler = Reconciler(cluster, clock, decisions, self.metrics, queue.postponed, self._aside)
         self._work = WorkLoop(queue, self._reconcile, self.metrics, settings.workers, limiter.permit)
         self.metrics.watch_queue(self._work.depth, self._work.oldest_age, self._work.waiting_for_budget)
         self.metrics.watch_shards(lambda: len(self._role.shards), settings.shards)
@@ -114,6 +116,7 @@ class Operator:
             for server in servers:
                 if server is not None:
                     await server.cleanup()
+            self._aside.close()
             await self._transport.close()
             await self._leases.close()
 

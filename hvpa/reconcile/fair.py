@@ -21,7 +21,13 @@ ALLOWANCE = 0.25
 """Seconds beyond USUAL that a namespace may take at once: a few large Hvpas, read for the first time after a start."""
 
 MOST_REMEMBERED = 1024
-"""Namespaces of which it is remembered when they were last over budget."""
+"""Namespaces of which it is remembered when they were last over budget, and how many of their keys may be worked on at
+once."""
+
+FIRST_WINDOW = 4
+"""Keys of a namespace that may be worked on at once, before anything is known of it."""
+LARGEST_WINDOW = 64
+"""More than any number of workers that is of use (`--max-in-flight` is 16 by default)."""
 
 
 class Budget:
@@ -47,6 +53,34 @@ class Budget:
             self._clean_at = max(1024, 2 * len(self._theoretical))
 
 
+class Window:
+    """How many keys of each namespace may be worked on at once. What a reconcile costs is known when it has ended, so
+    a namespace begins with few; each reconcile that costs no more than USUAL adds one, and a more expensive one leaves
+    one (as the congestion window of TCP)."""
+
+    def __init__(self) -> None:
+        self._size: dict[str, int] = {}
+        self._working: dict[str, int] = {}
+
+    def began(self, namespace: str) -> None:
+        """A key of this namespace is worked on."""
+        self._working[namespace] = self._working.get(namespace, 0) + 1
+
+    def ended(self, namespace: str, cost: float) -> None:
+        """The work on a key has ended, and has cost so many seconds of computing."""
+        left = self._working.pop(namespace, 1) - 1
+        if left:
+            self._working[namespace] = left
+        if len(self._size) >= MOST_REMEMBERED:
+            self._size.clear()  # they grow again within some reconciles
+        size = self._size.get(namespace, FIRST_WINDOW)
+        self._size[namespace] = min(size + 1, LARGEST_WINDOW) if cost <= USUAL else 1
+
+    def is_full(self, namespace: str) -> bool:
+        """Whether no further key of this namespace may be worked on now."""
+        return self._working.get(namespace, 0) >= self._size.get(namespace, FIRST_WINDOW)
+
+
 class Line:
     """Keys with the time since which they wait: first in, first out within a namespace, and namespaces take turns."""
 
@@ -62,16 +96,16 @@ class Line:
         return key in self._keys.get(key.namespace, ())
 
     def __len__(self) -> int:
-        """How many keys may be taken."""
+        """How many keys may be taken (of a namespace whose window is nearly full, maybe not all of them)."""
         return self._free
 
     def __iter__(self) -> Iterator[Key]:
         """All keys, those of namespaces that are held included."""
         return (key for keys in self._keys.values() for key in keys)
 
-    def held(self) -> int:
-        """How many keys wait because their namespace is held."""
-        return sum(len(self._keys[one]) for one in self._held if one in self._keys)
+    def waiting(self, namespace: str) -> int:
+        """How many keys of this namespace there are."""
+        return len(self._keys.get(namespace, ()))
 
     def put(self, key: Key, since: float) -> None:
         """Add a key, at the end of its namespace's line; one that is there stays where it is."""
@@ -146,6 +180,12 @@ class Overdrawn:
         """Note until when a namespace is over budget."""
         self._until[namespace] = until
         heapq.heappush(self._heap, (until, namespace))
+
+    def __contains__(self, namespace: str) -> bool:
+        return namespace in self._until
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._until)
 
     def next(self) -> float | None:
         """When the next one may be over; None if there is none."""

@@ -109,12 +109,13 @@ class WorkLoop:
             self._telemetry.postponed(key, postponed)
         else:
             self._telemetry.started(key, self._queue.waited(key))
-        work = Metered(self._reconcile(key))
+        work, aside = Metered(self._reconcile(key)), 0.0
         try:
             result = await work
+            aside = result.aside
             self._settle(key, result)
         finally:
-            self._queue.done(key, self._now(), work.seconds)
+            self._queue.done(key, self._now(), work.seconds + aside)
         self._arm()
         ended = self._now()
         self._telemetry.finished(key, result.outcome, ended - started)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hvpa.reconcile.fair import Budget, Line, Overdrawn
+from hvpa.reconcile.fair import Budget, Line, Overdrawn, Window
 from hvpa.reconcile.ports import Key
 
 MAX_EXPONENT = 40
@@ -112,15 +112,16 @@ class WorkQueue:
     """Keys without duplicates; a key that is being worked on is handed out again only when it is done.
 
     Urgent is what has changed, and not urgent a pass over everything (after a start, or when a shard was taken over);
-    in each, namespaces take turns (`hvpa.reconcile.fair`), and keys of a namespace are first in, first out. Delayed re-adds: the earliest wins, and taking a key forgets them, since the work
-    decides anew when to look again. A key that comes too often is spaced (`Pace`).
+    in each, namespaces take turns (`hvpa.reconcile.fair`), and keys of a namespace are first in, first out. Delayed
+    re-adds: the earliest wins, and taking a key forgets them, since the work decides again when to look. A key that
+    comes too often is spaced (`Pace`).
     """
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
         self._urgent, self._others = Line(), Line()
         """Keys that are due, with the time they became so."""
-        self._budget, self._overdrawn = Budget(), Overdrawn()
+        self._budget, self._overdrawn, self._window = Budget(), Overdrawn(), Window()
         self._postponed: dict[Key, float] = {}
         """Keys that are being worked on and waited for their namespace's budget, with the seconds that they waited."""
         self._taken = 0
@@ -203,6 +204,8 @@ class WorkQueue:
         key, since = taken
         if self._overdrawn.postponed(key.namespace, since):
             self._postponed[key] = now - since
+        self._window.began(key.namespace)
+        self._admit(key.namespace)
         self._timers.due.pop(key, None)
         self._held.pop(key, None)
         self._working[key] = max(0.0, now - since)
@@ -212,11 +215,11 @@ class WorkQueue:
         """The work on `key` is over, and has cost `cost` seconds of computing; what was added meanwhile becomes due."""
         self._working.pop(key, None)
         self._postponed.pop(key, None)
+        self._window.ended(key.namespace, cost)
         self._budget.spent(key.namespace, now, cost)
         if (until := self._budget.first(key.namespace, now)) > now:
             self._overdrawn.put(key.namespace, until)
-            for line in (self._urgent, self._others):
-                line.hold(key.namespace)
+        self._admit(key.namespace)
         if key in self._discarded:
             self._discarded.discard(key)
             self._timers.due.pop(key, None)
@@ -253,13 +256,23 @@ class WorkQueue:
     def waiting_for_budget(self, now: float) -> int:
         """How many keys are due and wait because their namespace is over budget."""
         self._promote(now)
-        return self._urgent.held() + self._others.held()
+        lines = (self._urgent, self._others)
+        return sum(line.waiting(namespace) for line in lines for namespace in self._overdrawn)
 
     def oldest_age(self, now: float) -> float:
         """For how long (seconds) the key that waits longest for a worker has been due; 0 when none waits."""
         self._promote(now)
         times = [one for line in (self._urgent, self._others) if (one := line.oldest()) is not None]
         return max(0.0, now - min(times, default=now))
+
+    def _admit(self, namespace: str) -> None:
+        """Let the namespace's keys be taken, or wait."""
+        waits = namespace in self._overdrawn or self._window.is_full(namespace)
+        for line in (self._urgent, self._others):
+            if waits:
+                line.hold(namespace)
+            else:
+                line.release(namespace)
 
     def _put(self, key: Key, since: float, urgent: bool) -> None:
         if key in self._urgent:
@@ -280,8 +293,7 @@ class WorkQueue:
     def _promote(self, now: float) -> None:
         """Make those delayed keys due whose time has come, and let namespaces go that are within budget again."""
         while (namespace := self._overdrawn.pop(now)) is not None:
-            for line in (self._urgent, self._others):
-                line.release(namespace)
+            self._admit(namespace)
         while (timer := self._timers.pop(now)) is not None:
             key, due = timer
             if key in self._working:

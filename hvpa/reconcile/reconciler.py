@@ -55,6 +55,7 @@ from hvpa.reconcile.ports import (
     Unavailable,
     WriteError,
 )
+from hvpa.reconcile.size import LARGE, RunsAside, parts
 from hvpa.reconcile.steps import Steps
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
@@ -85,6 +86,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     outcome: Outcome
     wait: dt.timedelta | None = None
+    aside: float = 0.0
+    """Seconds of computing that were spent outside of the event loop's thread."""
 
 
 class _Failed(Exception):
@@ -118,10 +121,14 @@ class Reconciler:
         settings: Settings,
         telemetry: Telemetry,
         postponed: Callable[[Key], float] = lambda key: 0.0,
+        aside: RunsAside | None = None,
     ) -> None:
-        """`postponed`: for how many seconds an Hvpa's decision has been due, if its namespace was over budget."""
+        """`postponed`: for how many seconds an Hvpa's decision has been due, if its namespace was over budget. `aside`
+        makes large decisions; without it they are made here."""
         self._cluster, self._clock, self._settings, self._telemetry = cluster, clock, settings, telemetry
-        self._postponed = postponed
+        self._postponed, self._aside = postponed, aside
+        self._spent: dict[Key, float] = {}
+        """Seconds of computing that reconciles under way took aside."""
         self._failures: dict[Key, int] = {}
         self._refused: dict[Key, tuple[RefusedResize, ...]] = {}
         self._memory_use: dict[Key, MemoryUse] = {}
@@ -132,10 +139,12 @@ class Reconciler:
         try:
             result = await self._reconcile(key)
             self._failures.pop(key, None)
-            return result
         except Exception as error:
             with bound_contextvars(namespace=key.namespace, name=key.name):
-                return await self._after_failure(key, error)
+                result = await self._after_failure(key, error)
+        finally:
+            aside = self._spent.pop(key, 0.0)
+        return msgspec.structs.replace(result, aside=aside) if aside else result
 
     async def _reconcile(self, key: Key) -> Result:
         objects = self._cluster.objects(key)
@@ -152,11 +161,10 @@ class Reconciler:
         objects = self._with_known(key, objects)
         if self._postponed(key) >= POSTPONED_REPORTED:
             objects = replace(objects, postponed=True)
-        seen = observe(objects, self._clock.now(), self._settings)
-        decision = decide(seen)
+        seen, decision = await self._decided(key, objects)
         if any(one.lowers_limit for one in decision.resizes) and objects.memory_use is None:
             objects = await self._with_memory_in_use(key, objects)
-            decision = decide(observe(objects, self._clock.now(), self._settings))
+            _, decision = await self._decided(key, objects)
         self._telemetry.decided(key, decision, objects.workload)
         is_kept = decision.status is objects.hvpa.status and not objects.hvpa.unreadable_status
         if is_kept and is_quiet(decision):
@@ -178,6 +186,20 @@ class Reconciler:
             self._report_blocked(key, objects.hvpa.status, decision)
             await self._write(key, objects.hvpa, decision)
         return Result("done", decision.recheck_after)
+
+    async def _decided(self, key: Key, objects: Objects) -> tuple[Observation, Decision]:
+        """What is seen, and the decision about it: a large one is made aside, so that it holds nobody up."""
+        now, settings = self._clock.now(), self._settings
+
+        def work() -> tuple[Observation, Decision]:
+            seen = observe(objects, now, settings)
+            return seen, decide(seen)
+
+        if self._aside is None or parts(objects) < LARGE:
+            return work()
+        result, seconds = await self._aside(work)
+        self._spent[key] = self._spent.get(key, 0.0) + seconds
+        return result
 
     async def _with_memory_in_use(self, key: Key, objects: Objects) -> Objects:
         """The objects with what the pods use of memory, which is asked for once a minute where a limit is to fall."""

@@ -89,6 +89,10 @@ NOT_HERE = {
     ),
     ("docs/performance.md", 'make bench BENCH_ARGS="scale'): "takes an hour; the flags are read below",
     ("docs/performance.md", "make bench BENCH_ARGS=resizes"): "takes minutes; the flags are read below",
+    (
+        "docs/performance.md",
+        "make bench BENCH_ARGS=hostile",
+    ): "takes half a minute; tests/unit/benchmarks/test_hostile.py runs a part",
 }
 """Blocks of commands that no test runs, and why."""
 OTHER_YAML = {

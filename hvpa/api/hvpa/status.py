@@ -530,12 +530,19 @@ class HvpaStatus(StatusModel):
     """What the operator remembers; not meant for other readers."""
 
 
+MOST_STATUS: Final = 256 * 1024
+"""Bytes of a status that is read in full. The operator's own, with 100 containers that all change, have up to
+140 KB."""
+MOST_FIELD: Final = 32 * 1024
+"""Bytes of a top-level field that is read of a larger status, which is none of the operator's."""
 _UNREADABLE: Final = (ValueError, msgspec.MsgspecError, RecursionError)
 
 
 def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
     """The status, and the names of the top-level fields that could not be read and are missing from it. Never
     raises."""
+    if len(raw) > MOST_STATUS:
+        return _read_small_fields(raw)
     try:
         return read_json(HvpaStatus, raw), ()
     except _UNREADABLE:
@@ -547,6 +554,19 @@ def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
     for name in bad:
         del fields[name]
     return read_json(HvpaStatus, msgspec.json.encode(fields)), tuple(sorted(bad))
+
+
+def _read_small_fields(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
+    """As `read_status`, of a status that is too large: its large fields are not read."""
+    fields: dict[str, msgspec.Raw] = {}
+    with suppress(*_UNREADABLE):
+        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    small = {name: value for name, value in fields.items() if len(value) <= MOST_FIELD}
+    rest = msgspec.json.encode(small)
+    if len(rest) > MOST_STATUS:  # very many unknown fields
+        return HvpaStatus(), tuple(sorted(fields))
+    status, bad = read_status(rest)
+    return status, tuple(sorted({*bad, *(fields.keys() - small.keys())}))
 
 
 def _is_readable(fields: Mapping[str, object]) -> bool:

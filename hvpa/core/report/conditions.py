@@ -80,10 +80,8 @@ def conditions(seen: ObservedState, clock: Clock, decided: DecisionParts) -> tup
         warned = text.joined((text.one_line(why.message, _FIRST), *seen.spec.warnings))
         why = Finding(why.reason, warned)
     if seen.postponed:
-        why = Finding(
-            POSTPONED if is_ready else why.reason, text.joined((_LATE, text.one_line(why.message, _FIRST)))
-        )
-        is_ready = False
+        late = text.joined((_LATE, text.one_line(why.message, _FIRST)))
+        is_ready, why = False, Finding(POSTPONED, late) if is_ready else Finding(why.reason, late)
     is_paused = seen.spec is not None and seen.spec.mode == "Paused"
     verdicts: dict[str, Verdict] = {
         "Ready": (is_ready, why),

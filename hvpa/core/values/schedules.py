@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -93,7 +94,8 @@ class Schedule:
     def _search(self, origin: dt.datetime, forward: bool) -> dt.datetime:
         """The start that croniter finds from here. Raises CroniterBadDateError."""
         while True:
-            find = self._steps.get_next if forward else self._steps.get_prev
+            steps = copy(self._steps)  # a search changes it, and another thread may search as well
+            find = steps.get_next if forward else steps.get_prev
             start: dt.datetime = find(dt.datetime, start_time=origin)
             if self._every_hour or not _is_second_time(start):
                 return start.astimezone(dt.UTC)
@@ -241,7 +243,7 @@ class Recurring(Protocol):
         """IANA name."""
 
     @property
-    def derived(self) -> dict[str, Any]:
+    def derived(self) -> dict[Any, Any]:
         """Results that are kept."""
 
 

@@ -7,6 +7,8 @@ from typing import Final
 from hvpa.api.objects.read_models import Selector, SelectorRequirement
 from hvpa.recommend.hpa import selector as labels
 
+MOST_TERMS: Final = 200
+"""Labels, conditions and their values of a workload's selector. Each is compared with each pod of the namespace."""
 _OPERATORS: Final = {"in": "In", "notin": "NotIn", "exists": "Exists", "!": "DoesNotExist"}
 
 
@@ -19,6 +21,13 @@ def selector_text(selector: Selector) -> str:
         texts["DoesNotExist"] = f"!{one.key}"
         parts.append(texts.get(one.operator, one.key))
     return ",".join(parts)
+
+
+def has_too_many_terms(selector: Selector) -> bool:
+    """Whether a selector has more than MOST_TERMS terms. Such a selector is not evaluated."""
+    expressions = selector.match_expressions or ()
+    count = len(selector.match_labels or ()) + len(expressions)
+    return count > MOST_TERMS or count + sum(len(one.values or ()) for one in expressions) > MOST_TERMS
 
 
 def parse_selector(text: str) -> Selector:

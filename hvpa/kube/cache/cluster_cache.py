@@ -11,6 +11,7 @@ from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Selector, Vpa, Wor
 from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.core.recommenders.ownership import O
 from hvpa.core.recommenders.stale import silences
+from hvpa.core.workload.selector import has_too_many_terms
 from hvpa.kube.cache import changes
 from hvpa.kube.cache.checkpoints import Checkpoints
 from hvpa.kube.cache.custom_targets import CustomTarget, CustomTargets, custom_target
@@ -237,6 +238,8 @@ class LocalCluster:
 
     def _pods_of(self, target: Target, selector: Selector) -> tuple[Pod, ...]:
         pods = self._pods.get(target)
+        if has_too_many_terms(selector):
+            return ()  # the target is reported as unsupported
         if pods is None:
             names = self._pod_index.select(target.namespace, selector)
             found = [self.pods.get(Key(target.namespace, name)) for name in names]
@@ -335,13 +338,20 @@ class LocalCluster:
                 if target.kind not in WORKLOADS:
                     self._forget(target)
             elif (workload := self._workload(target)) is not None:
-                self._selectors.put(target, key.namespace, workload.spec.selector)
+                self._put_selector(target, workload)
         if joined is not None:
             self.on_named(joined[0])
         self._enqueue(key)
         for target, first in before.items():
             if self._targeting.first(target) != first:
                 self._wake(key.namespace, set(self._targeting.onlookers(target)) - {key.name})
+
+    def _put_selector(self, target: Target, workload: Workload) -> None:
+        """Note whose pods a workload's selector matches; nobody's, if it is too large to be compared with each pod."""
+        if has_too_many_terms(workload.spec.selector):
+            self._selectors.remove(target)
+        else:
+            self._selectors.put(target, target.namespace, workload.spec.selector)
 
     def _workload_changed(self, old: Workload | None, new: Workload | None, own: bool) -> None:
         workload = _either(old, new)
@@ -352,7 +362,7 @@ class LocalCluster:
         if new is None:
             self._selectors.remove(target)
         else:
-            self._selectors.put(target, target.namespace, new.spec.selector)
+            self._put_selector(target, new)
         if old is None or new is None or old.spec.selector != new.spec.selector:
             self._pods.pop(target, None)
         if old is None or new is None or changes.workload_changed(old, new):

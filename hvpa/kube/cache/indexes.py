@@ -39,9 +39,16 @@ class Index(Generic[Token, Value]):
 
 
 def _requirement_holds(entry: SelectorRequirement, labels: Mapping[str, str]) -> bool:
-    is_there, is_listed = entry.key in labels, labels.get(entry.key) in (entry.values or ())
-    holds = {"In": is_listed, "NotIn": not is_listed, "Exists": is_there, "DoesNotExist": not is_there}
-    return holds.get(entry.operator, False)
+    match entry.operator:
+        case "In":
+            return labels.get(entry.key) in (entry.values or ())
+        case "NotIn":
+            return labels.get(entry.key) not in (entry.values or ())
+        case "Exists":
+            return entry.key in labels
+        case "DoesNotExist":
+            return entry.key not in labels
+    return False
 
 
 def selects(selector: Selector, labels: Mapping[str, str]) -> bool:

@@ -33,6 +33,7 @@ _LISTS: Final[Mapping[type, Mapping[str, int]]] = {
         "spec.containers": _FEW,
         "spec.init_containers": _FEW,
         "status.container_statuses": _FEW,
+        "status.init_container_statuses": _FEW,
         "status.conditions": MOST_ENTRIES,
     },
     Workload: {
@@ -62,6 +63,9 @@ def cut_down(obj: Hpa | HvpaSizes | Pod | Vpa | Workload) -> None:
     if isinstance(obj, Hpa | Pod | Vpa):
         for one in obj.status.conditions or ():
             _set(one, "message", one.message[:MESSAGE_LENGTH])
+    labels = obj.metadata.labels
+    if len(labels) > MOST_ENTRIES:  # each of them is an entry of an index
+        _set(obj.metadata, "labels", dict(list(labels.items())[:MOST_ENTRIES]))
     if isinstance(obj, Pod):
         _set(obj.status, "message", obj.status.message[:MESSAGE_LENGTH])
 

@@ -27,6 +27,7 @@ def condition(decision: Decision, kind: str) -> tuple[str, str]:
     return found.status, found.reason
 
 
+MANY_LABELS = {f"label-{number}": "x" for number in range(201)}
 LONG = "v" * 32_768
 ROLLOUT = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
 UNREADABLE = {"schedule": "0 1 * * *", "duration": "1h", "timeZone": "Mars/Olympus"}
@@ -71,6 +72,13 @@ WRONG: dict[str, tuple[Objects, str, str]] = {
     "a target with a long selector": (
         usual(target=build.workload(change={"spec": {"selector": {"matchLabels": {"app": LONG}}}})),
         "UnsupportedTarget", "more than 32768 characters"),
+    "a target whose selector has many labels": (
+        usual(target=build.workload(change={"spec": {"selector": {"matchLabels": MANY_LABELS}}})),
+        "UnsupportedTarget", "more than 200 labels, conditions and values"),
+    "a target whose selector has many values": (
+        usual(target=build.workload(change={"spec": {"selector": {"matchExpressions": [
+            {"key": "app", "operator": "In", "values": [*MANY_LABELS][:200]}]}}})),
+        "UnsupportedTarget", "more than 200 labels, conditions and values"),
 }  # fmt: skip
 
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 import pytest
 
 from builders.build import LONG_AGO, OWNER, merged
+from hvpa.api.hvpa.windows import MOST_WINDOWS
 from hvpa.core.model import MOST_RIVALS
-from hvpa.core.observing import MOST_CONTAINERS, MOST_SELECTOR
+from hvpa.core.observing import MOST_CONTAINERS
 from hvpa.core.recommenders.desired_replicas import MOST_METRICS
 from hvpa.core.recommenders.ownership import AT_ONCE
 from hvpa.core.values.memo import forget_all
+from hvpa.core.workload.selector import MOST_TERMS
 from hvpa.kube.objects.salvage import MOST_ENTRIES
 from hvpa.reconcile.ports import Key
 from tests.unit.hostile.documents import BLENDS, NAME, NAMESPACE, Json, documents
@@ -139,10 +141,10 @@ def test_a_selector_of_many_values_is_compared_quickly_and_reported_when_it_is_t
         labels = {"app": values[number], "number": str(number)}
         watched.put(merged(docs[POD], {"metadata": {"name": f"p-{number}", "labels": labels}}))
     seen = watched.objects()
-    assert len(seen.pods) == SOME + 3
+    assert len(seen.pods) == 0, "the selector is not compared with any pod"
     ready = condition(watched.reconcile(), "Ready")
     assert ready.reason == "UnsupportedTarget"
-    assert f"more than {MOST_SELECTOR} characters" in ready.message
+    assert f"more than {MOST_TERMS} labels, conditions and values" in ready.message
 
 
 def test_too_many_metrics_are_not_used() -> None:
@@ -214,11 +216,11 @@ def test_overlapping_intervals_are_warned_of_once() -> None:
     assert "SpecWarning" not in [one.reason for one in again.events]
 
 
-def test_windows_by_the_hundred_are_looked_up_once() -> None:
+def test_as_many_windows_as_may_be_are_looked_up() -> None:
     docs = documents("Additive")
     window = {"schedule": "0 0 29 2 *", "duration": "1m", "timeZone": "Europe/Berlin"}
     docs[HVPA]["spec"]["maintenanceTimeWindow"] = None
-    docs[HVPA]["spec"]["maintenanceWindows"] = [window] * 100
+    docs[HVPA]["spec"]["maintenanceWindows"] = [window] * MOST_WINDOWS
     writes = reconciled(docs)
     assert writes.status is not None
     assert {one.reason for one in writes.status.last_blocked_scaling} >= {"MaintenanceWindow"}
@@ -340,3 +342,12 @@ def test_an_hvpa_that_is_going_leaves_its_target_to_the_others() -> None:
     seen = watched.objects(Key(NAMESPACE, "late"))
     assert seen.others == ()
     assert len(seen.pods) == 4
+
+
+def test_of_a_pod_with_very_many_labels_some_are_indexed() -> None:
+    labels = {f"label-{number:05}": "x" * 60 for number in range(MANY)}
+    watched = Watched(documents("Additive"))
+    watched.put(merged(documents("Additive")[POD], {"metadata": {"name": "p-many", "labels": labels}}))
+    pod = watched.local.pods.get(Key(NAMESPACE, "p-many"))
+    assert pod is not None
+    assert len(pod.metadata.labels) == MOST_ENTRIES

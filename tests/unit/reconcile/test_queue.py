@@ -65,8 +65,8 @@ def test_what_is_handed_out_when(story: str) -> None:
 
 def test_what_is_urgent_goes_first_and_the_rest_has_a_share_all_the_same() -> None:
     queue = WorkQueue()
-    slow = [Key("slow", str(number)) for number in range(3)]
-    fast = [Key("fast", str(number)) for number in range(12)]
+    slow = [Key(f"slow-{number}", "a") for number in range(3)]
+    fast = [Key(f"fast-{number}", "a") for number in range(12)]
     for key in slow:
         queue.add(key, 0.0, urgent=False)
     for key in fast:

@@ -73,6 +73,10 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes a defect of the operator",
         "tests/unit/core/report/test_status.py::test_a_failed_write_is_on_top_of_what_was_decided_and_reported_once",
     ),
+    "DecisionPostponed": Elsewhere(
+        "takes a namespace whose decisions take more than a fifth of the operator's time",
+        "tests/unit/core/report/test_conditions.py::test_a_late_decision_is_reported_beside_what_is_wrong_otherwise",
+    ),
     "Canary": Elsewhere(
         "takes pods of a workload that is resized in place (tests/e2e/bare/actuation/test_canary.py has it)",
         "tests/unit/core/actuation/test_trial.py::test_another_change_waits_until_the_trial_is_over",

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from hvpa.api.hvpa.status import Axes, HvpaStatus, StatusCondition, VerticalAxis, read_status, to_wire
+from hvpa.api.hvpa.status import (
+    MOST_STATUS,
+    Axes,
+    HvpaStatus,
+    StatusCondition,
+    VerticalAxis,
+    read_status,
+    to_wire,
+)
 
 NOW = "2026-11-21T10:15:00Z"
 
@@ -137,3 +145,22 @@ def test_lists_inside_of_lists_are_cleaned_too() -> None:
     assert to_wire(HvpaStatus(conditions=(StatusCondition(type="Ready"),)))["conditions"] == [
         {"type": "Ready", "status": "Unknown", "reason": "", "message": ""}
     ]
+
+
+def test_of_a_status_that_is_too_large_the_large_fields_are_not_read() -> None:
+    pending = [{"container": f"c{n}", "resource": "cpu", "direction": "up"} for n in range(5000)]
+    large = encode({"replicas": 3, "axes": {"vertical": {"pending": pending}}, "hpaWeight": "many"})
+    assert len(large) > MOST_STATUS
+    assert read_status(large) == (HvpaStatus(replicas=3), ("axes", "hpaWeight"))
+
+
+def test_of_a_status_with_very_many_fields_nothing_is_read() -> None:
+    fields = {f"field-{number}": "x" * 100 for number in range(MOST_STATUS // 100)}
+    assert read_status(encode({"replicas": 3, **fields})) == (
+        HvpaStatus(),
+        tuple(sorted({"replicas", *fields})),
+    )
+
+
+def test_a_large_status_that_is_none_is_empty() -> None:
+    assert read_status(b"[" + b" " * MOST_STATUS) == (HvpaStatus(), ())

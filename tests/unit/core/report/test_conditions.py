@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -363,3 +364,25 @@ def test_a_recommendation_is_stale_once_its_recommender_saves_nothing() -> None:
 def test_a_slower_recommender_has_more_time() -> None:
     slow = Settings(vpa_period=Settings().vpa_period * 5)
     assert found(decided(vpa=spoken(800), settings=slow), "VpaActive")[1] == "Recommending"
+
+
+# --- late decisions --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("seen", "reason", "text"),
+    [
+        (
+            build.objects(horizontal=build.hpa(), vertical=build.vpa(TARGETS)),
+            "DecisionPostponed",
+            "; the workload follows",
+        ),
+        (build.objects(), "HpaInactive", "; the HPA's recommendation is not used"),
+    ],
+)
+def test_a_late_decision_is_reported_beside_what_is_wrong_otherwise(
+    seen: Any, reason: str, text: str
+) -> None:
+    decision = build.decided(replace(seen, postponed=True))
+    assert found(decision) == ("False", reason)
+    assert message(decision).startswith("this decision came late: the Hvpas of this namespace need more")
+    assert text in message(decision)
+    assert found(build.decided(seen)) != ("False", "DecisionPostponed")

@@ -87,6 +87,7 @@ def test_a_day_that_never_comes_is_refused(text: str) -> None:
         ("0 3 29 2 *", "2028-02-29"),
         ("0 3 31 2 mon", "2027-02-01"),  # the 31st or a Monday, of February
         ("0 3 29 2 sun#5", "2032-02-29"),
+        ("0 3 * * L1", "2026-11-30"),  # the last Monday
     ],
 )
 def test_a_day_that_comes_at_some_time_is_found(text: str, day: str) -> None:

@@ -188,3 +188,15 @@ async def test_what_fails_is_tried_again_for_the_next_client() -> None:
     with pytest.raises(RuntimeError, match="broken"):
         await page.read()
     assert await page.read() == b"fine"
+
+
+def test_what_waits_for_its_namespace_is_shown_apart_from_what_waits_for_a_worker() -> None:
+    metrics = Metrics(CollectorRegistry())
+    metrics.watch_queue(lambda: 1.0, lambda: 2.0, lambda: 3.0)
+    metrics.started(Key("ns", "web"), 0.1)
+    metrics.postponed(Key("ns", "web"), 30.0)
+    found = shown(metrics)
+    none: frozenset[tuple[str, str]] = frozenset()
+    assert found["hvpa_postponed", none] == 3.0
+    assert found["hvpa_postponed_decisions_total", none] == 1.0
+    assert found["hvpa_queue_wait_seconds_count", none] == 1.0

@@ -1,0 +1,1 @@
+"""What users who mean ill can cost the operator and each other."""

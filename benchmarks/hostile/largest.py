@@ -1,0 +1,59 @@
+"""CPU of one decision about the largest Hvpas that are accepted: with cold caches, and again."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from benchmarks.hostile.inputs import Largest, encoded
+from builders import build
+from hvpa.api.hvpa.resource import read_spec
+from hvpa.api.hvpa.status import read_status, to_wire
+from hvpa.api.objects.read_models import Hpa
+from hvpa.core import Objects, Settings, decide, observe
+from hvpa.core.values.memo import forget_all
+
+T = TypeVar("T")
+
+
+def _timed(work: Callable[[], T]) -> tuple[float, T]:
+    """Milliseconds of this thread, and the result."""
+    began = time.thread_time()
+    result = work()
+    return 1000 * (time.thread_time() - began), result
+
+
+def _decided(seen: Objects, now: dt.datetime) -> Any:
+    return decide(observe(seen, now, Settings()))
+
+
+def _moved(seen: Objects) -> Objects:
+    """The same with an HPA that was measured again and with pods of which one is news."""
+    again = [msgspec.json.decode(msgspec.json.encode(one), type=Hpa) for one in seen.hpas]
+    return replace(seen, hpas=tuple(again), pods=tuple(list(seen.pods)))
+
+
+def cost(one: Largest, rounds: int) -> dict[str, float]:
+    """Milliseconds: reading the spec, reading the status that follows, the first decision, and one after news."""
+    raw = encoded(one.spec)
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        forget_all()
+        reading, (spec, problems) = _timed(partial(read_spec, raw))
+        assert spec is not None, problems
+        seen = one.make(one.spec)
+        seen = replace(seen, hvpa=replace(seen.hvpa, spec=spec))
+        cold, decision = _timed(partial(_decided, seen, build.NOW))
+        status = msgspec.json.encode(to_wire(decision.status))
+        parsing, _ = _timed(partial(read_status, status))
+        moved = _moved(seen)
+        warm, _ = _timed(partial(_decided, moved, build.at(seconds=15)))
+        for name, took in {"spec": reading, "cold": cold, "status": parsing, "warm": warm}.items():
+            best[name] = min(took, best.get(name, took))
+    return best
