@@ -17,7 +17,7 @@ from localcluster.client.api import ApiError, KubeApi
 from localcluster.controlplane import keeper
 from localcluster.programs.build import build, build_replays, build_tools, tool_folders
 from localcluster.programs.toolchain import BuildError
-from localcluster.workloads.load import Load
+from localcluster.workloads.load import Load, alone
 
 NEXT_STEPS = """\
 a control plane runs; its kubectl and its kubeconfig, for a shell:
@@ -125,10 +125,16 @@ def _installed(options: argparse.Namespace) -> None:
 
 def _load(options: argparse.Namespace) -> None:
     """Share out the load until Ctrl-C; a line whenever what each pod uses changes."""
-    api = KubeApi(Path(_running()["kubeconfig"]))
-    load = Load(api, options.namespace, options.selector, cpu=options.cpu, memory=options.memory)
+    kubeconfig = Path(_running()["kubeconfig"])
+    load = Load(
+        KubeApi(kubeconfig), options.namespace, options.selector, cpu=options.cpu, memory=options.memory
+    )
     printed = None
-    with load, contextlib.suppress(KeyboardInterrupt):
+    with (
+        alone(kubeconfig.parent, options.namespace, options.selector),
+        load,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
         while load.error is None:
             usage = load.usage
             if (now := (usage.cpu, usage.pods)) != printed:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -27,6 +27,7 @@ from hvpa.kube.client.errors import ApiError
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.paths import path_of
 from hvpa.kube.clock import SystemClock
+from hvpa.kube.objects.resources import HVPAS
 
 _FORBIDDEN: Final = 403
 _KEPT: Final = (
@@ -47,11 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Show the history of one Hvpa. Raises CommandError."""
-    hvpa, events, problem = read_cluster(lambda reader: _read(reader, args.name), "hvpa-history", args)
+    hvpa, events, modes, problem = read_cluster(lambda reader: _read(reader, args.name), "hvpa-history", args)
     since = args.since
     if isinstance(since, dt.timedelta):
         since = _before(SystemClock().now(), since)
-    entries = [one for one in entries_of(hvpa, events) if since is None or one.time >= since]
+    found = sorted([*entries_of(hvpa, events), *modes], key=lambda one: one.time)
+    entries = [one for one in found if since is None or one.time >= since]
     if args.output == "json":
         print(indented(as_json(hvpa, entries, problem)))
     else:
@@ -78,7 +80,7 @@ class Entry(NamedTuple):
     """Something that happened at `time`; `times` times since `first`, where an Event was repeated."""
 
     time: dt.datetime
-    source: Literal["Event", "status"]
+    source: Literal["Event", "spec", "status"]
     type: str
     reason: str
     message: str
@@ -127,10 +129,51 @@ def entries_of(hvpa: HvpaObject, events: Iterable[RecordedEvent]) -> list[Entry]
     return sorted(entries, key=lambda one: one.time)
 
 
-async def _read(reader: Reader, name: str) -> tuple[HvpaObject, Sequence[RecordedEvent], str]:
-    """The Hvpa with its Events, and why these could not be read (empty: they were)."""
+async def _read(reader: Reader, name: str) -> tuple[HvpaObject, Sequence[RecordedEvent], list[Entry], str]:
+    """The Hvpa with its Events and the changes of its mode, and why Events could not be read (empty: they were)."""
     hvpa = await reader.hvpa(name)
-    return hvpa, *await read_events(reader, hvpa.metadata)
+    events, problem = await read_events(reader, hvpa.metadata)
+    return hvpa, events, await _read_modes(reader, hvpa.metadata), problem
+
+
+class _Manager(msgspec.Struct, rename="camel"):
+    manager: str = ""
+    operation: str = ""
+    time: Instant | None = None
+    fields: dict[str, Any] = msgspec.field(default_factory=dict, name="fieldsV1")
+
+
+class _ManagedMeta(msgspec.Struct, rename="camel"):
+    managed_fields: list[_Manager] = []
+
+
+class _Mode(msgspec.Struct):
+    mode: str = "Apply"
+
+
+class _Managed(msgspec.Struct):
+    metadata: _ManagedMeta
+    spec: _Mode = msgspec.field(default_factory=_Mode)
+
+
+async def _read_modes(reader: Reader, meta: Meta) -> list[Entry]:
+    """The clients that set spec.mode, and when each of them wrote last, as `metadata.managedFields` has it."""
+    try:
+        response = await reader.transport.request("GET", HVPAS.path(meta.namespace, meta.name))
+        found = msgspec.json.decode(response, type=_Managed)
+    except (ApiError, msgspec.MsgspecError):  # whoever may list need not be allowed to get
+        return []
+    return [
+        Entry(
+            one.time,
+            "spec",
+            "Normal",
+            "Mode",
+            f"mode {found.spec.mode}, set by {one.manager} ({one.operation})",
+        )
+        for one in found.metadata.managed_fields
+        if one.time is not None and "f:mode" in (one.fields.get("f:spec") or {})
+    ]
 
 
 async def read_events(reader: Reader, meta: Meta) -> tuple[Sequence[RecordedEvent], str]:

@@ -384,7 +384,7 @@ class Reconciler:
         log.debug("status", fields=patch.fields)
         with _writing("PatchStatus"):
             await self._cluster.patch_status(hvpa.metadata, patch, status)
-        log_transitions(hvpa.status, status)
+        log_transitions(hvpa.metadata, hvpa.status, status)
         forget_decision((hvpa.metadata.namespace, hvpa.metadata.name))
 
     async def _record_events(self, hvpa: HvpaObject, events: Sequence[Event]) -> None:
@@ -456,8 +456,9 @@ class Reconciler:
             is_known = failed.last_error == before.last_error
             ready = [] if is_known else [one for one in failed.conditions if one.type == "Ready"]
             for one in [*ready, *(one for one in entered(before, failed) if one.type != "Ready")]:
-                event = Event("Warning", one.reason, advised(one.reason, one.message))
-                await self._cluster.record_event(objects.hvpa.metadata, event)
+                meta = objects.hvpa.metadata
+                event = Event("Warning", one.reason, advised(one.reason, one.message, meta))
+                await self._cluster.record_event(meta, event)
         except _Failed as again:
             log.debug("error not reported in the status", error=str(again))
         except Exception:
@@ -489,7 +490,7 @@ def is_quiet(decision: Decision) -> bool:
     return decision.workload_patch is None and decision.scale_replicas is None and not any(to_write)
 
 
-def log_transitions(before: HvpaStatus, after: HvpaStatus) -> None:
+def log_transitions(hvpa: Meta, before: HvpaStatus, after: HvpaStatus) -> None:
     """Log what changes with the status `after`, once it is written in place of `before`: a line when a condition begins
     to need action, and one when that ends. Nothing is repeated, also not after a restart."""
     if after.conditions is before.conditions:
@@ -498,5 +499,5 @@ def log_transitions(before: HvpaStatus, after: HvpaStatus) -> None:
         message = f"{was.reason} is over: {now.type} is {now.status}, {now.reason}"
         log.info(message, condition=now.type, was=was.reason)
     for one in entered(before, after):
-        message = f"{one.reason}: {advised(one.reason, one.message)}"
+        message = f"{one.reason}: {advised(one.reason, one.message, hvpa)}"
         log.warning(message, condition=one.type, reason=one.reason)

@@ -3,11 +3,15 @@ mean less for each, which is what an autoscaler lives by."""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
@@ -180,6 +184,22 @@ class Load:
                 # The API server may be away for a while: tests restart it.
                 failures += 1
                 self.error = error if failures > 30 else self.error
+
+
+@contextmanager
+def alone(folder: Path, namespace: str, selector: str) -> Iterator[None]:
+    """For the time of a load by hand. Raises RuntimeError if another process shares out a load to these pods: each
+    would set back what the other one has written. The lock is a file in `folder`, and ends with its process."""
+    name = hashlib.sha256(f"{namespace}/{selector}".encode()).hexdigest()[:16]
+    with (folder / f"load-{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RuntimeError(
+                f"another process shares out a load to the pods {selector} of namespace {namespace} already: end it"
+                " first (Ctrl-C)"
+            ) from None
+        yield
 
 
 def await_pods(api: KubeApi, namespace: str, name: str) -> None:

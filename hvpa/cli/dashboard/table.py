@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Final
 
 from hvpa.api.hvpa.resource import HvpaObject
-from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
+from hvpa.api.hvpa.status import BlockedScaling, HvpaStatus, StatusCondition
+from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.dashboard.board import Board
 from hvpa.cli.input.live import NO_CRD
 from hvpa.cli.output import Json, timestamp
+from hvpa.core.gates.gates import ROLLED_BACK
 from hvpa.core.report.problems import problems
 from hvpa.core.report.remedies import needs_action, remedy
 from hvpa.kube.cache.reflector import Reflector
@@ -91,7 +93,7 @@ def row(hvpa: HvpaObject) -> Json:
         "reason": why.reason,
         "message": why.message,
         "since": timestamp(why.last_transition_time),
-        "remedy": remedy(why.reason) if state == "attention" else None,
+        "remedy": remedy(why.reason, hvpa.metadata) if state == "attention" else None,
         "replicas": status.replicas,
         "desired": None if desired is None else desired.replicas,
         "held": _held(status),
@@ -110,14 +112,39 @@ def _state(status: HvpaStatus) -> tuple[str, StatusCondition]:
     paused = bad.pop("Paused", None)
     if bad:
         return "attention", next(iter(bad.values()))
-    for problem, reason in sorted(problems(status)):
+    for problem, _ in sorted(problems(status)):
         if problem in ("Starving", "RolledBack"):  # of which no condition speaks
-            return "attention", StatusCondition(
-                type=problem, reason=problem, message=f"held back by {reason}"
-            )
+            message = _of_starving(status) if problem == "Starving" else _of_rollback(status)
+            return "attention", StatusCondition(type=problem, reason=problem, message=message)
     if paused is not None:
         return "paused", paused
     return ("ready" if ready.status == "True" else "starting"), ready
+
+
+def _of_starving(status: HvpaStatus) -> str:
+    """Why a container has too little memory, by what the status says."""
+    held = [
+        f"{one.container} {one.current or '?'} -> {one.wanted or '?'} is held back by {one.reason}{_until(one)}"
+        for one in status.last_blocked_scaling
+        if (one.axis, one.direction, one.resource) == ("vertical", "up", "memory")
+    ]
+    return f"out of memory, and more memory does not come: {'; '.join(held)}"
+
+
+def _of_rollback(status: HvpaStatus) -> str:
+    """Why a size was taken back, and when it is tried again."""
+    record = status.rolled_back
+    held = [one for one in status.last_blocked_scaling if one.reason == ROLLED_BACK]
+    why = "a size failed" if record is None else record.message or "a size failed"
+    sizes = [
+        f"{one.container} {one.resource} {one.current or '?'} -> {one.wanted or '?'}{_until(one)}"
+        for one in held
+    ]
+    return f"taken back: {why}; not tried again: {'; '.join(sizes)}"
+
+
+def _until(one: BlockedScaling) -> str:
+    return "" if one.until is None else f" until {readable_timestamp(one.until)}"
 
 
 def _held(status: HvpaStatus) -> list[str]:

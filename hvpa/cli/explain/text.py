@@ -69,7 +69,7 @@ def to_text(
         *_results(seen, decision, applied),
         (_RESIZES, _resizing(seen, decision)),
         ("Other writes", _other_writes(decision)),
-        ("Conditions", _conditions(decision)),
+        ("Conditions", _conditions(seen, decision)),
         (_DIFFERENCES, _differences(seen, decision)),
         ("Looks again", [_next_look(seen, decision)]),
     ]
@@ -108,12 +108,12 @@ def _reported(seen: Observation) -> Iterable[str]:
             yield refused(record)
 
 
-def _conditions(decision: Decision) -> Iterable[str]:
+def _conditions(seen: Observation, decision: Decision) -> Iterable[str]:
     """The conditions after this decision, each with its remedy where action is needed."""
     for one in decision.status.conditions:
         yield f"{one.type} {one.status} {one.reason}: {one.message}"
-        if needs_action(one) and remedy(one.reason) not in one.message:
-            yield f"  to do: {remedy(one.reason)}."
+        if needs_action(one) and (what := remedy(one.reason, seen.metadata)) not in one.message:
+            yield f"  to do: {what}."
 
 
 def _differences(seen: Observation, decision: Decision) -> Iterable[str]:
@@ -122,7 +122,7 @@ def _differences(seen: Observation, decision: Decision) -> Iterable[str]:
         was, now = one.reported, one.decided
         yield f"{was.type} was reported {was.status} {was.reason} and is now {now.status} {now.reason}: {one.why}"
         if needs_action(was):
-            yield f"  to do: {remedy(was.reason)}."
+            yield f"  to do: {remedy(was.reason, seen.metadata)}."
 
 
 # --- blend ----------------------------------------------------------------------------------------------------------

@@ -6,10 +6,12 @@ findings are passed on.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Hpa, Metric, MetricSource, Vpa, condition, policies_by_name
+from hvpa.api.values.duration import readable_duration
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.api.values.text import names
 from hvpa.api.values.timestamp import format_timestamp
@@ -23,6 +25,8 @@ from hvpa.core.workload.containers import amount, present_resources, recommendat
 from hvpa.core.workload.rollout import PROGRESSING, rollout_gaps
 
 _PERCENT: Final = 100
+_DAY: Final = dt.timedelta(days=1)
+"""Most load has a daily pattern."""
 _KEDA: Final = ("app.kubernetes.io/managed-by", "keda-operator")
 """The label of the HPAs that KEDA creates."""
 
@@ -198,6 +202,61 @@ def _recommenders(facts: Facts) -> Iterator[Risk]:
             yield Risk(found.reason, f"the {short} does not count: {found.message}")
 
 
+def _young(facts: Facts) -> Iterator[Risk]:
+    """A VPA that has not seen a whole day: its recommendation is of these hours."""
+    vpa = facts.vpa
+    provided = None if vpa is None else condition(vpa.status.conditions, "RecommendationProvided")
+    if vpa is None or provided is None or provided.status != "True":
+        return
+    times = [
+        one for one in (vpa.metadata.creation_timestamp, provided.last_transition_time) if one is not None
+    ]
+    if times and (age := facts.seen.now - max(times)) < _DAY:
+        yield Risk(
+            "YoungRecommendation",
+            f"VPA {vpa.metadata.name} has recommended for {readable_duration(max(age, dt.timedelta(0)))}: less than a "
+            "day says nothing of the other hours; wait for a day before you rely on these figures",
+        )
+
+
+def _unmeasured(facts: Facts) -> Iterator[Risk]:
+    """Metrics of which the HPA has no value; kubectl shows `<unknown>`."""
+    active = next((one for one in facts.decisions[0].status.conditions if one.type == "HpaActive"), None)
+    if active is not None and active.status == "False" and active.reason not in NO_FAULT:
+        return  # which `_recommenders` reports
+    for hpa in facts.subject.hpas:
+        known = {_named(one) for one in hpa.status.current_metrics or () if _has_value(one)}
+        missing = [one for one in hpa.spec.metrics if _named(one) not in known]
+        if missing:
+            which = names([_label(one) for one in missing])
+            yield Risk(
+                "UnknownMetric",
+                f"HPA {hpa.metadata.name} has no value for {which} (kubectl shows <unknown>), so these figures leave "
+                "it out; check that the metric is served and that all containers have requests",
+            )
+
+
+def _named(metric: Metric) -> tuple[str, ...]:
+    """What a metric is, in an HPA's spec and in its status."""
+    source = metric.source()
+    return (
+        (metric.type,) if source is None else (metric.type, source.name, source.container, source.metric.name)
+    )
+
+
+def _label(metric: Metric) -> str:
+    source = metric.source()
+    return metric.type if source is None else source.name or source.metric.name or metric.type
+
+
+def _has_value(metric: Metric) -> bool:
+    source = metric.source()
+    if source is None:
+        return False
+    value = source.current
+    return (value.average_utilization, value.average_value, value.value) != (None, None, None)
+
+
 def _ends(facts: Facts) -> Iterator[Risk]:
     hpa = facts.hpa
     if hpa is not None:
@@ -261,6 +320,8 @@ CHECKS: Final[tuple[Callable[[Facts], Iterator[Risk]], ...]] = (
     _several,
     _chasing,
     _recommenders,
+    _unmeasured,
+    _young,
     _ends,
     _pods,
     _keda,

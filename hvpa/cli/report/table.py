@@ -43,6 +43,8 @@ def _head(report: Report) -> list[str]:
         "and requests that it goes to for the demand of now and of the last day.",
         f"Without an Hvpa: vertical weight {report.vpa_weight} where there are an HPA and a VPA (--vpa-weight), within "
         "their limits; without a VPA only replicas are scaled, without an HPA only requests.",
+        "Figures are of this one instant: a cost per month is what these sizes cost if they stay for a month. At "
+        "another time of the day they are others; hvpa init and hvpa simulate look at whole days.",
         f"A month has {HOURS_PER_MONTH} hours; a core-hour costs {prices.cpu:g}, a GiB-hour {prices.memory:g} "
         "(flags --cpu-price and --memory-price).",
     ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
+from hvpa.api.objects.read_models import Meta
 from hvpa.api.values import text
 
 EXPECTED: Final = frozenset(
@@ -81,6 +82,10 @@ REMEDIES: Final[Mapping[str, str]] = {
     "UnknownContainer": "Nothing, if the container was removed; else correct the VPA's container policies",
     "MissingRequest": "Set requests in the pod template, or leave it to the first recommendation",
     "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
+    # Problems of which no condition speaks
+    "Starving": "Let the gate that the message names open, so that the memory request can be raised",
+    "RolledBack": "Remove the cause that the message names, or set minAllowed or maxAllowed so that the size is not "
+    "recommended",
     # Paused, Contested
     "Paused": "Run `hvpa resume NAME` when the incident is over, or set spec.mode to Apply",
     "SetBack": "With Argo CD, set ignoreDifferences for these fields and RespectIgnoreDifferences=true",
@@ -91,6 +96,8 @@ _METRICS: Final = (
 )
 FAMILIES: Final[Mapping[str, str]] = {"FailedGet": _METRICS, "FailedCompute": _METRICS}
 """For families of reasons that kube-controller-manager gives (`FailedGetResourceMetric`, …)."""
+_NAME: Final = "NAME"
+"""Stands for the Hvpa in a command."""
 _OTHERWISE: Final = "See `hvpa explain` and docs/troubleshooting.md"
 _ENDS: Final = ("?", "!", "…")
 """Marks that end a sentence as a full stop does."""
@@ -98,16 +105,19 @@ LENGTH: Final = 1024
 """Characters of a message with its remedy: the API server's limit for an Event's message."""
 
 
-def remedy(reason: str) -> str:
-    """What to do about a reason; where to look, for one that is not known."""
+def remedy(reason: str, hvpa: Meta | None = None) -> str:
+    """What to do about a reason; where to look, for one that is not known. Commands name this Hvpa, `NAME` without
+    one."""
     if reason in REMEDIES:
-        return REMEDIES[reason]
-    return next((what for prefix, what in FAMILIES.items() if reason.startswith(prefix)), _OTHERWISE)
+        what = REMEDIES[reason]
+    else:
+        what = next((what for prefix, what in FAMILIES.items() if reason.startswith(prefix)), _OTHERWISE)
+    return what if hvpa is None else what.replace(_NAME, f"{hvpa.name} -n {hvpa.namespace}")
 
 
-def advised(reason: str, message: str) -> str:
+def advised(reason: str, message: str, hvpa: Meta | None = None) -> str:
     """A condition's message with the remedy at its end, once; a long message is cut so that the remedy fits."""
-    what = remedy(reason)
+    what = remedy(reason, hvpa)
     if what in message:
         return text.one_line(message, LENGTH)
     sentence = text.one_line(message, LENGTH - len(what) - 3).rstrip(". ")

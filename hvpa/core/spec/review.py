@@ -8,17 +8,25 @@ written gets none. Amounts (`memory: 128m`) are in `hvpa.core.spec.amounts`, ran
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
-from hvpa.api.hvpa.templates import HpaTemplateSpec
+from hvpa.api.hvpa.templates import ContainerPolicy, HpaTemplateSpec
 from hvpa.api.objects.kinds import KINDS, in_words, is_custom
 from hvpa.api.values.duration import format_duration
+from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.values.weight import FULL
 
+LOW_TARGET: Final = 20
+"""Utilization, in percent of the requests, below which a target is more likely a slip (7 for 70) than meant: pods would
+request five times what they use."""
+MANY_REPLICAS: Final = 500
+"""maxReplicas from which on it is more likely no bound than one that was thought of …"""
+MANY_TIMES: Final = 100
+"""… if it is as many times minReplicas."""
 LONG_WAIT: Final = dt.timedelta(hours=1)
 """A wait before each scaling out that no load can be meant to see: the HPA itself allows an hour at most."""
 _INTERVALS: Final = "spec.weightBasedScalingIntervals"
@@ -40,7 +48,7 @@ class Remark:
 def review(spec: HvpaSpec) -> tuple[Remark, ...]:
     """The remarks on a spec: on what it has, then on what has no effect."""
     parts = (_recommenders, _target, _replicas, _interval_bounds, _interval_holes)
-    effects = (_one_axis_only, _utilization, _windows, _floors, _forecast, _long_waits)
+    effects = (_low_targets, _no_end, _one_axis_only, _utilization, _windows, _floors, _forecast, _long_waits)
     return tuple(remark for check in (*parts, *effects) for remark in check(spec))
 
 
@@ -84,6 +92,12 @@ def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
             f"{_TEMPLATE}.{field}",
             f"minReplicas and maxReplicas are both {template.max_replicas}: the number of replicas never changes",
             "raise maxReplicas; or take spec.hpa out, if only requests are to be scaled",
+        )
+    if template.max_replicas >= max(MANY_REPLICAS, MANY_TIMES * (template.min_replicas or 1)):
+        yield Remark(
+            f"{_TEMPLATE}.maxReplicas",
+            f"{template.max_replicas} bounds nothing: a metric that is wrong for minutes makes as many pods",
+            "set what the nodes, the budget and the backends of these pods can take",
         )
 
 
@@ -187,14 +201,56 @@ def _utilization(spec: HvpaSpec) -> Iterator[Remark]:
             )
 
 
+def _low_targets(spec: HvpaSpec) -> Iterator[Remark]:
+    """Targets such as 7 percent, where 70 was meant."""
+    template = deployed_hpa(spec)
+    for index, metric in enumerate(template.metrics if template is not None else ()):
+        wire = metric.to_v2()
+        target = (wire.get("resource") or wire.get("containerResource") or {}).get("target", {})
+        percent = target.get("averageUtilization")
+        if percent is not None and percent < LOW_TARGET:
+            yield Remark(
+                f"{_TEMPLATE}.metrics[{index}]",
+                f"a target of {percent} percent: pods request {round(100 / percent)} times what they use",
+                f"set what is meant, such as {min(10 * percent, 70)}",
+            )
+
+
+def _no_end(spec: HvpaSpec) -> Iterator[Remark]:
+    """A path along which pods may become larger than any node."""
+    written = spec.trajectory is not None and bool(spec.trajectory.intervals)
+    if not spec.joint or written or not spec.vpa.deploy:
+        return
+    policies = _policies(spec.vpa)
+    unbounded = [
+        resource
+        for resource in RESOURCES
+        if not policies
+        or any(_recommends(one, resource) and resource not in one.max_allowed for one in policies)
+    ]
+    if unbounded:
+        yield Remark(
+            "spec.vpa.template.spec.resourcePolicy",
+            f"no maxAllowed for {' and '.join(unbounded)}: pods may become larger than any node",
+            "set maxAllowed of each container to what a node can hold",
+        )
+
+
+def _policies(vpa: VpaSpec) -> Sequence[ContainerPolicy]:
+    resources = vpa.template.spec.resource_policy if vpa.template.spec is not None else None
+    return resources.container_policies if resources is not None else ()
+
+
+def _recommends(policy: ContainerPolicy, resource: str) -> bool:
+    """Whether a VPA recommends this resource for the containers of a policy."""
+    controlled = policy.controlled_resources
+    return policy.mode != "Off" and (controlled is None or resource in controlled)
+
+
 def controls(vpa: VpaSpec, resource: str) -> bool:
     """Whether a deployed VPA recommends this resource for any container."""
-    resources = vpa.template.spec.resource_policy if vpa.template.spec is not None else None
-    policies = resources.container_policies if resources is not None else ()
-    on = any(
-        one.mode != "Off" and (one.controlled_resources is None or resource in one.controlled_resources)
-        for one in policies
-    )
+    policies = _policies(vpa)
+    on = any(_recommends(one, resource) for one in policies)
     return vpa.deploy and (on or all(one.container_name != "*" for one in policies))
 
 

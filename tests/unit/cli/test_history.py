@@ -59,6 +59,28 @@ def test_events_and_status_are_one_list_newest_last(live: Live, api: Api) -> Non
     )
 
 
+def test_a_change_of_the_mode_names_the_client_that_made_it(live: Live, api: Api) -> None:
+    def by(manager: str, time: str, field: str) -> Doc:
+        fields: Doc = {"f:spec": {field: {}}}
+        return {
+            "manager": manager,
+            "operation": "Update",
+            "time": time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields,
+        }
+
+    paused = hvpa(mode="Paused", status=SILENT)
+    paused["metadata"]["managedFields"] = [
+        by("kubectl-hvpa", "2026-11-21T09:59:00Z", "f:mode"),
+        by("hvpa", "2026-11-21T09:59:30Z", "f:replicas"),
+    ]
+    api.put([paused])
+    (found,) = [one for one in entries(live) if one["source"] == "spec"]
+    assert (found["time"], found["reason"]) == ("2026-11-21T09:59:00Z", "Mode")
+    assert found["message"] == "mode Paused, set by kubectl-hvpa (Update)"
+
+
 def test_all_that_the_status_remembers_is_shown(live: Live, api: Api) -> None:
     replicas = [{"current": 2, "wanted": 4}]
     refusal = {"count": 2, "time": "2026-11-21T09:05:00Z", "message": "quota", "changes": replicas}

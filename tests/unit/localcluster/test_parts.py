@@ -21,7 +21,7 @@ from localcluster.process import free_port
 from localcluster.programs import toolchain
 from localcluster.programs.build import Programs
 from localcluster.proxy.faults import Fault, Matcher, verb_of
-from localcluster.workloads.load import Course, Delayed, Load
+from localcluster.workloads.load import Course, Delayed, Load, alone
 
 
 @pytest.mark.parametrize(
@@ -280,3 +280,15 @@ def test_a_control_plane_that_does_not_start_leaves_no_folder() -> None:
 def test_waiting_reports_what_was_last_seen() -> None:
     with pytest.raises(TimeoutError, match=r"not within 0.02 s: three things; last value: \[\]"):
         wait_for(list, 0.02, "three things", interval=0.01)
+
+
+def test_a_second_load_on_the_same_pods_is_refused(tmp_path: Path) -> None:
+    """Each would set back what the other one has written."""
+    with alone(tmp_path, "shop", "app=web"):
+        again = alone(tmp_path, "shop", "app=web")
+        with pytest.raises(RuntimeError, match="app=web of namespace shop already: end it first"), again:
+            pass
+        with alone(tmp_path, "shop", "app=other"), alone(tmp_path, "other", "app=web"):
+            pass
+    with alone(tmp_path, "shop", "app=web"):
+        pass

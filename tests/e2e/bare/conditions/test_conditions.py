@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from hvpa.api.objects.read_models import Meta
 from hvpa.cli.main import main
 from hvpa.core.report.events import PASSING
 from hvpa.core.report.remedies import remedy
@@ -92,12 +93,17 @@ def logged(walk: Walk, scenario: Scenario) -> list[tuple[str, str]]:
     ]
 
 
+def named(scenario: Scenario) -> Meta:
+    """The Hvpa, as remedies name it."""
+    return Meta(name=scenario.name, namespace=scenario.namespace)
+
+
 def warnings(walk: Walk, scenario: Scenario) -> list[str]:
     """The reasons of the log's warnings, each of which ends with the remedy of its reason."""
     found = [text for level, text in logged(walk, scenario) if level == "warning"]
     reasons = [text.partition(":")[0] for text in found]
     for reason, text in zip(reasons, found, strict=True):
-        assert text.endswith(f"{remedy(reason)}.")
+        assert text.endswith(f"{remedy(reason, named(scenario))}.")
     return sorted(reasons)
 
 
@@ -111,7 +117,7 @@ def reports(walk: Walk, scenario: Scenario, row: Row) -> None:
     """All programs say what the row expects, and the log has a warning for each reason to act on."""
     for condition in row.conditions:
         scenario.await_condition(*condition)
-    expected = [("Warning", reason, remedy(reason)) for reason in row.to_act]
+    expected = [("Warning", reason, remedy(reason, named(scenario))) for reason in row.to_act]
     if row.gate in GATES - PASSING:
         expected.append(("Normal", "ScalingBlocked", f"held by {row.gate}"))
     for _, reason, text in expected:

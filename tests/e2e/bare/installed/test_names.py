@@ -13,6 +13,7 @@ from hvpa.api.crd import NAME
 from localcluster.client.api import ApiError, Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
+from localcluster.workloads.scenario import new_namespace
 from tests.e2e.bare.conftest import USER, NewScenario
 
 CRD: Final = "CustomResourceDefinition"
@@ -77,9 +78,9 @@ def test_the_api_server_refuses_a_name_that_is_none(plane: ControlPlane, space: 
 
 
 def test_nothing_is_requested_for_an_hvpa_that_was_stored_before_names_were_checked(
-    plane: ControlPlane, space: str, new_scenario: NewScenario, operator: Operator
+    plane: ControlPlane, new_scenario: NewScenario, operator: Operator
 ) -> None:
-    ordinary = new_scenario()
+    ordinary, space = new_scenario(), new_namespace(plane.api)
     mark = plane.audit.mark()
     made = hostile(space)
     with without_patterns(plane):

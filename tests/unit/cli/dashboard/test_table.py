@@ -78,8 +78,34 @@ def test_a_container_that_starves_needs_action_although_its_gates_are_the_users_
     assert (found["state"], found["reason"], found["message"]) == (
         "attention",
         "Starving",
-        "held back by UpdatePolicy",
+        "out of memory, and more memory does not come: app ? -> ? is held back by UpdatePolicy",
     )
+
+
+def test_a_size_that_was_taken_back_has_its_reason_and_its_time() -> None:
+    held = {
+        "axis": "vertical",
+        "direction": "up",
+        "container": "app",
+        "resource": "cpu",
+        "current": "1",
+        "wanted": "4",
+        "reason": "RolledBack",
+        "until": AT,
+    }
+    record = {"count": 1, "time": AT, "message": "pod web-0: the kubelet says Infeasible"}
+    status = {"lastBlockedScaling": [held], "rolledBack": record}
+    found = made(conditions=conditions(("Ready", "True", "HeldBack")), **status)
+    assert (found["state"], found["reason"]) == ("attention", "RolledBack")
+    assert found["message"] == (
+        f"taken back: pod web-0: the kubelet says Infeasible; not tried again: app cpu 1 -> 4 until {AT}"
+    )
+    assert "troubleshooting" not in found["remedy"]
+
+
+def test_a_paused_hvpa_is_resumed_by_its_own_name() -> None:
+    found = made(conditions=conditions(("Paused", "True", "Paused")))
+    assert found["remedy"] is None or "NAME" not in found["remedy"]
 
 
 def test_a_row_has_replicas_what_is_held_and_how_far_pods_are() -> None:

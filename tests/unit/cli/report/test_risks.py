@@ -113,6 +113,48 @@ def test_a_risk_is_reported_with_its_reason_and_remedy(
     assert found(shell, with_fields(healthy, kind, "web", fields))[reason] == message
 
 
+@pytest.mark.parametrize(
+    ("created", "since", "age"),
+    [
+        ("2026-11-21T09:59:20Z", "2026-11-21T09:59:30Z", "30s"),
+        ("2026-11-01T00:00:00Z", "2026-11-21T08:00:00Z", "2h"),
+        ("2026-11-20T10:30:00Z", "2026-11-01T00:00:00Z", "23h 30m"),
+        ("2026-11-20T09:59:00Z", "2026-11-20T10:00:00Z", None),
+    ],
+)
+def test_a_recommendation_of_less_than_a_day_is_a_risk(
+    shell: Shell, healthy: list[Doc], created: str, since: str, age: str | None
+) -> None:
+    provided = {"type": "RecommendationProvided", "status": "True", "lastTransitionTime": since}
+    fields = {"metadata.creationTimestamp": created, "status.conditions": [provided]}
+    risks = found(shell, with_fields(healthy, VPA, "web", fields))
+    if age is None:
+        assert risks == {}
+    else:
+        assert risks["YoungRecommendation"].startswith(f"VPA web has recommended for {age}: less than a day")
+
+
+QUEUE: Doc = {
+    "type": "External",
+    "external": {"metric": {"name": "queue"}, "target": {"type": "Value", "value": 30}},
+}
+
+
+@pytest.mark.parametrize(
+    "entry", [None, {"type": ""}, {"type": "External", "external": {"metric": {"name": "queue"}}}]
+)
+def test_a_metric_without_a_value_is_a_risk(shell: Shell, healthy: list[Doc], entry: Doc | None) -> None:
+    """Beside others that have one; where none has a value, the HPA does not count, which is another risk."""
+    hpa = next(one for one in healthy if one["kind"] == "HorizontalPodAutoscaler")
+    fields = {"spec.metrics": [*hpa["spec"]["metrics"], QUEUE]}
+    if entry is not None:
+        fields["status.currentMetrics"] = [*hpa["status"]["currentMetrics"], entry]
+    risks = found(shell, with_fields(healthy, HPA, "web", fields))
+    assert risks["UnknownMetric"].startswith("HPA web has no value for queue (kubectl shows <unknown>)")
+    none = found(shell, with_fields(healthy, HPA, "web", {"status.currentMetrics": []}))
+    assert list(none) == ["NoMetrics"]
+
+
 def pod(name: str, ready: bool, **status: Any) -> Doc:
     """A pod of the web server."""
     resources = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
+from hvpa.api.objects.read_models import Meta
 from hvpa.core.report import remedies
 from hvpa.core.report.remedies import LENGTH, REMEDIES, advised, entered, left, needs_action, remedy
 from tests.reasons import finding_reasons
@@ -44,6 +45,13 @@ def test_a_family_of_reasons_has_one_remedy(reason: str) -> None:
 
 def test_a_reason_that_is_not_known_leads_to_explain() -> None:
     assert "hvpa explain" in remedy("Unheard")
+
+
+def test_a_command_names_the_hvpa() -> None:
+    web = Meta(name="web", namespace="shop")
+    assert "`hvpa resume web -n shop`" in remedy("Paused", web)
+    assert "`hvpa resume web -n shop`" in advised("Paused", "spec.mode is Paused", web)
+    assert remedy("TargetNotFound", web) == remedy("TargetNotFound")
 
 
 def test_a_message_ends_with_its_remedy_once_and_is_cut_for_it() -> None:

@@ -134,6 +134,22 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
             "spec.forecast": "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off",
         }),
     "a forecast that adds replicas": ({"spec.forecast": {"history": "7d", "quantile": 90}}, (), {}),
+    "a target of 7 for 70": ({f"{TEMPLATE}.metrics": [
+        {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 7}}}],
+        INTERVALS: [interval(100, 1, 2), interval(0, 2, 10)]}, (), {
+        f"{TEMPLATE}.metrics[0]": "a target of 7 percent: pods request 14 times what they use",
+    }),
+    "a bound of replicas that bounds nothing": ({f"{TEMPLATE}.maxReplicas": 1000}, (), {
+        f"{TEMPLATE}.maxReplicas": "1000 bounds nothing",
+    }),
+    "a path without an end": ({"spec.blend": "Trajectory"}, ("spec.vpa.template.spec",), {
+        "spec.vpa.template.spec.resourcePolicy": "no maxAllowed for cpu and memory",
+    }),
+    "a path with an end for one resource": ({"spec.blend": "Trajectory",
+        "spec.vpa.template.spec.resourcePolicy.containerPolicies": [
+            {"containerName": "app", "maxAllowed": {"cpu": "4"}}]}, (), {
+        "spec.vpa.template.spec.resourcePolicy": "no maxAllowed for memory",
+    }),
     "scaling out that waits for an hour": ({"spec.hpa.scaleUp.stabilizationDuration": "1h30m"}, (), {
         "spec.hpa.scaleUp.stabilizationDuration": "no replica is added for 1h30m",
     }),
@@ -169,6 +185,14 @@ ALONE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "floors of a path that is written out, without an HPA": (
         {"spec.hpa": {"schedule": floors(3)}, INTERVALS: [], "spec.trajectory": {"intervals": STEPS}},
         ("spec.maintenanceWindows", "spec.maintenanceTimeWindow")),
+    "many replicas, of which there are always some": (
+        {f"{TEMPLATE}.minReplicas": 20, f"{TEMPLATE}.maxReplicas": 1000}, ()),
+    "a path whose end each container has, of what is recommended for it": (
+        {"spec.blend": "Trajectory", "spec.vpa.template.spec.resourcePolicy.containerPolicies": [
+            {"containerName": "app", "controlledResources": ["cpu"], "maxAllowed": {"cpu": "4"}},
+            {"containerName": "log", "mode": "Off"}]}, ()),
+    "a target of 20 percent": ({f"{TEMPLATE}.metrics": [{"type": "Resource", "resource": {
+        "name": "cpu", "targetAverageUtilization": 20}}], INTERVALS: [interval(100, 1, 2), interval(0, 2, 10)]}, ()),
     "floors of a named HPA": (
         {"spec.hpa": {"name": "h", "schedule": floors(1, 100),
                       "scaleDown": {"updatePolicy": {"updateMode": "MaintenanceWindow"}}}}, ()),
