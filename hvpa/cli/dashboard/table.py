@@ -10,12 +10,14 @@ from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
 from hvpa.cli.dashboard.board import Board
 from hvpa.cli.input.live import NO_CRD
+from hvpa.cli.input.operator import DEFAULT_LEASE, operator_state
 from hvpa.cli.output import Json, timestamp
 from hvpa.core.report.problems import problems
 from hvpa.core.report.remedies import needs_action, remedy
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.store import Store
 from hvpa.kube.client.transport import Transport
+from hvpa.kube.clock import SystemClock
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.reconcile.ports import Key
@@ -23,6 +25,8 @@ from hvpa.reconcile.telemetry import Silent
 
 LOOK_EVERY: Final = 1.0
 """Seconds between looks at whether the watch fails."""
+OPERATOR_EVERY: Final = 10.0
+"""Seconds between looks whether the operator is alive."""
 PROBLEM: Final = ""
 """The part of the board that says why the rows may be out of date."""
 _UNREPORTED: Final = StatusCondition(
@@ -35,8 +39,17 @@ _UNREPORTED: Final = StatusCondition(
 class Table:
     """The rows, on a board by `NAMESPACE/NAME`. `on_change` is called with the key of each Hvpa that has changed."""
 
-    def __init__(self, transport: Transport, scope: str, on_change: Callable[[Key], None]) -> None:
-        """`scope` is a namespace, or ALL_NAMESPACES."""
+    def __init__(
+        self,
+        transport: Transport,
+        scope: str,
+        on_change: Callable[[Key], None],
+        lease: Key = DEFAULT_LEASE,
+    ) -> None:
+        """`scope` is a namespace, or ALL_NAMESPACES; `lease` the operator's."""
+        self._transport = transport
+        self._lease = lease
+        self._silence = ""
         self.board = Board()
         self._on_change = on_change
         store: Store[StoredHvpa] = Store((scope,), self._changed)
@@ -50,7 +63,7 @@ class Table:
 
     async def run(self) -> None:
         """List and watch for ever."""
-        await asyncio.gather(self._reflector.run(), self._look())
+        await asyncio.gather(self._reflector.run(), self._look(), self._look_at_operator())
 
     def _changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
         if new is not None:
@@ -71,8 +84,15 @@ class Table:
                 failed = NO_CRD
             elif failed is not None:
                 failed = f"Hvpas can't be watched, so this may be out of date: {failed}"
-            self.board.put(PROBLEM, failed)
+            self.board.put(PROBLEM, failed or self._silence or None)
             await asyncio.sleep(LOOK_EVERY)
+
+    async def _look_at_operator(self) -> None:
+        """Look for ever whether the operator is alive."""
+        while True:
+            state = await operator_state(self._transport, self._lease)
+            self._silence = state.text(SystemClock().now()) if state.state == "silent" else ""
+            await asyncio.sleep(OPERATOR_EVERY)
 
 
 def row(hvpa: HvpaObject) -> Json:
@@ -111,7 +131,7 @@ def _state(status: HvpaStatus) -> tuple[str, StatusCondition]:
     if bad:
         return "attention", next(iter(bad.values()))
     for problem, reason in sorted(problems(status)):
-        if problem in ("Starving", "RolledBack"):  # of which no condition speaks
+        if problem in ("Starving", "ShortOfCpu", "RolledBack"):  # of which no condition speaks
             return "attention", StatusCondition(
                 type=problem, reason=problem, message=f"held back by {reason}"
             )
