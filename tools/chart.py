@@ -52,6 +52,8 @@ TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
             "rbac/operator_role_binding.yaml",
             "rbac/leader_election_role.yaml",
             "rbac/leader_election_role_binding.yaml",
+            "rbac/lease_viewer_role.yaml",
+            "rbac/lease_viewer_role_binding.yaml",
             "rbac/hvpa_editor_role.yaml",
             "rbac/hvpa_viewer_role.yaml",
         ),
@@ -66,7 +68,12 @@ TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "rbac-sharded.yaml": (
         "gt (int .Values.shards) 1",
-        ("sharded/shards_role.yaml", "sharded/shards_role_binding.yaml"),
+        (
+            "sharded/shards_role.yaml",
+            "sharded/shards_role_binding.yaml",
+            "sharded/shards_viewer_role.yaml",
+            "sharded/shards_viewer_role_binding.yaml",
+        ),
     ),
     "size-at-creation.yaml": (SIZES, ("size-at-creation/policy.yaml",)),
 }
@@ -78,6 +85,7 @@ KEEP: Final = "    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: kee
 EXTRA_LABELS: Final = (
     "    {{- with .Values.prometheusRule.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
 )
+DOCS_URL: Final = '{{ trimSuffix "/" .Values.prometheusRule.docsUrl }}'
 _LABELS = r"(?<=^  labels:\n)    app\.kubernetes\.io/name: "
 _KIND = r"^  - apiGroups: \[argoproj\.io\]\n    resources: \[rollouts/scale\]\n    verbs: (.*)$"
 _EACH_KIND = r"""  {{- range .Values.customKinds }}
@@ -120,6 +128,7 @@ def _adapted(source: str) -> str:
         text = text.replace("  annotations:\n", f"  annotations:\n{KEEP}", 1)
     if source == "monitoring/prometheus_rule.yaml":
         text = text.replace("spec:\n", f"{EXTRA_LABELS}spec:\n", 1)
+        text = re.sub(r"(runbook_url: )https://hvpa\.example\.org", rf"\g<1>{DOCS_URL}", text)
     return text
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import math
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
@@ -16,6 +17,7 @@ from hvpa.api.values.duration import DurationError, parse_duration
 from hvpa.api.values.prices import CPU_PRICE, MEMORY_PRICE, Prices
 from hvpa.api.values.timestamp import TimestampError, parse_timestamp
 from hvpa.core.model import Settings
+from hvpa.reconcile.ports import Key
 
 DEFAULT_TOLERANCE_PPM = 100_000
 """kube-controller-manager's default, 0.1, in parts per million."""
@@ -37,6 +39,21 @@ def add_cluster(add: Add) -> None:
     default = "default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount"
     add("--kubeconfig", metavar="FILE", help=default)
     add("--context", help="context of the kubeconfig (default: its current one)")
+
+
+def add_operator(add: Add) -> None:
+    """Declare `--operator-lease`."""
+    text = "the operator's Lease, by which its silence is noticed (default: hvpa-system/hvpa)"
+    add("--operator-lease", type=_lease, metavar="NAMESPACE/NAME", help=text)
+
+
+def _lease(text: str) -> Key:
+    namespace, slash, name = text.partition("/")
+    if not slash or not all(
+        re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", one) for one in (namespace, name)
+    ):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/NAME of a Lease")
+    return Key(namespace, name)
 
 
 def add_hvpa(add: Add) -> None:

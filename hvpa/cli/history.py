@@ -16,10 +16,11 @@ from hvpa.api.objects.read_models import Instant, Meta
 from hvpa.api.values.duration import DurationError, parse_duration
 from hvpa.api.values.text import printable
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.cli.arguments import add_cluster, add_hvpa, add_output, instant
+from hvpa.cli.arguments import add_cluster, add_hvpa, add_operator, add_output, instant
 from hvpa.cli.errors import DONE
 from hvpa.cli.explain.words import counted, readable, refused, size_text
 from hvpa.cli.input.live import Reader, read_cluster
+from hvpa.cli.input.operator import DEFAULT_LEASE, OperatorState, operator_state
 from hvpa.cli.output import Json, indented, table, timestamp
 from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.report.remedies import needs_action
@@ -28,6 +29,7 @@ from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.paths import path_of
 from hvpa.kube.clock import SystemClock
 from hvpa.kube.objects.resources import HVPAS
+from hvpa.reconcile.ports import Key
 
 _FORBIDDEN: Final = 403
 _KEPT: Final = (
@@ -44,20 +46,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--since", type=_since, metavar="TIME", help=since)
     add_output(add)
     add_cluster(add)
+    add_operator(add)
 
 
 def main(args: argparse.Namespace) -> int:
     """Show the history of one Hvpa. Raises CommandError."""
-    hvpa, events, modes, problem = read_cluster(lambda reader: _read(reader, args.name), "hvpa-history", args)
+    hvpa, entries, problem, operator = read_cluster(lambda reader: _read(reader, args), "hvpa-history", args)
     since = args.since
     if isinstance(since, dt.timedelta):
         since = _before(SystemClock().now(), since)
-    found = sorted([*entries_of(hvpa, events), *modes], key=lambda one: one.time)
-    entries = [one for one in found if since is None or one.time >= since]
+    entries = [one for one in entries if since is None or one.time >= since]
     if args.output == "json":
-        print(indented(as_json(hvpa, entries, problem)))
+        print(indented(as_json(hvpa, entries, problem, operator)))
     else:
-        print(_text(hvpa, entries, problem))
+        notes = [note for note in (operator.text(SystemClock().now()), problem) if note]
+        print(_text(hvpa, entries, notes))
     return DONE
 
 
@@ -129,11 +132,17 @@ def entries_of(hvpa: HvpaObject, events: Iterable[RecordedEvent]) -> list[Entry]
     return sorted(entries, key=lambda one: one.time)
 
 
-async def _read(reader: Reader, name: str) -> tuple[HvpaObject, Sequence[RecordedEvent], list[Entry], str]:
-    """The Hvpa with its Events and the changes of its mode, and why Events could not be read (empty: they were)."""
-    hvpa = await reader.hvpa(name)
+async def _read(
+    reader: Reader, args: argparse.Namespace
+) -> tuple[HvpaObject, list[Entry], str, OperatorState]:
+    """The Hvpa with its history, why its Events could not be read (empty: they were), and whether the operator is
+    alive."""
+    hvpa = await reader.hvpa(args.name)
+    key = Key(str(reader.namespace), args.name)
+    operator = await operator_state(reader.transport, args.operator_lease or DEFAULT_LEASE, key)
     events, problem = await read_events(reader, hvpa.metadata)
-    return hvpa, events, await _read_modes(reader, hvpa.metadata), problem
+    entries = [*entries_of(hvpa, events), *await _read_modes(reader, hvpa.metadata)]
+    return hvpa, sorted(entries, key=lambda one: one.time), problem, operator
 
 
 class _Manager(msgspec.Struct, rename="camel"):
@@ -237,9 +246,9 @@ def _failed(status: HvpaStatus) -> Iterator[Entry]:
 
 
 # --- the output ---------------------------------------------------------------------------------------------------
-def _text(hvpa: HvpaObject, entries: Sequence[Entry], problem: str) -> str:
+def _text(hvpa: HvpaObject, entries: Sequence[Entry], notes: Sequence[str]) -> str:
     lines = [f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}"]
-    lines += [f"Note: {problem}"] if problem else []
+    lines += [f"Note: {note}" for note in notes]
     lines += ["", *table([("TIME", "FROM", "TYPE", "WHAT", "MESSAGE"), *map(_cells, entries)])]
     lines += ["", _KEPT] if entries else ["(nothing)", "", _KEPT]
     return "\n".join(map(printable, lines))
@@ -252,12 +261,15 @@ def _cells(one: Entry) -> Sequence[str]:
     return (readable_timestamp(one.time), one.source, one.type, one.reason, message)
 
 
-def as_json(hvpa: HvpaObject, entries: Iterable[Entry], problem: str) -> Json:
+def as_json(
+    hvpa: HvpaObject, entries: Iterable[Entry], problem: str, operator: OperatorState | None = None
+) -> Json:
     """A stable contract, whose types and words are in `docs/history.schema.json`."""
     return {
         "namespace": hvpa.metadata.namespace,
         "name": hvpa.metadata.name,
         "problem": problem or None,
+        "operator": None if operator is None else operator.as_json(),
         "entries": [
             {
                 "time": timestamp(one.time),

@@ -14,11 +14,12 @@ from hvpa.api.hvpa.status import Actuation, BlockedScaling, to_wire
 from hvpa.api.values.duration import readable_duration
 from hvpa.api.values.text import printable
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.cli.arguments import add_cluster, add_hvpa, add_output
+from hvpa.cli.arguments import add_cluster, add_hvpa, add_operator, add_output
 from hvpa.cli.errors import DONE, one_line
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
 from hvpa.cli.explain.words import change_text, kind, readable, size_text, when
 from hvpa.cli.input.live import Reader, is_of_the_server, read_cluster
+from hvpa.cli.input.operator import DEFAULT_LEASE, OperatorState, operator_state
 from hvpa.cli.output import Json, containers, indented, table, timestamp
 from hvpa.core import observe
 from hvpa.core.actuation.desired import sizes_of
@@ -26,6 +27,7 @@ from hvpa.core.model import Objects, Observation, ResourceRequirements, Settings
 from hvpa.core.workload.containers import present_resources
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.clock import SystemClock
+from hvpa.reconcile.ports import Key
 
 PERIOD: Final = 2.0
 """Seconds between looks of `--watch`."""
@@ -43,12 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-w", "--watch", action="store_true", help="show it again when something changes, until Ctrl-C")
     add_output(add)
     add_cluster(add)
+    add_operator(add)
 
 
 def main(args: argparse.Namespace) -> int:
     """Show one Hvpa. Raises CommandError."""
     if not args.watch:
-        print(_drawn(read_cluster(lambda reader: _look(reader, args.name), "hvpa-status", args), args))
+        print(_drawn(read_cluster(lambda reader: _look(reader, args), "hvpa-status", args), args))
         return DONE
     try:
         read_cluster(lambda reader: _watch(reader, args), "hvpa-status", args)
@@ -57,9 +60,12 @@ def main(args: argparse.Namespace) -> int:
     raise AssertionError("a watch ends by an error or an interrupt only")
 
 
-async def _look(reader: Reader, name: str) -> View:
-    objects = await reader.objects(name)
-    return view_of(objects, observe(objects, SystemClock().now(), Settings()))
+async def _look(reader: Reader, args: argparse.Namespace) -> View:
+    objects = await reader.objects(args.name)
+    key = Key(str(reader.namespace), args.name)
+    operator = await operator_state(reader.transport, args.operator_lease or DEFAULT_LEASE, key)
+    view = view_of(objects, observe(objects, SystemClock().now(), Settings()))
+    return view._replace(operator=operator)
 
 
 async def _watch(reader: Reader, args: argparse.Namespace) -> None:
@@ -69,7 +75,7 @@ async def _watch(reader: Reader, args: argparse.Namespace) -> None:
     shown = fault = ""
     while True:
         try:
-            view = await _look(Reader(reader.transport, str(reader.namespace)), args.name)
+            view = await _look(Reader(reader.transport, str(reader.namespace)), args)
         except (Unreachable, ApiError) as error:
             if not shown or (isinstance(error, ApiError) and not is_of_the_server(error)):
                 raise
@@ -100,6 +106,8 @@ class View(NamedTuple):
     since: dt.datetime | None
     actuation: Actuation | None
     pods: tuple[PodRow, ...]
+    operator: OperatorState | None = None
+    """Whether the operator is alive; None if nobody looked."""
 
     @property
     def target(self) -> tuple[str, str, str]:
@@ -159,6 +167,7 @@ def as_json(view: View) -> Json:
         "mode": mode,
         "updateStrategy": strategy,
         "notes": view.notes,
+        "operator": None if view.operator is None else view.operator.as_json(),
         "conditions": [to_wire(one) for one in seen.status.conditions],
         "blocked": [to_wire(one) for one in seen.status.last_blocked_scaling],
         "replicas": {"current": replicas, "ready": ready, "desired": view.replicas},
@@ -184,6 +193,8 @@ def _head(view: View, now: dt.datetime) -> Iterable[tuple[str, str]]:
     seen, (target, mode, strategy), (replicas, ready) = view.seen, view.target, view.counts
     name = f"{seen.metadata.namespace}/{seen.metadata.name}"
     yield "", f"Hvpa {name}, target {target}, mode {mode}, {strategy}"
+    if view.operator is not None and (text := view.operator.text(now)):
+        yield "Operator", text
     for note in view.notes:
         yield "Note", note
     for one in seen.status.conditions:

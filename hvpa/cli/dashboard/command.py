@@ -11,14 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hvpa.cli.arguments import add_cluster, add_recommenders, decision_settings
+from hvpa.cli.arguments import add_cluster, add_operator, add_recommenders, decision_settings
 from hvpa.cli.dashboard.access import OwnToken, token_guard
 from hvpa.cli.dashboard.looks import Looks
 from hvpa.cli.dashboard.server import Dashboard, Serving
 from hvpa.cli.dashboard.table import Table
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.input.live import Reader, read_cluster
+from hvpa.cli.input.operator import DEFAULT_LEASE
 from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.client.credentials import own_namespace
 from hvpa.kube.client.errors import ApiError
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.server.endpoints import AddressError, Guard, parse_address
@@ -45,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cert-dir", type=Path, metavar="DIR", help="tls.crt and tls.key for --secure-bind-address")
     add_cluster(add)
     add_recommenders(add)
+    add_operator(add)
 
 
 def _port(text: str) -> int:
@@ -82,8 +85,10 @@ async def _serve(reader: Reader, args: argparse.Namespace) -> None:
     await _try(reader)
     own, is_local = OwnToken(), args.secure_bind_address is None
     scope, transport = reader.namespace or ALL_NAMESPACES, reader.transport
-    looks = Looks(transport, decision_settings(args))
-    table = Table(transport, scope, looks.changed)
+    default = DEFAULT_LEASE if is_local else DEFAULT_LEASE._replace(namespace=own_namespace("hvpa-system"))
+    lease = args.operator_lease or default
+    looks = Looks(transport, decision_settings(args), lease)
+    table = Table(transport, scope, looks.changed, lease)
     guard: Guard = own if is_local else token_guard(transport, scope)
     dashboard = Dashboard(transport, table, looks, guard, scope)
     _end_by_sigterm()

@@ -16,6 +16,7 @@ from hvpa.cli.explain.json import as_json as explained
 from hvpa.cli.history import as_json as history_of
 from hvpa.cli.history import entries_of, read_events
 from hvpa.cli.input.live import Reader
+from hvpa.cli.input.operator import DEFAULT_LEASE, operator_state
 from hvpa.cli.output import Json
 from hvpa.cli.status import as_json as status_of
 from hvpa.cli.status import view_of
@@ -45,7 +46,9 @@ way."""
 class Looks:
     """The Hvpas that are looked at, by key, until `close`."""
 
-    def __init__(self, transport: Transport, settings: Settings) -> None:
+    def __init__(self, transport: Transport, settings: Settings, lease: Key = DEFAULT_LEASE) -> None:
+        """`lease`: the operator's."""
+        self._lease = lease
         self._transport = transport
         self._settings = settings
         self._looks: dict[Key, Look] = {}
@@ -59,7 +62,7 @@ class Looks:
         displaced = self._limit.add(key, owner)
         if displaced is not None:
             self._end(displaced)
-        look = self._looks[key] = Look(self._transport, key, self._settings)
+        look = self._looks[key] = Look(self._transport, key, self._settings, self._lease)
         look.task = asyncio.create_task(self._run(look))
         return look
 
@@ -90,7 +93,7 @@ class Looks:
 class Look:
     """One Hvpa: what a page shows of it is on `board`. `samples` are those of the last two hours, the oldest first."""
 
-    def __init__(self, transport: Transport, key: Key, settings: Settings) -> None:
+    def __init__(self, transport: Transport, key: Key, settings: Settings, lease: Key) -> None:
         self.board = Board()
         self.key = key
         self.samples: deque[Json] = deque(maxlen=SAMPLES)
@@ -100,6 +103,7 @@ class Look:
         self.task: asyncio.Task[None] | None = None
         self._transport = transport
         self._settings = settings
+        self._lease = lease
 
     async def run(self) -> None:
         """Look until no page has shown the Hvpa for long."""
@@ -127,16 +131,18 @@ class Look:
 
     async def _look(self) -> None:
         reader = Reader(self._transport, self.key.namespace, self._settings.vpa_period)
-        objects = await reader.objects(self.key.name)
+        objects, operator = await asyncio.gather(
+            reader.objects(self.key.name), operator_state(self._transport, self._lease, self.key)
+        )
         usage, unmeasured = await self._usage(objects)
         events, unread = await read_events(reader, objects.hvpa.metadata)
         seen = observe(objects, SystemClock().now(), self._settings)
         decision = decide(seen)
-        view = view_of(objects, seen)
+        view = view_of(objects, seen)._replace(operator=operator)
         self.objects = objects
         self.samples.append(sample(view, decision, usage))
         # Pods stand in `status` already, and a patch's body is not for a page.
-        unused = {"actuation", "resizes", "patch", "nextStatus", "reported"}
+        unused = {"operator", "actuation", "resizes", "patch", "nextStatus", "reported"}
         explanation = {name: part for name, part in explained(seen, decision).items() if name not in unused}
         parts = {
             "status": status_of(view),

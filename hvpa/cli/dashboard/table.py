@@ -11,6 +11,7 @@ from hvpa.api.hvpa.status import BlockedScaling, HvpaStatus, StatusCondition
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.dashboard.board import Board
 from hvpa.cli.input.live import NO_CRD
+from hvpa.cli.input.operator import DEFAULT_LEASE, operator_state
 from hvpa.cli.output import Json, timestamp
 from hvpa.core.gates.gates import ROLLED_BACK
 from hvpa.core.report.problems import problems
@@ -18,6 +19,7 @@ from hvpa.core.report.remedies import needs_action, remedy
 from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.store import Store
 from hvpa.kube.client.transport import Transport
+from hvpa.kube.clock import SystemClock
 from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.reconcile.ports import Key
@@ -25,6 +27,8 @@ from hvpa.reconcile.telemetry import Silent
 
 LOOK_EVERY: Final = 1.0
 """Seconds between looks at whether the watch fails."""
+OPERATOR_EVERY: Final = 10.0
+"""Seconds between looks whether the operator is alive."""
 PROBLEM: Final = ""
 """The part of the board that says why the rows may be out of date."""
 _UNREPORTED: Final = StatusCondition(
@@ -37,8 +41,17 @@ _UNREPORTED: Final = StatusCondition(
 class Table:
     """The rows, on a board by `NAMESPACE/NAME`. `on_change` is called with the key of each Hvpa that has changed."""
 
-    def __init__(self, transport: Transport, scope: str, on_change: Callable[[Key], None]) -> None:
-        """`scope` is a namespace, or ALL_NAMESPACES."""
+    def __init__(
+        self,
+        transport: Transport,
+        scope: str,
+        on_change: Callable[[Key], None],
+        lease: Key = DEFAULT_LEASE,
+    ) -> None:
+        """`scope` is a namespace, or ALL_NAMESPACES; `lease` the operator's."""
+        self._transport = transport
+        self._lease = lease
+        self._silence = ""
         self.board = Board()
         self._on_change = on_change
         store: Store[StoredHvpa] = Store((scope,), self._changed)
@@ -52,7 +65,7 @@ class Table:
 
     async def run(self) -> None:
         """List and watch for ever."""
-        await asyncio.gather(self._reflector.run(), self._look())
+        await asyncio.gather(self._reflector.run(), self._look(), self._look_at_operator())
 
     def _changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
         if new is not None:
@@ -73,8 +86,15 @@ class Table:
                 failed = NO_CRD
             elif failed is not None:
                 failed = f"Hvpas can't be watched, so this may be out of date: {failed}"
-            self.board.put(PROBLEM, failed)
+            self.board.put(PROBLEM, failed or self._silence or None)
             await asyncio.sleep(LOOK_EVERY)
+
+    async def _look_at_operator(self) -> None:
+        """Look for ever whether the operator is alive."""
+        while True:
+            state = await operator_state(self._transport, self._lease)
+            self._silence = state.text(SystemClock().now()) if state.state == "silent" else ""
+            await asyncio.sleep(OPERATOR_EVERY)
 
 
 def row(hvpa: HvpaObject) -> Json:
@@ -112,23 +132,34 @@ def _state(status: HvpaStatus) -> tuple[str, StatusCondition]:
     paused = bad.pop("Paused", None)
     if bad:
         return "attention", next(iter(bad.values()))
-    for problem, _ in sorted(problems(status)):
-        if problem in ("Starving", "RolledBack"):  # of which no condition speaks
-            message = _of_starving(status) if problem == "Starving" else _of_rollback(status)
+    for problem, reason in sorted(problems(status)):
+        if (message := _cause(problem, reason, status)) is not None:
             return "attention", StatusCondition(type=problem, reason=problem, message=message)
     if paused is not None:
         return "paused", paused
     return ("ready" if ready.status == "True" else "starting"), ready
 
 
-def _of_starving(status: HvpaStatus) -> str:
-    """Why a container has too little memory, by what the status says."""
+def _cause(problem: str, reason: str, status: HvpaStatus) -> str | None:
+    """The cause of a problem that no condition reports; None for another problem."""
+    match problem:
+        case "Starving":
+            return f"out of memory, and more memory does not come: {_raises_held(status, 'memory')}"
+        case "ShortOfCpu":
+            return f"short of CPU, and more CPU does not come: {_raises_held(status, 'cpu') or reason}"
+        case "RolledBack":
+            return _of_rollback(status)
+    return None
+
+
+def _raises_held(status: HvpaStatus, resource: str) -> str:
+    """The raises of a resource that are held back, by which gate and until when."""
     held = [
         f"{one.container} {one.current or '?'} -> {one.wanted or '?'} is held back by {one.reason}{_until(one)}"
         for one in status.last_blocked_scaling
-        if (one.axis, one.direction, one.resource) == ("vertical", "up", "memory")
+        if (one.axis, one.direction, one.resource) == ("vertical", "up", resource)
     ]
-    return f"out of memory, and more memory does not come: {'; '.join(held)}"
+    return "; ".join(held)
 
 
 def _of_rollback(status: HvpaStatus) -> str:

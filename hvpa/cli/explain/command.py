@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.cli.arguments import (
     add_cluster,
     add_files,
     add_now,
+    add_operator,
     add_output,
     add_recommenders,
     decision_settings,
@@ -23,6 +25,10 @@ from hvpa.cli.output import refuse_undrawable, write_drawing
 from hvpa.core import Decision, decide, observe
 from hvpa.core.model import Objects, Observation
 from hvpa.kube.clock import SystemClock
+from hvpa.reconcile.ports import Key
+
+if TYPE_CHECKING:
+    from hvpa.cli.input.operator import OperatorState
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,13 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plot = "blend Trajectory: also draw the path, with the present point and the one that is wanted"
     add("--plot", type=svg_file, metavar="FILE.svg", help=plot)
     add_recommenders(add)
+    add_operator(add)
 
 
 def main(args: argparse.Namespace) -> int:
     """Explain one Hvpa. Raises CommandError."""
     if args.plot is not None:
         refuse_undrawable("--plot", args.plot, "matplotlib")
-    gathered = _gathered(args)
+    gathered, operator = _gathered(args)
     hvpa = gathered.objects.hvpa
     if problems := invalid(hvpa):
         text = "; ".join(map(str, problems))
@@ -53,24 +60,36 @@ def main(args: argparse.Namespace) -> int:
         write_drawing(args.plot, _drawn(seen, decision))
     applied = _in_mode_apply(gathered.objects, seen)
     if args.output == "json":
-        print(to_json(seen, decision, applied))
+        state = None if operator is None else operator.as_json()
+        print(to_json(seen, decision, applied, state))
     else:
-        print(to_text(seen, decision, gathered.notes, applied))
+        silence = "" if operator is None else operator.text(SystemClock().now())
+        notes = [silence, *gathered.notes] if silence else gathered.notes
+        print(to_text(seen, decision, notes, applied))
     return DONE
 
 
-def _gathered(args: argparse.Namespace) -> Gathered:
+def _gathered(args: argparse.Namespace) -> tuple[Gathered, OperatorState | None]:
+    """The objects, and whether the operator is alive (None: they are from files)."""
     if args.filename and args.name is not None:
         raise UsageError("name an Hvpa or give files with -f, not both")
     if args.filename:
         if args.kubeconfig is not None or args.context is not None:
             raise UsageError("--kubeconfig and --context have no meaning with -f")
-        return gather(args.filename, args.namespace)
+        return gather(args.filename, args.namespace), None
     if not args.name:
         raise UsageError("name an Hvpa, or give files with -f")
-    from hvpa.cli.input.live import read_cluster  # its client takes longer to import than all the rest
+    # Their client takes longer to import than all the rest.
+    from hvpa.cli.input.live import Reader, read_cluster
+    from hvpa.cli.input.operator import DEFAULT_LEASE, operator_state
 
-    return Gathered(read_cluster(lambda reader: reader.objects(args.name), "hvpa-explain", args))
+    async def read(reader: Reader) -> tuple[Gathered, OperatorState]:
+        objects = await reader.objects(args.name)
+        key = Key(str(reader.namespace), args.name)
+        state = await operator_state(reader.transport, args.operator_lease or DEFAULT_LEASE, key)
+        return Gathered(objects), state
+
+    return read_cluster(read, "hvpa-explain", args)
 
 
 def _in_mode_apply(objects: Objects, seen: Observation) -> Decision | None:

@@ -29,13 +29,18 @@ _DUE = "the operator has the writes above still to do"
 _CHANGED = "something has changed since the operator looked last; if this stays so, it is not running"
 
 
-def to_json(seen: Observation, decision: Decision, applied: Decision | None = None) -> str:
+def to_json(
+    seen: Observation, decision: Decision, applied: Decision | None = None, operator: Json | None = None
+) -> str:
     """The decision as indented JSON, without a line break at the end."""
-    return indented(as_json(seen, decision, applied))
+    return indented(as_json(seen, decision, applied, operator))
 
 
-def as_json(seen: Observation, decision: Decision, applied: Decision | None = None) -> Json:
-    """The decision as JSON; `applied` is the one that mode Apply would make, in another mode."""
+def as_json(
+    seen: Observation, decision: Decision, applied: Decision | None = None, operator: Json | None = None
+) -> Json:
+    """The decision as JSON; `applied` is the one that mode Apply would make, in another mode; `operator` whether the
+    operator is alive, if that was looked at."""
     view, weight, wait = decision.replicas, decision.weight_ppm, decision.recheck_after
     replicas = None if view is None else {"current": view.current, "hpa": view.hpa, "target": view.target}
     recommended = {
@@ -70,6 +75,7 @@ def as_json(seen: Observation, decision: Decision, applied: Decision | None = No
         "actuation": _actuation(seen, decision),
         "schedule": _schedule(seen),
         "forecast": _forecast(decision),
+        "operator": operator,
     }
 
 

@@ -38,6 +38,8 @@ class Case:
     fires: tuple[int, ...] = ()
     silent: tuple[int, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
+    value: str = ""
+    """What the alert's text has for `$value`."""
 
 
 def problem(problem: str, reason: str, pod: str = "a") -> str:
@@ -62,14 +64,53 @@ def of_hvpa(alert: str, name: str, reason: str, wait: int) -> list[Case]:
     ]
 
 
+def of_many(count: int, problem: str, reason: str, values: str) -> dict[str, str]:
+    """The same problem of several Hvpas."""
+    labels = f'namespace="shop",problem="{problem}",reason="{reason}"'
+    return {f'hvpa_problem{{{labels},name="web-{number}",pod="a"}}': values for number in range(count)}
+
+
 CASES: Final = [
     *of_hvpa("HvpaStarving", "Starving", "UpdatePolicy", 15),
+    *of_hvpa("HvpaShortOfCpu", "ShortOfCpu", "Paused", 15),
     *of_hvpa("HvpaSaturated", "Saturated", "Saturated", 30),
     *of_hvpa("HvpaRecommenderSilent", "RecommenderSilent", "NoMetrics", 15),
     *of_hvpa("HvpaContested", "Contested", "SetBack", 5),
     *of_hvpa("HvpaRolledBack", "RolledBack", "RolledBack", 5),
     *of_hvpa("HvpaNotReady", "NotReady", "Refused", 15),
     *of_hvpa("HvpaWritesFail", "WriteFailed", "PatchStatus", 15),
+    # metrics-server is down, for four Hvpas and more: one alert, and none for each of them.
+    Case(
+        "HvpaManyAffected",
+        of_many(8, "RecommenderSilent", "FailedGetResourceMetric", "1x40 stale"),
+        (15, 40, 44),
+        (14, 50, 100),
+        {"problem": "RecommenderSilent", "reason": "FailedGetResourceMetric", "severity": "warning"},
+        "8",
+    ),
+    Case(
+        "HvpaManyAffected",
+        of_many(4, "Starving", "Paused", "1x40 stale"),
+        (15, 40),
+        (14, 50),
+        {"problem": "Starving", "reason": "Paused", "severity": "critical"},
+        "4",
+    ),
+    # The VPA's recommender is down: one alert, however many Hvpas there are.
+    Case(
+        "HvpaVpaRecommenderDown",
+        of_many(1, "RecommenderSilent", "RecommendationStale", "1x40 stale"),
+        (5, 40, 44),
+        (4, 50),
+        value="1",
+    ),
+    Case(
+        "HvpaVpaRecommenderDown",
+        of_many(9, "RecommenderSilent", "RecommendationStale", "1x40 stale"),
+        (5, 40),
+        (4, 50),
+        value="9",
+    ),
     Case(
         "HvpaShortOfReplicas",
         {'hvpa_recommended_replicas{namespace="shop",name="web",pod="a"}': "5x40 3x100"},
@@ -147,8 +188,9 @@ CASES: Final = [
 ]
 
 
-def text(annotation: str, labels: dict[str, str]) -> str:
-    """An annotation with the values of its labels."""
+def text(annotation: str, labels: dict[str, str], measured: str) -> str:
+    """An annotation with the values of its labels, and what was measured."""
+    annotation = annotation.replace("{{ $value }}", measured)
     for name, value in labels.items():
         annotation = annotation.replace(f"{{{{ $labels.{name} }}}}", value)
     return annotation
@@ -159,7 +201,9 @@ def as_test(case: Case, minute: int) -> list[dict[str, Any]]:
     found = []
     for name, rule in alerts().items():
         firing = name == case.alert and minute in case.fires
-        annotations = {key: text(value, case.labels) for key, value in rule["annotations"].items()}
+        annotations = {
+            key: text(value, case.labels, case.value) for key, value in rule["annotations"].items()
+        }
         expected = {"exp_labels": {**rule["labels"], **case.labels}, "exp_annotations": annotations}
         found.append(
             {"eval_time": f"{minute}m", "alertname": name, "exp_alerts": [expected] if firing else []}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import threading
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ HELD = {
 """What the server can hold."""
 
 
+OPERATOR = "hvpa-system"
+"""The operator's namespace."""
 NEXT_VERSION = "serves Hvpas as v1beta1 only, and this hvpa knows v1alpha1"
 """What is said of `Api.serve_next_version`."""
 
@@ -48,6 +51,19 @@ class Api:
         self.paths: list[str] = []
         self.unserved: set[str] = set()
         self.discovered: dict[str, tuple[int, bytes]] = {}
+        self.put_lease("hvpa", "the-operator")
+
+    def put_lease(self, name: str, holder: str, seconds: float = 0.0, duration: int = 3600) -> None:
+        """Hold a Lease of the operator, renewed that many seconds ago."""
+        renewed = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=seconds)
+        spec = {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": duration,
+            "renewTime": renewed.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        }
+        held = self.objects.setdefault((OPERATOR, "leases"), [])
+        held[:] = [one for one in held if one["metadata"]["name"] != name]
+        held.append({"metadata": {"name": name, "namespace": OPERATOR}, "spec": spec})
 
     def put(self, documents: list[Doc], namespace: str = "default") -> None:
         """Hold these documents in a namespace, as a cluster would."""

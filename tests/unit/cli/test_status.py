@@ -12,7 +12,7 @@ import pytest
 
 from hvpa.cli import status as command
 from tests.unit.cli import schema
-from tests.unit.cli.api_server import Api
+from tests.unit.cli.api_server import OPERATOR, Api
 from tests.unit.cli.resizing import LARGE, SMALL, deployment, hvpa, pod, resizing, vpa
 from tests.unit.cli.support import NOW, Doc, Live
 
@@ -246,6 +246,28 @@ class Steps(Api):
             if self.looks >= 7:
                 os.kill(os.getpid(), signal.SIGINT)
         return super().answer(path, query)
+
+
+@pytest.mark.parametrize("command", ["status", "history"])
+def test_a_silent_operator_is_reported(
+    live: Live, api: Api, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr("hvpa.cli.input.operator.CONFIRM", 0.0)
+    api.put([hvpa(), deployment(1), vpa(), pod("web-0", has=SMALL)])
+    api.objects[OPERATOR, "leases"][0]["spec"].update(
+        leaseDurationSeconds=15, renewTime="2026-11-21T09:58:00.000000Z"
+    )
+    text = live(command, "web").out
+    assert "operator silent for 2m, since 2026-11-21T09:58:00Z: nothing is scaled until it is back" in text
+    found = live(command, "web", "-o", "json").json
+    schema.check(found, schema.schema_of(command))
+    assert found["operator"] == {"state": "silent", "since": "2026-11-21T09:58:00Z", "why": None}
+    api.fail["leases"] = 403
+    assert (
+        "not known whether the operator is alive: no right to get Lease hvpa-system/hvpa"
+        in live(command, "web").out
+    )
+    assert live(command, "web", "-o", "json").json["operator"]["state"] == "unknown"
 
 
 class TestWatch:

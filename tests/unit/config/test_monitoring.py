@@ -25,7 +25,7 @@ EXISTING: Final = set(re.findall(r"`(hvpa_\w+)`", OPERATIONS.partition("## Metri
 
 def of_an_hvpa(rule: dict[str, Any]) -> bool:
     """Whether an alert is about a single Hvpa."""
-    return "hvpa_problem" in rule["expr"] or "namespace, name" in rule["expr"]
+    return "namespace_name:hvpa_problem:few" in rule["expr"] or "namespace, name" in rule["expr"]
 
 
 def test_each_alert_has_its_paragraph_and_each_paragraph_its_alert() -> None:
@@ -38,9 +38,11 @@ def test_each_alert_has_its_paragraph_and_each_paragraph_its_alert() -> None:
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: str(rule["alert"]))
 def test_an_alert_says_what_it_is_about_and_where_to_read_on(rule: dict[str, Any]) -> None:
     notes = rule["annotations"]
-    assert notes.keys() == {"summary", "description", "runbook"}
+    assert notes.keys() == {"summary", "description", "runbook", "runbook_url"}
+    assert notes["runbook_url"] == f"https://hvpa.example.org/alerts/#{rule['alert'].lower()}"
     assert notes["runbook"] == f"docs/alerts.md#{rule['alert'].lower()}"
-    assert rule["labels"]["severity"] in ("critical", "warning")
+    severity = rule["labels"]["severity"]
+    assert severity in ("critical", "warning") or (severity.startswith("{{ if") and "critical" in severity)
     names = "Hvpa {{ $labels.namespace }}/{{ $labels.name }}:" in notes["description"]
     assert names == of_an_hvpa(rule)
 

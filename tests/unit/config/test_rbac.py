@@ -82,12 +82,31 @@ def test_the_dashboard_changes_nothing() -> None:
 
 def test_bindings_give_the_operators_roles_to_its_service_account() -> None:
     account = only("manager", "ServiceAccount", "hvpa")["metadata"]
-    bindings = [one for one in objects("rbac") if one["kind"].endswith("Binding")]
+    found = [one for one in objects("rbac") if one["kind"].endswith("Binding")]
+    bindings = [one for one in found if one["metadata"]["name"] != "hvpa-lease-viewer"]
     assert {one["roleRef"]["name"] for one in bindings} == {"hvpa-operator", "hvpa-leader-election"}
     for binding in bindings:
         assert binding["subjects"] == [
             {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
         ]
+
+
+def test_every_user_may_read_whether_the_operator_is_alive_and_nothing_else() -> None:
+    users = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]
+    bound = [
+        one
+        for one in (*objects("rbac"), *objects("sharded"), *objects("dashboard"))
+        if one.get("subjects") == users
+    ]
+    assert {one["roleRef"]["name"] for one in bound} == {"hvpa-lease-viewer", "hvpa-shards-viewer"}
+    for folder, name in (("rbac", "hvpa-lease-viewer"), ("sharded", "hvpa-shards-viewer")):
+        (rule,) = only(folder, "Role", name)["rules"]
+        assert (rule["apiGroups"], rule["resources"], rule["verbs"]) == (
+            ["coordination.k8s.io"],
+            ["leases"],
+            ["get"],
+        )
+    assert only("rbac", "Role", "hvpa-lease-viewer")["rules"][0]["resourceNames"] == ["hvpa"]
 
 
 def test_users_roles_add_up_with_the_built_in_ones() -> None:

@@ -218,7 +218,10 @@ const sizes = (containers) => Object.entries(containers).map(([name, one]) =>
 
 function showStatus(status) {
   const ready = status.conditions.find((one) => one.type === "Ready"), replicas = status.replicas;
-  $("state").textContent = [ready && `Ready is ${ready.status} since ${utc(ready.lastTransitionTime)}. ${ready.reason}: ${ready.message}`, ...status.notes].filter(Boolean).join(" – ");
+  const operator = status.operator ?? { state: "alive" }, since = operator.since ? ` since ${utc(operator.since)}` : "";
+  const silence = { silent: `The operator is silent${since}: nothing is scaled until it is back.`,
+    unknown: `It is not known whether the operator is alive: ${operator.why}.` }[operator.state];
+  $("state").textContent = [silence, ready && `Ready is ${ready.status} since ${utc(ready.lastTransitionTime)}. ${ready.reason}: ${ready.message}`, ...status.notes].filter(Boolean).join(" – ");
   const facts = { Target: status.target, Mode: status.mode, "Update strategy": status.updateStrategy,
     Replicas: `${replicas.current ?? "–"}, ${replicas.ready ?? "–"} ready, ${replicas.desired ?? "–"} desired`,
     "Desired size": sizes(status.desired.containers) || "the template's", Since: utc(status.desired.since),

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from hvpa.cli.dashboard import looks, server
 from hvpa.cli.dashboard.server import FILES
-from hvpa.cli.dashboard.table import Table
+from hvpa.cli.dashboard.table import PROBLEM, Table
 from hvpa.kube.server.auth import USER
 from hvpa.reconcile.ports import Key
 from tests.unit.cli import schema
@@ -386,6 +386,20 @@ async def test_nobody_is_looked_at_for_ever(
         async with asyncio.timeout(30):
             while dashboard.looks._looks:
                 await asyncio.sleep(0.01)
+
+
+async def test_a_silent_operator_is_shown_on_both_pages(
+    cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hvpa.cli.input.operator.CONFIRM", 0.0)
+    cluster.api.put_lease("hvpa", "me", seconds=150, duration=15)
+    async with serving(cluster, tmp_path) as (client, _):
+        async with client.stream("/api/hvpas") as rows:
+            await rows.until(lambda parts: "operator silent for 2m" in (parts.get(PROBLEM) or ""))
+        async with client.stream(SHOP) as one:
+            await one.until(lambda parts: "status" in parts)
+            assert one.parts["status"]["operator"]["state"] == "silent"
+            assert "operator" not in one.parts["explain"]
 
 
 # --- what-ifs -------------------------------------------------------------------------------------------------------

@@ -35,9 +35,27 @@ def test_the_live_objects_are_explained_as_files_are(
     api.put(owned)
     ran = explain()
     assert (ran.code, ran.err) == (0, "")
-    assert ran.json == shell.explain(changed(gardener, Deployment__metadata__resourceVersion="1"))
+    live = ran.json
+    assert live.pop("operator")["state"] == "alive"
+    from_files = shell.explain(changed(gardener, Deployment__metadata__resourceVersion="1"))
+    assert from_files.pop("operator") is None
+    assert live == from_files
     lists = ("hvpas", "horizontalpodautoscalers", "verticalpodautoscalers", "pods", "hvpasizes")
-    assert set(api.asked) == {("deployments", "get"), *((plural, "list") for plural in lists)}
+    checkpoints = ("verticalpodautoscalercheckpoints", "list")
+    gets = {("deployments", "get"), ("leases", "get")}
+    assert set(api.asked) == {*gets, checkpoints, *((plural, "list") for plural in lists)}
+
+
+def test_a_silent_operator_is_reported_on_top(
+    explain: Live, api: Api, owned: list[Doc], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hvpa.cli.input.operator.CONFIRM", 0.0)
+    api.put(owned)
+    api.put_lease("hvpa", "me", seconds=150, duration=15)
+    ran = explain("-o", "text")
+    assert ran.out.splitlines()[1].startswith("Note: operator silent for 2m 3")
+    assert explain("--operator-lease", "other/hvpa").json["operator"]["state"] == "unknown"
+    assert explain("--operator-lease", "hvpa").code == 2
 
 
 def test_the_namespace_is_the_contexts_or_the_given_one(explain: Live, api: Api, owned: list[Doc]) -> None:

@@ -57,6 +57,32 @@ def test_the_problems_of_a_status(status: HvpaStatus, found: set[tuple[str, str]
     assert problems(status) == found
 
 
+@pytest.mark.parametrize(
+    ("reason", "axis", "resource", "current", "wanted", "is_short"),
+    [
+        ("Paused", "vertical", "cpu", "500m", "600m", True),
+        ("Paused", "vertical", "cpu", "500m", "599m", False),
+        ("Paused", "vertical", "cpu", None, "1", True),
+        ("Paused", "vertical", "cpu", None, None, False),
+        ("Paused", "vertical", "cpu", "much", "more", False),
+        ("Paused", "vertical", "memory", "1Gi", "2Gi", False),
+        ("Paused", "horizontal", None, "5", "6", True),
+        ("Paused", "horizontal", None, "10", "11", False),
+        ("MinChange", "horizontal", None, "5", "9", False),
+    ],
+)
+def test_much_more_cpu_or_replicas_held_back_by_a_pause_is_a_shortage(
+    reason: str, axis: Axis, resource: str | None, current: str | None, wanted: str | None, is_short: bool
+) -> None:
+    entry = BlockedScaling(
+        reason=reason, axis=axis, direction="up", resource=resource, current=current, wanted=wanted
+    )
+    found = problems(HvpaStatus(last_blocked_scaling=(entry,)))
+    assert found == ({("ShortOfCpu", "Paused")} if is_short else set())
+    down = entry.model_copy(update={"direction": "down"})
+    assert problems(HvpaStatus(last_blocked_scaling=(down,))) == set()
+
+
 def test_what_only_a_recommendation_holds_back_is_no_problem() -> None:
     held = blocked("RolledBack", "vertical", "up", "memory")
     ready = condition("Ready", "True", "Recommend").conditions
