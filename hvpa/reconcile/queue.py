@@ -118,8 +118,9 @@ class WorkQueue:
     """Keys without duplicates; a key that is being worked on is handed out again only when it is done.
 
     Urgent is what has changed, and not urgent a pass over everything (after a start, or when a shard was taken over);
-    in each, namespaces take turns (`hvpa.reconcile.fair`), and keys of a namespace are first in, first out. Delayed re-adds: the earliest wins, and taking a key forgets them, since the work
-    decides anew when to look again. A key that comes too often is spaced (`Pace`).
+    in each, namespaces take turns (`hvpa.reconcile.fair`), and keys of a namespace are first in, first out. Delayed
+    re-adds: the earliest wins, and taking a key forgets them, since the work decides anew when to look again. A key
+    that comes too often is spaced (`Pace`).
     """
 
     def __init__(self, rng: random.Random | None = None) -> None:

@@ -33,19 +33,20 @@ APIS: Final = {
     "replicationcontrollers": "/api/v1",
     "horizontalpodautoscalers": "/apis/autoscaling/v2",
     "verticalpodautoscalers": "/apis/autoscaling.k8s.io/v1",
+    "verticalpodautoscalercheckpoints": "/apis/autoscaling.k8s.io/v1",
     "pods": "/api/v1",
     "events": "/api/v1",
     "leases": "/apis/coordination.k8s.io/v1",
     "rollouts": "/apis/argoproj.io/v1alpha1",
 }
-WRITTEN: Final = frozenset(APIS) - {"leases"}
+WRITTEN: Final = frozenset(APIS) - {"leases", "verticalpodautoscalercheckpoints"}
 """What may be written to in an Hvpa's namespace; a lease only in its own."""
 LISTED: Final = frozenset(APIS) - {"events", "leases", "rollouts"}
 QUERIES: Final = frozenset(
     {"limit", "continue", "watch", "allowWatchBookmarks", "resourceVersion", "timeoutSeconds"}
     | {"fieldManager", "force", "labelSelector"}
 )
-SEGMENT: Final = r"[A-Za-z0-9.*%~_-]+"
+SEGMENT: Final = r"[A-Za-z0-9._-]+"
 PATH: Final = re.compile(
     rf"(?P<api>/api/v1|/apis/{SEGMENT}/{SEGMENT})"
     rf"(/namespaces/(?P<namespace>{SEGMENT}))?(/(?P<plural>[a-z]+)(/(?P<name>{SEGMENT})(/(?P<sub>[a-z]+))?)?)?"

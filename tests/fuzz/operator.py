@@ -1,8 +1,8 @@
 """The operator as a whole on a fake API server, with Hvpas made by chance: `python -m tests.fuzz operator
 -max_total_time=600 [-seed=N]`. Needs no atheris.
 
-Holds for whatever is drawn: no task of the operator ends in an exception, no reconcile crashes, and no request leaves
-the Hvpa's namespace and kinds. The dearest decision is reported, in seconds of CPU.
+Holds for whatever is drawn: no task of the operator ends in an exception, no reconcile crashes, no request leaves
+the Hvpa's namespace and kinds, and no reconcile takes more than BUDGET of CPU. The dearest ones are reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SETTLED = 0.25
 UNREPORTED = 3.0
 """Seconds after which a status is waited for no longer."""
 BUDGET = 0.05
-"""Seconds of CPU for one decision, from which on it is reported (issue 36, requirement 1)."""
+"""Seconds of CPU that one reconcile may take (issue 36, requirement 1)."""
 FLAGS = (
     "--metrics-bind-address=0",
     "--health-probe-bind-address=0",
@@ -155,4 +155,4 @@ def main(arguments: list[str]) -> int:
     print(f"{counts}, {len(outcome.faults)} faults; {dearest}", file=sys.stderr)
     print(f"Ready: {dict(outcome.reasons.most_common())}", file=sys.stderr)
     print(f"writes: {dict(outcome.writes.most_common())}", file=sys.stderr)
-    return 77 if outcome.faults else 0
+    return 77 if outcome.faults or outcome.dear else 0

@@ -49,12 +49,12 @@ class Scales:
         self,
         transport: Transport,
         local: LocalCluster,
-        supervisor: Supervisor,
-        on_set_back: Callable[[], None],
         period: float = PERIOD,
+        supervisor: Supervisor | None = None,
+        on_set_back: Callable[[], None] = lambda: None,
     ) -> None:
         self._transport = transport
-        self._supervisor = supervisor
+        self._supervisor = supervisor or Supervisor()
         self._on_set_back = on_set_back
         self._local = local
         self._period = period

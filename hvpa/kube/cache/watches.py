@@ -52,7 +52,7 @@ class Watches(Reports):
         self._changed = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
         self._supervisor = supervisor or Supervisor(telemetry)
-        self._scales = Scales(transport, local, self._supervisor, self.set_back)
+        self._scales = Scales(transport, local, supervisor=self._supervisor, on_set_back=self.set_back)
         self._relisting: set[Reflector[Any]] = set()
         """Reflectors that have not listed since the cluster was found to be set back."""
         self._set_back_at = 0.0

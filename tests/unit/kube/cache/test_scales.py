@@ -116,7 +116,7 @@ class Harness(Telemetry):
     @asynccontextmanager
     async def reading(self, folder: Path, period: float = 0.05) -> AsyncIterator[None]:
         async with self.server.connected(folder) as transport:
-            scales = Scales(transport, self.local, Supervisor(self), self.set_back.set, period)
+            scales = Scales(transport, self.local, period, Supervisor(self), self.set_back.set)
             self.local.on_named = lambda target: scales.named(target.namespace)
             async with background(scales.run()):
                 self.hvpa()

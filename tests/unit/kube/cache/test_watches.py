@@ -136,7 +136,9 @@ class Cluster:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if "watch" in request.query:
             return await Stream().respond(request)
-        if request.path.endswith(("/hvpasizes", "/verticalpodautoscalers")):
+        if request.path.endswith(
+            ("/hvpasizes", "/verticalpodautoscalers", "/verticalpodautoscalercheckpoints")
+        ):
             return status(404, "NotFound")
         if request.query["limit"] == "500":
             await self.held.wait()
