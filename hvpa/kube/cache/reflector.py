@@ -98,7 +98,7 @@ def _or_none(read: Callable[[msgspec.Raw], V], raw: msgspec.Raw) -> V | None:
 
 
 class Reports:
-    """Receives what a reflector reports, and does nothing with it."""
+    """Receives what a reflector reports, and does nothing with it but log what goes wrong."""
 
     def state_changed(self) -> None:
         """The reflector's `state` is another one, or its list or watch has failed."""
@@ -111,6 +111,7 @@ class Reports:
 
     def failed(self, task: str, error: Exception) -> None:
         """An object could not be taken in, for a reason that is a fault of the program."""
+        log.error("an object could not be taken in", task=task, exc_info=error)
 
 
 class Freshness:
@@ -288,7 +289,7 @@ class Reflector(Generic[T]):
         self._store.distrust(self.scope)
         self.freshness.outdated(SET_BACK)
         self._hurry.set()
-        if self._watching is not None:
+        if self._watching is not None and not self._watching.expired():
             self._watching.reschedule(asyncio.get_running_loop().time())
 
     def crashed(self, error: Exception) -> None:
