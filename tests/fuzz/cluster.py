@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 from collections import Counter, defaultdict
+from contextlib import suppress
 from typing import Any, Final
 
 from aiohttp import web
@@ -74,7 +76,7 @@ class FakeCluster:
     def put(self, kind: str, document: Json) -> None:
         """Create or replace an object."""
         metadata = document["metadata"]
-        self._store(PLURALS[kind], (metadata["namespace"], metadata["name"]), document)
+        self._store(PLURALS[kind], (metadata["namespace"], metadata["name"]), _as_json(document))
 
     def empty(self, namespace: str) -> None:
         """Delete all objects of a namespace."""
@@ -152,10 +154,12 @@ class FakeCluster:
         await response.prepare(request)
         self._watches[plural].add(queue)
         try:
-            while True:
-                await response.write(await queue.get())
+            with suppress(ConnectionResetError):  # the operator has given the watch up
+                while True:
+                    await response.write(await queue.get())
         finally:
             self._watches[plural].discard(queue)
+        return response
 
     def _write(
         self, method: str, path: tuple[str, str, str | None, str | None], body: Json
@@ -229,8 +233,19 @@ class FakeCluster:
             queue.put_nowait(_event(kind, document))
 
 
+def _as_json(value: Any) -> Any:
+    """What an API server makes of a value: valid JSON, in UTF-8, with finite numbers."""
+    if isinstance(value, dict):
+        return {_as_json(str(key)): _as_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(one) for one in value]
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _event(kind: str, document: Json) -> bytes:
-    return json.dumps({"type": kind, "object": document}).encode("utf-8", "surrogatepass") + b"\n"
+    return json.dumps({"type": kind, "object": document}).encode() + b"\n"
 
 
 def _merged(known: Json, patch: Json) -> Json:
