@@ -151,7 +151,7 @@ chromium: venv ## fetch the pinned headless Chromium and the fonts of the pages'
 	@$(PY) -m tools.browser.chromium
 
 .PHONY: fuzz
-fuzz: venv ## fuzz TARGET (decision) for FUZZ_SECONDS (300), guided by coverage (needs `pip install atheris` in .venv)
+fuzz: venv ## fuzz TARGET (decision) for FUZZ_SECONDS (300), guided by coverage (needs `pip install atheris` in .venv, but for TARGET=operator)
 	@$(PY) -m tests.fuzz $(TARGET) -max_total_time=$(FUZZ_SECONDS) $(FUZZ_ARGS)
 
 .PHONY: sbom

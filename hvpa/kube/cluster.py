@@ -79,6 +79,8 @@ class KubeCluster:
         self._recorder = recorder
         self._may_write = may_write
         self._limiter = limiter or Limiter()
+        self.on_conflict: Callable[[], None] = lambda: None
+        """Called after each write that was a conflict."""
         self._creation_sizes = CreationSizes(self._send, partial(self._take, HVPA_SIZES, quiet=True))
 
     def objects(self, key: Key) -> Objects | None:
@@ -285,6 +287,8 @@ class KubeCluster:
             with self._limiter.write(key):
                 return await self._transport.request(method, path, query, body, verb=verb)
         except (ApiError, Unreachable) as error:
+            if isinstance(error, ApiError) and error.status == 409:
+                self.on_conflict()
             raise write_error(error, patched=verb != "apply") from error
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -40,14 +41,16 @@ class CreationSizes:
         self._send = send
         self._take = take
         self._batches: dict[str, _Batch] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By namespace, for as long as a write to it is under way or waits."""
 
     async def write(self, hvpa: Meta, changes: SizeChanges) -> None:
         """Write these entries, and remove those that are None; returns when the object has them. Raises WriteError."""
         namespace = hvpa.namespace
         batch = self._batches.setdefault(namespace, _Batch())
         batch.changes.update(changes)
-        async with self._locks.setdefault(namespace, asyncio.Lock()):
+        lock = self._locks.setdefault(namespace, asyncio.Lock())
+        async with lock:
             if not batch.done:
                 await self._send_batch(hvpa, batch)
         if batch.error is not None:

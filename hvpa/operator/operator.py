@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Clock, Key
 from hvpa.reconcile.queue import WorkQueue
 from hvpa.reconcile.reconciler import Reconciler, Result
+from hvpa.reconcile.supervision import Supervisor
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -84,14 +85,21 @@ class Operator:
         share = self._share = Share(self._role, settings.shards, candidate.times.duration, self.metrics)
         period = settings.decisions.vpa_period
         self._local = LocalCluster(settings.scopes, share.changed, share.changed_by_us, period)
-        self._watches = Watches(self._transport, self._local, settings.scopes, self.metrics, clock)
+        self._supervisor = supervisor = Supervisor(self.metrics)
+        self._watches = Watches(
+            self._transport, self._local, settings.scopes, self.metrics, clock, supervisor
+        )
+        self._role.on_set_back(self._watches.set_back)
         limiter = Limiter(settings.max_in_flight, self.metrics)
         self._recorder = EventRecorder(self._transport, clock, limiter)
         cluster = KubeCluster(self._transport, self._local, self._recorder, self._share.may_write, limiter)
+        cluster.on_conflict = self._watches.conflicted
         queue, self._aside = WorkQueue(), Aside()
         decisions = settings.decisions
         self._reconciler = Reconciler(cluster, clock, decisions, self.metrics, queue.postponed, self._aside)
-        self._work = WorkLoop(queue, self._reconcile, self.metrics, settings.workers, limiter.permit)
+        self._work = WorkLoop(
+            queue, self._reconcile, self.metrics, settings.workers, limiter.permit, supervisor
+        )
         self.metrics.watch_queue(self._work.depth, self._work.oldest_age, self._work.waiting_for_budget)
         self.metrics.watch_shards(lambda: len(self._role.shards), settings.shards)
         self.metrics.watch_caches(self._watches.last_success)
@@ -123,24 +131,23 @@ class Operator:
     async def _live(self) -> int:
         if not await self._unless_stopped(self._reach()):
             return 0
-        self._start(self._watches.run())
-        self._start(self._recorder.run())
+        self._keep("watch", self._watches.run)
+        self._keep("write Events", self._recorder.run)
         if not await self._unless_stopped(self._watches.wait(self._watches.synced)):
             return 0
         log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
-        self._start(garbage.look_after())
+        self._keep("look after garbage", garbage.look_after)
         self._share.open(self._work, self._local)
         return await self._work_until_stopped()
 
     async def _work_until_stopped(self) -> int:
         """Reconcile what is ours; at a signal, finish what is under way and give back what we hold."""
-        work = self._start(self._work.run())
-        part = self._start(self._role.run(self._share))
+        work = self._keep("work loop", self._work.run)
+        part = self._keep("role", lambda: self._role.run(self._share, self._supervisor))
         stopped = self._start(self._stop.wait())
-        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([part, stopped], return_when=asyncio.FIRST_COMPLETED)
         if not self._stop.is_set():
-            self._raise_failure()
-            log.error("lost the lease: giving up")  # nothing else ends by itself
+            log.error("lost the lease: giving up")
             return 1
         stopped.cancel()
         log.info("stopping")
@@ -175,24 +182,21 @@ class Operator:
             await asyncio.sleep(min(5.0, RETRY.base * 2**attempt))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Whether to go on, after `work`, the signal to stop, or a task that fails, whichever comes first."""
+        """Whether to go on, after `work` or the signal to stop, whichever comes first."""
         task = asyncio.ensure_future(work)
         stopped = asyncio.ensure_future(self._stop.wait())
-        await asyncio.wait([task, stopped, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         if task.done():
             await task
         else:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            self._raise_failure()
         return not self._stop.is_set()
 
-    def _raise_failure(self) -> None:
-        """Raise what a task that should run for ever ended with."""
-        for task in self._tasks:
-            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-                raise error
+    def _keep(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[Any]:
+        """Run `work` for as long as the process does, whatever exceptions it ends in."""
+        return self._start(self._supervisor.keep(name, work))
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
@@ -215,7 +219,8 @@ class Operator:
     def _ready_problem(self) -> str | None:
         if self._stop.is_set():
             return "stopping"
-        return "; ".join(self._watches.problems()) or None
+        tasks = [f"{name}: {problem}" for name, problem in self._supervisor.problems().items()]
+        return "; ".join([*self._watches.problems(), *tasks]) or None
 
 
 async def operate(settings: RunSettings, parts: Parts) -> int:

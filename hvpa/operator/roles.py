@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 
 from hvpa.core.values.memo import forget
 from hvpa.kube.cache.cluster_cache import LocalCluster
@@ -15,6 +16,7 @@ from hvpa.kube.leases.lease_api import Candidate, awake_or_not
 from hvpa.kube.leases.shard_manager import ShardKeeper, ShardListener
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Clock, Key
+from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
 
 ALL = frozenset({0})
@@ -46,13 +48,23 @@ class Leader:
         """Whether this shard's Hvpas may be written to right now."""
         return shard in self.shards if self._elector is None else self._elector.holds()
 
-    async def run(self, listener: ShardListener) -> None:
-        """Get the Lease and keep it; returns when it is lost."""
+    def on_set_back(self, call: Callable[[], None]) -> None:
+        """Have `call` called when the Lease is found in an earlier state than it had before."""
         if self._elector is not None:
-            await self._elector.acquire()
-        self.shards = ALL
-        listener.gained(ALL)
-        await (asyncio.Event().wait() if self._elector is None else self._elector.keep())
+            self._elector.on_set_back = call
+
+    async def run(self, listener: ShardListener, supervisor: Supervisor) -> None:
+        """Get the Lease and keep it; returns when it is lost."""
+
+        def begin() -> None:
+            self.shards = ALL
+            listener.gained(ALL)
+
+        if self._elector is not None:
+            await self._elector.run(supervisor, begin)
+        else:
+            begin()
+            await asyncio.Event().wait()
 
     def close(self) -> None:
         """Nothing: it takes no second lease."""

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import CONFLICT, FAILURE, WorkQueue
 from hvpa.reconcile.reconciler import Result
+from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
 
 T = TypeVar("T")
@@ -36,11 +37,13 @@ class WorkLoop:
         telemetry: Telemetry,
         workers: int,
         permit: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        supervisor: Supervisor | None = None,
     ) -> None:
         """`permit()` waits until one more key may be worked on (`hvpa.kube.client.limits`)."""
         self.discard, self.working = queue.discard, queue.working
         self._queue, self._reconcile, self._telemetry = queue, reconcile, telemetry
         self._workers, self._permit = workers, permit
+        self._supervisor = supervisor or Supervisor(telemetry)
         self._in_line: set[asyncio.Task[None]] = set()
         """Workers that wait for a permit."""
         self._yielded = 0.0
@@ -66,7 +69,7 @@ class WorkLoop:
         """Work until `stop`; returns when every reconcile under way has ended."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._workers):
-                group.create_task(self._work())
+                group.create_task(self._supervisor.keep("work", self._work))
 
     def stop(self) -> None:
         """Take no further keys; reconciles under way go on to their end."""
@@ -114,6 +117,10 @@ class WorkLoop:
             result = await work
             aside = result.aside
             self._settle(key, result)
+        except Exception as error:  # a fault of the program: the Hvpa is tried again, and others meanwhile
+            self._supervisor.failed("work", error)
+            result = Result("crashed")
+            self._settle(key, result)
         finally:
             self._queue.done(key, self._now(), work.seconds + aside)
         self._arm()
@@ -128,7 +135,7 @@ class WorkLoop:
         now = self._now()
         match result.outcome:
             case "done" | "gone":
-                self._queue.forget(key)
+                self._queue.succeeded(key, now)
                 if result.wait is not None:
                     self._queue.add_at(key, now + result.wait.total_seconds(), now)
             case "conflict":
@@ -136,6 +143,8 @@ class WorkLoop:
             case "overloaded":
                 wait = 1.0 if result.wait is None else result.wait.total_seconds()
                 self._queue.hold(key, now + wait * random.uniform(1.0, OVERLOAD_SPREAD), now)
+            case "failed" if result.is_unanswered:
+                self._queue.retry_unanswered(key, now)
             case "failed" | "crashed":
                 self._queue.retry(key, FAILURE, now)
 

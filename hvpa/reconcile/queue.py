@@ -36,6 +36,12 @@ class Backoff:
 
 FAILURE = Backoff(base=0.25, cap=300.0)
 """Between tries of an Hvpa whose writes fail: up to 5 minutes (controller-runtime's default cap is 1000 s)."""
+PROBES = 5.0
+"""Hvpas per second, all together, that are tried again while the API server gives no response or fails."""
+SHORTEST_CAP = 10.0
+"""Seconds; the largest such back-off where few Hvpas wait."""
+RELEASED = 100.0
+"""Hvpas per second that are tried again once a write succeeds after that: so many are reconciled in half a second."""
 CONFLICT = Backoff(base=0.005, cap=5.0)
 """After a conflict: practically at once (client-go's first delay is 5 ms); the watch event re-adds the key anyway."""
 SLOW_SHARE = 4
@@ -133,6 +139,8 @@ class WorkQueue:
         """Keys that were discarded while they were being worked on."""
         self._timers = Timers()
         self._failures: dict[Key, int] = {}
+        self._unanswered: set[Key] = set()
+        """Keys whose writes failed because the API server gave no response, or failed itself."""
         self._held: dict[Key, float] = {}
         self._pace = Pace()
 
@@ -166,6 +174,14 @@ class WorkQueue:
         self.add_at(key, now + delay, now)
         return delay
 
+    def retry_unanswered(self, key: Key, now: float) -> float:
+        """Re-add `key`, whose write got no response or met a fault of the API server, after the next back-off delay,
+        which is returned (seconds). Its cap is such that all keys that wait so make PROBES tries per second."""
+        self._unanswered.add(key)
+        cap = max(SHORTEST_CAP, 2.0 * len(self._unanswered) / PROBES)  # the mean delay is half of the cap
+        cap = min(FAILURE.cap, cap)
+        return self.retry(key, Backoff(FAILURE.base, cap), now)
+
     def hold(self, key: Key, until: float, now: float) -> None:
         """Keep `key`, which is being worked on, from being handed out again before `until`, whatever is added: the
         server asked to wait."""
@@ -174,9 +190,16 @@ class WorkQueue:
         self._dirty.pop(key, None)
         self.add_at(key, until, now)
 
-    def forget(self, key: Key) -> None:
-        """Reset the back-off of `key`."""
+    def succeeded(self, key: Key, now: float) -> None:
+        """Reset the back-off of `key`. If it had waited for the API server, that is back: so are the others, soon."""
         self._failures.pop(key, None)
+        if key not in self._unanswered:
+            return
+        others, self._unanswered = self._unanswered - {key}, set()
+        spread = len(others) / RELEASED
+        for other in others:
+            if other in self._timers.due:
+                self._timers.add(other, now + self._rng.random() * spread)
 
     def discard(self, condition: Callable[[Key], bool]) -> None:
         """Forget all about the keys that fulfil `condition`. One that is being worked on is worked on to its end, and
@@ -187,6 +210,7 @@ class WorkQueue:
         for keys in tables:
             for key in [key for key in keys if condition(key)]:
                 del keys[key]
+        self._unanswered = {key for key in self._unanswered if not condition(key)}
         self._discarded.update(key for key in self._working if condition(key))
 
     def take(self, now: float) -> Key | None:
@@ -224,6 +248,7 @@ class WorkQueue:
             self._discarded.discard(key)
             self._timers.due.pop(key, None)
             self._failures.pop(key, None)
+            self._unanswered.discard(key)
             self._held.pop(key, None)
             return
         self._pace.worked(key, now, cost, self._failures.get(key, 0))

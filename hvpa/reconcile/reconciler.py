@@ -88,6 +88,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     wait: dt.timedelta | None = None
     aside: float = 0.0
     """Seconds of computing that were spent outside of the event loop's thread."""
+    is_unanswered: bool = False
+    """Whether a write failed because the API server gave no response, or failed itself."""
 
 
 class _Failed(Exception):
@@ -414,7 +416,7 @@ class Reconciler:
         is_passing = isinstance(error, Unavailable) and self._counted(key) < REPORTED_AFTER
         if operation != "PatchStatus" and not is_passing:
             await self._report_error(key, operation, str(error), failed.decision)
-        return Result("failed")
+        return Result("failed", is_unanswered=isinstance(error, Unavailable))
 
     async def _after_conflict(self, key: Key, failed: _Failed) -> Result:
         """After a conflict all is read and decided anew. Conflicts that repeat are reported in the status; those of the

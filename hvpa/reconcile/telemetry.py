@@ -61,6 +61,9 @@ class Telemetry:
     def throttled(self) -> None:
         """The API server asked the operator to wait."""
 
+    def task_failed(self, task: str) -> None:
+        """A task that runs for as long as the process does ended in an exception, and begins again."""
+
     def permit_waited(self, seconds: float) -> None:
         """A permit could not be had at once, but after `seconds`."""
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from localcluster.controlplane.controlplane import ControlPlane
 
 _ANY_KEY = "AA=="
 _FLAG = "--listen-client-urls="
+_DATA = "--data-dir="
 
 
 def compact(plane: ControlPlane) -> int:
@@ -28,3 +32,16 @@ def _ask(plane: ControlPlane, what: str, question: dict[str, object]) -> dict[st
     with urllib.request.urlopen(request, timeout=10) as response:
         found: dict[str, Any] = json.load(response)
     return found
+
+
+@contextlib.contextmanager
+def away(plane: ControlPlane) -> Iterator[Path]:
+    """The API server and etcd are ended for the time of the block, which gets the folder of etcd's data: copied, or
+    replaced by a copy, it is a backup."""
+    etcd = plane.processes["etcd"]
+    [folder] = [flag.removeprefix(_DATA) for flag in etcd.argv if flag.startswith(_DATA)]
+    plane.stop_apiserver(graceful=False)
+    etcd.terminate(15)
+    yield Path(folder)
+    etcd.start()
+    plane.start_apiserver()

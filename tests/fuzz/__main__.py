@@ -1,6 +1,7 @@
 """Coverage-guided fuzzing: `python -m tests.fuzz TARGET [libFuzzer's arguments]`, such as
 `python -m tests.fuzz decision -max_total_time=300`. Needs atheris, which is in none of the lock files: it has wheels
-for few versions of Python, and CI does without (`tests/unit/hostile`)."""
+for few versions of Python, and CI does without (`tests/unit/hostile`). The target `operator` runs the operator as a
+whole on objects made by chance, and needs none."""
 
 from __future__ import annotations
 
@@ -12,6 +13,12 @@ from tempfile import mkdtemp
 
 def main() -> int:
     """Fuzz one target until libFuzzer ends it or finds something (exit code 77)."""
+    if sys.argv[1:2] == ["operator"]:
+        from tests.fuzz import operator
+        from tests.fuzz.targets import quiet
+
+        quiet()
+        return operator.main(sys.argv[2:])
     try:
         import atheris  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
@@ -21,7 +28,7 @@ def main() -> int:
         from tests.fuzz.targets import TARGETS, quiet, seeds
     if len(sys.argv) < 2 or sys.argv[1] not in TARGETS:
         print(
-            f"usage: python -m tests.fuzz {{{','.join(TARGETS)}}} [-max_total_time=SECONDS …]",
+            f"usage: python -m tests.fuzz {{operator,{','.join(TARGETS)}}} [-max_total_time=SECONDS …]",
             file=sys.stderr,
         )
         return 2

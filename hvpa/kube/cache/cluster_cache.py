@@ -138,6 +138,10 @@ class LocalCluster:
             if stored is not None and stored.links.target_ref.kind == kind:
                 self._enqueue(key)
 
+    def custom_workload(self, target: Target) -> Workload | None:
+        """What was last read of a target of a custom kind."""
+        return self._workload(target)
+
     def set_custom(self, one: CustomTarget, found: Workload | None, unreadable: str | None = None) -> None:
         """What was read of a target of a custom kind: None for one that does not exist, or that can't be read."""
         if one not in self.custom:

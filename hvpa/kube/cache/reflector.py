@@ -1,8 +1,12 @@
 """List, then watch: keeps one store equal to what an API server holds of one resource in one scope.
 
 At rest there is no list: the watch is resumed from its last resource version (bookmarks keep that fresh). A new list is
-made on `410 Gone`, and where watches from this version have failed again and again: what fails may be the version, or
-the event that comes after it.
+made on `410 Gone`, after an outage of the API server, and where watches from this version have failed again and again:
+what fails may be the version, or the event that comes after it.
+
+Versions only grow, unless etcd was restored from a backup. A watch from a version that the API server has not reached
+again is silent, so a watch that broke is resumed only after one small, consistent list has shown a version that is not
+below the watch's (docs/decisions/0057).
 """
 
 from __future__ import annotations
@@ -12,17 +16,18 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import aclosing
-from typing import Generic, Literal, TypeVar
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 import structlog
 
 from hvpa.api.objects.read_models import Meta
-from hvpa.kube.cache.store import ALL_NAMESPACES, Store
-from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, api_error
-from hvpa.kube.client.pages import Page, read_list
-from hvpa.kube.client.transport import Transport
+from hvpa.kube.cache.store import ALL_NAMESPACES, Store, below
+from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, api_error, decoded
+from hvpa.kube.client.pages import LIST_TIMEOUT, Page, decode_page, read_list
+from hvpa.kube.client.transport import MOST_BYTES, Transport
 from hvpa.kube.objects.resources import NOT_REQUIRED, Resource, T
 from hvpa.kube.objects.salvage import without_wrong_times
 from hvpa.reconcile.ports import Key
@@ -47,10 +52,15 @@ FRUITLESS = 5
 lists after each of them; an API server that restarts fails two or three."""
 PASSING = frozenset({401, 403, 408})
 """Statuses 4xx that say nothing against the request itself: it may succeed later as it is."""
+BUSY = 429
 UNANSWERED = frozenset({429, 502, 503, 504})
 """Statuses that say nothing about the position, as little as no response does: the API server is busy, or not there."""
-HISTORY = 300.0
-"""Seconds after which a resource version is too old to watch from: the API server compacts etcd every five minutes."""
+OUTAGE = 10.0
+"""Seconds without any response after which the next request is a list. A restore of etcd takes an outage, and after it
+the cluster may soon have new objects with the versions of lost ones; a failover between API servers takes less."""
+REGULAR_END = 0.9 * WATCH_SECONDS[0]
+"""Seconds after which the end of a watch is the regular one."""
+SET_BACK = "the cluster was set back to an earlier state, as by a restore of etcd: listing again"
 LONG_LIVED = 30.0
 """Seconds after which a watch that breaks counts as one that had worked: its back-off starts anew."""
 REMEMBERED = 1000
@@ -87,6 +97,23 @@ def _or_none(read: Callable[[msgspec.Raw], V], raw: msgspec.Raw) -> V | None:
         return None
 
 
+class Reports:
+    """Receives what a reflector reports, and does nothing with it but log what goes wrong."""
+
+    def state_changed(self) -> None:
+        """The reflector's `state` is another one, or its list or watch has failed."""
+
+    def listed(self, reflector: Reflector[Any]) -> None:
+        """A list was complete."""
+
+    def set_back(self, reflector: Reflector[Any]) -> None:
+        """The cluster has an earlier state than it had before."""
+
+    def failed(self, task: str, error: Exception) -> None:
+        """An object could not be taken in, for a reason that is a fault of the program."""
+        log.error("an object could not be taken in", task=task, exc_info=error)
+
+
 class Freshness:
     """How fresh a store is: when its list or watch last succeeded, since when it fails, and why. Bookmarks count, about
     one a minute, and so does the regular end of a watch. What a store holds is used however old it is; its age is
@@ -114,15 +141,22 @@ class Freshness:
     def failed(self, error: Exception, *, had_worked: bool = False) -> None:
         """List or watch failed; `had_worked`: after it had been open for long, only quiet."""
         now = self._monotonic()
-        self.problem = "no response that can be used"
-        if isinstance(error, ApiError):
-            self.problem = f"{error.status} {error.reason}".rstrip()
+        self.problem = _in_a_few_words(error)
         if self._failing_since is None or had_worked:
             self._failing_since = now
         if not self.stale and now - self._failing_since >= STALE:
             self.stale = True
             event = "cache is out of date: neither list nor watch succeeds"
             self._log.warning(event, error=str(error), seconds=self._age())
+
+    def outdated(self, problem: str) -> None:
+        """What the store holds is known to be wrong, until the next success."""
+        self.problem, self.stale = problem, True
+        self._log.warning("cache is out of date", error=problem, seconds=self._age())
+
+    def failing_for(self) -> float:
+        """For how many seconds list and watch have failed; 0 where they work."""
+        return 0.0 if self._failing_since is None else self._monotonic() - self._failing_since
 
     def _age(self) -> int | None:
         """Seconds since the last success; None where there was none."""
@@ -133,13 +167,21 @@ class _Unreadable(Unreachable):
     """What the server sends makes no watch."""
 
 
+def _in_a_few_words(error: Exception) -> str:
+    """What went wrong, without names and addresses."""
+    if isinstance(error, ApiError):
+        return f"{error.status} {error.reason}".rstrip()
+    if isinstance(error, Unreachable):
+        return "no response that can be used"
+    return f"internal error: {type(error).__name__}"
+
+
 class _Expired(Exception):
-    """The resource version is too old (or unknown): list again."""
+    """The resource version is too old (or unknown), or the server's is below it: list again."""
 
 
 class Reflector(Generic[T]):
-    """Feeds `store` from the watch of `resource` in `scope` (a namespace or ALL_NAMESPACES). `on_state` is called at
-    each change of `state`, and at each failure."""
+    """Feeds `store` from the watch of `resource` in `scope` (a namespace or ALL_NAMESPACES)."""
 
     def __init__(
         self,
@@ -148,8 +190,9 @@ class Reflector(Generic[T]):
         scope: str,
         store: Store[T],
         telemetry: Telemetry,
-        on_state: Callable[[], None] = lambda: None,
+        reports: Reports | None = None,
     ) -> None:
+        self.task = f"watch {resource.plural}"
         self.resource = resource
         self.scope = scope
         self.state: State = "starting"
@@ -157,7 +200,7 @@ class Reflector(Generic[T]):
         self._transport = transport
         self._store = store
         self._telemetry = telemetry
-        self._on_state = on_state
+        self._reports = reports or Reports()
         self._rng = random.Random()
         self._position: str | None = None
         """Resource version up to which the store is complete; None: a list is needed."""
@@ -165,6 +208,13 @@ class Reflector(Generic[T]):
         """Watches from this position, one after the other, that failed without any event."""
         self._not_found = 0
         """Responses 404, one after the other."""
+        self._failures = 0
+        """Of lists and watches, one after the other."""
+        self._unchecked = False
+        """Whether a watch broke, so that the server's version has to be looked at before the next one."""
+        self._watching: asyncio.Timeout | None = None
+        """Around the watch that is open."""
+        self._hurry = asyncio.Event()
         self._last_step = time.monotonic()
         self._logged: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Objects that can't be read, and why, as far as that was logged."""
@@ -175,42 +225,96 @@ class Reflector(Generic[T]):
 
     async def run(self) -> None:
         """List and watch for ever."""
-        failures, plural = 0, self.resource.plural
         while True:
             self._last_step = time.monotonic()
-            began: float | None = None  # the watch
-            delay = 0.0
-            try:
-                if self._position is None:
-                    self._position = await self._list()
-                    self._listed()
-                before, began = self._position, time.monotonic()
-                await self._watch(before)
-                self._telemetry.watch_restarted(plural, "ended")
-                if time.monotonic() - began > 1.0 or self._position != before:
-                    failures = self._fruitless = 0
-                    self.freshness.succeeded()
-                else:
-                    failures += 1
-                    self._fail(_Unreadable("the watch ends as soon as it begins"), failures)
-                    delay = RETRY.delay(failures, self._rng)
-            except _Expired:
-                self._telemetry.watch_restarted(plural, "expired")
-                self._position = None
-                # A list that succeeds is no reason to list again at once.
-                failures = _one_more(failures, began)
-                delay = RETRY.delay(failures, self._rng)
-            except (ApiError, Unreachable) as error:
-                # The watch goes on after the last event that it delivered.
-                failures = _one_more(failures, began)
-                delay = self._failed(error, failures)
-            await asyncio.sleep(delay)
+            delay = await self._round()
+            self._hurry.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(delay):
+                    await self._hurry.wait()
+
+    async def _round(self) -> float:
+        """List or look at the server's version, where that has to be, and watch for as long as that goes well; the
+        seconds to wait then."""
+        began: float | None = None  # the watch
+        try:
+            if not await self._is_positioned():
+                return 0.0
+            before, began = self._position, time.monotonic()
+            assert before is not None
+            await self._watch(before)
+            self._telemetry.watch_restarted(self.resource.plural, "ended")
+            self._unchecked = time.monotonic() - began < REGULAR_END
+            return self._ended(before, began)
+        except _Expired:
+            self._telemetry.watch_restarted(self.resource.plural, "expired")
+            self._position = None
+            # A list that succeeds is no reason to list again at once.
+            self._failures = _one_more(self._failures, began)
+            return RETRY.delay(self._failures, self._rng)
+        except (ApiError, Unreachable) as error:
+            # The watch goes on after the last event that it delivered.
+            self._unchecked = True
+            self._failures = _one_more(self._failures, began)
+            return self._failed(error, self._failures)
+
+    async def _is_positioned(self) -> bool:
+        """List, or look at the server's version after a watch that broke. False where another list is needed already.
+        Raises _Expired where the server's version is below the watch's."""
+        if self._position is None:
+            self._hurry.clear()
+            position = await self._list()
+            if self._hurry.is_set():
+                return False
+            self._position, self._unchecked = position, False
+            self._listed()
+        elif self._unchecked:
+            if await self.is_set_back():
+                raise _Expired
+            self._unchecked = False
+        return self._position is not None
+
+    async def is_set_back(self) -> bool:
+        """Whether the server's version of the resource is below the one that was known before. A list without a version
+        is consistent: no API server may answer it from a state that is older than what any has shown. Raises ApiError
+        and Unreachable."""
+        position = self._position
+        body = await self._transport.page(self._path(), {"limit": "1"}, LIST_TIMEOUT, MOST_BYTES)
+        found = decoded(decode_page, body, f"the list {self._path()}").metadata.resource_version
+        return position is not None and below(found, position)
+
+    def relist(self) -> None:
+        """List again at once: the cluster was set back, as was noticed elsewhere."""
+        self._position = None
+        self._store.distrust(self.scope)
+        self.freshness.outdated(SET_BACK)
+        self._hurry.set()
+        if self._watching is not None and not self._watching.expired():
+            self._watching.reschedule(asyncio.get_running_loop().time())
+
+    def crashed(self, error: Exception) -> None:
+        """`run` ended in an exception: what the store holds may not be complete."""
+        self._position = None
+        self.freshness.failed(error)
+        self._reports.state_changed()
+
+    def _ended(self, before: str, began: float) -> float:
+        """The server ended a watch from the version `before` that `began` then; the seconds to the next one."""
+        if time.monotonic() - began > 1.0 or self._position != before:
+            self._failures = self._fruitless = 0
+            if self._position is not None:
+                self.freshness.succeeded()
+            return 0.0
+        self._failures += 1
+        self._fail(_Unreadable("the watch ends as soon as it begins"), self._failures)
+        return RETRY.delay(self._failures, self._rng)
 
     def _listed(self) -> None:
         """A list was complete."""
         self._fruitless = self._not_found = 0
-        self._set_state("synced")
         self.freshness.succeeded()
+        self._set_state("synced")
+        self._reports.listed(self)
 
     def _failed(self, error: ApiError | Unreachable, failures: int) -> float:
         """Note the failure; the delay until the next try, in seconds."""
@@ -246,11 +350,10 @@ class Reflector(Generic[T]):
         """Note a failure of list or watch, the first or one of several in a row; give the position up where it may be
         what makes watches fail."""
         self.freshness.failed(error, had_worked=failures == 1)
-        self._on_state()
+        self._reports.state_changed()
         status = error.status if isinstance(error, ApiError) else None
         if status in UNANSWERED or (status is None and not isinstance(error, _Unreadable)):
-            succeeded = self.freshness.succeeded_at
-            if succeeded is not None and time.monotonic() - succeeded > HISTORY:
+            if status != BUSY and self.freshness.failing_for() >= OUTAGE:
                 self._position = None
             return
         self._fruitless += 1
@@ -270,9 +373,11 @@ class Reflector(Generic[T]):
                 resource_version = page.metadata.resource_version
                 if not resource_version:  # whatever it is, it says nothing about what there is
                     raise Unreachable(f"list of {self.resource.plural} can't be read: no resource version")
-                self._store.restart(self.scope, resource_version)
+                if self._store.restart(self.scope, resource_version):
+                    self.freshness.outdated(SET_BACK)
+                    self._reports.set_back(self)
             for item in page.items or ():
-                if (meta := self._put(item)) is not None:
+                if (meta := self._put(item, resource_version)) is not None:
                     listed.add(Key(meta.namespace, meta.name))
             self._last_step = time.monotonic()
 
@@ -294,14 +399,21 @@ class Reflector(Generic[T]):
             "timeoutSeconds": str(self._rng.randint(*WATCH_SECONDS)),
         }
         try:
-            async with aclosing(self._transport.stream(self._path(), query, SILENCE)) as lines:
+            async with (
+                asyncio.timeout(None) as self._watching,
+                aclosing(self._transport.stream(self._path(), query, SILENCE)) as lines,
+            ):
                 async for line in lines:
                     self._last_step = time.monotonic()
                     self._take(line)
+        except TimeoutError as error:  # by `relist`
+            raise _Expired from error
         except ApiError as error:
             if error.status == 410 or "resource version" in str(error).lower():
                 raise _Expired from error
             raise
+        finally:
+            self._watching = None
 
     def _take(self, line: bytes) -> None:
         """Apply one watch event."""
@@ -316,16 +428,18 @@ class Reflector(Generic[T]):
             raise _Unreadable(f"watch of {self.resource.plural} can't be read: {error}") from error
         if meta is None:
             return  # logged by _put; the next event or bookmark moves the position on
+        if self._position is not None and below(meta.resource_version, self._position):
+            raise _Expired  # a stream never goes back, unless the cluster does
         if event.type == "DELETED":
-            self._store.delete(Key(meta.namespace, meta.name), meta.resource_version)
+            self._apply(partial(self._store.delete, Key(meta.namespace, meta.name), meta.resource_version))
         self._position = meta.resource_version
         self._fruitless = 0
         self._store.seen(self.scope, meta.resource_version)
         self.freshness.succeeded()
 
-    def _put(self, raw: msgspec.Raw) -> Meta | None:
+    def _put(self, raw: msgspec.Raw, listed_at: str | None = None) -> Meta | None:
         """Decode one object into the store; its metadata. One that can't be decoded harms no other: it counts as
-        absent, and None is returned."""
+        absent, and None is returned. `listed_at`: the version of the list that the object is from."""
         try:
             obj: T | None = self.resource.decode(raw)
         except UNREADABLE as error:
@@ -334,13 +448,23 @@ class Reflector(Generic[T]):
                 self._telemetry.bad_object(self.resource.plural)
                 named = _or_none(_decode_named, raw)
                 meta = Meta() if named is None else named.metadata
-                self._store.delete(Key(meta.namespace, meta.name))
+                self._apply(partial(self._store.delete, Key(meta.namespace, meta.name)))
                 self._log_once("object can't be read", meta, error)
                 return None
             self._log_once("a time of an object can't be read", obj.metadata, error)
         assert obj is not None
-        self._store.put(obj)
+        if listed_at is None:
+            self._apply(partial(self._store.put, obj))
+        else:
+            self._apply(partial(self._store.put_listed, obj, self.scope, listed_at))
         return obj.metadata
+
+    def _apply(self, change: Callable[[], bool]) -> None:
+        """Change the store. What the change of one object leads to harms no other object, whatever goes wrong."""
+        try:
+            change()
+        except Exception as error:
+            self._reports.failed(self.task, error)
 
     def _salvaged(self, raw: msgspec.Raw) -> T | None:
         """The object without the times that can't be read; None where that doesn't help."""
@@ -366,7 +490,7 @@ class Reflector(Generic[T]):
     def _set_state(self, state: State) -> None:
         if state != self.state:
             self.state = state
-            self._on_state()
+            self._reports.state_changed()
 
 
 def _one_more(failures: int, began: float | None) -> int:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -20,10 +21,12 @@ from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.names import is_label
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import CustomTarget
+from hvpa.kube.cache.store import below
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
 from hvpa.kube.client.paths import PathError, api_path
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import custom
+from hvpa.reconcile.supervision import Supervisor
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -42,8 +45,17 @@ class NotScalable(Exception):
 class Scales:
     """Reads the targets of custom kinds that Hvpas name."""
 
-    def __init__(self, transport: Transport, local: LocalCluster, period: float = PERIOD) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        local: LocalCluster,
+        period: float = PERIOD,
+        supervisor: Supervisor | None = None,
+        on_set_back: Callable[[], None] = lambda: None,
+    ) -> None:
         self._transport = transport
+        self._supervisor = supervisor or Supervisor()
+        self._on_set_back = on_set_back
         self._local = local
         self._period = period
         self._named = asyncio.Event()
@@ -57,12 +69,14 @@ class Scales:
 
     async def run(self) -> None:
         """Read for ever."""
+        self._wake.clear()
         async with asyncio.TaskGroup() as group:
             while True:
                 self._named.clear()
                 for namespace in self._local.custom.namespaces - self._wake.keys():
                     self._wake[namespace] = asyncio.Event()
-                    group.create_task(self._read_namespace(namespace), name=f"read scales of {namespace}")
+                    read = partial(self._read_namespace, namespace)
+                    group.create_task(self._supervisor.keep("read custom kinds of a namespace", read))
                 await self._named.wait()
 
     async def _read_namespace(self, namespace: str) -> None:
@@ -87,13 +101,24 @@ class Scales:
 
     async def _read(self, one: CustomTarget) -> None:
         async with self._at_once:
+            before = self._local.custom_workload(one.target)
             try:
                 found = await read(self._transport, self._local, one)
+                if found is not None and before is not None and below(_version(found), _version(before)):
+                    # A read is consistent: what was known before it was sent is of a state that was lost.
+                    self._local.set_custom(one, None)
+                    self._on_set_back()
+                self._local.set_custom(one, found)
             except (ApiError, Unreachable, NotScalable, PathError) as error:
                 log.debug("target can't be read", kind=one.kind, target=one.target.name, error=str(error))
                 self._local.set_custom(one, None, str(error))
-            else:
-                self._local.set_custom(one, found)
+            except Exception as error:  # of one target, whatever it is: the others are read all the same
+                self._supervisor.failed("read a workload of a custom kind", error)
+                self._local.set_custom(one, None, f"internal error: {type(error).__name__}")
+
+
+def _version(workload: Workload) -> str:
+    return workload.metadata.resource_version
 
 
 async def read(transport: Transport, local: LocalCluster, one: CustomTarget) -> Workload | None:
@@ -111,7 +136,8 @@ async def read(transport: Transport, local: LocalCluster, one: CustomTarget) -> 
             raise
         if error.is_of_an_object:
             return None
-        local.custom.resources.pop(served, None)  # another read may have noticed it as well
+        if local.custom.resources.get(served) is resource:  # another read may have noticed it as well
+            del local.custom.resources[served]
         raise NotScalable(f"the cluster serves no {one.kind} of {one.api_version} any more") from error
     found = decoded(resource.decode, response, f"the scale of {kind} {name}")
     if (found.metadata.namespace, found.metadata.name) != (namespace, name):

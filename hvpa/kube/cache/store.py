@@ -22,6 +22,11 @@ def version(resource_version: str) -> int | None:
         return None
 
 
+def below(one: str, other: str) -> bool:
+    """Whether `one` is surely older than `other`."""
+    return one != other and _older(one, other)
+
+
 def _older(one: str, other: str) -> bool:
     """Whether `one` is surely not newer than `other`."""
     first, second = version(one), version(other)
@@ -39,6 +44,8 @@ class Store(Generic[T]):
         self._objects: dict[Key, T] = {}
         self._on_change = on_change
         self._seen: dict[str, str] = dict.fromkeys(scopes, "")
+        self._set_back: set[str] = set()
+        """Scopes of which what is here may be of a state that was lost: the next list replaces all of it."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -57,6 +64,18 @@ class Store(Generic[T]):
     def put(self, obj: T) -> bool:
         """A watch delivered `obj`; whether it was news."""
         return self._put(obj, own=False)
+
+    def put_listed(self, obj: T, scope: str, resource_version: str) -> bool:
+        """A list of `scope` at `resource_version` has `obj`; whether it was news. The list says what there was at its
+        version: an object here that claims to be as old and newer than that is of a state that was lost."""
+        key = Key(obj.metadata.namespace, obj.metadata.name)
+        old = self._objects.get(key)
+        before, now = "" if old is None else old.metadata.resource_version, obj.metadata.resource_version
+        is_lost = scope in self._set_back or (below(now, before) and _older(before, resource_version))
+        if old is None or not is_lost:
+            return self._put(obj, own=False)
+        self._replace(key, old, obj, own=False)
+        return True
 
     def put_own(self, obj: T, quiet: bool) -> bool:
         """The response to a write of ours is `obj`; whether it was news. `quiet`: it is what we wanted."""
@@ -81,18 +100,27 @@ class Store(Generic[T]):
     def finish_list(self, scope: str, listed: Collection[Key], resource_version: str) -> None:
         """A complete list of `scope` at `resource_version` was put; what is not among `listed` is gone, unless it is
         newer than the list (created by us while it was made)."""
+        is_set_back = scope in self._set_back
         for key in self._keys(scope):
-            if key not in listed and _older(self._objects[key].metadata.resource_version, resource_version):
+            version_here = self._objects[key].metadata.resource_version
+            if key not in listed and (is_set_back or _older(version_here, resource_version)):
                 self.delete(key)
         self._seen[scope] = resource_version
+        self._set_back.discard(scope)
 
-    def restart(self, scope: str, resource_version: str) -> None:
-        """A list begins, at `resource_version`. When that is older than what was seen before, the cluster was set back
-        (etcd restored from a backup): what is here counts for nothing."""
-        before, now = version(self._seen[scope]), version(resource_version)
-        if before is None or now is None or now >= before:
-            return
-        self.clear(scope)
+    def restart(self, scope: str, resource_version: str) -> bool:
+        """A list begins, at `resource_version`. True when that is older than what was seen before: the cluster was set
+        back (etcd restored from a backup)."""
+        if not below(resource_version, self._seen[scope]):
+            return False
+        self.distrust(scope)
+        return True
+
+    def distrust(self, scope: str) -> None:
+        """The cluster was set back: the next list that is complete replaces all that is here of `scope`, whatever its
+        versions; object by object, so that what stays is never missing meanwhile."""
+        self._set_back.add(scope)
+        self._seen[scope] = ""  # so that responses to writes count, whose versions are low again
 
     def clear(self, scope: str) -> None:
         """Nothing of `scope` is there: the resource is not served (any more)."""
@@ -108,6 +136,9 @@ class Store(Generic[T]):
         old = self._objects.get(key)
         if old is not None and _older(meta.resource_version, old.metadata.resource_version):
             return False
+        self._replace(key, old, obj, own)
+        return True
+
+    def _replace(self, key: Key, old: T | None, obj: T, own: bool) -> None:
         self._objects[key] = obj
         self._on_change(old, obj, own)
-        return True

@@ -6,24 +6,36 @@ import asyncio
 import datetime as dt
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
+
+import structlog
 
 from hvpa.api.values.timestamp import format_timestamp
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import NOT_YET
-from hvpa.kube.cache.reflector import Reflector
+from hvpa.kube.cache.reflector import Reflector, Reports
 from hvpa.kube.cache.scales import Scales
 from hvpa.kube.cache.targeting import Target
+from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import CHECKPOINTS, ON_DEMAND, OPTIONAL, VPAS, WATCHED, Resource
 from hvpa.reconcile.ports import Clock
+from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
 
-LOOK = 15.0
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+LOOK: Final = 15.0
 """Seconds between two looks for silent recommenders; their default period is a minute."""
 
+ROUND: Final = 60.0
+"""Seconds after which reflectors that could not list since the cluster was set back are waited for no longer."""
+CHECKS: Final = 10.0
+"""Seconds, at least, from one look at the server's versions, after a conflict, to the next."""
 
-class Watches:
+
+class Watches(Reports):
     """One reflector per resource and scope."""
 
     def __init__(
@@ -33,16 +45,22 @@ class Watches:
         scopes: Collection[str],
         telemetry: Telemetry,
         clock: Clock,
+        supervisor: Supervisor | None = None,
     ) -> None:
         self._local = local
         self._clock = clock
         self._changed = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
-        self._scales = Scales(transport, local)
+        self._supervisor = supervisor or Supervisor(telemetry)
+        self._scales = Scales(transport, local, supervisor=self._supervisor, on_set_back=self.set_back)
+        self._relisting: set[Reflector[Any]] = set()
+        """Reflectors that have not listed since the cluster was found to be set back."""
+        self._set_back_at = 0.0
+        self._conflicted = asyncio.Event()
 
         def watch(resource: Resource[Any]) -> list[Reflector[Any]]:
             store = local.store(resource)
-            return [Reflector(transport, resource, one, store, telemetry, self._on_state) for one in scopes]
+            return [Reflector(transport, resource, one, store, telemetry, self) for one in scopes]
 
         self._reflectors_of = watch
         self.reflectors: list[Reflector[Any]] = [one for resource in WATCHED for one in watch(resource)]
@@ -53,8 +71,11 @@ class Watches:
     async def run(self) -> None:
         """Watch for ever."""
         async with asyncio.TaskGroup() as self._group:
-            self._group.create_task(self._scales.run(), name="read workloads of custom kinds")
-            self._group.create_task(self._note_silences(), name="look for silent recommenders")
+            self._group.create_task(self._supervisor.keep("read workloads of custom kinds", self._scales.run))
+            self._group.create_task(
+                self._supervisor.keep("look for silent recommenders", self._note_silences)
+            )
+            self._group.create_task(self._supervisor.keep("compare versions", self._compare))
             for reflector in self.reflectors:
                 self._begin(reflector)
 
@@ -68,8 +89,7 @@ class Watches:
 
     def _begin(self, reflector: Reflector[Any]) -> None:
         assert self._group is not None
-        name = f"watch {reflector.resource.plural} {reflector.scope}"
-        self._group.create_task(reflector.run(), name=name)
+        self._group.create_task(self._supervisor.keep(reflector.task, reflector.run, reflector.crashed))
 
     def _on_named(self, target: Target) -> None:
         """An Hvpa names a workload: watch its kind, if that is not done yet."""
@@ -82,6 +102,45 @@ class Watches:
         if self._group is not None:
             for one in added:
                 self._begin(one)
+
+    # --- when the cluster is set back ---------------------------------------------------------------------------------
+    def set_back(self, reflector: Reflector[Any] | None = None) -> None:
+        """The cluster was set back to an earlier state, as `reflector` has noticed, or another client of this process:
+        all others list again."""
+        now = time.monotonic()
+        if self._relisting and now - self._set_back_at < ROUND:
+            return  # noticed before: this is one of those that list since
+        log.warning(
+            "the cluster was set back to an earlier state, as by a restore of etcd: listing everything again"
+        )
+        self._set_back_at = now
+        self._relisting = {one for one in self.reflectors if one is not reflector and one.state == "synced"}
+        for one in self._relisting:
+            one.relist()
+
+    def conflicted(self) -> None:
+        """A write was a conflict: the cache is behind, which the watch mends, or the cluster was set back."""
+        self._conflicted.set()
+
+    async def _compare(self) -> None:
+        """After a conflict, look whether the server's versions are below those that are known; for ever."""
+        while True:
+            await self._conflicted.wait()
+            self._conflicted.clear()
+            for one in [one for one in self.reflectors if one.state == "synced"]:
+                with suppress(ApiError, Unreachable):
+                    if await one.is_set_back():
+                        one.relist()
+                        self.set_back(one)
+            await asyncio.sleep(CHECKS)
+
+    def listed(self, reflector: Reflector[Any]) -> None:
+        """See `Reports`."""
+        self._relisting.discard(reflector)
+
+    def failed(self, task: str, error: Exception) -> None:
+        """See `Reports`."""
+        self._supervisor.failed(task, error)
 
     def synced(self) -> bool:
         """Whether everything that is served has been listed. Kinds that are watched on demand are waited for by the
@@ -135,7 +194,8 @@ class Watches:
             self._changed.clear()
             await self._changed.wait()
 
-    def _on_state(self) -> None:
+    def state_changed(self) -> None:
+        """See `Reports`."""
         for resource in OPTIONAL:
             states = {one.state for one in self.reflectors if one.resource is resource}
             if states != {"starting"}:

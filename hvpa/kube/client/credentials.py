@@ -11,6 +11,8 @@ from pathlib import Path
 
 import structlog
 
+from hvpa.kube.client import plugin
+from hvpa.kube.client.address import address_of
 from hvpa.kube.client.errors import ConfigError, in_one_line
 from hvpa.kube.client.library import (
     ConfigException,
@@ -21,6 +23,7 @@ from hvpa.kube.client.library import (
 )
 from hvpa.kube.clock import SystemClock
 
+plugin.install()
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 TOKEN_FILE_AGE = 10.0
@@ -29,13 +32,14 @@ RENEW_AT = 0.8
 """Part of an exec credential's life after which the plugin is asked for the next one."""
 RENEW_RETRY = 5.0
 """Seconds until a renewal that failed is tried again."""
-PLUGIN_TIMEOUT = 60.0
-"""Seconds that a credential plugin may take."""
+LOAD_TIMEOUT = plugin.TIMEOUT + 10.0
+"""Seconds that all of it may take: a plugin, and its end."""
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class Credentials:
-    """The current configuration; renewed lazily, by whoever sends the next request.
+    """The current configuration; renewed in the background once a request is sent late in the life of what is there,
+    which requests go on with until it has expired.
 
     `generation` counts renewals that the TLS session depends on: when it changes, a new session is needed.
     """
@@ -46,8 +50,12 @@ class Credentials:
         self._monotonic = monotonic
         self._lock = asyncio.Lock()
         self._renew_at: float | None = None
+        self._expires_at: float | None = None
+        """When the present credential is good no longer; None where that is not known."""
+        self._renewal: asyncio.Task[None] | None = None
+        self.proxy_authorization: str | None = None
+        """For the proxy's header of this name."""
         self._token_file: str | None = None
-        self._renewals = 0
         self.configuration = Configuration()
         self.generation = 0
         self._identity: tuple[object, ...] = ()
@@ -69,11 +77,19 @@ class Credentials:
     async def authorization(self) -> str | None:
         """The value of the Authorization header for a request that is sent now."""
         if self._renew_at is not None and self._monotonic() >= self._renew_at:
-            seen = self._renewals
-            async with self._lock:
-                if seen == self._renewals:
-                    await self._renew_in_time()
+            if self._token_file is not None:
+                self._read_token_file()
+            else:
+                await self._renewed()
         return self.configuration.api_key.get("BearerToken")
+
+    async def _renewed(self) -> None:
+        """Have the credential renewed in the background; returns at once while the present one is good, else when the
+        renewal has ended."""
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.get_running_loop().create_task(self._renew_in_time())
+        if self._expires_at is not None and self._monotonic() >= self._expires_at:
+            await asyncio.shield(self._renewal)
 
     async def refused(self, sent: str | None, generation: int) -> bool:
         """The server answered 401 to the header `sent` over the session of `generation`: read everything anew.
@@ -87,40 +103,40 @@ class Credentials:
         return (self.configuration.api_key.get("BearerToken"), self.generation) == (sent, generation)
 
     async def _renew_in_time(self) -> None:
-        if self._token_file is not None:
-            self._read_token_file()
-            self._renewals += 1
-            return
-        try:
-            await self._renew()
-        except ConfigError as error:  # what we have is still good for a while; if it isn't, a 401 shows it
-            log.warning("credentials not renewed", error=str(error))
-            self._renew_at = self._monotonic() + RENEW_RETRY
-            self._renewals += 1
+        async with self._lock:
+            if self._renew_at is None or self._monotonic() < self._renew_at:
+                return  # a request was refused meanwhile, which led to another one
+            try:
+                await self._renew()
+            except ConfigError as error:
+                # What we have is still good for a while; if it isn't, a 401 shows it.
+                log.warning("credentials not renewed", error=str(error))
+                self._renew_at = self._monotonic() + RENEW_RETRY
 
     async def _renew(self) -> None:
         configuration = Configuration()
         started = self._monotonic()
         try:
-            async with asyncio.timeout(PLUGIN_TIMEOUT):
+            async with asyncio.timeout(LOAD_TIMEOUT):
                 loader = await self._load(configuration)
+            proxy_authorization = _without_passwords(configuration)
+            identity = _tls_identity(configuration)
+            self._schedule(loader, configuration, started)
         except TimeoutError as error:
-            raise ConfigError(f"credential plugin gave no response within {PLUGIN_TIMEOUT:.0f} s") from error
+            raise ConfigError(f"credentials can't be had within {LOAD_TIMEOUT:.0f} s") from error
         except (ConfigError, ConfigException) as error:
             raise ConfigError(in_one_line(error)) from error
         except Exception as error:  # the library lets YAML, type and key errors through
             raise ConfigError(f"kubeconfig can't be used: {in_one_line(error)}") from error
-        self._schedule(loader, configuration, started)
-        if (identity := _tls_identity(configuration)) != self._identity:
+        if identity != self._identity:
             self.generation += 1
             self._identity = identity
         token = configuration.api_key.get("BearerToken")
         if token is not None:
             configuration.api_key["BearerToken"] = token.strip()  # a newline in a header would be refused
-        self.configuration = configuration
+        self.configuration, self.proxy_authorization = configuration, proxy_authorization
         if self._token_file is not None:
             self._read_token_file()
-        self._renewals += 1
 
     async def _load(self, configuration: Configuration) -> kube_config.KubeConfigLoader | None:
         path = self._kubeconfig or kube_config.KUBE_CONFIG_DEFAULT_LOCATION
@@ -142,7 +158,7 @@ class Credentials:
         """Find out when these credentials have to be renewed. The library's own expiry check has five minutes of slack
         (a plugin with shorter-lived tokens would run for every request), and it reads token files only once."""
         self._token_file = None
-        self._renew_at = None
+        self._renew_at = self._expires_at = None
         if loader is None:
             self._token_file = incluster_config.SERVICE_TOKEN_FILENAME
         elif loader._user is not None:
@@ -154,6 +170,7 @@ class Credentials:
         if loader is not None and hasattr(loader, "exec_plugin_expiry"):
             left = parse_rfc3339(loader.exec_plugin_expiry).timestamp() - SystemClock().now().timestamp()
             self._renew_at = started + max(1.0, left * RENEW_AT)
+            self._expires_at = started + max(1.0, left)
 
     def _read_token_file(self) -> None:
         """Put the token file's content into the configuration; the last good one stays when it can't be read."""
@@ -165,6 +182,20 @@ class Credentials:
             return
         if token:
             self.configuration.api_key["BearerToken"] = f"Bearer {token}"
+
+
+def _without_passwords(configuration: Configuration) -> str | None:
+    """Take user and password out of the URLs of the server and its proxy, and use them as the headers that they stand
+    for: from here on whatever names the server has neither. Returns the proxy's header. Raises ConfigError."""
+    server = address_of(str(configuration.host), "the server")
+    configuration.host = server.url
+    if server.basic is not None:
+        configuration.api_key.setdefault("BearerToken", server.basic)
+    if not configuration.proxy:
+        return None
+    proxy = address_of(str(configuration.proxy), "the proxy")
+    configuration.proxy = proxy.url
+    return proxy.basic
 
 
 def own_namespace(default: str) -> str:

@@ -19,8 +19,16 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
     from kubernetes_asyncio.config import ConfigException, incluster_config, kube_config
     from kubernetes_asyncio.config.dateutil import parse_rfc3339
+    from kubernetes_asyncio.config.exec_provider import ExecProvider
 
-__all__ = ["ConfigException", "Configuration", "incluster_config", "kube_config", "parse_rfc3339"]
+__all__ = [
+    "ConfigException",
+    "Configuration",
+    "ExecProvider",
+    "incluster_config",
+    "kube_config",
+    "parse_rfc3339",
+]
 
 _LIBRARY: Final = "kubernetes_asyncio"
 _CLIENT: Final = f"{_LIBRARY}.client"
@@ -58,4 +66,5 @@ with _empty(_LIBRARY), _empty(_CLIENT) as _package:
         kube_config = importlib.import_module(f"{_LIBRARY}.config.kube_config")
         incluster_config = importlib.import_module(f"{_LIBRARY}.config.incluster_config")
         ConfigException = importlib.import_module(f"{_LIBRARY}.config.config_exception").ConfigException
+        ExecProvider = importlib.import_module(f"{_LIBRARY}.config.exec_provider").ExecProvider
         parse_rfc3339 = importlib.import_module(f"{_LIBRARY}.config.dateutil").parse_rfc3339

@@ -32,7 +32,7 @@ class Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-_decode_page = msgspec.json.Decoder(Page).decode
+decode_page = msgspec.json.Decoder(Page).decode
 
 
 async def read_list(
@@ -64,6 +64,6 @@ async def read_list(
 
 def _take(path: str, body: bytes, take: Callable[[Page], None]) -> str:
     """The token of the next page; empty where this was the last one."""
-    page = decoded(_decode_page, body, f"the list {path}")
+    page = decoded(decode_page, body, f"the list {path}")
     take(page)
     return page.metadata.continue_token

@@ -24,6 +24,7 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
 
+from hvpa.kube.client.address import Address, address_of
 from hvpa.kube.client.credentials import Credentials
 from hvpa.kube.client.errors import ConfigError, TooLarge, Unreachable, api_error, in_one_line
 from hvpa.kube.client.library import Configuration
@@ -262,14 +263,18 @@ class _Server:
     tls: ssl.SSLContext
     tls_name: str | None
     """The name that the server's certificate must be for, where that is not the host of `url`."""
-    proxy: str | None
+    proxy: Address | None
 
     @classmethod
     def of(cls, credentials: Credentials) -> _Server:
-        """The server of these credentials. Raises OSError or ValueError for certificates that can't be loaded."""
+        """The server of these credentials. Raises OSError or ValueError for certificates that can't be loaded, and
+        ConfigError for a proxy that can't be used."""
         configuration = credentials.configuration
         url = str(configuration.host).rstrip("/")
-        proxy = configuration.proxy or _proxy_of_environment(url)
+        if configuration.proxy:
+            proxy: Address | None = Address(configuration.proxy, credentials.proxy_authorization)
+        else:
+            proxy = _proxy_of_environment(url)
         name = configuration.tls_server_name
         return cls(credentials.generation, url, _tls(configuration), name or None, proxy)
 
@@ -285,12 +290,13 @@ def _tls(configuration: Configuration) -> ssl.SSLContext:
     return context
 
 
-def _proxy_of_environment(url: str) -> str | None:
-    """The proxy of a server by HTTPS_PROXY and NO_PROXY."""
+def _proxy_of_environment(url: str) -> Address | None:
+    """The proxy of a server by HTTPS_PROXY and NO_PROXY. Raises ConfigError."""
     parts = urlsplit(url)
     if parts.hostname is None or proxy_bypass(parts.hostname):
         return None
-    return getproxies().get(parts.scheme)
+    found = getproxies().get(parts.scheme)
+    return None if found is None else address_of(found, "the proxy of the environment")
 
 
 def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
@@ -343,6 +349,13 @@ class _Session:
             headers["Content-Type"] = call.body.content_type
         if authorization is not None:
             headers["Authorization"] = authorization
+        proxy, to_proxy = self.server.proxy, None
+        if proxy is not None and proxy.basic is not None:
+            to_proxy = {"Proxy-Authorization": proxy.basic}
+            if self.server.url.startswith(
+                "http://"
+            ):  # without a tunnel: the request itself goes to the proxy
+                headers |= to_proxy
         total, silence = (None, call.timeout) if call.is_stream else (call.timeout, None)
         response = await self.client.request(
             call.method,
@@ -351,7 +364,8 @@ class _Session:
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_TIMEOUT, sock_read=silence),
             allow_redirects=False,
-            proxy=self.server.proxy,
+            proxy=None if proxy is None else proxy.url,
+            proxy_headers=to_proxy,
             server_hostname=self.server.tls_name,
         )
         if call.is_stream and 200 <= response.status < 300:

@@ -17,13 +17,17 @@ import structlog
 
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.leases.lease_api import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
+from hvpa.kube.leases.lease_api import Candidate, Lease, LeaseApi, Monotonic, awake_or_not, is_earlier
 from hvpa.reconcile.ports import Clock
+from hvpa.reconcile.queue import Backoff
+from hvpa.reconcile.supervision import Supervisor
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 SHORTEST = 0.8
 """Looks come after this part of LeaseTimes.poll, or later: those of several candidates don't stay together."""
+RESTART = Backoff(base=0.1, cap=1.0)
+"""Between an exception and the next renewal: several fit into the time after which a lease is lost."""
 EPSILON = 0.001
 """Seconds after the end of a lease at which it is looked at."""
 
@@ -42,6 +46,8 @@ class LeaderElector:
         self._times = candidate.times
         self._api = LeaseApi(transport, clock, candidate.namespace, candidate.times.limit)
         self._monotonic = monotonic
+        self.on_set_back: Callable[[], None] = lambda: None
+        """Called when the Lease is found in an earlier state than it had before: etcd was restored."""
         self._lease: Lease | None = None
         """The Lease as it was last seen or written."""
         self._seen_at = 0.0
@@ -60,6 +66,21 @@ class LeaderElector:
         is sent now has arrived. Checked before every write, so that a process that was stopped for a while, or is
         suspended, writes nothing when it goes on."""
         return self._renewed_at is not None and self._monotonic() - self._renewed_at < self._times.renew
+
+    async def run(self, supervisor: Supervisor, acquired: Callable[[], None] = lambda: None) -> None:
+        """Get the lease, call `acquired`, and keep the lease; returns when it is lost. After an exception it goes on
+        from where it was: a lease that is held is renewed again, and counts as lost when that comes too late."""
+        is_reported = False
+
+        async def hold() -> None:
+            nonlocal is_reported
+            if not is_reported:
+                await self.acquire()
+                acquired()
+                is_reported = True
+            await self.keep()
+
+        await supervisor.keep(f"lease {self._me.name}", hold, backoff=RESTART)
 
     async def acquire(self) -> None:
         """Return once we hold the lease."""
@@ -177,7 +198,9 @@ class LeaderElector:
     def _observe(self, lease: Lease | None, sent: float) -> None:
         """`lease` is the response to a request sent at `sent`."""
         if self._has_changed(lease):
-            self._lease, self._seen_at = lease, self._monotonic()
+            known, self._lease, self._seen_at = self._lease, lease, self._monotonic()
+            if known is not None and lease is not None and is_earlier(lease, known):
+                self.on_set_back()
         self._requested_at = sent
 
     def _is_of_another(self, lease: Lease | None) -> bool:

@@ -99,6 +99,15 @@ class Lease(msgspec.Struct, rename="camel"):
         return self.spec.holder_identity or None
 
 
+def is_earlier(lease: Lease, known: Lease) -> bool:
+    """Whether `lease` is surely an earlier state than `known`: an object's versions only grow, unless etcd is restored
+    from a backup."""
+    try:
+        return int(lease.metadata.resource_version) < int(known.metadata.resource_version)
+    except ValueError:
+        return False
+
+
 class _Leases(msgspec.Struct):
     items: list[Lease] | None
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -21,9 +22,10 @@ import structlog
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import LABEL_SHARDS, Members, Names, plan
-from hvpa.kube.leases.election import EPSILON, SHORTEST, LeaderElector
+from hvpa.kube.leases.election import EPSILON, RESTART, SHORTEST, LeaderElector
 from hvpa.kube.leases.lease_api import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
 from hvpa.reconcile.ports import Clock
+from hvpa.reconcile.supervision import Supervisor
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -91,16 +93,24 @@ class ShardKeeper:
         """Whether we may write to this shard's Hvpas right now."""
         return shard in self._held and self._own.holds() and self._group.holds()
 
-    async def run(self, listener: ShardListener) -> None:
+    def on_set_back(self, call: Callable[[], None]) -> None:
+        """Have `call` called when a Lease is found in an earlier state than it had before."""
+        self._own.on_set_back = self._group.on_set_back = call
+
+    async def run(self, listener: ShardListener, supervisor: Supervisor) -> None:
         """Take part; returns when we can't be sure any more that others count us as alive."""
-        await self._own.acquire()
+        joined = asyncio.Event()
+
+        async def share() -> None:
+            await joined.wait()
+            await self._share(listener)
+
         # While we wait for the group's Lease, we look at the members already: to see who is dead takes its time.
-        parts = (self._own.keep(), self._keep_group(), self._share(listener))
+        own = self._own.run(supervisor, joined.set)
+        parts = (own, self._keep_group(joined, supervisor), supervisor.keep("shards", share, backoff=RESTART))
         tasks = [asyncio.ensure_future(part) for part in parts]
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
@@ -130,9 +140,9 @@ class ShardKeeper:
         found = [(shard, leases.get(self._names.shard(shard))) for shard in range(self._names.shards)]
         return {shard: lease for shard, lease in found if lease is not None and lease.holder == self._me}
 
-    async def _keep_group(self) -> None:
-        await self._group.acquire()
-        await self._group.keep()
+    async def _keep_group(self, joined: asyncio.Event, supervisor: Supervisor) -> None:
+        await joined.wait()
+        await self._group.run(supervisor)
 
     # --- the rounds ---------------------------------------------------------------------------------------------------
     async def _share(self, listener: ShardListener) -> None:

@@ -72,6 +72,8 @@ class Metrics(Telemetry):
         self._bad_objects = counter("hvpa_undecodable_objects", undecodable, ["resource"])
         for resource in (*WATCHED, *ON_DEMAND):  # from 0 on, the first one that is undecodable is an increase
             self._bad_objects.labels(resource.plural)
+        failed_tasks = "Exceptions of tasks that run for as long as the process does; each begins again."
+        self._task_failures = counter("hvpa_task_failures", failed_tasks, ["task"])
         throttled = "Responses by which the API server asked the operator to wait."
         self._throttled = counter("hvpa_throttled", throttled)
         permit = (
@@ -130,6 +132,9 @@ class Metrics(Telemetry):
 
     def bad_object(self, plural: str) -> None:
         self._bad_objects.labels(plural).inc()
+
+    def task_failed(self, task: str) -> None:
+        self._task_failures.labels(task).inc()
 
     def throttled(self) -> None:
         self._throttled.inc()

@@ -140,13 +140,23 @@ def new_scenario(plane: ControlPlane, space: str) -> Iterator[NewScenario]:
 
 
 @pytest.fixture
-def rollout(rollouts: None, new_scenario: NewScenario) -> Scenario:
+def new_rollout(rollouts: None, new_scenario: NewScenario) -> Callable[[], Scenario]:
+    """Makes a Rollout of two pods with a paused Hvpa."""
+
+    def make() -> Scenario:
+        changes = {**weight(50), "mode": "Paused", "updateStrategy": {"type": "InPlace"}}
+        one = new_scenario(create=False, kind="Rollout", changes=changes)
+        version = {"apiVersion": "argoproj.io/v1alpha1"}
+        one.workload |= version
+        one.manifest["spec"]["targetRef"] |= version
+        one.create(wait=False)
+        one.api.patch_status(one.kind, one.name, one.namespace, {"selector": f"app={one.name}"})
+        return one
+
+    return make
+
+
+@pytest.fixture
+def rollout(new_rollout: Callable[[], Scenario]) -> Scenario:
     """A Rollout of two pods with a paused Hvpa."""
-    changes = {**weight(50), "mode": "Paused", "updateStrategy": {"type": "InPlace"}}
-    one = new_scenario(create=False, kind="Rollout", changes=changes)
-    version = {"apiVersion": "argoproj.io/v1alpha1"}
-    one.workload |= version
-    one.manifest["spec"]["targetRef"] |= version
-    one.create(wait=False)
-    one.api.patch_status(one.kind, one.name, one.namespace, {"selector": f"app={one.name}"})
-    return one
+    return new_rollout()

@@ -170,6 +170,14 @@ CASES: Final = [
         (12, 17, 32),
     ),
     Case("HvpaQueueStalls", {'hvpa_queue_oldest_age_seconds{pod="a"}': "31x4 0x50"}, (), (3, 5, 7)),
+    # Two failures are none to be woken for; a task that is begun again after each of many is.
+    Case(
+        "HvpaTaskFails",
+        {'hvpa_task_failures_total{pod="a",task="watch pods"}': "2x30 2+1x20 22x60"},
+        (36, 52),
+        (30, 31, 90),
+        {"task": "watch pods"},
+    ),
     # A counter that rises, and one that begins, as it does where nothing was undecodable before.
     Case(
         "HvpaUndecodable",

@@ -115,3 +115,10 @@ async def test_a_writer_that_is_cancelled_leaves_its_part_to_the_next_one() -> N
     await asyncio.gather(first, second, third, return_exceptions=True)
     assert third.exception() is None
     assert set(server.sent[-1][2]["sizes"]) == {"Deployment.apps/a", "Deployment.apps/b"}
+
+
+async def test_nothing_is_kept_of_namespaces_that_are_written_to_no_longer() -> None:
+    server = Server()
+    for number in range(50):
+        await server.sizes.write(hvpa(namespace=f"ns-{number}"), {"Deployment.apps/web": SIZE})
+    assert len(server.sizes._locks) == len(server.sizes._batches) == 0

@@ -24,6 +24,7 @@ from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import WorkQueue
 from hvpa.reconcile.reconciler import Result
+from hvpa.reconcile.supervision import Supervisor
 from tests.unit.kube.fake_server import background
 from tests.unit.kube.virtual import LeaseServer, VirtualClock
 from tests.unit.reconcile.fakes import FakeTelemetry
@@ -193,7 +194,7 @@ async def test_roles() -> None:
     assert (leader.shards, leader.serves(0), leader.may_write(0)) == (frozenset(), False, False)
     assert isinstance(role_of(transport, clock, candidate, 2), ShardKeeper)
     alone = role_of(transport, clock, None, 1)
-    async with background(alone.run(Harness().opened().share)) as task:
+    async with background(alone.run(Harness().opened().share, Supervisor())) as task:
         await asyncio.sleep(0)
         assert alone.shards == ALL
         assert alone.may_write(0)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.kube.virtual import VirtualLoop
 
-VIRTUAL = {"test_loop.py"}
+VIRTUAL = {"test_loop.py", "test_supervision.py"}
 
 
 def pytest_asyncio_loop_factories(

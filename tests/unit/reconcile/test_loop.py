@@ -251,3 +251,66 @@ async def test_what_fails_or_is_cancelled_does_so_within_the_measured_work() -> 
         async with asyncio.timeout(0.05):
             await Metered(work(None))
     assert [type(one) for one in seen] == [ValueError, asyncio.CancelledError]
+
+
+async def test_a_fault_that_the_reconcile_lets_through_ends_no_worker_and_the_key_is_tried_again() -> None:
+    tries: list[Key] = []
+
+    async def work(key: Key) -> Result:
+        tries.append(key)
+        if key == A and tries.count(A) < 3:
+            raise RecursionError
+        return Result("done")
+
+    async with Running(work=work) as (loop, _):
+        loop.enqueue(A)
+        loop.enqueue(B)
+        await asyncio.sleep(60)
+    assert tries.count(A) == 3
+    assert B in tries
+
+
+async def test_once_the_api_server_is_back_all_that_waited_for_it_are_worked_on_within_seconds() -> None:
+    """Whatever their number, and however long the outage: found were 117 s after an outage of 60 s."""
+    keys = [Key("ns", f"h-{number}") for number in range(20)]
+    loop_time = asyncio.get_running_loop().time
+    end = loop_time() + 60.0
+    done: dict[Key, float] = {}
+    tries = 0
+
+    async def work(key: Key) -> Result:
+        nonlocal tries
+        tries += 1
+        if loop_time() < end:
+            return Result("failed", is_unanswered=True)
+        done[key] = loop_time() - end
+        return Result("done")
+
+    async with Running(work=work) as (loop, _):
+        for key in keys:
+            loop.enqueue(key)
+        await asyncio.sleep(90)
+    assert len(done) == 20
+    assert max(done.values()) < 12.0
+    assert tries < 20 * 5 + 60 * 5 * 2, "the server that fails is not asked much more than 5 times a second"
+
+
+async def test_what_fails_for_a_reason_of_its_own_is_not_tried_sooner_when_others_succeed() -> None:
+    tries: list[Key] = []
+
+    async def work(key: Key) -> Result:
+        tries.append(key)
+        if key == A:
+            return Result("failed")
+        return (
+            Result("failed", is_unanswered=True)
+            if len(tries) % 2
+            else Result("done", dt.timedelta(seconds=1))
+        )
+
+    async with Running(work=work) as (loop, _):
+        loop.enqueue(A)
+        loop.enqueue(B)
+        await asyncio.sleep(600)
+    assert tries.count(A) < 30
+    assert tries.count(B) > 100

@@ -108,7 +108,7 @@ def test_a_key_that_changes_all_the_time_and_fails_is_spaced_further_and_mended_
     assert all(after - before <= FAILING_SPACING + 0.02 for before, after in itertools.pairwise(taken))
     queue.add(A, 30.0)
     assert queue.take(30.0) == A
-    queue.forget(A)
+    queue.succeeded(A, 0.0)
     queue.done(A, 30.0)
     queue.add(A, 30.0)
     assert queue.take(30.0) == A
@@ -169,7 +169,7 @@ def test_the_back_off_doubles_up_to_its_cap_and_a_success_resets_it() -> None:
     queue = WorkQueue(Least())
     backoff = Backoff(base=1.0, cap=10.0)
     assert [queue.retry(A, backoff, 0.0) for _ in range(5)] == [2.0, 4.0, 8.0, 10.0, 10.0]
-    queue.forget(A)
+    queue.succeeded(A, 0.0)
     assert queue.retry(A, backoff, 0.0) == 2.0
 
 

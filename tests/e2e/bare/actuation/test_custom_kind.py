@@ -6,10 +6,12 @@ import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 
 import yaml
 
+from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import REPOSITORY, serves_mutating_policies
 from localcluster.workloads.scenario import Scenario
@@ -20,6 +22,7 @@ from tests.e2e.bare.conftest import Start
 
 ROLE = "hvpa-operator-custom-kind"
 GROUP, KIND = "argoproj.io", "Rollout"
+CRD = f"rollouts.{GROUP}"
 RULES = yaml.safe_load((REPOSITORY / "config/custom-kinds/operator_role.yaml").read_text())["rules"]
 
 
@@ -78,3 +81,39 @@ def test_explain_reads_the_scale(plane: ControlPlane, rollout: Scenario) -> None
     reasons = {one["type"]: one["reason"] for one in explained["conditions"]}
     assert reasons["HpaActive"] == "HpaCreated"
     assert explained["nextStatus"]["recommended"]["replicas"] == 2
+
+
+def test_a_crd_that_is_deleted_and_made_again_ends_neither_leader_nor_standby(
+    plane: ControlPlane, space: str, new_rollout: Callable[[], Scenario], start: Start
+) -> None:
+    """Several reads of the kind are in flight and get 404."""
+    several = [new_rollout() for _ in range(5)]
+    flags = ("--namespace", space, "--leader-elect", "--lease-namespace", space)
+    replicas = [start(*flags, name=name, kubeconfig=plane.kubeconfig) for name in ("leader", "standby")]
+
+    def await_read() -> None:
+        for one in several:
+            one.soon(partial(is_read, one), "the workload is read")
+
+    await_read()
+    crd = plane.api.get("CustomResourceDefinition", CRD)
+    made = {key: crd[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": CRD}}
+    for _ in range(3):
+        plane.api.delete("CustomResourceDefinition", CRD)
+        wait_for(lambda: plane.api.find("CustomResourceDefinition", CRD) is None, 90, "it is gone")
+        for one in several:
+            one.await_condition("Ready", "False", "TargetUnreadable")
+        plane.apply_all([made])
+        for one in several:
+            plane.api.create(one.workload)
+            plane.api.patch_status(one.kind, one.name, one.namespace, {"selector": f"app={one.name}"})
+        await_read()
+    for replica in replicas:
+        assert replica.process.alive
+        assert not replica.metric("hvpa_task_failures_total")
+
+
+def is_read(one: Scenario) -> bool:
+    """Whether the operator has reported on the workload as it is."""
+    reasons = {found["type"]: found["reason"] for found in one.status.get("conditions", ())}
+    return "Ready" in reasons and reasons["Ready"] not in ("TargetUnreadable", "TargetNotFound")

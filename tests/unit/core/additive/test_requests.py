@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from builders import build
@@ -249,8 +250,8 @@ def again(after: Objects, target: str, now: dt.datetime, weight: float = 50) -> 
     spec = {"weightBasedScalingIntervals": [{"vpaWeight": weight}]}
     one = build.with_status(build.hvpa(spec), after.hvpa.status)
     assert after.workload is not None
-    spec = after.workload.spec.template.spec.containers
-    pods = [build.pod(f"web-{index}", containers=spec) for index in range(3)]
+    containers = [msgspec.to_builtins(one) for one in after.workload.spec.template.spec.containers]
+    pods = [build.pod(f"web-{index}", containers=containers) for index in range(3)]
     vpa = build.vpa({"app": {"cpu": target}})
     return build.decided(build.objects(one, after.workload, after.hpas[0], vpa, pods), now)
 

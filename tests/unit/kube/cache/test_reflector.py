@@ -12,12 +12,12 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from hvpa.api.objects.read_models import Pod
-from hvpa.kube.cache.reflector import FRUITLESS, STALE, Freshness, Reflector
+from hvpa.kube.cache.reflector import FRUITLESS, STALE, Freshness, Reflector, Reports
 from hvpa.kube.cache.store import ALL_NAMESPACES, Store
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.objects.resources import PODS
 from hvpa.reconcile.telemetry import Telemetry
-from tests.unit.kube.fake_server import FakeServer, Stream, background, listing, status, until
+from tests.unit.kube.fake_server import FakeServer, Stream, background, listing, respond, status, until
 
 
 def pod(name: str, version: int, **more: Any) -> dict[str, Any]:
@@ -48,14 +48,20 @@ class Delays:
         return 0.001
 
 
-class Harness(Telemetry):
+class Harness(Telemetry, Reports):
     """A reflector at work, and its server."""
 
     def __init__(self) -> None:
+        self.set_back_by = 0
+        self.faults: list[str] = []
         self.server = FakeServer(self._handle)
         self.lists: list[web.Response] = []
         self.watches: list[Stream | web.Response] = []
         self.asked: list[dict[str, str]] = []
+        self.revision = 1000
+        """The server's version, as a list of one object has it."""
+        self.check: web.Response | None = None
+        """In place of that list."""
         self.restarts: list[str] = []
         self.bad = 0
         self.deleted: list[str] = []
@@ -67,6 +73,12 @@ class Harness(Telemetry):
     def bad_object(self, plural: str) -> None:
         self.bad += 1
 
+    def set_back(self, reflector: Reflector[Any]) -> None:
+        self.set_back_by += 1
+
+    def failed(self, task: str, error: Exception) -> None:
+        self.faults.append(task)
+
     def names(self) -> list[str]:
         return sorted(key.name for key in self.store)
 
@@ -74,6 +86,8 @@ class Harness(Telemetry):
         return [query["resourceVersion"] for query in self.asked]
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if request.query.get("limit") == "1":
+            return listing([], str(self.revision)) if self.check is None else respond(self.check)
         if request.query.get("watch") != "true":
             return self.lists.pop(0) if self.lists else listing([], "1")
         self.asked.append(dict(request.query))
@@ -81,13 +95,15 @@ class Harness(Telemetry):
         return await answer.respond(request) if isinstance(answer, Stream) else answer
 
     def _note(self, old: Pod | None, new: Pod | None, own: bool) -> None:
+        if "poison" in {one.metadata.name for one in (old, new) if one is not None}:
+            raise KeyError("poison")
         if new is None and old is not None:
             self.deleted.append(old.metadata.name)
 
     @asynccontextmanager
     async def running(self, folder: Path) -> AsyncIterator[Reflector[Pod]]:
         async with self.server.connected(folder) as transport:
-            reflector = Reflector(transport, PODS, ALL_NAMESPACES, self.store, self)
+            reflector = Reflector(transport, PODS, ALL_NAMESPACES, self.store, self, self)
             async with background(reflector.run()):
                 yield reflector
 
@@ -96,9 +112,9 @@ class Harness(Telemetry):
         await until(lambda: len(self.asked) == times)
 
     @property
-    def listed(self) -> int:
+    def lists_made(self) -> int:
         """How many lists were requested."""
-        return sum("watch" not in query for _, _, query in self.server.requests)
+        return sum(query.get("limit") == "500" for _, _, query in self.server.requests)
 
 
 async def test_all_pages_are_listed_then_changes_are_followed(tmp_path: Path) -> None:
@@ -130,7 +146,7 @@ async def test_a_watch_that_ends_is_resumed_after_the_last_bookmark_without_a_li
     assert harness.versions() == ["5", "99"]
     assert harness.restarts == ["ended"]
     assert harness.names() == ["a"]
-    assert harness.listed == 1
+    assert harness.lists_made == 1
 
 
 async def test_a_connection_that_breaks_in_mid_event_is_resumed_and_nothing_is_lost(tmp_path: Path) -> None:
@@ -266,7 +282,7 @@ async def test_a_watch_that_goes_on_failing_is_not_listed_at_every_try(tmp_path:
     harness.watches = [status(500) for _ in range(2 * FRUITLESS)]
     async with harness.running(tmp_path):
         await until(lambda: len(harness.asked) > 2 * FRUITLESS)
-    assert harness.listed == 3
+    assert harness.lists_made == 3
 
 
 async def test_a_watch_that_fails_after_each_event_is_resumed_and_not_listed_anew(tmp_path: Path) -> None:
@@ -279,7 +295,119 @@ async def test_a_watch_that_fails_after_each_event_is_resumed_and_not_listed_ane
     async with harness.running(tmp_path):
         await harness.watched(FRUITLESS + 2)
     assert len(set(harness.versions())) == FRUITLESS + 2
-    assert harness.listed == 1
+    assert harness.lists_made == 1
+
+
+# --- the cluster is set back, as by a restore of etcd ---
+@pytest.mark.parametrize("kind", ["MODIFIED", "DELETED", "BOOKMARK"])
+async def test_an_event_or_bookmark_below_the_known_version_leads_to_a_list(
+    tmp_path: Path, kind: str
+) -> None:
+    harness, stream = Harness(), Stream()
+    harness.lists = [listing(AB, "50"), listing(A, "30")]
+    harness.watches = [stream]
+    async with harness.running(tmp_path):
+        await harness.watched()
+        stream.send(kind, bookmark(20) if kind == "BOOKMARK" else pod("a", 20))
+        await harness.watched(2)
+    assert harness.versions() == ["50", "30"]
+    assert harness.restarts == ["expired"]
+    assert (harness.names(), harness.deleted) == (["a"], ["b"])
+    assert harness.set_back_by == 1
+
+
+@pytest.mark.parametrize(
+    ("revision", "lists"),
+    [
+        pytest.param(40, 2, id="below the watch's version"),
+        pytest.param(50, 1, id="as before"),
+        pytest.param(90, 1, id="or above"),
+    ],
+)
+async def test_after_a_watch_broke_the_server_s_version_is_looked_at(
+    tmp_path: Path, revision: int, lists: int
+) -> None:
+    """A watch from a version that the server has not reached again would be silent."""
+    harness, stream = Harness(), Stream()
+    harness.lists, harness.revision = [listing(AB, "50"), listing(A, "40")], revision
+    harness.watches = [stream]
+    async with harness.running(tmp_path):
+        await harness.watched()
+        stream.end()
+        await harness.watched(2)
+    assert harness.lists_made == lists
+    assert harness.names() == (["a"] if lists == 2 else ["a", "b"])
+
+
+async def test_a_look_at_the_server_s_version_that_fails_is_tried_again(tmp_path: Path) -> None:
+    harness = Harness()
+    harness.lists, harness.watches = [listing(A, "50")], [status(503)]
+    harness.check = status(503)
+    async with harness.running(tmp_path) as reflector:
+        await until(lambda: reflector.freshness.problem == "503" and len(harness.server.requests) > 5)
+        assert len(harness.asked) == 1
+        harness.check = None
+        await harness.watched(2)
+    assert harness.versions() == ["50", "50"]
+
+
+@pytest.mark.parametrize(("code", "listed"), [(503, 2), (429, 1)])
+async def test_after_an_outage_all_is_listed_but_not_for_a_server_that_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, listed: int
+) -> None:
+    monkeypatch.setattr("hvpa.kube.cache.reflector.OUTAGE", 0.0)
+    harness = Harness()
+    harness.lists = [listing(AB, "50"), listing(A, "60")]
+    harness.watches = [status(code)]
+    async with harness.running(tmp_path):
+        await harness.watched(2)
+    assert harness.lists_made == listed
+
+
+async def test_a_list_is_called_for_from_outside_while_a_watch_is_silent_or_a_list_is_made(
+    tmp_path: Path,
+) -> None:
+    harness = Harness()
+    harness.lists = [listing([pod("a", 45)], "50"), listing([pod("a", 45, spec={"nodeName": "n"})], "50")]
+    async with harness.running(tmp_path) as reflector:
+        await harness.watched()
+        reflector.relist()
+        assert "set back" in (reflector.freshness.problem or "")
+        await harness.watched(2)
+        await until(lambda: not reflector.freshness.stale)
+        reflector.relist()
+        reflector.relist()
+        await harness.watched(3)
+    assert harness.lists_made == 3
+
+
+# --- what goes wrong in the program itself ---
+async def test_a_change_that_can_t_be_taken_in_hides_no_other_object(tmp_path: Path) -> None:
+    harness, stream = Harness(), Stream()
+    harness.lists = [listing([pod("a", 1), pod("poison", 2), pod("b", 3)], "5")]
+    harness.watches = [stream]
+    async with harness.running(tmp_path):
+        await harness.watched()
+        stream.send("MODIFIED", pod("poison", 6))
+        stream.send("DELETED", pod("poison", 7))
+        stream.send("ADDED", pod("c", 8))
+        await until(lambda: harness.names() == ["a", "b", "c"])
+    assert harness.faults == ["watch pods"] * 3
+
+
+async def test_a_watch_that_crashed_begins_with_a_list_and_says_so(tmp_path: Path) -> None:
+    harness = Harness()
+    async with harness.running(tmp_path) as reflector:
+        await harness.watched()
+    reflector.crashed(KeyError("10.0.0.1"))
+    assert reflector.freshness.problem == "internal error: KeyError"
+    assert not reflector.freshness.stale, "only if it goes on"
+    async with harness.server.connected(tmp_path) as transport:
+        reflector._transport = transport
+        async with background(reflector.run()):
+            await harness.watched(2)
+    assert harness.lists_made == 2
+    assert reflector.freshness.problem is None
 
 
 # --- freshness ---

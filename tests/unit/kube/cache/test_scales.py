@@ -18,8 +18,10 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import NOT_YET
 from hvpa.kube.cache.scales import AT_ONCE_EACH, Scales
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.objects.resources import HVPAS, PODS
+from hvpa.kube.objects.resources import HVPAS, PODS, Resource
 from hvpa.reconcile.ports import Key
+from hvpa.reconcile.supervision import Supervisor
+from hvpa.reconcile.telemetry import Telemetry
 from tests.unit.kube.fake_server import FakeServer, background, respond, status, until
 
 GROUP = "/apis/argoproj.io/v1alpha1"
@@ -41,24 +43,48 @@ def encoded(**document: Any) -> bytes:
     return json.dumps(document).encode()
 
 
+def named(found: Any, request: web.Request) -> Any:
+    """The object with the name that was requested."""
+    metadata = found.get("metadata")
+    if not isinstance(metadata, dict):
+        return found
+    return {**found, "metadata": {**metadata, "name": request.path.split("/")[-2]}}
+
+
 def missing(name: str) -> web.Response:
     """A 404 that names an object, as for one that does not exist; empty: of what is not served."""
     details = {"details": {"name": name}} if name else {}
     return web.json_response({"kind": "Status", "code": 404, "message": "not found", **details}, status=404)
 
 
-class Harness:
+class Harness(Telemetry):
     """A cluster with one Hvpa `h` of Rollout `web`."""
 
     def __init__(self) -> None:
         self.server = FakeServer(self._respond)
         self.woken: list[str] = []
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: self.woken.append(key.name))
+        self.set_back = asyncio.Event()
+        self.failed: list[str] = []
+        self.arrived = self.at_once = 0
+        """Reads that have arrived, and how many of them are answered together."""
         self.served: Any = SERVED
         self.scale: Any = scale()
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
-        return respond(self.served if request.path == GROUP else self.scale)
+        if request.path == GROUP:
+            return respond(self.served)
+        self.arrived += 1
+        await until(lambda: self.arrived >= self.at_once)
+        return respond(self.scale if isinstance(self.scale, web.Response) else named(self.scale, request))
+
+    def task_failed(self, task: str) -> None:
+        self.failed.append(task)
+
+    def hvpa_of(self, name: str) -> None:
+        """Another Hvpa, of a Rollout with its name."""
+        spec = {"targetRef": {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": name}}
+        self.local.hvpas.put(HVPAS.decode(encoded(metadata=meta(name), spec=spec)))
 
     def hvpa(self, version: int = 1, api_version: str = "argoproj.io/v1alpha1", target: str = "web") -> None:
         spec = {"targetRef": {"apiVersion": api_version, "kind": "Rollout", "name": target}}
@@ -74,8 +100,8 @@ class Harness:
         metadata = meta(name, labels={"app": "web"}, creationTimestamp=created, **metadata)
         self.local.pods.put(PODS.decode(encoded(metadata=metadata, spec={"containers": [container]})))
 
-    def seen(self) -> Objects:
-        found = self.local.objects(KEY)
+    def seen(self, name: str = "h") -> Objects:
+        found = self.local.objects(Key("shop", name))
         assert found is not None
         return found
 
@@ -90,7 +116,7 @@ class Harness:
     @asynccontextmanager
     async def reading(self, folder: Path, period: float = 0.05) -> AsyncIterator[None]:
         async with self.server.connected(folder) as transport:
-            scales = Scales(transport, self.local, period)
+            scales = Scales(transport, self.local, period, Supervisor(self), self.set_back.set)
             self.local.on_named = lambda target: scales.named(target.namespace)
             async with background(scales.run()):
                 self.hvpa()
@@ -310,3 +336,52 @@ async def test_a_workload_that_no_hvpa_names_any_more_is_forgotten(tmp_path: Pat
         harness.local.hvpas.delete(KEY)
         harness.local.set_custom(other, None)
     assert not harness.local.custom.namespaces
+
+
+async def test_a_crd_that_is_deleted_while_several_reads_are_under_way_ends_nothing(tmp_path: Path) -> None:
+    """Both reads know the kind, and both get 404."""
+    harness = Harness()
+    async with harness.reading(tmp_path):
+        for name in ("second", "third"):
+            harness.hvpa_of(name)
+        await until(lambda: all(harness.seen(name).workload is not None for name in ("h", "second", "third")))
+        harness.arrived, harness.at_once = 0, 3
+        harness.scale = harness.served = missing("")
+        await until(lambda: bool(harness.seen("third").unlisted))
+        harness.at_once = 0
+        harness.served, harness.scale = SERVED, scale(99)
+        await until(lambda: harness.seen("third").unlisted is None and harness.seen().unlisted is None)
+    assert harness.failed == []
+
+
+async def test_a_fault_of_one_read_ends_no_other_and_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = Harness()
+    original = Resource.path
+
+    def path(
+        self: Resource[Any], namespace: str | None, name: str | None = None, sub: str | None = None
+    ) -> str:
+        if name == "second":
+            raise KeyError("second")
+        return original(self, namespace, name, sub)
+
+    monkeypatch.setattr(Resource, "path", path)
+    async with harness.reading(tmp_path):
+        harness.hvpa_of("second")
+        await until(lambda: harness.seen("second").unlisted == "internal error: KeyError")
+        await harness.is_read()
+        harness.scale = scale(8, 5)
+        await until(lambda: harness.workload().spec.replicas == 5)
+    assert set(harness.failed) == {"read a workload of a custom kind"}
+
+
+async def test_a_workload_of_an_earlier_state_of_the_cluster_is_believed_and_reported(tmp_path: Path) -> None:
+    harness = Harness()
+    async with harness.reading(tmp_path):
+        harness.scale = scale(700, 9)
+        await until(lambda: harness.seen().workload is not None and harness.workload().spec.replicas == 9)
+        harness.scale = scale(20, 2)
+        await until(lambda: harness.workload().spec.replicas == 2)
+    assert harness.set_back.is_set()

@@ -91,10 +91,34 @@ def test_a_list_of_one_namespace_leaves_the_others_alone() -> None:
 def test_a_cluster_that_was_set_back_is_believed() -> None:
     watched = Watched()
     watched.store.put(pod(100))
+    watched.store.put_own(pod(119, "ghost"), quiet=False)
     watched.store.seen(ALL_NAMESPACES, "120")
-    watched.store.restart(ALL_NAMESPACES, "50")
-    assert watched.store.put(pod(40))
+    assert watched.store.restart(ALL_NAMESPACES, "50")
+    assert not watched.store.restart(ALL_NAMESPACES, "51"), "the first list failed after a page: it is known"
+    assert watched.store.get(KEY) is not None, "what stays is never missing"
+    assert watched.store.put_own(pod(52, "new"), quiet=False), "its version was too old before"
+    assert watched.store.put_listed(pod(40), ALL_NAMESPACES, "51")
+    watched.store.finish_list(ALL_NAMESPACES, {KEY, Key("ns", "new")}, "51")
+    assert watched.seen[-2:] == [("100", "40", False), ("119", None, False)]
+    assert not watched.store.put(pod(39)), "from here on all is as before"
+    assert not watched.store.restart(ALL_NAMESPACES, "51")
+
+
+def test_a_list_counts_more_than_versions_that_are_no_newer_than_it() -> None:
+    """As after a restore of etcd with `--bump-revision`: the server's version is higher, the objects' are as before."""
+    watched = Watched()
+    watched.store.put(pod(100))
+    watched.store.put_own(pod(10_007, "written meanwhile"), quiet=False)
+    assert not watched.store.restart(ALL_NAMESPACES, "10000")
+    assert watched.store.put_listed(pod(40), ALL_NAMESPACES, "10000")
+    assert not watched.store.put_listed(pod(41, "written meanwhile"), ALL_NAMESPACES, "10000")
+    assert not watched.store.put_listed(pod(40), ALL_NAMESPACES, "10000")
+
+
+def test_a_list_of_a_cluster_that_was_set_back_replaces_objects_of_the_same_version() -> None:
+    watched = Watched()
+    watched.store.put(pod(45))
+    watched.store.distrust(ALL_NAMESPACES)
+    assert watched.store.put_listed(pod(45), ALL_NAMESPACES, "50")
     watched.store.finish_list(ALL_NAMESPACES, {KEY}, "50")
-    kept = watched.store.get(KEY)
-    assert kept is not None
-    assert kept.metadata.resource_version == "40"
+    assert not watched.store.put_listed(pod(45), ALL_NAMESPACES, "50")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import json
 import re
@@ -13,11 +14,15 @@ from aiohttp import web
 
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import NOT_YET
+from hvpa.kube.cache.reflector import Reflector
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.cache.watches import Watches
+from hvpa.kube.client.errors import Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import HVPAS, PODS, WATCHED
 from hvpa.reconcile.ports import Key
+from hvpa.reconcile.queue import Backoff
+from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
 from tests.unit.kube.fake_server import FakeServer, Stream, background, listing, status, until
 
@@ -75,7 +80,7 @@ async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(
             one.freshness.succeeded()
         assert watches.problems() == []
         (pods,) = [one for one in watches.reflectors if one.resource is PODS and one.scope == "two"]
-        pods.freshness.failed(Exception("10.0.0.1"))
+        pods.freshness.failed(Unreachable("10.0.0.1"))
         (problem,) = watches.problems()
         since = r"2026-11-22T1\d:\d\d:\d\dZ"
         assert re.fullmatch(f"pods: out of date since {since}: no response that can be used", problem)
@@ -117,3 +122,91 @@ async def test_some_kinds_are_watched_once_an_hvpa_names_them(tmp_path: Path) ->
             await until(lambda: unlisted("late") is None)
     plurals = [one.resource.plural for one in watches.reflectors]
     assert plurals[len(WATCHED) :] == ["replicasets", "daemonsets"]
+
+
+class Cluster:
+    """Lists at a version, and watches that are silent; `conflicts` are not its business."""
+
+    def __init__(self) -> None:
+        self.version = 100
+        self.lists: list[str] = []
+        self.held = asyncio.Event()
+        self.held.set()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if "watch" in request.query:
+            return await Stream().respond(request)
+        if request.path.endswith(
+            ("/hvpasizes", "/verticalpodautoscalers", "/verticalpodautoscalercheckpoints")
+        ):
+            return status(404, "NotFound")
+        if request.query["limit"] == "500":
+            await self.held.wait()
+            self.lists.append(request.path.rpartition("/")[2])
+        return listing([], str(self.version))
+
+
+async def test_once_one_client_finds_the_cluster_set_back_everything_is_listed_once_and_readyz_says_so(
+    tmp_path: Path,
+) -> None:
+    cluster = Cluster()
+    async with FakeServer(cluster.answer).connected(tmp_path) as transport:
+        watches, _ = watching(transport)
+        async with background(watches.run()):
+            await until(lambda: watches.synced() and not watches.problems())
+            listed = sorted(cluster.lists)
+            assert len(listed) == 5
+            cluster.lists.clear()
+            cluster.version = 40
+            cluster.held.clear()
+            for _ in range(3):  # the lease, a custom kind's scale and a reflector may all notice
+                watches.set_back()
+            assert len(watches.problems()) == 5
+            assert all("out of date since" in one and "set back" in one for one in watches.problems())
+            cluster.held.set()
+            await until(lambda: not watches.problems())
+    assert sorted(cluster.lists) == listed
+
+
+@pytest.mark.parametrize(("version", "lists"), [(40, 5), (100, 0), (400, 0)])
+async def test_after_a_conflict_the_server_s_versions_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, lists: int
+) -> None:
+    monkeypatch.setattr("hvpa.kube.cache.watches.CHECKS", 0.0)
+    cluster, server = Cluster(), FakeServer()
+    server.handler = cluster.answer
+    async with server.connected(tmp_path) as transport:
+        watches, _ = watching(transport)
+        async with background(watches.run()):
+            await until(lambda: watches.synced() and not watches.problems())
+            cluster.lists.clear()
+            cluster.version = version
+            before = len(server.requests)
+            watches.conflicted()
+            await until(lambda: len(server.requests) >= before + max(5, lists))
+            await until(lambda: len(cluster.lists) >= lists and not watches.problems())
+    assert len(cluster.lists) == lists
+
+
+async def test_a_watch_that_crashes_is_begun_again_with_a_list_and_ends_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, crashes = Cluster(), 3
+    original = Reflector._watch
+
+    async def watch(self: Reflector[Any], version: str) -> None:
+        nonlocal crashes
+        if self.resource is PODS and crashes:
+            crashes -= 1
+            raise KeyError("somebody's pod")
+        await original(self, version)
+
+    monkeypatch.setattr(Reflector, "_watch", watch)
+    async with FakeServer(cluster.answer).connected(tmp_path) as transport:
+        supervisor = Supervisor(backoff=Backoff(0.001, 0.001))
+        local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+        watches = Watches(transport, local, (ALL_NAMESPACES,), Telemetry(), Clock(), supervisor)
+        async with background(watches.run()):
+            await until(lambda: cluster.lists.count("pods") == 4 and not watches.problems())
+    assert supervisor.problems() == {"watch pods": "fails again and again: KeyError"}
+    assert {one for one in cluster.lists if cluster.lists.count(one) > 1} == {"pods"}

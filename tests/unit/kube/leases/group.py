@@ -11,6 +11,7 @@ from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import Names, winner
 from hvpa.kube.leases.lease_api import Candidate, LeaseTimes
 from hvpa.kube.leases.shard_manager import ShardKeeper
+from hvpa.reconcile.supervision import Supervisor
 from tests.unit.kube.virtual import LeaseServer, Line, VirtualClock, run_virtually
 
 SHARDS = 12
@@ -37,7 +38,7 @@ class Member:
         self.stopping = False
         self._rng = harness.rng
         self._longest = harness.longest_write
-        self.task = asyncio.create_task(self.keeper.run(self))
+        self.task = asyncio.create_task(self.keeper.run(self, Supervisor()))
 
     def gained(self, shards: frozenset[int]) -> None:
         assert all(self.keeper.serves(shard) for shard in shards)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import datetime as dt
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from hvpa.kube.client.errors import Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.election import LeaderElector
 from hvpa.kube.leases.lease_api import Candidate, LeaseApi, LeaseTimes
+from hvpa.reconcile.supervision import Supervisor
 from tests.unit.kube.fake_server import FakeServer, always, background, status, until
 
 PATIENT = LeaseTimes(duration=3000, renew=2000, retry=0.02)
@@ -104,3 +106,63 @@ async def test_an_answer_that_is_no_lease_is_as_good_as_none(tmp_path: Path, ans
             version = leases.version
             await until(lambda: leases.version > version + 1)  # renewed again
             assert one.holds()
+
+
+async def test_a_lease_in_an_earlier_state_is_noticed_by_holder_and_waiting_and_kept(tmp_path: Path) -> None:
+    """As after a restore of etcd from a backup."""
+    leases, noticed = Leases(), list[str]()
+    async with leases.running(tmp_path) as transport:
+        holder, waiting = elector(transport, "holder"), elector(transport, "waiting")
+        holder.on_set_back = lambda: noticed.append("holder")
+        waiting.on_set_back = lambda: noticed.append("waiting")
+        async with background(holder.run(Supervisor())) as keeping:
+            await until(holder.holds)
+            backup = copy.deepcopy(leases.lease)
+            async with background(waiting.run(Supervisor())):
+                await until(lambda: leases.version > 7)
+                requested = len(leases.server.requests)
+                await until(lambda: len(leases.server.requests) > requested + 6)
+                assert noticed == []
+                leases.version, leases.lease = 1, backup
+                await until(lambda: {"holder", "waiting"} <= {*noticed})
+                assert holder.holds()
+                assert not keeping.done()
+                assert not waiting.holds()
+
+
+async def test_an_exception_while_a_lease_is_kept_does_not_cost_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases, acquired, faults = Leases(), list[bool](), 0
+    original = LeaderElector._try
+
+    async def fail(self: LeaderElector) -> bool:
+        nonlocal faults
+        if acquired and faults < 3:
+            faults += 1
+            raise KeyError("a fault")
+        return await original(self)
+
+    monkeypatch.setattr(LeaderElector, "_try", fail)
+    supervisor = Supervisor()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one")
+        async with background(one.run(supervisor, lambda: acquired.append(True))) as keeping:
+            await until(lambda: faults == 3 and leases.version > 5)
+            assert one.holds()
+            assert not keeping.done()
+    assert acquired == [True]
+    assert supervisor.problems() == {"lease hvpa": "fails again and again: KeyError"}
+
+
+async def test_a_lease_that_another_has_taken_ends_the_run(tmp_path: Path) -> None:
+    leases = Leases()
+    async with leases.running(tmp_path) as transport:
+        one = elector(transport, "one")
+        async with background(one.run(Supervisor())) as keeping:
+            await until(one.holds)
+            assert leases.lease is not None
+            leases.store({**leases.lease, "spec": {**leases.lease["spec"], "holderIdentity": "another"}})
+            await until(keeping.done)
+            assert keeping.result() is None
+    assert not one.holds()
