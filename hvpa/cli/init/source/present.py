@@ -15,7 +15,7 @@ from hvpa.api.objects.kinds import KINDS, has_replicas, is_custom
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.schema.base import field_errors
 from hvpa.api.values.documents import Plain
-from hvpa.api.values.names import is_label, is_subdomain
+from hvpa.api.values.names import is_kind, is_label, is_subdomain
 from hvpa.api.values.quantity import CPU, MEMORY
 from hvpa.api.values.quantity import Resource as ResourceName
 from hvpa.cli.errors import CommandError
@@ -110,6 +110,8 @@ def target_name(text: str) -> TargetName:
         raise argparse.ArgumentTypeError(f"{name!r} can't be the name of a {known or kind}")
     if known is not None:
         return TargetName(known, name)
+    if not is_subdomain(group):
+        raise argparse.ArgumentTypeError(f"{group!r} can't be the name of an API group")
     return TargetName(kind.lower().partition(".")[0], name, group)
 
 
@@ -219,10 +221,10 @@ def present(
     raw = _workload(here, wanted, namespace)
     kind, name = str(raw["kind"]), str(below(raw, "metadata", "name"))
     workload = read_workload(raw, namespace)
-    _refuse_names(workload)
     pods = tuple(_pods(here, workload))
     if kind not in KINDS and not workload.spec.template.spec.containers:
         workload = with_newest_pod(workload, pods)
+    _refuse_names(workload)
     _refuse_kind(workload, minor)
     if not workload.spec.template.spec.containers:
         raise CommandError(f"{kind} {namespace}/{name} has no containers")
@@ -261,6 +263,7 @@ def _refuse_names(workload: Workload) -> None:
     """Raise CommandError for names that the API server takes for none: they stand in files' names and in queries."""
     meta = workload.metadata
     names = [
+        ("kind", workload.kind, is_kind(workload.kind)),
         ("metadata.name", meta.name, is_subdomain(meta.name)),
         ("metadata.namespace", meta.namespace, is_label(meta.namespace)),
         *(("containers", one.name, is_label(one.name)) for one in workload.spec.template.spec.containers),

@@ -92,6 +92,11 @@ def test_what_no_hvpa_can_be_drafted_for_is_refused() -> None:
         present([rollout()], None, "shop", 32)
 
 
+def test_a_group_that_kubernetes_does_not_accept_is_refused() -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="can't be the name of an API group"):
+        target_name("rollouts.argo?x=0/web")
+
+
 @pytest.mark.parametrize(
     "text", [".x/web", "rollout/web", "web", "deployment", "deployment/", "/web", "pod/web", ""]
 )
