@@ -292,6 +292,7 @@ class Reconciler:
                 break
             seen = _without_refused(seen, decision, refused)
             decision = decide(seen)
+            self._telemetry.decided(key, decision, objects.workload)
         assert refused is not None
         raise _Failed("PatchWorkload", refused, decision)
 

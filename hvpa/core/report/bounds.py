@@ -31,7 +31,7 @@ def bounds_reached(seen: ObservedState, decided: DecisionParts) -> Iterator[str]
         return
     yield from out_of_memory(seen)
     for item in recommended(seen):
-        if (joint is None and (text := _request_bound(item))) or (text := _recommender_cap(item, joint)):
+        if (joint is None and (text := _request_bound(item))) or (text := recommender_cap(item, joint)):
             yield text
     if short := cut_short(seen):
         yield short
@@ -87,17 +87,13 @@ def _request_bound(item: ContainerResource) -> str:
         return ""
     what, size = f"{item.container} {item.resource}", with_unit(item.resource, bound.size)
     if needed > bound.size:
-        return (
-            f"{what}: about {with_unit(item.resource, two_digits(needed))} needed, and {bound.name} is {size}"
-        )
-    return (
-        f"{what}: the VPA's target is not below {bound.name}, {size}"
-        if bound.size == item.bounds.upper
-        else ""
-    )
+        about = with_unit(item.resource, two_digits(needed))
+        return f"{what}: about {about} needed, and {bound.name} is {size}"
+    is_policy = bound.size == item.bounds.upper
+    return f"{what}: the VPA's target is not below {bound.name}, {size}" if is_policy else ""
 
 
-def _recommender_cap(item: ContainerResource, joint: JointView | None) -> str:
+def recommender_cap(item: ContainerResource, joint: JointView | None) -> str:
     """That the recommender has cut a target which the request has reached, in words; empty if it has not. Of what a
     metric measures, replicas make up for it."""
     if item.beyond is None or item.current < item.target:

@@ -310,7 +310,9 @@ class _PerObject:
         labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
         self._replicas.pop(key, None)
         if (seen := decision.replicas) is not None:
-            self._replicas[key] = [(labels, seen.current, seen.recommended)]
+            # What was decided may not be written yet, in place: the workload's own count is the present one.
+            present = seen.current if workload is None else workload.spec.replicas
+            self._replicas[key] = [(labels, present, seen.recommended)]
         rows: list[Row] = []
         for container in workload.spec.template.spec.containers if workload is not None else ():
             wanted = decision.recommended.get(container.name)

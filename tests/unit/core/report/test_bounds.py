@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 
 from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.core import Decision
+from hvpa.core.model import JointResource
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.report.bounds import recommender_cap
+from hvpa.core.trajectory.view import View
+from hvpa.core.values.arithmetic import RequestBounds
+from hvpa.core.workload.containers import ContainerResource
 
 GIB = 1024**3
 JOINT: dict[str, Any] = {"blend": "Trajectory", "weightBasedScalingIntervals": [{"vpaWeight": 50}]}
@@ -151,6 +158,23 @@ def test_where_memory_may_be_raised_no_bound_is_named() -> None:
     found = ready(decided(request, target, limits={"memory": "4Gi"}, spec=spec, pods=pods))
     assert found[:2] == ("False", "PodsNotStarting")
     assert "allows no more" not in found[2]
+
+
+@pytest.mark.parametrize(("present", "is_named"), [(None, True), (5000, False)])
+def test_of_what_a_metric_measures_replicas_make_up_for_the_recommenders_cap(
+    present: int | None, is_named: bool
+) -> None:
+    @dataclass
+    class Measured(View):
+        """A joint decision in which this one container resource is measured or not."""
+
+        @property
+        def items(self) -> Any:
+            return (JointResource(ResourceKey("app", "cpu"), 1000, 1000, 1000, present=present),)
+
+    item = ContainerResource("app", "cpu", 1000, None, 1000, RequestBounds(), scales_limit=True, beyond=5000)
+    measured: Any = Measured(cast(Any, None))
+    assert bool(recommender_cap(item, measured)) == is_named
 
 
 # --- what others refuse ----------------------------------------------------------------------------------------------

@@ -69,12 +69,12 @@ def shown(metrics: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], floa
 def test_the_series_of_an_hvpa_are_there_until_it_is_deleted(name: str) -> None:
     metrics = Metrics(CollectorRegistry(), per_object=True)
     key = Key("ns", name)
-    metrics.decided(key, DECISION, build.workload())
+    metrics.decided(key, DECISION, build.workload(5))
     names = {"namespace": "ns", "name": name}
     cpu = {**names, "container": "app", "resource": "cpu"}
     found = shown(metrics)
     for metric, labels, value in (
-        ("hvpa_replicas", names, 2.0),
+        ("hvpa_replicas", names, 5.0),  # of the workload: what was decided may not be written yet
         ("hvpa_recommended_replicas", names, 4.0),
         ("hvpa_request", cpu, 1.0),
         ("hvpa_recommended_request", cpu, 1.5),
