@@ -39,16 +39,18 @@ texts = st.one_of(hostile, usual)
 
 
 class Recorder:
-    """In place of a transport: serves whatever kind is looked for, as `things`, and refuses every write."""
+    """In place of a transport: serves whatever kind is looked for, as `things`; every write but a dry run fails."""
 
     def __init__(self, kind: object) -> None:
         self.paths: list[str] = []
         self._kind = kind
 
-    async def request(self, method: str, path: str, *rest: Any, **more: Any) -> bytes:
+    async def request(
+        self, method: str, path: str, query: Json | None = None, *rest: Any, **more: Any
+    ) -> bytes:
         self.paths.append(checked(path))
         *_, name, last = path.split("/")
-        if method != "GET":
+        if method != "GET" and "dryRun" not in (query or {}):
             raise Unreachable("no writes here")
         if last == "scale":
             metadata = {"name": name, "namespace": NAMESPACE, "uid": "s", "resourceVersion": "7"}
