@@ -76,8 +76,8 @@ def test_lost_history_holds_every_decrease_until_it_is_back(
             process.argv.remove("--memory-saver=true")
             for one in api.list(CHECKPOINT, namespace):
                 api.delete(CHECKPOINT, one["metadata"]["name"], namespace)
-            set_cpu(api, namespace)
         wait_for(lambda: reason(api, namespace) == "LostHistory", TIMEOUT, "the loss is noticed")
+        set_cpu(api, namespace)
         lost, held = time.monotonic(), 0.0
         assert _provided(api, namespace) == provided, "the condition tells nothing"
         while reason(api, namespace) == "LostHistory":
