@@ -16,7 +16,7 @@ from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES, readable_change, readable_resource
 from hvpa.cli.output import Json, containers, timestamp
 from hvpa.core.actuation.desired import NOTHING, sizes_of
-from hvpa.core.actuation.pod import PodState, is_ready, present_of, reported_since
+from hvpa.core.actuation.pod import PodState, is_ready, present_sizes, reported_since
 from hvpa.core.actuation.pods import pod_states, resize_pods
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import Observation, ResourceRequirements
@@ -163,7 +163,7 @@ def _row(
     for name, own in present_resources(pod.spec.containers).items():
         to = sizes.get(name, NOTHING)
         desired[name] = ResourceRequirements({**own.requests, **to.requests}, {**own.limits, **to.limits})
-    present = {one.name: present_of(pod, one) for one in pod.spec.containers}
+    present = present_sizes(pod)
     restarts = sum(one.restart_count for one in pod.status.container_statuses)
     return PodRow(pod.metadata.name, is_ready(pod), restarts, present, desired, state, why, since, exact)
 

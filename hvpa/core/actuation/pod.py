@@ -107,7 +107,7 @@ class Look(NamedTuple):
 
     def _compared(self, pod: Pod, sizes: Sizes) -> PodState:
         due = self._changes(pod, sizes)
-        gaps = {one.name: _gap(pod, one) for one in pod.spec.containers}
+        gaps = _gaps(pod)
         restarts = any(_restarts(one, due.get(one.name) or gaps[one.name]) for one in pod.spec.containers)
         if due:
             return self._unless_refused(_due(pod, due, restarts))
@@ -201,7 +201,8 @@ def _change(pod: Pod, container: Container, desired: ResourceRequirements, used:
     for resource, limit in have.limits.items():
         wanted = limits.get(resource, limit)
         if resource == "memory" and wanted < limit:
-            step = ceil_div(limit * LIMIT_STEP_PERCENT, 100) if _gap(pod, container) == NOTHING else limit
+            is_there = _gap(_reported(pod, container), container) == NOTHING
+            step = ceil_div(limit * LIMIT_STEP_PERCENT, 100) if is_there else limit
             wanted = min(limit, max(wanted, step, ceil_div(used * USE_PERCENT, 100)))
         limits[resource] = max(wanted, requests.get(resource, 0))
         if is_guaranteed:
@@ -224,30 +225,38 @@ def qos_class(pod: Pod, containers: Sequence[Container]) -> Qos:
     return "Guaranteed" if is_guaranteed else "Burstable"
 
 
-def _gap(pod: Pod, container: Container) -> ResourceRequirements:
-    """What a container has been asked to have and does not have yet. One that does not run yet starts with what the
-    spec names."""
-    present = _reported(pod, container)
+def _gaps(pod: Pod) -> Sizes:
+    """By container: the requested size if the container does not have it yet, else NOTHING. A container that does not
+    run yet starts with the size in the spec."""
+    resources = _all_reported(pod)
+    return {one.name: _gap(resources[one.name], one) for one in pod.spec.containers}
+
+
+def _gap(present: Resources, container: Container) -> ResourceRequirements:
     return NOTHING if present == container.resources else differing(read(present), read(container.resources))
 
 
 def awaited(pod: Pod) -> tuple[frozenset[Resource], frozenset[Resource]]:
     """Which resources the kubelet has yet to raise, and to lower, of what the pod's spec names."""
-    present = {one.name: present_of(pod, one) for one in pod.spec.containers}
-    return moved(present, {one.name: _gap(pod, one) for one in pod.spec.containers})
+    return moved(present_sizes(pod), _gaps(pod))
 
 
-def present_of(pod: Pod, container: Container) -> ResourceRequirements:
-    """What a container has, by the kubelet; else by the pod's spec."""
-    return read(_reported(pod, container))
+def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:
+    """By container: the resources that it has, by the kubelet; else by the pod's spec."""
+    return {name: read(resources) for name, resources in _all_reported(pod).items()}
+
+
+def _all_reported(pod: Pod) -> dict[str, Resources]:
+    """The same as they are written."""
+    statuses = {one.name: one.resources for one in pod.status.container_statuses}
+    return {one.name: statuses.get(one.name) or one.resources for one in pod.spec.containers}
 
 
 def _reported(pod: Pod, container: Container) -> Resources:
-    """The same as it is written."""
-    for one in pod.status.container_statuses:
-        if one.name == container.name:
-            return one.resources or container.resources
-    return container.resources
+    resources = next(
+        (one.resources for one in pod.status.container_statuses if one.name == container.name), None
+    )
+    return resources or container.resources
 
 
 def _restarts(container: Container, change: ResourceRequirements) -> bool:

@@ -17,7 +17,7 @@ from hvpa.api.hvpa.status import CanaryRun, DesiredSize, FailedChange, RolledBac
 from hvpa.api.objects.read_models import Pod
 from hvpa.api.values.quantity import Resource
 from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, had, recorded, sizes_of
-from hvpa.core.actuation.pod import Look, PodState, ends, is_ready, own_pods, present_of, ran_out_of_memory
+from hvpa.core.actuation.pod import Look, PodState, ends, is_ready, own_pods, present_sizes, ran_out_of_memory
 from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState, ResourceRequirements
@@ -99,9 +99,8 @@ def _largest_of(states: Sequence[PodState]) -> Sizes:
 
     found: dict[str, ResourceRequirements] = {}
     for one in states:
-        for container in one.pod.spec.containers:
-            have, most = present_of(one.pod, container), found.get(container.name, NOTHING)
-            found[container.name] = by_section(larger, have, most)
+        for name, have in present_sizes(one.pod).items():
+            found[name] = by_section(larger, have, found.get(name, NOTHING))
     return found
 
 
