@@ -110,10 +110,11 @@ ROWS = (
     Row(
         "a container ran out of all the memory that it may have, and the VPA wants less",
         out_of_memory,
-        GATED,
+        ("True", "Saturated"),
         both(no_pods, change(most(memory="2G")), content),
         gate="OutOfMemory",
-        text="held by OutOfMemory",
+        text="ran out of 500M, and maxAllowed allows no more",
+        to_act=("Saturated",),
         changes={"vpa": {"scaleDown": {"minChange": {"memory": {"value": "200M"}}}}},
     ),
     Row(
