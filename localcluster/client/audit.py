@@ -168,7 +168,7 @@ def _user(user: str | None) -> str | None:
 
 def parse(lines: Iterable[bytes]) -> list[Request]:
     """The requests of audit log lines; a line that is cut off (still being written) is left out, and of a
-    watch only its beginning is kept, of all else only its end."""
+    watch only its beginning is kept, of all else only its end. Dry runs are left out: they change nothing."""
     requests = []
     for line in lines:
         try:
@@ -179,8 +179,14 @@ def parse(lines: Iterable[bytes]) -> list[Request]:
             continue
         if event["verb"] != "watch" and event["stage"] == "ResponseStarted":
             continue
-        requests.append(_request(event))
+        if not is_dry_run(event):
+            requests.append(_request(event))
     return requests
+
+
+def is_dry_run(event: dict[str, Any]) -> bool:
+    """Whether a request asked for checks alone, and changed nothing."""
+    return "dryRun=All" in event["requestURI"]
 
 
 def _request(event: dict[str, Any]) -> Request:

@@ -229,7 +229,7 @@ def test_report(shop: Shells) -> None:
 def test_init(cluster: ControlPlane, api: KubeApi, namespace: str, tmp_path: Path) -> None:
     """From a cluster and a file. The page's days and seeds take minutes: here it is a day, once. (From Prometheus:
     test_first_day.py; from files alone: tests/unit/cli/init/test_page.py.)"""
-    _prometheus, cluster_and_file, _files = lines(FROM_WHERE.replace("-n shop", f"-n {namespace}"))
+    _prometheus, cluster_and_file, *_others = lines(FROM_WHERE.replace("-n shop", f"-n {namespace}"))
     shells = reader(cluster, tmp_path)
     shutil.copy(ROOT / "examples/init/usage.csv", shells.place)
     workload, _hpa = yaml.safe_load_all((ROOT / "examples/init/shop.yaml").read_text())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcluster.client.audit import BEGUN, WRITE_VERBS
+from localcluster.client.audit import BEGUN, WRITE_VERBS, is_dry_run
 from tests.e2e.soak.uris import is_expected
 
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
@@ -64,7 +64,8 @@ class AuditTrail:
                 continue
             self.requests += 1
             self._judge(event)
-            if event["verb"] in WRITE_VERBS and event.get("responseStatus", {}).get("code", 500) < 300:
+            is_done = event.get("responseStatus", {}).get("code", 500) < 300 and not is_dry_run(event)
+            if event["verb"] in WRITE_VERBS and is_done:
                 yield _write(event)
 
     def _judge(self, event: dict[str, Any]) -> None:

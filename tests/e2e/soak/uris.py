@@ -12,7 +12,7 @@ _PLURAL: Final = r"[a-z]+"
 _DISCOVERY: Final = re.compile(rf"/(version|apis(/{_NAME})?)|{_API}")
 _COLLECTION: Final = re.compile(rf"{_API}/{_PLURAL}\?(?=.*\b(limit|watch)=).*")
 """All objects of a kind: in pages, or as a watch."""
-_NAMESPACED: Final = re.compile(rf"{_API}/namespaces/{_NAME}/{_PLURAL}(/{_NAME}(/[a-z]+)?)?(\?[^/]*)?")
+_NAMESPACED: Final = re.compile(rf"{_API}/namespaces/{_NAME}/{_PLURAL}(/{_NAME}(/[a-z]+)?)?(\?.*)?")
 _REVIEW: Final = re.compile(r"/apis/(authentication|authorization)\.k8s\.io/v1/[a-z]+(\?.*)?")
 
 

@@ -17,6 +17,7 @@ from tests.e2e.soak.uris import is_expected
         "/api/v1/namespaces/a/pods/web-1/resize",
         "/apis/autoscaling.k8s.io/v1alpha1/namespaces/a/hvpas/web/status?fieldManager=hvpa",
         "/apis/authentication.k8s.io/v1/tokenreviews",
+        "/apis/coordination.k8s.io/v1/namespaces/hvpa-system/leases?labelSelector=hvpa.autoscaling.k8s.io/lease%3Dhvpa",
     ],
 )
 def test_what_the_operator_sends_is_expected(uri: str) -> None:

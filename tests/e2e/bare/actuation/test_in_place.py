@@ -69,7 +69,7 @@ def test_the_pod_that_ran_out_of_memory_is_raised_first_and_the_others_once_it_h
     one.vpa_recommends(cpu="500m", memory="500M")
     one.await_ready()
     pods.ran_out_of_memory(names[1])
-    one.soon(partial(pods.requests, names[1], cpu="500m", memory="750M"), "a resize of that pod")
+    one.soon(partial(pods.requests, names[1], cpu="500m", memory="604858k"), "a resize of that pod")
     why = (
         f"pod {names[0]} (and 1 more pods): pod {names[1]}, which ran out of memory, gets its new size first"
     )
@@ -77,7 +77,7 @@ def test_the_pod_that_ran_out_of_memory_is_raised_first_and_the_others_once_it_h
     assert all(pods.requests(name, cpu="500m", memory="500M") for name in (names[0], names[2]))
     pods.resize(names[1])
     for name in (names[0], names[2]):
-        one.soon(partial(pods.requests, name, cpu="500m", memory="750M"), f"a resize of {name}")
+        one.soon(partial(pods.requests, name, cpu="500m", memory="604858k"), f"a resize of {name}")
     assert one.resources() == SIZE
 
 

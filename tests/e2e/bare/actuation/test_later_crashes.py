@@ -102,8 +102,8 @@ class TakenBack(Plot):
 class Starves(Plot):
     """The first pod runs out of memory: it is raised, and then the other one."""
 
-    raised: ClassVar[Json] = {"cpu": "500m", "memory": "750M"}
-    """By half, once."""
+    raised: ClassVar[Json] = {"cpu": "500m", "memory": "604858k"}
+    """By 100Mi, once."""
 
     def breaks(self) -> None:
         self.pods.ran_out_of_memory(self.names[0])
