@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from hvpa.api.hvpa.resource import HvpaObject
@@ -132,24 +132,23 @@ def _state(status: HvpaStatus) -> tuple[str, StatusCondition]:
     paused = bad.pop("Paused", None)
     if bad:
         return "attention", next(iter(bad.values()))
-    for problem, reason in sorted(problems(status)):
-        if (message := _cause(problem, reason, status)) is not None:
+    reasons = dict(sorted(problems(status)))
+    for problem, cause in _CAUSES.items():
+        if problem in reasons:
+            message = cause(status) or f"held back by {reasons[problem]}"
             return "attention", StatusCondition(type=problem, reason=problem, message=message)
     if paused is not None:
         return "paused", paused
     return ("ready" if ready.status == "True" else "starting"), ready
 
 
-def _cause(problem: str, reason: str, status: HvpaStatus) -> str | None:
-    """The cause of a problem that no condition reports; None for another problem."""
-    match problem:
-        case "Starving":
-            return f"out of memory, and more memory does not come: {_raises_held(status, 'memory')}"
-        case "ShortOfCpu":
-            return f"short of CPU, and more CPU does not come: {_raises_held(status, 'cpu') or reason}"
-        case "RolledBack":
-            return _of_rollback(status)
-    return None
+def _of_starving(status: HvpaStatus) -> str:
+    return f"out of memory, and more memory does not come: {_raises_held(status, 'memory')}"
+
+
+def _of_cpu(status: HvpaStatus) -> str:
+    held = _raises_held(status, "cpu")
+    return held and f"short of CPU, and more CPU does not come: {held}"
 
 
 def _raises_held(status: HvpaStatus, resource: str) -> str:
@@ -181,3 +180,11 @@ def _until(one: BlockedScaling) -> str:
 def _held(status: HvpaStatus) -> list[str]:
     """The reasons of the changes that are held back, each once."""
     return list(dict.fromkeys(one.reason for one in status.last_blocked_scaling))
+
+
+_CAUSES: Final[Mapping[str, Callable[[HvpaStatus], str]]] = {
+    "Starving": _of_starving,
+    "ShortOfCpu": _of_cpu,
+    "RolledBack": _of_rollback,
+}
+"""Problems that no condition reports, the most urgent first, with their causes by the status (empty: not known)."""

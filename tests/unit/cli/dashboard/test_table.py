@@ -82,6 +82,23 @@ def test_a_container_that_starves_needs_action_although_its_gates_are_the_users_
     )
 
 
+def test_memory_that_ran_out_comes_before_cpu_that_is_short() -> None:
+    def held(resource: str, current: str, wanted: str) -> dict[str, str]:
+        sizes = {"resource": resource, "current": current, "wanted": wanted}
+        return {"axis": "vertical", "direction": "up", "container": "app", "reason": "Paused", **sizes}
+
+    short = held("cpu", "1", "2")
+    paused = conditions(("Ready", "True", "Paused"), ("Paused", "True", "Paused"))
+    found = made(conditions=paused, lastBlockedScaling=[short])
+    assert (found["state"], found["reason"]) == ("attention", "ShortOfCpu")
+    assert found["message"].endswith("app 1 -> 2 is held back by Paused")
+    status = {
+        "overrideScaleUpStabilization": True,
+        "lastBlockedScaling": [short, held("memory", "1Gi", "2Gi")],
+    }
+    assert made(conditions=paused, **status)["reason"] == "Starving"
+
+
 def test_a_size_that_was_taken_back_has_its_reason_and_its_time() -> None:
     held = {
         "axis": "vertical",
