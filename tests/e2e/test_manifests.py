@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from hvpa.api.hvpa.resource import HvpaObject, parse_spec, read_hvpa
+from hvpa.api.hvpa.trajectory import MOST_INTERVALS
 from hvpa.api.objects.read_models import RawHvpa
-from hvpa.api.schema.fields import LIST_LENGTH
 from localcluster.client.api import ApiError, Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from tests.manifests import Case, Manifest, bad, base, changed, good
@@ -82,7 +82,7 @@ def test_a_bad_manifest_is_refused_with_the_path_of_its_field(server: ControlPla
 def test_the_longest_path_is_not_too_costly_to_check(server: ControlPlane) -> None:
     intervals = [
         {"maxReplicas": count, "maxResources": {"cpu": f"{count:064}", "memory": f"{count:063}G"}}
-        for count in range(1, LIST_LENGTH + 1)
+        for count in range(1, MOST_INTERVALS + 1)
     ]
     manifest = changed(base(), {"spec.trajectory.intervals": intervals}, ["spec.weightBasedScalingIntervals"])
     assert create(server, manifest)

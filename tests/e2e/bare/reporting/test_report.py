@@ -85,5 +85,6 @@ def test_it_says_what_hvpas_would_set_and_writes_nothing(
         "RequestTooSmall",
         "RequestTooSmall",
         "UtilizationBesideVpa",
+        "YoungRecommendation",
     ]
     assert [one["name"] for one in report["withoutRecommender"]] == ["worker"]
