@@ -46,7 +46,7 @@ WRITTEN: Final = frozenset(APIS) - {"leases", "verticalpodautoscalercheckpoints"
 LISTED: Final = frozenset(APIS) - {"events", "leases", "rollouts"}
 QUERIES: Final = frozenset(
     {"limit", "continue", "watch", "allowWatchBookmarks", "resourceVersion", "timeoutSeconds"}
-    | {"fieldManager", "force", "labelSelector"}
+    | {"fieldManager", "force", "labelSelector", "dryRun"}
 )
 SEGMENT: Final = r"[A-Za-z0-9._-]+"
 PATH: Final = re.compile(
@@ -112,6 +112,8 @@ class FakeCluster:
             if plural not in LISTED | {"leases"} or APIS[plural] != found["api"]:
                 return status(404, "NotFound")
             return await self._read(request, plural, namespace)
+        if "dryRun" in request.query:
+            return self._tried(plural, (namespace, name))
         return self._write(request.method, (plural, namespace, name, sub), json.loads(body) if body else {})
 
     def _problem(self, request: web.Request, found: re.Match[str]) -> str | None:
@@ -190,6 +192,11 @@ class FakeCluster:
         if method == "DELETE":
             return web.json_response(self._delete(plural, key))
         return web.json_response(self._store(plural, key, _merged(known or {}, body)))
+
+    def _tried(self, plural: str, key: Name) -> web.StreamResponse:
+        """The response to a write that changes nothing."""
+        known = self._objects[plural].get(key)
+        return status(404, "NotFound") if known is None else web.json_response(known)
 
     def _scale(self, namespace: str, name: str) -> Json:
         metadata = {
