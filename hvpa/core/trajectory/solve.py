@@ -43,7 +43,7 @@ class Joint:
     replicas must still be enough for where the HPA wants more than that, `holds_in` why nothing is taken away at all.
     `urgent` is `found`, with more CPU for pods that are saturated: replicas are added for it, and pods grow in place.
     `in_place`: sizes follow the present demand. `ran_out`: the memory in bytes that pods had which ran out of it
-    lately, where pods are replaced. `apart`: memory that ran out and that no metric measures; it follows the VPA's
+    lately. `apart`: memory that ran out and that no metric measures; it follows the VPA's
     target, and asks for no replicas (decision 0060).
     """
 

@@ -158,7 +158,7 @@ class JointScaling:
             unknown=desired.unknown,
             last=last_recommended(seen) if desired.unknown or stands else 0,
             in_place=self.in_place,
-            ran_out={} if self.in_place else self._ran_out(items, requests, found or ()),
+            ran_out=self._ran_out(items, requests, found or ()),
             apart=apart,
         )
 

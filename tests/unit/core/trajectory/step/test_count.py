@@ -121,7 +121,7 @@ def test_pods_that_ran_out_of_memory_count_with_what_they_had() -> None:
         ({"limit": "6Gi", "target": "1Gi"}, 6),
         ({"minutes": 6}, 3),
         ({"metric": "cpu"}, 3),
-        ({"updateStrategy": {"type": "InPlace"}}, 3),
+        ({"updateStrategy": {"type": "InPlace"}}, 5),
     ],
     ids=[
         "a pod that did not run out of memory counts with what is measured",
@@ -131,7 +131,7 @@ def test_pods_that_ran_out_of_memory_count_with_what_they_had() -> None:
         "no more than four times the usual demand",
         "minutes later the HPA has measured",
         "where no metric measures memory, replicas follow CPU",
-        "in place, pods are raised instead",
+        "in place likewise",
     ],
 )
 def test_how_much_pods_count_that_ran_out_of_memory(changes: dict[str, Any], expected: int) -> None:
