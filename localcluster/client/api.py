@@ -7,6 +7,7 @@ import base64
 import http.client
 import json
 import select
+import socket
 import ssl
 import tempfile
 import threading
@@ -290,10 +291,17 @@ class KubeApi:
             self._local.connection = connection
         elif time.monotonic() - connection.used_at > _IDLE_SECONDS:
             connection.close()
-        elif connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
+        elif connection.sock is not None and _is_readable(connection.sock):
             connection.close()  # readable while nothing was asked: the server has closed it
         connection.used_at = time.monotonic()
         return connection
+
+
+def _is_readable(line: socket.socket) -> bool:
+    """Whether there is something to read. (`select` knows no file descriptor from 1024 on.)"""
+    poller = select.poll()
+    poller.register(line, select.POLLIN)
+    return bool(poller.poll(0))
 
 
 def _decode(text: bytes) -> Json:

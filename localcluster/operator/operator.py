@@ -26,6 +26,7 @@ from localcluster.programs.build import build
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMESPACE = "hvpa-system"
 SERVICE_ACCOUNT = "hvpa"
+CUSTOM_KINDS = REPOSITORY / "config" / "custom-kinds"
 WITH_FAULTS = "localcluster.operator.with_faults"
 ROUNDING = 0.05
 """Seconds by which clocks of two processes may differ in finding a page old."""
@@ -54,6 +55,15 @@ def install_operator_rbac(cluster: Cluster) -> Path:
     cluster.await_right(user, _rule("autoscaling.k8s.io", "hvpas", "list"))
     cluster.await_right(user, _rule("coordination.k8s.io", "leases", "create"), NAMESPACE)
     return operator_kubeconfig(cluster)
+
+
+def install_custom_kinds(cluster: Cluster) -> None:
+    """Apply the operator's part of `config/custom-kinds`: the right to read and scale Argo Rollouts."""
+    documents = [yaml.safe_load(path.read_text()) for path in sorted(CUSTOM_KINDS.glob("operator_*.yaml"))]
+    cluster.apply_all(documents)
+    cluster.await_right(
+        f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}", _rule("argoproj.io", "rollouts/scale", "get")
+    )
 
 
 def serves_mutating_policies(cluster: Cluster) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import resource
 import socket
 import threading
 import time
@@ -44,6 +45,8 @@ IDLE: Final = 150
 """Connections that the stranger keeps open at each port: more than the operator ever served at once."""
 OPENED: Final = 50
 """Connections that the stranger opens at a port in one round, at most."""
+MOST_FILES: Final = 4096
+"""Open files that this process may need: the connections of three operators, and its own."""
 KIND_EVERY: Final = 20.0
 """Seconds between the deletion and the next creation of the custom kind."""
 PROBED_EVERY: Final = 1.0
@@ -209,6 +212,8 @@ class Stranger:
     """Keeps connections open at the ports of each operator: half of them idle, half of them slow to send a request."""
 
     def __init__(self, replicas: list[Replica]) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, MOST_FILES)), hard))
         self._replicas = replicas
         self._open: dict[str, list[socket.socket]] = {}
         self.opened = 0

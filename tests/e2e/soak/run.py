@@ -21,6 +21,7 @@ from localcluster.operator.operator import (
     REPOSITORY,
     SERVICE_ACCOUNT,
     install_crds,
+    install_custom_kinds,
     install_operator_rbac,
     install_vpa_crd,
 )
@@ -264,6 +265,7 @@ def soak(seed: int, minutes: float, hvpas: int, shards: int = 1, *, growth: bool
         install_crds(plane)
         install_vpa_crd(plane)
         install_operator_rbac(plane)
+        install_custom_kinds(plane)
         rules: list[Json] = []
         for rights in SHARDED.glob("shards_role*.yaml") if shards > 1 else ():
             document = yaml.safe_load(rights.read_text())
