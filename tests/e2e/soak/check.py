@@ -113,7 +113,7 @@ class Checker:
 
     def _fenced(self, write: Write) -> None:
         place = place_of(write.namespace, write.name)
-        if place not in self.roles and not self._is_hostile(write, place):
+        if place not in self.roles and place not in self.hostile:
             self.found.append(f"{write} concerns none of the Hvpas")
             return
         problem = self.leases.problem(place, write)
@@ -132,11 +132,6 @@ class Checker:
         late = "never held it" if problem.late is None else f"had lost it {problem.late:.3f} s before"
         who = self.operators[write.credential]
         self.found.append(f"{who} sent {write} at {when}: {holder} held the Lease {lease}, {who} {late}")
-
-    def _is_hostile(self, write: Write, place: Place) -> bool:
-        """Whether a write concerns the tenant's own Hvpas, or the workload that they share."""
-        spaces = {namespace for namespace, _ in self.hostile}
-        return place in self.hostile or (write.namespace in spaces and write.resource.startswith(WORKLOADS))
 
     # --- steps -------------------------------------------------------------------------------------------------------
     def _step(self, place: Place, write: Write) -> None:

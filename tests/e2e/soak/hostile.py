@@ -36,7 +36,7 @@ from tests.e2e.soak.replicas import Replica
 SPACE: Final = "soak-hostile"
 HVPAS: Final = 40
 CONTAINERS: Final = 100
-"""Containers of the workload that the largest specs target."""
+"""Containers of the pods of each workload."""
 CHANGES: Final = 4
 """Hvpas that the tenant changes in one round."""
 ROUND: Final = 0.5
@@ -80,16 +80,11 @@ class Tenant:
         self._is_kind_there = False
 
     def create(self) -> None:
-        """Make the namespace, the workload, the custom kind and all Hvpas. Raises ApiError and OSError."""
+        """Make the namespace, the workloads and all Hvpas. Raises ApiError and OSError."""
         self._api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}})
         self._windows, self._floors = self._most("maintenanceWindows"), self._most("hpa", "schedule")
-        large = deployment("large", SPACE)
-        container = large["spec"]["template"]["spec"]["containers"][0]
-        large["spec"]["template"]["spec"]["containers"] = [
-            merged(container, {"name": f"c{number}"}) for number in range(CONTAINERS)
-        ]
-        self._api.create(large)
         for number in range(HVPAS):
+            self._api.create(_workload(_name(number)))
             self._attempt("create", lambda number=number: self._api.create(self._hvpa(number)))  # type: ignore[misc]
 
     def round(self) -> None:
@@ -145,7 +140,7 @@ class Tenant:
         floors = [{"schedule": time, "duration": "1h", "minReplicas": 2} for time in times[self._windows :]]
         mode = {"updatePolicy": {"updateMode": "MaintenanceWindow"}}
         changes = {"maintenanceWindows": windows, "hpa": {"schedule": floors, "scaleUp": mode}}
-        return hvpa(name, SPACE, merged(changes, {"targetRef": {"name": "large"}}))
+        return hvpa(name, SPACE, changes)
 
     def _large(self, name: str) -> Json:
         policies = [
@@ -156,7 +151,7 @@ class Tenant:
             for number in range(CONTAINERS)
         ]
         vpa = {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": policies}}}}}
-        return hvpa(name, SPACE, merged(merged(trajectory(most=100), vpa), {"targetRef": {"name": "large"}}))
+        return hvpa(name, SPACE, merged(trajectory(most=100), vpa))
 
     def _custom(self, name: str) -> Json:
         version = self._rng.choice(("v1alpha1", "v1beta1", "v1"))
@@ -332,6 +327,16 @@ class Hostile:
 
 def _name(number: int) -> str:
     return f"app-{number}"
+
+
+def _workload(name: str) -> Json:
+    """A Deployment whose pods have many containers."""
+    made = deployment(name, SPACE)
+    containers = made["spec"]["template"]["spec"]["containers"]
+    made["spec"]["template"]["spec"]["containers"] = [
+        merged(containers[0], {"name": f"c{number}"}) for number in range(CONTAINERS)
+    ]
+    return made
 
 
 def _close(lines: list[socket.socket]) -> None:
