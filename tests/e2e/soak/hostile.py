@@ -2,8 +2,9 @@
 
 The tenant may write Hvpas in one namespace, and writes the most expensive and the oddest specs that the API server
 accepts, again and again. A custom kind that some of its Hvpas target comes and goes. The stranger has no credential:
-it reaches the operators' ports, and keeps idle and slow connections open. The honest Hvpas must still be served, and
-each operator must answer its probes.
+it reaches the ports of the operators and of the dashboard, and keeps idle and slow connections open; a user of the
+dashboard opens streams (`dashboard`). The honest Hvpas must still be served, each operator must answer its probes, and
+the dashboard its other user.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol
 
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.workloads.bare_manifests import (
@@ -30,6 +31,7 @@ from localcluster.workloads.bare_manifests import (
     merged,
     trajectory,
 )
+from tests.e2e.soak.dashboard import Dashboard, Streams
 from tests.e2e.soak.objects import Place
 from tests.e2e.soak.replicas import Replica
 
@@ -46,11 +48,11 @@ IDLE: Final = 150
 OPENED: Final = 50
 """Connections that the stranger opens at a port in one round, at most."""
 MOST_FILES: Final = 4096
-"""Open files that this process may need: the connections of three operators, and its own."""
+"""Open files that this process may need: the connections of three operators and the dashboard, and its own."""
 KIND_EVERY: Final = 20.0
 """Seconds between the deletion and the next creation of the custom kind."""
 PROBED_EVERY: Final = 1.0
-"""Seconds between two probes of an operator."""
+"""Seconds between two probes of an operator, and of the dashboard."""
 UNANSWERED: Final = 3
 """Probes in a row without an answer (each waits five seconds, as a kubelet does) that count as an outage."""
 _CRD: Final = "CustomResourceDefinition"
@@ -64,6 +66,20 @@ _BAD_VERSIONS: Final = (
     "apps/v1%2f",
 )
 _BAD_NAMES: Final = ("../../../kube-system", "app?watch=true", "app\x1b[2J", "app\r\nx: y", "app/scale", "ä")
+
+
+class Probed(Protocol):
+    """An operator, or the dashboard."""
+
+    @property
+    def process(self) -> str:
+        """Its name."""
+
+    def addresses(self) -> list[str]:
+        """The ports that it listens at."""
+
+    def probe(self) -> bool | None:
+        """Whether it answers; None if that can't be judged now."""
 
 
 class Tenant:
@@ -204,20 +220,20 @@ class Tenant:
 
 
 class Stranger:
-    """Keeps connections open at the ports of each operator: half of them idle, half of them slow to send a request."""
+    """Keeps connections open at each port: half of them idle, half of them slow to send a request."""
 
-    def __init__(self, replicas: list[Replica]) -> None:
+    def __init__(self, probed: Sequence[Probed]) -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, MOST_FILES)), hard))
-        self._replicas = replicas
+        self._probed = probed
         self._open: dict[str, list[socket.socket]] = {}
         self.opened = 0
         self.closed = 0
-        """Connections that an operator closed."""
+        """Connections that the other side closed."""
 
     def round(self) -> None:
         """Open further connections, send one more byte on the slow ones, and drop those that were closed."""
-        addresses = [address for replica in self._replicas for address in replica.addresses()]
+        addresses = [address for one in self._probed for address in one.addresses()]
         for address in self._open.keys() - set(addresses):
             _close(self._open.pop(address))
         for address in addresses:
@@ -256,19 +272,20 @@ class Stranger:
 
 
 class Prober:
-    """Probes each operator as a kubelet does, and counts the probes that nobody answered."""
+    """Probes each operator as a kubelet does, and the dashboard as a user, and counts the probes that nobody
+    answered."""
 
-    def __init__(self, replicas: list[Replica]) -> None:
-        self._replicas = replicas
+    def __init__(self, probed: Sequence[Probed]) -> None:
+        self._probed = probed
         self._in_a_row: Counter[str] = Counter()
         self.answered = 0
         self.unanswered = 0
         self.outages: list[str] = []
 
     def round(self) -> None:
-        """Probe each operator that is started and not stopped."""
-        for replica in self._replicas:
-            process, is_answered = replica.process, replica.probe()
+        """Probe each that is started and not stopped."""
+        for one in self._probed:
+            process, is_answered = one.process, one.probe()
             if is_answered is None:
                 self._in_a_row[process] = 0
             elif is_answered:
@@ -282,39 +299,49 @@ class Prober:
 
 
 class Hostile:
-    """Tenant, stranger and prober, each in a thread of its own, from `begin` to `end`."""
+    """Tenant, stranger, streams and two probers, each in a thread of its own, from `begin` to `end`."""
 
-    def __init__(self, api: KubeApi, replicas: list[Replica], seed: int) -> None:
-        self.tenant, self.stranger, self.prober = Tenant(api, seed), Stranger(replicas), Prober(replicas)
+    def __init__(self, api: KubeApi, replicas: list[Replica], dashboard: Dashboard, seed: int) -> None:
+        self.tenant, self.stranger = Tenant(api, seed), Stranger([*replicas, dashboard])
+        self.streams = Streams(dashboard, sorted(self.tenant.places))
+        self.prober, self.user = Prober(replicas), Prober([dashboard])
+        self._dashboard = dashboard
         self._over = threading.Event()
         self._failures: list[str] = []
-        work = ((self.tenant.round, ROUND), (self.stranger.round, ROUND), (self.prober.round, PROBED_EVERY))
+        work = (
+            *((one.round, ROUND) for one in (self.tenant, self.stranger, self.streams)),
+            *((one.round, PROBED_EVERY) for one in (self.prober, self.user)),
+        )
         self._threads = [threading.Thread(target=self._repeat, args=part, name="hostile") for part in work]
 
     def begin(self) -> None:
-        """Start all three."""
+        """Start them all."""
         for thread in self._threads:
             thread.start()
 
     def end(self) -> None:
-        """Stop all three; the connections are closed then."""
+        """Stop them all; the connections are closed then."""
         self._over.set()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
         self.stranger.end()
+        self.streams.end()
         self.tenant.end()
 
     def problems(self) -> list[str]:
-        """Outages that the prober noticed, and how a thread failed."""
-        return self.prober.outages + self._failures
+        """Outages that the probers noticed, and how a thread failed."""
+        outages = self.prober.outages + self.user.outages
+        return outages + self._failures + self.streams.problems()
 
     def facts(self) -> Json:
         """Figures for the report."""
         return {
             "writes": dict(sorted(self.tenant.done.items())),
-            "connections": {"opened": self.stranger.opened, "closed by the operators": self.stranger.closed},
+            "connections": {"opened": self.stranger.opened, "closed by the other side": self.stranger.closed},
+            "streams": dict(sorted(self.streams.done.items())),
             "probes": {"answered": self.prober.answered, "unanswered": self.prober.unanswered},
+            "pages": dict(sorted(self._dashboard.answers.items())),
         }
 
     def _repeat(self, work: Callable[[], None], seconds: float) -> None:

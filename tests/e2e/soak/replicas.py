@@ -5,8 +5,6 @@ Each process has a token of its own, by which the audit log distinguishes its re
 
 from __future__ import annotations
 
-import base64
-import json
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +14,8 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, SERVICE_ACCOUNT, Operator
 from localcluster.proxy.proxy import Proxy
 from localcluster.proxy.wire import Wire
-from tests.e2e.soak.growth import Size
+from tests.e2e.soak.audit_trail import credential_of
+from tests.e2e.soak.growth import Size, size_of
 
 LEASE = 9
 """Seconds of the Lease: its holder writes for two thirds of it after a renewal. With 5 it was lost
@@ -54,10 +53,8 @@ class Replica:
     def start(self) -> None:
         """Start a process. Raises ApiError or OSError where the API server gives no token."""
         token = self.plane.service_account_token(NAMESPACE, SERVICE_ACCOUNT, 7200)
-        payload = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         name = f"operator-{self.number}-{len(self.lives) + 1}"
-        self.credential = f"JTI={claims['jti']}"
+        self.credential = credential_of(token)
         self.lives[self.credential] = name
         part = ("--leader-elect",) if self.shards == 1 else ("--shards", str(self.shards))
         flags = (*part, "--lease-namespace", NAMESPACE, "--lease-duration", str(LEASE))
@@ -152,12 +149,4 @@ class Replica:
 
     def size(self) -> Size | None:
         """What its process needs; None where it has none at present."""
-        if self.operator is None:
-            return None
-        folder = Path(f"/proc/{self.operator.process.pid}")
-        try:
-            lines = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
-            files = len(list((folder / "fd").iterdir()))
-            return Size(int(lines["VmRSS"].split()[0]) * 1024 / 1e6, files)
-        except (OSError, KeyError):  # it has ended
-            return None
+        return None if self.operator is None else size_of(self.operator.process.pid)

@@ -30,14 +30,16 @@ from localcluster.proxy.wire import Wire
 from tests.e2e.soak.audit_trail import AuditTrail
 from tests.e2e.soak.check import Checker
 from tests.e2e.soak.controllers import Controllers
+from tests.e2e.soak.dashboard import Dashboard, served
 from tests.e2e.soak.ending import unsettled
-from tests.e2e.soak.growth import ROUNDS, Growth
+from tests.e2e.soak.growth import ROUNDS, Growth, Size
 from tests.e2e.soak.hostile import Hostile
 from tests.e2e.soak.injections import Injections
 from tests.e2e.soak.leases import Leases
 from tests.e2e.soak.objects import Role
 from tests.e2e.soak.plan import Act, recommendations_of, replicas_of, schedule
 from tests.e2e.soak.replicas import Replica
+from tests.e2e.soak.uris import is_expected_of_dashboard
 
 USERS = frozenset({"replicas", "target", "edit", "set", "workload", "hvpa"})
 """Acts that are no faults."""
@@ -81,16 +83,21 @@ class Report:
 class Soak:
     """One soak on a control plane of its own."""
 
-    def __init__(self, plane: ControlPlane, replicas: list[Replica], report: Report) -> None:
+    def __init__(
+        self, plane: ControlPlane, replicas: list[Replica], dashboard: Dashboard, report: Report
+    ) -> None:
         self.plane = plane
         self.replicas = replicas
+        self.dashboard = dashboard
         self.report = report
         self.roles = [Role(number) for number in range(report.hvpas)]
         self.controllers = Controllers(plane.api, report.seed, self.roles)
         self.audit_trail = AuditTrail(plane.logs / "audit.log")
+        self.audit_trail.forms[dashboard.credential] = is_expected_of_dashboard
         places = {(one.namespace, one.name): one for one in self.roles}
-        self.hostile = Hostile(plane.api, replicas, report.seed)
+        self.hostile = Hostile(plane.api, replicas, dashboard, report.seed)
         hostile = self.hostile.tenant.places
+        dashboard.show([*places, *sorted(hostile)])
         self.checker = Checker(self.controllers, places, {}, Leases(report.shards), hostile)
         self.injections = Injections(plane, replicas)
         self.checker.thaws = self.injections.thaws
@@ -110,6 +117,7 @@ class Soak:
         self.report.facts["seconds of faults"] = round(time.monotonic() - began, 1)
         calm = time.monotonic()
         self._await_peace("at the end", 120 + self.report.hvpas / 5)
+        wait_for(self.dashboard.probe, 60, "the dashboard answers")
         self.report.facts["seconds until all was well"] = round(time.monotonic() - calm, 1)
         if report.growth:
             self._repeat()
@@ -156,8 +164,11 @@ class Soak:
             self.checker.operators.update(one.lives)
             if (size := one.size()) is not None:
                 self.growth.look(one.process, size)
+        if (size := self.dashboard.size()) is not None:
+            self.growth.look(self.dashboard.process, size)
         for write in self.audit_trail.news():
             self.checker.feed(write)
+            self.dashboard.note(write)
 
     def _target_of(self, act: Act) -> Replica:
         """Whom a signal is for: the leader, or where the work is shared any that is alive."""
@@ -211,31 +222,32 @@ class Soak:
                 self.controllers.round()
                 self._tick()
                 time.sleep(ROUND)
-            for one in self.replicas:
-                if (size := one.size()) is not None:
-                    self.growth.after_round(one.process, size)
+            processes: list[Replica | Dashboard] = [*self.replicas, self.dashboard]
+            for process in processes:
+                if (size := process.size()) is not None:
+                    self.growth.after_round(process.process, size)
 
     def _judge(self) -> None:
         report, checker, growth = self.report, self.checker, self.growth
         report.problems += checker.violations() + growth.problems() + self.hostile.problems()
+        report.problems += self.dashboard.problems()
+        processes = {**checker.operators, self.dashboard.credential: self.dashboard.process}
         report.problems += [
-            f"{self.checker.operators[credential]} requested {uri}"
-            for credential, uris in self.audit_trail.unexpected.items()
-            if credential in self.checker.operators
-            for uri in sorted(uris)
+            f"{process} requested {uri}"
+            for credential, process in processes.items()
+            for uri in sorted(self.audit_trail.unexpected[credential])
         ]
         report.facts["hostile"] = self.hostile.facts()
         for one in self.replicas:
             report.problems += one.bad_ends
             sizes = growth.rounds[one.process]
-            report.facts[f"operator {one.number}"] = {
-                "processes": len(one.lives),
-                "ends": sorted(one.ends),
-                "largest, in MB": round(max(growth.largest.get(life, 0.0) for life in one.lives.values())),
-                "MB after each round": [round(size.megabytes) for size in sizes],
-                "files after each round": [size.files for size in sizes],
-            }
+            largest = max(growth.largest.get(life, 0.0) for life in one.lives.values())
+            ends = {"processes": len(one.lives), "ends": sorted(one.ends)}
+            report.facts[f"operator {one.number}"] = ends | _memory(largest, sizes)
             report.problems += [line for log in one.logs for line in _crashes(log)]
+        name = self.dashboard.process
+        report.facts[name] = _memory(growth.largest.get(name, 0.0), growth.rounds[name])
+        report.problems += _crashes(self.dashboard.log)
         report.facts["faults"] = dict(self.injections.done)
         report.facts["Leases taken over"] = checker.leases.takeovers
         report.facts["writes"] = dict(sorted(checker.writes.items()))
@@ -250,8 +262,16 @@ def _due(acts: deque[Act], began: float) -> Iterator[Act]:
         yield acts.popleft()
 
 
+def _memory(largest: float, sizes: list[Size]) -> Json:
+    return {
+        "largest, in MB": round(largest),
+        "MB after each round": [round(size.megabytes) for size in sizes],
+        "files after each round": [size.files for size in sizes],
+    }
+
+
 def _crashes(log: Path) -> Iterator[str]:
-    """The lines of an operator's log that report an error in the program, shortened."""
+    """The lines of a process's log that report an error in the program, shortened."""
     for line in log.read_text(errors="replace").splitlines():
         if "crashed" in line or "Traceback" in line or "Unclosed" in line or "never retrieved" in line:
             yield f"{log.name}: {line[:2000]}"
@@ -279,7 +299,7 @@ def soak(seed: int, minutes: float, hvpas: int, shards: int = 1, *, growth: bool
             Replica(number, plane, *line, shards)
             for number, line in enumerate(zip(proxies, wires, strict=True))
         ]
-        running = Soak(plane, replicas, report)
+        running = Soak(plane, replicas, stack.enter_context(served(plane)), report)
         stack.callback(running.controllers.close)
         for one in replicas:
             stack.callback(one.end)
