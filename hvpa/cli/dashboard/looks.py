@@ -35,7 +35,9 @@ PERIOD: Final = 5.0
 AT_LEAST: Final = 1.0
 """Seconds between looks, however often something changes."""
 SAMPLES: Final = 1440
-"""Samples that are kept of an Hvpa: two hours, some 3 MB."""
+"""Samples that are kept of an Hvpa with few containers: two hours, some 3 MB."""
+CONTAINERS: Final = 4
+"""Containers of which that many samples are kept; of more, fewer samples, so that none takes much more memory."""
 KEPT: Final = 600.0
 """Seconds for which an Hvpa is still looked at after the last page that shows it was left."""
 MOST: Final = 16
@@ -91,12 +93,13 @@ class Looks:
 
 
 class Look:
-    """One Hvpa: what a page shows of it is on `board`. `samples` are those of the last two hours, the oldest first."""
+    """One Hvpa: what a page shows of it is on `board`. `samples` are those of the last two hours at most, the oldest
+    first."""
 
     def __init__(self, transport: Transport, key: Key, settings: Settings, lease: Key) -> None:
         self.board = Board()
         self.key = key
-        self.samples: deque[Json] = deque(maxlen=SAMPLES)
+        self.samples: deque[Json] = deque()
         self.objects: Objects | None = None
         """What was read last."""
         self.changed = asyncio.Event()
@@ -140,7 +143,7 @@ class Look:
         decision = decide(seen)
         view = view_of(objects, seen)._replace(operator=operator)
         self.objects = objects
-        self.samples.append(sample(view, decision, usage))
+        self._keep(sample(view, decision, usage))
         # Pods stand in `status` already, and a patch's body is not for a page.
         unused = {"operator", "actuation", "resizes", "patch", "nextStatus", "reported"}
         explanation = {name: part for name, part in explained(seen, decision).items() if name not in unused}
@@ -154,6 +157,13 @@ class Look:
         }
         for name, content in parts.items():
             self.board.put(name, content)
+
+    def _keep(self, newest: Json) -> None:
+        """Keep a sample; the oldest ones go."""
+        containers = max(CONTAINERS, len(newest["sizes"]), len(newest["used"]))
+        self.samples.append(newest)
+        while len(self.samples) > max(1, SAMPLES * CONTAINERS // containers):
+            self.samples.popleft()
 
     async def _usage(self, objects: Objects) -> tuple[Usage, str]:
         """What the pods use, and why that is not known (empty: it is)."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
-from tests.e2e.soak.audit_trail import CREDENTIAL, AuditTrail
+from tests.e2e.soak.audit_trail import CREDENTIAL, AuditTrail, credential_of
 
 
 def line(verb: str, code: int, name: str, uri: str = "/apis/apps/v1") -> bytes:
@@ -43,3 +44,13 @@ def test_uris_that_no_operator_should_send_are_kept_by_credential(tmp_path: Path
     audit_trail = AuditTrail(log)
     assert list(audit_trail.news()) == []
     assert audit_trail.unexpected == {"JTI=1": {"/apis/apps/v1?x0="}}
+
+
+def test_a_credential_may_have_a_form_of_its_own(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(line("get", 200, "a", "/own") + line("get", 200, "b"))
+    claims = base64.urlsafe_b64encode(b'{"jti":"1"}').rstrip(b"=").decode()
+    audit_trail = AuditTrail(log)
+    audit_trail.forms[credential_of(f"head.{claims}.signature")] = "/own".__eq__
+    assert list(audit_trail.news()) == []
+    assert audit_trail.unexpected == {"JTI=1": {"/apis/apps/v1"}}

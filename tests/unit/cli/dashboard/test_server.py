@@ -298,6 +298,16 @@ async def test_samples_are_kept_for_the_next_page(
         assert (len(times), times) == (5, sorted(times))
 
 
+async def test_of_many_containers_fewer_samples_are_kept(cluster: Watched, tmp_path: Path) -> None:
+    async with serving(cluster, tmp_path) as (_, dashboard):
+        look = dashboard.looks.at(Key("default", "shop"))
+        for count, kept in ((1, 1440), (4, 1440), (100, 57), (10_000, 1)):
+            containers = dict.fromkeys(map(str, range(count)))
+            for number in range(1500):
+                look._keep({"time": number, "sizes": {}, "used": containers})
+            assert (len(look.samples), look.samples[-1]["time"]) == (kept, 1499)
+
+
 FORBIDDEN = "no pods for you"
 
 

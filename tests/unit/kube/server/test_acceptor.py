@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import resource
 import shutil
 import socket
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -274,6 +276,58 @@ async def test_a_client_that_does_not_end_its_tls_is_cut_off(
         await until(lambda: not len(listener.acceptor) and not listener.connections)
         for _, writer in streams:
             writer.transport.abort()
+
+
+def of_tls() -> int:
+    """Connections over TLS whose memory, a quarter of a megabyte each, this process's server holds."""
+    return sum(isinstance(one, SSLProtocol) and one._server_side for one in gc.get_objects())
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def over_tls(port: int, client: ssl.SSLContext, sent: bytes) -> None:
+    """A client that ends after its first look at the response, if it asks for one."""
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=LONG) as plain,
+        client.wrap_socket(plain, server_hostname="localhost") as tls,
+    ):
+        tls.sendall(sent)
+        if sent:
+            tls.recv(1)
+
+
+@pytest.mark.usefixtures("short", "uncollected")
+@pytest.mark.parametrize(
+    "sent", ["", "half a handshake", "no handshake", "silent", "idle", "answered", "never reading"]
+)
+async def test_the_memory_of_a_connection_over_tls_ends_with_it(
+    sent: str, server: ssl.SSLContext, client: ssl.SSLContext
+) -> None:
+    """It does not wait for the garbage collector, which counts objects and not their size."""
+    raw = {"half a handshake": b"\x16\x03\x01\x02\x00\x01", "no handshake": WHOLE, "silent": b""}
+    whole = {"idle": b"", "answered": WHOLE, "never reading": SENT["never reading"]}
+    before = of_tls()
+    async with listening(ROUTES, tls=server) as (port, listener):
+        if sent in raw:
+            async with crowd(port, raw[sent], size=20):
+                await until(lambda: not len(listener.acceptor))
+        elif sent:
+            for _ in range(5):
+                await asyncio.to_thread(over_tls, port, client, whole[sent])
+        else:
+            async with crowd(port, b"", size=20):  # the clients end first
+                pass
+        await until(lambda: not len(listener.acceptor) and not listener.connections)
+        await until(lambda: of_tls() == before)
 
 
 @contextmanager
