@@ -22,6 +22,7 @@ from hvpa.cli.status import as_json as status_of
 from hvpa.cli.status import view_of
 from hvpa.core import decide, observe
 from hvpa.core.model import Objects, Settings
+from hvpa.core.values.memo import forget
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
@@ -85,11 +86,13 @@ class Looks:
         look.board.end()
         if look.task is not None:
             look.task.cancel()
+        forget(tuple(key))
 
     async def _run(self, look: Look) -> None:
         await look.run()
         self._limit.discard(look.key)
         del self._looks[look.key]
+        forget(tuple(look.key))
 
 
 class Look:

@@ -123,7 +123,7 @@ class Dashboard:
                 return int(response.status)
         except urllib.error.HTTPError as error:
             with error:
-                return error.code
+                return 503 if b"the API server did not review" in error.read() else error.code
         except (OSError, http.client.HTTPException):
             return 0
 
