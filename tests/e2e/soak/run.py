@@ -103,8 +103,8 @@ class Soak:
         self.checker.thaws = self.injections.thaws
         self.growth = Growth()
         self.sizes: list[Size] = []
-        """Of the dashboard after each round. Its growth is no fault: it goes on looking at Hvpas for ten minutes, so its
-        caches still fill."""
+        """Of the dashboard after each round: shown, not judged. It goes on looking at the Hvpas of before, so its work
+        is not the same from round to round."""
         self._over = threading.Event()
         self._failure: Exception | None = None
 
