@@ -146,9 +146,8 @@ class Acceptor:
                 ssl_handshake_timeout=limit,
                 ssl_shutdown_timeout=limit,
             )
-        except (
-            OSError
-        ) as error:  # also ssl.SSLError: what a client sent, or that it is gone, is no fault of ours
+        except OSError as error:
+            # Also ssl.SSLError: what a client sent, or that it is gone, is no fault of ours.
             self._connections.discard(connection)
             # asyncio's frames in the traceback hold the error, and 0.3 MB: the garbage collector, which counts objects
             # and not their size, would free them after thousands of connections.
