@@ -14,7 +14,7 @@ from builders.build import MIB, NOW, at, container, pod, stamp
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.actuation.pod import qos_class, reported_since
 from hvpa.core.model import MemoryUse, RefusedResize
-from hvpa.core.workload.containers import amounts
+from hvpa.core.workload.containers import amounts, read_all
 from tests.unit.core.actuation.sized_pods import (
     INFEASIBLE,
     LARGER,
@@ -290,7 +290,14 @@ def test_pods_that_have_ended_do_not_count(phase: str) -> None:
 )
 def test_the_qos_class(requests: Any, limits: Any, whole: Any, expected: str) -> None:
     one = pod(containers=[container(requests=requests, limits=limits)], change={"spec": {"resources": whole}})
-    assert qos_class(one, one.spec.containers) == expected
+    assert qos_of(one) == expected
+
+
+def qos_of(one: Pod) -> str:
+    """The QoS class of a pod with the containers that it has."""
+    return qos_class(
+        one, read_all({container.name: container.resources for container in one.spec.containers}).values()
+    )
 
 
 cpus = st.integers(1, 8000).map("{}m".format)
@@ -320,4 +327,4 @@ def test_whatever_is_asked_for_the_api_server_could_take(
         low, high = amounts(requests), amounts(after_limits)
         assert all(low[name] <= high[name] for name in high)
         after = running(requests=requests, limits=after_limits or None)
-        assert qos_class(after, after.spec.containers) == qos_class(one, one.spec.containers)
+        assert qos_of(after) == qos_of(one)
