@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.build import MIB, NOW, at, container, pod, stamp
+from builders.build import MIB, NOW, at, container, decided, hvpa, objects, pod, stamp, workload
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.actuation.pod import qos_class, reported_since
 from hvpa.core.model import MemoryUse, RefusedResize
@@ -25,8 +25,10 @@ from tests.unit.core.actuation.sized_pods import (
     resize_condition,
     resized,
     running,
+    size_status,
 )
 
+IN_PLACE: Final = {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "vpa": {"deploy": False}}
 OF_A_RESIZE: Final = [
     ("InProgress", ""),
     ("InProgress", "Error"),
@@ -44,6 +46,20 @@ def test_a_pod_of_another_size_is_asked_to_have_the_desired_one() -> None:
     ]
     assert (actuation(found).resized, actuation(found).waiting, actuation(found).pods) == ("1/2", 1, 2)
     assert found.workload_patch is None
+
+
+def test_of_containers_that_are_written_alike_and_otherwise_each_is_asked_for_what_it_lacks() -> None:
+    has = {"app": "1", "log": "1000m", "proxy": "1", "tail": "2000m"}
+    one = pod(containers=[container(name, {"cpu": cpu, "memory": "1Gi"}) for name, cpu in has.items()])
+    wanted = {"app": "2", "log": "2", "proxy": "3", "tail": "2"}
+    size = {name: {"requests": {"cpu": cpu, "memory": "1024Mi"}} for name, cpu in wanted.items()}
+    template = [container(name, {"cpu": "1", "memory": "1Gi"}) for name in has]
+    seen = objects(hvpa(IN_PLACE, size_status(1, size)), workload(1, template), None, None, [one])
+    (resize,) = decided(seen).resizes
+    asked = [
+        {"name": name, "resources": {"requests": {"cpu": wanted[name]}}} for name in ("app", "log", "proxy")
+    ]
+    assert resize.body == {"metadata": {"uid": "web-1"}, "spec": {"containers": asked}}
 
 
 @pytest.mark.parametrize(
