@@ -19,8 +19,7 @@ from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements, WorkloadPatch
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
-from hvpa.core.values.memo import remembered
-from hvpa.core.workload.containers import amounts, changes, present_resources, wire
+from hvpa.core.workload.containers import changes, present_resources, read_all, wire
 from hvpa.core.workload.rollout import rollout_complete
 
 NOTHING: Final = ResourceRequirements({}, {})
@@ -29,15 +28,9 @@ Sizes = Mapping[str, ResourceRequirements]
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
-@remembered
-def read(one: Resources | RecommendedContainer) -> ResourceRequirements:
-    """Resources as numbers. Treat the result as frozen: it is shared."""
-    return ResourceRequirements(amounts(one.requests), amounts(one.limits))
-
-
 def sizes_of(containers: Sequence[RecommendedContainer]) -> Sizes:
     """Resources as the status has them, by container."""
-    return {one.name: read(one) for one in containers}
+    return read_all({one.name: one for one in containers})
 
 
 def recorded(sizes: Sizes) -> tuple[RecommendedContainer, ...]:

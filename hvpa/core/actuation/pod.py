@@ -10,27 +10,20 @@ Infeasible: never) and one under way as `PodResizeInProgress`.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import or_
 from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from hvpa.api.objects.read_models import (
-    Container,
-    ContainerStatus,
-    Pod,
-    PodCondition,
-    Resources,
-    condition,
-)
+from hvpa.api.objects.read_models import Container, ContainerStatus, Pod, PodCondition, condition
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
-from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, differing, moved, read, recorded, resized
+from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, differing, moved
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, ResourceRequirements
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import after, doubled
-from hvpa.core.workload.containers import changes
+from hvpa.core.workload.containers import changes, read_all, reported
 from hvpa.core.workload.starving import OOM_KILLED
 
 RESIZE_PENDING: Final = "PodResizePending"
@@ -74,9 +67,22 @@ class PodState(msgspec.Struct, frozen=True, gc=False):
     is_near_use: bool = False
 
 
+class _Sized(NamedTuple):
+    """A pod with the sizes of its containers by its spec; `gaps` are those of these that they do not have yet."""
+
+    pod: Pod
+    sizes: Sizes
+    gaps: Sizes
+
+    @classmethod
+    def of(cls, pod: Pod) -> _Sized:
+        """The pod with its sizes."""
+        return cls(pod, read_all({one.name: one.resources for one in pod.spec.containers}), _gaps(pod))
+
+
 class Look(NamedTuple):
-    """What pods are compared with: desired `sizes` by container, decided at `since`; `larger` are the requests that
-    pods have that are ready, as long as others are not."""
+    """What pods are compared with: desired `sizes` by container, decided at `since`; `larger` are those of pods that
+    are ready, as long as others are not (empty: the same)."""
 
     context: GateContext
     sizes: Sizes
@@ -89,51 +95,61 @@ class Look(NamedTuple):
     def of(
         cls, context: GateContext, seen: ObservedState, sizes: Sizes, since: dt.datetime, larger: Sizes
     ) -> Look:
-        """The look at the pods of what is seen."""
+        """The look at the pods of what is seen; `larger` are the requests of pods that are ready."""
+        raised = {name: by_section(or_, sizes.get(name, NOTHING), one) for name, one in larger.items()}
+        larger = {**sizes, **raised} if raised else {}
         return cls(context, sizes, since, larger, seen.memory_use, by_pod(seen.refused_resizes))
 
     def at(self, pod: Pod) -> PodState:
         """Where a pod stands. Nothing restarts to be larger for a while, and a pod that can't be so is not stuck."""
+        sized = _Sized.of(pod)
         if not self.larger or not is_ready(pod):
-            return self._compared(pod, self.sizes)
-        raised = {
-            name: by_section(or_, self.sizes.get(name, NOTHING), one) for name, one in self.larger.items()
-        }
-        sizes = {**self.sizes, **raised}
-        found = self._compared(pod, sizes)
-        if found.restarts or (found.is_stuck and found.resize is None and self._changes(pod, sizes)):
-            return self._compared(pod, self.sizes)
+            return self._compared(sized, self.sizes)
+        found = self._compared(sized, self.larger)
+        if found.restarts or (found.is_stuck and found.resize is None and self._changes(sized, self.larger)):
+            return self._compared(sized, self.sizes)
         return msgspec.structs.replace(found, is_stuck=False)
 
-    def _compared(self, pod: Pod, sizes: Sizes) -> PodState:
-        due = self._changes(pod, sizes)
-        gaps = _gaps(pod)
-        restarts = any(_restarts(one, due.get(one.name) or gaps[one.name]) for one in pod.spec.containers)
+    def _compared(self, sized: _Sized, sizes: Sizes) -> PodState:
+        pod, due = sized.pod, self._changes(sized, sizes)
+        to_come = {**sized.gaps, **due}
+        restarts = any(
+            one.name in to_come and _restarts(one, to_come[one.name])
+            for one in pod.spec.containers
+            if one.resize_policy
+        )
         if due:
-            return self._unless_refused(_due(pod, due, restarts))
-        if any(gap != NOTHING for gap in gaps.values()):
+            return self._unless_refused(_due(sized, due, restarts))
+        if sized.gaps:
             return self._under_way(pod, restarts)
-        if why := self._near_use(pod, sizes):
+        if why := self._near_use(sized, sizes):
             return PodState(pod, "waiting", why, is_near_use=True)
         return PodState(pod, "resized")
 
-    def _changes(self, pod: Pod, sizes: Sizes, *, in_use: bool = True) -> Sizes:
-        """What is to be changed of the pod's containers, whatever they use of memory where not `in_use`."""
+    def _changes(self, sized: _Sized, sizes: Sizes, *, in_use: bool = True) -> Sizes:
+        """What is to be changed of the pod's containers, whatever they use of memory where not `in_use`. The same
+        object for containers that are alike."""
         used = {} if self.use is None or not in_use else self.use.of
-        found = {
-            one.name: _change(pod, one, sizes[one.name], used.get((pod.metadata.name, one.name), 0))
-            for one in pod.spec.containers
-            if one.name in sizes
-        }
-        return {name: one for name, one in found.items() if one != NOTHING}
+        is_guaranteed = qos_class(sized.pod, sized.sizes.values()) == "Guaranteed"
+        pod, known, found = sized.pod.metadata.name, dict[object, ResourceRequirements](), {}
+        for name, have in sized.sizes.items():
+            if name not in sizes:
+                continue
+            wanted, of_memory, is_there = sizes[name], used.get((pod, name), 0), name not in sized.gaps
+            key = (id(have), id(wanted), of_memory, is_there)
+            if key not in known:
+                known[key] = _change(have, wanted, of_memory, is_there=is_there, is_guaranteed=is_guaranteed)
+            if known[key] != NOTHING:
+                found[name] = known[key]
+        return found
 
-    def _near_use(self, pod: Pod, sizes: Sizes) -> str:
+    def _near_use(self, sized: _Sized, sizes: Sizes) -> str:
         """Why a memory limit stays as it is; empty where none does that is to fall. It is looked at again when usage
         counts no longer."""
-        if self.use is None or not (kept := sorted(self._changes(pod, sizes, in_use=False))):
+        if self.use is None or not (kept := sorted(self._changes(sized, sizes, in_use=False))):
             return ""
         self.context.clock.is_past(after(self.use.time, USE_COUNTS))
-        used = readable_resource("memory", self.use.of.get((pod.metadata.name, kept[0]), 0))
+        used = readable_resource("memory", self.use.of.get((sized.pod.metadata.name, kept[0]), 0))
         return f"container {kept[0]} uses {used} of memory, too near to the limit that it is to have"
 
     def _unless_refused(self, found: PodState) -> PodState:
@@ -171,37 +187,46 @@ class Look(NamedTuple):
         return PodState(pod, state, why, restarts=restarts, is_stuck=late)
 
 
-def _due(pod: Pod, due: Sizes, restarts: bool) -> PodState:
-    """A pod that is to be resized, or can't be."""
-    now = qos_class(pod, pod.spec.containers)
+def _due(sized: _Sized, due: Sizes, restarts: bool) -> PodState:
+    """A pod that is to be resized, or can't be. Of containers that have the same and are to have the same, one is
+    looked at."""
+    pod, have, _ = sized
+    kinds = {(id(one), id(due.get(name))): name for name, one in have.items()}.values()
+    first = {name: due[name] for name in kinds if name in due}
+    now = qos_class(pod, have.values())
     if now == "BestEffort":
         return PodState(pod, "infeasible", "a pod of QoS class BestEffort can't be resized", is_stuck=True)
-    then = qos_class(pod, resized(pod.spec.containers, recorded(due)))
+    then = qos_class(pod, [by_section(or_, have[name], first.get(name, NOTHING)) for name in kinds])
     if then != now:
         why = f"its QoS class would change from {now} to {then}, which is fixed for a pod's life"
         return PodState(pod, "infeasible", why, is_stuck=True)
-    containers = [{"name": name, "resources": changes(NOTHING, one)} for name, one in sorted(due.items())]
+    written = {id(one): changes(NOTHING, one) for one in first.values()}
+    containers = [{"name": name, "resources": written[id(due[name])]} for name in sorted(due)]
     body = {"metadata": {"uid": pod.metadata.uid}, "spec": {"containers": containers}}
-    have = {one.name: read(one.resources) for one in pod.spec.containers}
-    raises, lowers = moved(have, due)
-    limits = {name: ResourceRequirements({}, one.limits) for name, one in due.items()}
+    raises, lowers = moved(have, first)
+    limits = {name: ResourceRequirements({}, one.limits) for name, one in first.items()}
     resize = PodResize(pod.metadata.name, pod.metadata.uid, body, "memory" in moved(have, limits)[1])
     return PodState(pod, "waiting", resize=resize, raises=raises, lowers=lowers, restarts=restarts)
 
 
-def _change(pod: Pod, container: Container, desired: ResourceRequirements, used: int) -> ResourceRequirements:
-    """What is to be changed of a container's requests and limits now. `used` is its memory (0: not known).
+def _change(
+    have: ResourceRequirements,
+    desired: ResourceRequirements,
+    used: int,
+    *,
+    is_there: bool,
+    is_guaranteed: bool,
+) -> ResourceRequirements:
+    """What is to be changed now of the requests and limits that a container's spec has. `used` is its memory (0: not
+    known), `is_there`: the container has what its spec names, `is_guaranteed`: its pod is.
 
     A memory limit falls by a fifth at a time, and the next step waits until the container has the last one.
     Example: from 1000 MB to 500 MB by 800, 640, 512 and 500 MB; where 500 MB are used, 575 MB are the end.
     """
-    have = read(container.resources)
     requests, limits = dict(desired.requests), dict(desired.limits)
-    is_guaranteed = bool(have.limits) and qos_class(pod, pod.spec.containers) == "Guaranteed"
     for resource, limit in have.limits.items():
         wanted = limits.get(resource, limit)
         if resource == "memory" and wanted < limit:
-            is_there = _gap(_reported(pod, container), container) == NOTHING
             step = ceil_div(limit * LIMIT_STEP_PERCENT, 100) if is_there else limit
             wanted = min(limit, max(wanted, step, ceil_div(used * USE_PERCENT, 100)))
         limits[resource] = max(wanted, requests.get(resource, 0))
@@ -210,11 +235,12 @@ def _change(pod: Pod, container: Container, desired: ResourceRequirements, used:
     return differing(have, ResourceRequirements(requests, limits))
 
 
-def qos_class(pod: Pod, containers: Sequence[Container]) -> Qos:
-    """The QoS class of a pod with these containers (`ComputePodQOS` in pkg/apis/core/v1/helper/qos). Requests and
-    limits of the pod as a whole alone decide where it has any."""
-    every = [one.resources for one in (*containers, *pod.spec.init_containers)]
-    have = [read(one) for one in ([pod.spec.resources] if pod.spec.resources else every)]
+def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
+    """The QoS class of a pod whose containers have these sizes (`ComputePodQOS` in pkg/apis/core/v1/helper/qos).
+    Requests and limits of the pod as a whole alone decide where it has any."""
+    others = {one.name: one.resources for one in pod.spec.init_containers}
+    whole = pod.spec.resources
+    have = [*containers, *read_all(others).values()] if whole is None else read_all({"": whole}).values()
     if not any(any(one.requests.values()) or any(one.limits.values()) for one in have):
         return "BestEffort"
     is_guaranteed = all(
@@ -226,37 +252,30 @@ def qos_class(pod: Pod, containers: Sequence[Container]) -> Qos:
 
 
 def _gaps(pod: Pod) -> Sizes:
-    """By container: the requested size if the container does not have it yet, else NOTHING. A container that does not
+    """Of the containers that do not have the requested size yet: what of it they do not have. A container that does not
     run yet starts with the size in the spec."""
-    resources = _all_reported(pod)
-    return {one.name: _gap(resources[one.name], one) for one in pod.spec.containers}
-
-
-def _gap(present: Resources, container: Container) -> ResourceRequirements:
-    return NOTHING if present == container.resources else differing(read(present), read(container.resources))
+    have = reported(pod)
+    wanted = {
+        one.name: one.resources
+        for one in pod.spec.containers
+        if have[one.name] is not one.resources and have[one.name] != one.resources
+    }
+    if not wanted:
+        return {}
+    present = read_all(have)
+    found = {name: differing(present[name], one) for name, one in read_all(wanted).items()}
+    return {name: one for name, one in found.items() if one != NOTHING}
 
 
 def awaited(pod: Pod) -> tuple[frozenset[Resource], frozenset[Resource]]:
     """Which resources the kubelet has yet to raise, and to lower, of what the pod's spec names."""
-    return moved(present_sizes(pod), _gaps(pod))
+    gaps = _gaps(pod)
+    return moved(present_sizes(pod) if gaps else {}, gaps)
 
 
 def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:
     """By container: the resources that it has, by the kubelet; else by the pod's spec."""
-    return {name: read(resources) for name, resources in _all_reported(pod).items()}
-
-
-def _all_reported(pod: Pod) -> dict[str, Resources]:
-    """The same as they are written."""
-    statuses = {one.name: one.resources for one in pod.status.container_statuses}
-    return {one.name: statuses.get(one.name) or one.resources for one in pod.spec.containers}
-
-
-def _reported(pod: Pod, container: Container) -> Resources:
-    resources = next(
-        (one.resources for one in pod.status.container_statuses if one.name == container.name), None
-    )
-    return resources or container.resources
+    return read_all(reported(pod))
 
 
 def _restarts(container: Container, change: ResourceRequirements) -> bool:

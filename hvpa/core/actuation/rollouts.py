@@ -22,14 +22,14 @@ from hvpa.api.hvpa.status import (
     to_wire,
 )
 from hvpa.api.objects.read_models import Pod, Resources, Workload
-from hvpa.core.actuation.desired import had, moved, patch_of, read, recorded, sizes_of
+from hvpa.core.actuation.desired import had, moved, patch_of, recorded, sizes_of
 from hvpa.core.actuation.pod import own_pods
 from hvpa.core.actuation.pods import held_by
 from hvpa.core.actuation.trial import failure, taken_back
 from hvpa.core.gates.gates import CANARY, MAINTENANCE_WINDOW, GateContext
 from hvpa.core.model import ObservedState, WorkloadPatch
 from hvpa.core.values.clock import after
-from hvpa.core.workload.containers import present_resources
+from hvpa.core.workload.containers import present_resources, read_all
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, can_be_held, controls, partition_of, replaces_pods
 from hvpa.core.workload.rollout import runs_template
 
@@ -163,7 +163,7 @@ def _begun(
     held_before = before if before is not None and before.held else None
     have = present_resources(target.spec.template.spec.containers)
     containers = spec["template"]["spec"]["containers"]
-    changes = {one["name"]: read(Resources(**one["resources"])) for one in containers}
+    changes = read_all({one["name"]: Resources(**one["resources"]) for one in containers})
     strategy, is_back = context.spec.update_strategy, step.rolled_back is not None
     raised, lowered = moved(have, {} if is_back else changes)
     is_tried = strategy.canary is not None and not is_back

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -21,7 +22,7 @@ import msgspec
 
 from hvpa.api.hvpa.status import TrustedHistory
 from hvpa.api.objects.checkpoints import VpaCheckpoint
-from hvpa.api.objects.read_models import ContainerRecommendation, Vpa
+from hvpa.api.objects.read_models import ContainerRecommendation, Vpa, VpaContainerPolicy, policies_by_name
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.model import BoundRatio
 from hvpa.core.values.clock import Clock, after
@@ -46,6 +47,9 @@ NO_HISTORY: Final = 1e9
 STEPS: Final = 4
 """Ratios are rounded up to a quarter of a doubling, 19 percent: a bound moves all the time, and each of its values
 would be a reason for another decision."""
+_UP_TO: Final = [2 ** ((step + 1e-9) / STEPS) for step in range(64 * STEPS)]
+_ROUNDED: Final = [round(2 ** (step / STEPS), 3) for step in range(64 * STEPS + 1)]
+"""What a ratio up to that one is rounded to. None is beyond 2**63, the largest amount."""
 
 
 @remembered
@@ -53,17 +57,19 @@ def bound_ratios(vpa: Vpa) -> tuple[BoundRatio, ...]:
     """The ratio of each container of a VPA's recommendation; without those whose bounds say nothing."""
     recommendation = vpa.status.recommendation
     entries = (recommendation.container_recommendations or ()) if recommendation is not None else ()
-    return tuple([ratio for one in entries if (ratio := _ratio(vpa, one)) is not None])
+    bounds = vpa.spec.resource_policy
+    policy = policies_by_name(bounds.container_policies if bounds is not None else ())
+    found = [_ratio(policy(one.container_name), one) for one in entries]
+    return tuple([one for one in found if one is not None])
 
 
-def _ratio(vpa: Vpa, one: ContainerRecommendation) -> BoundRatio | None:
+def _ratio(policy: VpaContainerPolicy, one: ContainerRecommendation) -> BoundRatio | None:
     """The ratio of a container, of CPU and memory, which have one history.
 
     Each ratio that no bound has cut shows that the history is at least as long as it says, so the smaller one counts:
     the larger one is of a resource with higher peaks. But not if they are far apart: then a flag of the recommender has
     cut the smaller one. Example: 1.2 and 2.4 are 1.2; 16 and 1441 are 1441.
     """
-    policy = vpa.spec.policy(one.container_name)
     whole: list[float] = []
     capped: list[float] = []
     for resource in RESOURCES:
@@ -96,9 +102,7 @@ def history_ratios(vpa: Vpa, checkpoints: Sequence[VpaCheckpoint]) -> tuple[Boun
 
 def _rounded_up(ratio: float) -> float:
     """A ratio rounded up to a quarter of a doubling; 1 at least. Example: 1.125 is 1.19, 25 is 26.9."""
-    if ratio <= 1:
-        return 1.0
-    return round(2 ** (math.ceil(math.log2(ratio) * STEPS - 1e-9) / STEPS), 3)
+    return _ROUNDED[bisect_left(_UP_TO, ratio)]
 
 
 class HistoryView(msgspec.Struct, frozen=True, gc=False):

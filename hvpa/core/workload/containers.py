@@ -10,15 +10,27 @@ import msgspec
 from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.hvpa.status import RecommendedContainer
 from hvpa.api.hvpa.templates import ContainerPolicy
 from hvpa.api.objects.read_models import (
     Container,
     ContainerRecommendation,
+    Pod,
+    Quantity,
+    Resources,
     Vpa,
     VpaContainerPolicy,
     policies_by_name,
 )
-from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource, format_resource, parse_resource
+from hvpa.api.values.quantity import (
+    CPU,
+    MEMORY,
+    RESOURCES,
+    QuantityError,
+    Resource,
+    format_resource,
+    parse_resource,
+)
 from hvpa.core.model import PodsSeen, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, RequestBounds, blend_request, move_request
@@ -27,6 +39,8 @@ from hvpa.core.values.weight import FULL
 
 Policy = ContainerPolicy | VpaContainerPolicy
 """A container policy, of the Hvpa's template or of a VPA that is read: their fields have the same names."""
+
+Texts = tuple[Quantity | None, Quantity | None, Quantity | None, Quantity | None]
 
 
 class Bound(NamedTuple):
@@ -90,10 +104,33 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
 @remembered
 def present_resources(containers: Sequence[Container]) -> Mapping[str, ResourceRequirements]:
     """CPU and memory of all containers of a pod template as numbers. Treat the result as frozen: it is shared."""
-    return {
-        one.name: ResourceRequirements(amounts(one.resources.requests), amounts(one.resources.limits))
-        for one in containers
-    }
+    return read_all({one.name: one.resources for one in containers})
+
+
+def read_all(written: Mapping[str, Resources | RecommendedContainer]) -> dict[str, ResourceRequirements]:
+    """CPU and memory by container as numbers. What is written alike is read once and is one object in the result."""
+    known: dict[Texts, ResourceRequirements] = {}
+    found: dict[str, ResourceRequirements] = {}
+    for name, one in written.items():
+        key = texts(one)
+        size = known.get(key)
+        if size is None:
+            size = known[key] = ResourceRequirements(amounts(one.requests), amounts(one.limits))
+        found[name] = size
+    return found
+
+
+def texts(one: Resources | RecommendedContainer) -> Texts:
+    """Requests of CPU and memory and limits of both, as they are written."""
+    requests, limits = one.requests, one.limits
+    return requests.get(CPU), requests.get(MEMORY), limits.get(CPU), limits.get(MEMORY)
+
+
+def reported(pod: Pod) -> dict[str, Resources]:
+    """What the containers of a pod have by the kubelet, which is not yet what its spec names while a resize is under
+    way. Where the kubelet does not say, the very same object as in the spec."""
+    statuses = {one.name: one.resources for one in pod.status.container_statuses}
+    return {one.name: statuses.get(one.name) or one.resources for one in pod.spec.containers}
 
 
 def request_now(resources: ResourceRequirements, key: ResourceKey, pods: PodsSeen) -> int:

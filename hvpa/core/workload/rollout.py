@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import structs
 
-from hvpa.api.objects.read_models import Condition, Container, Meta, Pod, Workload, condition
+from hvpa.api.objects.read_models import Condition, Container, Meta, Pod, Resources, Workload, condition
 from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource
 from hvpa.core.model import ObservedState, PodSize, PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import Clock, after
 from hvpa.core.values.memo import Basis, remembered_while
-from hvpa.core.workload.containers import amount, amounts
+from hvpa.core.workload.containers import Texts, amount, amounts, texts
 from hvpa.core.workload.pod_owner import PodsByOwner
 from hvpa.core.workload.starving import starving_containers
 from hvpa.core.workload.stuck import stuck_pods
@@ -151,41 +151,60 @@ def see_pods(
 def _compared(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, Any]:
     """How many pods there are, and how many have other resources than the template: fields of PodsSeen."""
     living = [pod for pod in pods if _is_living(pod)]
+    wanted = [(one.name, texts(one.resources), one.resources) for one in template]
+    known: dict[tuple[Texts, Texts | None], tuple[Resource, ...]] = {}
+
+    def unlike(pod: Pod) -> tuple[tuple[Resource, ...], ...]:
+        """By container of the template: the resources of which a pod has other requests or limits."""
+        own = {one.name: one.resources for one in pod.spec.containers}
+        found = []
+        for name, text, resources in wanted:
+            have = own.get(name)
+            key = text, None if have is None else texts(have)
+            if key not in known:
+                known[key] = tuple(
+                    one for one in RESOURCES if have is None or not _has(have, resources, (one,))
+                )
+            found.append(known[key])
+        return tuple(found)
+
+    def keys(found: Iterable[tuple[Resource, ...]]) -> frozenset[ResourceKey]:
+        by_name = zip(template, found, strict=True)
+        return frozenset([ResourceKey(one.name, resource) for one, every in by_name for resource in every])
+
     # The local copy holds equal specs once, and most pods of a workload are equal.
-    by_spec = {key: _unlike(pod, template) for key, pod in {id(pod.spec): pod for pod in living}.items()}
+    by_spec = {key: unlike(pod) for key, pod in {id(pod.spec): pod for pod in living}.items()}
     counts = Counter([by_spec[id(pod.spec)] for pod in living])
-    counts.pop(frozenset(), None)
-    return {"living": len(living), "unlike": counts or _NOTHING}
-
-
-def _unlike(pod: Pod, template: Sequence[Container]) -> frozenset[ResourceKey]:
-    """The container resources of which a pod has other requests or limits than the template."""
-    own = {one.name: one for one in pod.spec.containers}
-    return frozenset(
-        ResourceKey(one.name, resource)
-        for one in template
-        for resource in RESOURCES
-        if one.name not in own or not _has(own[one.name], one, (resource,))
-    )
+    return {
+        "living": len(living),
+        "unlike": {keys(one): counts[one] for one in counts if any(one)} or _NOTHING,
+    }
 
 
 def _requested(pods: Iterable[Pod]) -> dict[str, Any]:
     """What the pods that run or will run request: fields of PodsSeen."""
     living = [pod for pod in pods if _is_living(pod)]
     # The local copy holds equal specs once, and most pods of a workload are equal.
-    by_spec = {key: _of_spec(pod) for key, pod in {id(pod.spec): pod for pod in living}.items()}
-    sizes = defaultdict[ResourceKey, list[tuple[int, bool]]](list)
+    known: dict[Texts, Mapping[Resource, int]] = {}
+    by_spec = {key: _of_spec(pod, known) for key, pod in {id(pod.spec): pod for pod in living}.items()}
+    containers = defaultdict[str, list[tuple[Mapping[Resource, int], bool]]](list)
     totals = defaultdict[Resource, list[tuple[PodTotal, bool]]](list)
     for pod in living:
         one, is_ready = by_spec[id(pod.spec)], _ready(pod) is not None
-        for key, size in one.sizes.items():
-            sizes[key].append((size, is_ready))
+        for name, size in one.sizes.items():
+            containers[name].append((size, is_ready))
         for resource, total in one.totals.items():
             totals[resource].append((total, is_ready))
+    sizes = {
+        ResourceKey(name, resource): PodSize(min(found)[0], _mean(_counted(found)))
+        for name, every in containers.items()
+        for resource in RESOURCES
+        if (found := [(size[resource], is_ready) for size, is_ready in every if resource in size])
+    }
     return {
-        "sizes": {key: PodSize(min(found)[0], _mean(_counted(found))) for key, found in sizes.items()},
+        "sizes": sizes,
         "totals": {resource: _total(_counted(found)) for resource, found in totals.items()},
-        "containers": frozenset(name for one in by_spec.values() for name in one.names),
+        "containers": frozenset(containers),
     }
 
 
@@ -214,48 +233,46 @@ def _ready(pod: Pod) -> Condition | None:
 
 
 class _OfSpec(NamedTuple):
-    """What a pod with this spec requests."""
+    """What a pod with this spec requests: by container, and in all."""
 
-    sizes: Mapping[ResourceKey, int]
+    sizes: Mapping[str, Mapping[Resource, int]]
     totals: Mapping[Resource, PodTotal]
-    names: tuple[str, ...]
 
 
-def _of_spec(pod: Pod) -> _OfSpec:
-    running = (*pod.spec.containers, *sidecars(pod.spec))
-    sizes = {
-        ResourceKey(one.name, resource): size
-        for one in running
-        for resource, size in amounts(one.resources.limits | one.resources.requests).items()
-    }
-    totals = {resource: _pod_total(pod, resource, sizes) for resource in RESOURCES}
-    return _OfSpec(sizes, totals, tuple(one.name for one in running))
+def _of_spec(pod: Pod, known: dict[Texts, Mapping[Resource, int]]) -> _OfSpec:
+    """`known`: what is requested by how it is written, so that it is read once."""
+    sizes: dict[str, Mapping[Resource, int]] = {}
+    for one in (*pod.spec.containers, *sidecars(pod.spec)):
+        key = texts(one.resources)
+        if key not in known:
+            known[key] = amounts(one.resources.limits | one.resources.requests)
+        sizes[one.name] = known[key]
+    return _OfSpec(sizes, {resource: _pod_total(pod, resource, sizes) for resource in RESOURCES})
 
 
-def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[ResourceKey, int]) -> PodTotal:
+def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[str, Mapping[Resource, int]]) -> PodTotal:
     """What the HPA takes a pod to request. Where a request is missing, the HPA has no utilization; what the others
     request is what the pod has for the targets of other kinds."""
     whole = pod.spec.resources
     try:
         milli = request_of(pod, "", resource)
     except (MetricsError, QuantityError):
-        return PodTotal(sum(size for key, size in sizes.items() if key.resource == resource))
+        return PodTotal(sum(size.get(resource, 0) for size in sizes.values()))
     requested = milli if resource == "cpu" else ceil_div(milli, 1000)
     return PodTotal(min(requested, LARGEST), whole is not None and resource in whole.requests)
 
 
 def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:
     """Whether a pod's containers have what those of the template ask for."""
-    own = {one.name: one for one in pod.spec.containers}
-    return all(one.name in own and _has(own[one.name], one, RESOURCES) for one in containers)
+    own = {one.name: one.resources for one in pod.spec.containers}
+    return all(one.name in own and _has(own[one.name], one.resources, RESOURCES) for one in containers)
 
 
-def _has(own: Container, template: Container, resources: Iterable[Resource]) -> bool:
+def _has(have: Resources, wanted: Resources, resources: Iterable[Resource]) -> bool:
     """Whether a pod's container has what the template asks for of these resources. What the template leaves open may
     have been filled in (by a LimitRange, say); a missing request is taken for equal to the limit, as in Kubernetes."""
-    wanted, have = template.resources, own.resources
     requests = wanted.limits | wanted.requests
-    return all(
+    return have == wanted or all(
         amount(present, resource) == amount(expected, resource)
         for expected, present in ((requests, have.limits | have.requests), (wanted.limits, have.limits))
         for resource in resources

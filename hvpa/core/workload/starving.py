@@ -6,13 +6,15 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from hvpa.api.hvpa.status import VerticalAxis
-from hvpa.api.objects.read_models import Container, ContainerStatus, Pod, Resources
+from hvpa.api.objects.read_models import Container, Pod, Quantity, Resources
+from hvpa.api.values.quantity import MEMORY
 from hvpa.core.values.clock import Clock, after
-from hvpa.core.workload.containers import amount
+from hvpa.core.workload.containers import amount_of, reported
 
 OOM_KILLED: Final = "OOMKilled"
 EVICTED: Final = "Evicted"
@@ -25,6 +27,8 @@ _LOW_ON_MEMORY: Final = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
 """The kubelet's eviction message (pkg/kubelet/eviction/helpers.go): `The node was low on resource: memory.`"""
 _EVICTED_CONTAINER: Final = re.compile(r"Container (\S+) was using")
 """The same message goes on to name the containers above their request."""
+
+_Memory = tuple[Quantity | None, Quantity | None]
 
 
 class Starving(NamedTuple):
@@ -39,12 +43,14 @@ def starving_containers(
 ) -> Starving:
     """The containers of the template that ran out of memory in one of these pods within the last day, with at least the
     memory of the template. Of a container, what was before `since` does not count: it was raised then."""
-    by_name = {container.name: container for container in template}
+    wanted = {one.name: _memory(one.resources) for one in template}
+    suffices = cache(_suffices)  # many containers are alike
     times: dict[str, dt.datetime] = {}
     counts = Counter[str]()
+    is_recent = cache(lambda when: clock.held_until(when, STARVES_FOR) is not None)
     for pod in pods:
-        for name, when in _ends(pod, by_name):
-            if (name in since and when <= since[name]) or clock.held_until(when, STARVES_FOR) is None:
+        for name, when in _ends(pod, wanted, suffices):
+            if (name in since and when <= since[name]) or not is_recent(when):
                 continue
             times[name] = max(when, times.get(name, when))
             counts[name] += pod.status.phase not in ("Failed", "Succeeded")
@@ -66,35 +72,33 @@ def raised_at(
     return found
 
 
-def _ends(pod: Pod, template: Mapping[str, Container]) -> Iterable[tuple[str, dt.datetime]]:
-    """Containers of this pod that ran out of memory, and when."""
+def _ends(
+    pod: Pod, wanted: Mapping[str, _Memory], suffices: Callable[[_Memory, _Memory], bool]
+) -> Iterable[tuple[str, dt.datetime]]:
+    """Containers of this pod that ran out of the memory that is wanted, and when."""
     found: dict[str, dt.datetime | None] = {}
     started = pod.status.start_time or pod.metadata.creation_timestamp
     for one in pod.status.container_statuses:
-        ended = (one.state.terminated, one.last_state.terminated)
-        killed = next((end for end in ended if end is not None and end.reason == OOM_KILLED), None)
-        if killed is not None:
-            found[one.name] = killed.finished_at or started
+        for end in (one.last_state.terminated, one.state.terminated):
+            if end is not None and end.reason == OOM_KILLED:
+                found[one.name] = end.finished_at or started
     status = pod.status
     is_evicted = status.phase == "Failed" and status.reason == EVICTED
     if is_evicted and _LOW_ON_MEMORY.search(status.message) is not None:
-        named = [name for name in _EVICTED_CONTAINER.findall(status.message) if name in template]
-        for name in named or template:
+        named = [name for name in _EVICTED_CONTAINER.findall(status.message) if name in wanted]
+        for name in named or wanted:
             found.setdefault(name, _ended(pod) or started)
     if not found:
         return
-    own = {container.name: container for container in pod.spec.containers}
-    statuses = {one.name: one for one in pod.status.container_statuses}
+    have = reported(pod)
     for name, when in found.items():
-        if name not in template or name not in own or when is None:
-            continue
-        if _has_memory(_reported(own[name], statuses.get(name)), template[name].resources):
+        if (
+            name in wanted
+            and name in have
+            and when is not None
+            and suffices(_memory(have[name]), wanted[name])
+        ):
             yield name, when
-
-
-def _reported(container: Container, status: ContainerStatus | None) -> Resources:
-    """What the container has by the kubelet, which is not yet what its spec names while a resize is under way."""
-    return container.resources if status is None else status.resources or container.resources
 
 
 def _ended(pod: Pod) -> dt.datetime | None:
@@ -105,11 +109,17 @@ def _ended(pod: Pod) -> dt.datetime | None:
     return max((when for when in times if when is not None), default=None)
 
 
-def _has_memory(have: Resources, wanted: Resources) -> bool:
-    """Whether a container has at least the memory that is wanted. A missing request counts as equal to the limit, as in
-    Kubernetes; a missing limit is more than any. Example: killed at 800M while its limit falls to 600M in steps."""
-    request, least = (amount(one.limits | one.requests, "memory") for one in (have, wanted))
-    limit, least_limit = (amount(one.limits, "memory") for one in (have, wanted))
+def _memory(one: Resources) -> _Memory:
+    """Request and limit of memory as they are written. A missing request counts as equal to the limit, as in
+    Kubernetes."""
+    limit = one.limits.get(MEMORY)
+    return one.requests.get(MEMORY, limit), limit
+
+
+def _suffices(have: _Memory, wanted: _Memory) -> bool:
+    """Whether a container has at least the memory that is wanted; a missing limit is more than any. Example: killed at
+    800M while its limit falls to 600M in steps."""
+    request, limit, least, least_limit = (amount_of(MEMORY, one) for one in (*have, *wanted))
     return (least is None or (request is not None and request >= least)) and (
         least_limit is None or limit is None or limit >= least_limit
     )

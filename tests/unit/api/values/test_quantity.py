@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -174,6 +175,13 @@ def test_a_quantity_is_its_number_times_its_suffix(sign: str, whole: int, places
     number = digits if places == 0 else f"{digits[:-places]}.{digits[-places:]}"
     expected = Fraction(whole, 10**places) * (DECIMAL_SUFFIXES | BINARY_SUFFIXES)[suffix]
     assert parse_quantity(f"{sign}{number}{suffix}") == (-expected if sign == "-" else expected)
+
+
+@given(st.integers(0, 10**20), st.sampled_from(list(DECIMAL_SUFFIXES | BINARY_SUFFIXES)))
+def test_whole_numbers_are_read_as_all_others(number: int, suffix: str) -> None:
+    text = f"{number}{suffix}"
+    assert parse_cpu(text) == parse_cpu(f"{number}.0{suffix}") == math.ceil(parse_quantity(text) * 1000)
+    assert parse_memory(text) == parse_memory(f"+{text}") == math.ceil(parse_quantity(text))
 
 
 @pytest.mark.parametrize(

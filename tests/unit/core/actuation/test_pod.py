@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders.build import MIB, NOW, at, container, pod, stamp
+from builders.build import MIB, NOW, at, container, decided, hvpa, objects, pod, stamp, workload
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.actuation.pod import qos_class, reported_since
 from hvpa.core.model import MemoryUse, RefusedResize
-from hvpa.core.workload.containers import amounts
+from hvpa.core.workload.containers import amounts, read_all
 from tests.unit.core.actuation.sized_pods import (
     INFEASIBLE,
     LARGER,
@@ -25,8 +25,10 @@ from tests.unit.core.actuation.sized_pods import (
     resize_condition,
     resized,
     running,
+    size_status,
 )
 
+IN_PLACE: Final = {"updateStrategy": {"type": "InPlace"}, "hpa": {"deploy": False}, "vpa": {"deploy": False}}
 OF_A_RESIZE: Final = [
     ("InProgress", ""),
     ("InProgress", "Error"),
@@ -44,6 +46,20 @@ def test_a_pod_of_another_size_is_asked_to_have_the_desired_one() -> None:
     ]
     assert (actuation(found).resized, actuation(found).waiting, actuation(found).pods) == ("1/2", 1, 2)
     assert found.workload_patch is None
+
+
+def test_of_containers_that_are_written_alike_and_otherwise_each_is_asked_for_what_it_lacks() -> None:
+    has = {"app": "1", "log": "1000m", "proxy": "1", "tail": "2000m"}
+    one = pod(containers=[container(name, {"cpu": cpu, "memory": "1Gi"}) for name, cpu in has.items()])
+    wanted = {"app": "2", "log": "2", "proxy": "3", "tail": "2"}
+    size = {name: {"requests": {"cpu": cpu, "memory": "1024Mi"}} for name, cpu in wanted.items()}
+    template = [container(name, {"cpu": "1", "memory": "1Gi"}) for name in has]
+    seen = objects(hvpa(IN_PLACE, size_status(1, size)), workload(1, template), None, None, [one])
+    (resize,) = decided(seen).resizes
+    asked = [
+        {"name": name, "resources": {"requests": {"cpu": wanted[name]}}} for name in ("app", "log", "proxy")
+    ]
+    assert resize.body == {"metadata": {"uid": "web-1"}, "spec": {"containers": asked}}
 
 
 @pytest.mark.parametrize(
@@ -290,7 +306,14 @@ def test_pods_that_have_ended_do_not_count(phase: str) -> None:
 )
 def test_the_qos_class(requests: Any, limits: Any, whole: Any, expected: str) -> None:
     one = pod(containers=[container(requests=requests, limits=limits)], change={"spec": {"resources": whole}})
-    assert qos_class(one, one.spec.containers) == expected
+    assert qos_of(one) == expected
+
+
+def qos_of(one: Pod) -> str:
+    """The QoS class of a pod with the containers that it has."""
+    return qos_class(
+        one, read_all({container.name: container.resources for container in one.spec.containers}).values()
+    )
 
 
 cpus = st.integers(1, 8000).map("{}m".format)
@@ -320,4 +343,4 @@ def test_whatever_is_asked_for_the_api_server_could_take(
         low, high = amounts(requests), amounts(after_limits)
         assert all(low[name] <= high[name] for name in high)
         after = running(requests=requests, limits=after_limits or None)
-        assert qos_class(after, after.spec.containers) == qos_class(one, one.spec.containers)
+        assert qos_of(after) == qos_of(one)

@@ -193,3 +193,20 @@ def test_names_of_containers_and_native_sidecars() -> None:
     found = seen(build.pod(change={"spec": spec}), sized=True)
     assert found.containers == {"app", "proxy"}
     assert found.sizes.keys() == {ResourceKey("proxy", "cpu"), ResourceKey("proxy", "memory")}
+
+
+def test_pods_are_compared_with_the_template_by_amounts_however_they_are_written() -> None:
+    template = [build.container(requests={"cpu": "1", "memory": "1Gi"})]
+    written = [
+        {"cpu": "1", "memory": "1Gi"},
+        {"cpu": "1000m", "memory": "1024Mi"},
+        {"cpu": "2", "memory": "1Gi"},
+    ]
+    pods = [
+        build.pod(f"web-{n}", containers=[build.container(requests=one)]) for n, one in enumerate(written)
+    ]
+    pods.append(build.pod("web-3", containers=[build.container("other")]))
+    found = see_pods(Clock(NOW), HVPA, PodsByOwner(tuple(pods)), build.workload(4, template), {})
+    cpu, memory = ResourceKey("app", "cpu"), ResourceKey("app", "memory")
+    assert found.living == 4
+    assert found.unlike == {frozenset({cpu}): 1, frozenset({cpu, memory}): 1}
