@@ -10,6 +10,7 @@ nothing from that instant, and keeps its requests on its node until its grace is
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from hvpa.core.model import ResourceRequirements
@@ -64,11 +65,12 @@ class Workload:
         self.node_seconds = 0.0
         self._node_model = nodes
         self._nodes = Nodes(nodes)
-        self._resizes = Resizes(self._nodes, model.resize_delay, self.events)
+        self._resizes = Resizes(self._nodes, model, self.events)
         self._models = {one.name: one for one in model.containers}
         self._never_replaces = model.kind in NEVER_REPLACING
         self.paused, self.partition = self._never_replaces, 0
         self._serial = 0
+        self._blips = deque(model.blips)
         self._ooms = self._restarts = 0
         self._arrangement: Arrangement | None = None
         self._next = math.inf
@@ -273,7 +275,20 @@ class Workload:
             self._release(now)
             self._nodes.expire(now)
             self._restarts += sum(pod.catch_up(now) for pod in self.pods)
+            self._blip(now)
             self._react(now)
+
+    def _blip(self, now: float) -> None:
+        """One of the ready pods is not ready for a moment, where that is due."""
+        while self._blips and self._next_blip <= now + INSTANT:
+            _, place = self._blips.popleft()
+            ready = [pod for pod in self.pods if pod.ready]
+            if ready:
+                ready[int(place * len(ready))].blip(now, self.model.blip_length)
+
+    @property
+    def _next_blip(self) -> float:
+        return self._blips[0][0] if self._blips else math.inf
 
     def _react(self, now: float) -> None:
         """Something changed: the controller acts, then the kubelets (on resizes), then the scheduler."""
@@ -299,7 +314,7 @@ class Workload:
                 self.events.append(SimulationEvent(max(0.0, now), "Unschedulable", "Unschedulable", reason))
         self._next = min((pod.next_event for pod in self.pods), default=math.inf)
         ends = [end for end, _ in self._terminating]
-        self._next = min(self._next, self._nodes.next_event(now), *ends)
+        self._next = min(self._next, self._nodes.next_event(now), self._next_blip, *ends)
 
     def _settle(self) -> None:
         """All pods, ready for long."""
@@ -309,4 +324,4 @@ class Workload:
         for pod in self.pods:
             if pod.node is not None:
                 pod.settle(min(0.0, LONG_AGO + self.model.start_up))
-        self._next = self._nodes.next_event(0.0)
+        self._next = min(self._nodes.next_event(0.0), self._next_blip)

@@ -21,8 +21,8 @@ from hvpa.simulate.cluster.state import INSTANT, Meter, Shape, SimContainer, Sim
 from hvpa.simulate.model import ContainerModel, NodeModel
 
 Kind = tuple[tuple[Shape, ...], bool, bool, tuple[bool, ...], tuple[float, ...]]
-"""What makes pods alike: bounds, readiness, whether they are deleted, which containers run, and what these keep of
-memory: since when they leak, and the most that the load took."""
+"""What makes pods alike: bounds, readiness, whether they start while they are not ready, which containers run, and
+what these keep of memory: since when they leak, and the most that the load took."""
 Victim = tuple[SimPod, SimContainer, float]
 """A container that has too much memory: its pod, itself, and the bytes that it has."""
 LEAST_WEIGHT: Final = 2.0
@@ -297,7 +297,7 @@ def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: No
 def _kind(pod: SimPod, keeps: bool) -> Kind:
     running = tuple(container.running for container in pod.containers)
     memory = tuple(number for one in pod.containers for number in (one.grows_from, one.peak)) if keeps else ()
-    return pod.shapes, pod.ready, pod.deleted is None, running, memory
+    return pod.shapes, pod.ready, _may_start(pod), running, memory
 
 
 def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], nodes: NodeModel) -> Group:
@@ -319,7 +319,12 @@ def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], 
 
 
 def _starts(model: ContainerModel, pod: SimPod) -> bool:
-    return model.cpu_start_up is not None and not pod.ready and pod.deleted is None
+    return model.cpu_start_up is not None and not pod.ready and _may_start(pod)
+
+
+def _may_start(pod: SimPod) -> bool:
+    """Whether a pod that is not ready is not so yet."""
+    return pod.deleted is None and not pod.blipped
 
 
 def _meter(model: ContainerModel, shape: Shape, pod: SimPod) -> Meter:

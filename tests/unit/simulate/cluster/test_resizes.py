@@ -12,7 +12,7 @@ from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.resizes import Resizes, is_refused, qos_class
 from hvpa.simulate.cluster.state import SimPod
-from hvpa.simulate.model import NodeModel, SimulationEvent
+from hvpa.simulate.model import NodeModel, SimulationEvent, WorkloadModel
 from tests.unit.simulate.cluster.build import (
     bounds,
     container,
@@ -358,7 +358,10 @@ def test_nodes_and_pods_agree_whatever_is_asked_for(
 ) -> None:
     events: list[SimulationEvent] = []
     nodes = Nodes(NodeModel(cpu=CPU, memory=MEMORY))
-    resizes, pods = Resizes(nodes, delay, events), list[SimPod]()
+    resizes, pods = (
+        Resizes(nodes, WorkloadModel("Deployment", "app", "default", 1, (), resize_delay=delay), events),
+        list[SimPod](),
+    )
     for at, (what, which, size) in enumerate(script):
         now = float(at)
         if what == "add":
