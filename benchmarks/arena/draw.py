@@ -6,7 +6,7 @@ is in requests per second, of which a core does `PER_CORE`.
 
 What an owner gets wrong: the request of what the HPA does not measure is 0.9 to 3 times what is used, and what a
 queue or a `Value` says of a pod has as little to do with its CPU request. (The request of what is measured by
-utilization can't be wrong: the target is a share of it.) """
+utilization can't be wrong: the target is a share of it.)"""
 
 from __future__ import annotations
 
@@ -95,10 +95,11 @@ class Drawn(NamedTuple):
         others = "".join(f" + {one.name} ({one.mode})" for one in self.containers[1:])
         weight = "no weight" if self.weight is None else f"weight {self.weight}"
         least, first, most = self.replicas
+        memory = "memory follows the load" if self.follows else "steady memory"
         return (
             f"{self.metric}, {weight}, {self.blend}, {self.strategy}; {self.shape}; {first} pods ({least} to {most}) of"
             f" {app.requests[0]}m/{app.requests[1]}Mi (limits {limits}){others};"
-            f" {'memory follows the load' if self.follows else 'steady memory'}; {self.kind_of_nodes} nodes{self.kubelet}"
+            f" {memory}; {self.kind_of_nodes} nodes{self.kubelet}"
         )
 
 

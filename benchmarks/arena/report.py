@@ -103,10 +103,7 @@ GROUPS: Final[Sequence[Group]] = (
     ("all", lambda one: True),
     ("in place", lambda one: one.in_place),
     ("replaced", lambda one: not one.in_place),
-    *(
-        ("no weight" if at is None else f"weight {at}", lambda one, at=at: one.weight == at)
-        for at in WEIGHTS
-    ),
+    *(("no weight" if at is None else f"weight {at}", lambda one, at=at: one.weight == at) for at in WEIGHTS),
     *((name, lambda one, name=name: one.metric == name) for name in METRICS),
     *((name, lambda one, name=name: one.blend == name) for name in ("Trajectory", "Additive")),
     *((f"load: {name}", lambda one, name=name: one.shape == name) for name in SHAPES),

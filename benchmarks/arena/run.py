@@ -1,7 +1,7 @@
 """Runs the arena's workloads, several at once, and keeps what came of each run.
 
 A result is found again where the scenario with this policy, the seed and the code are the same. The rivals depend on
-the recommenders and the simulator, not on `hvpa/core`: while rules are tuned, only the Hvpas run anew. """
+the recommenders and the simulator, not on `hvpa/core`: while rules are tuned, only the Hvpas run anew."""
 
 from __future__ import annotations
 

@@ -128,6 +128,18 @@ def test_the_load_is_the_one_custom_metric(name: str) -> None:
         server.object(MetricName(name="queue"), ObjectReference())
 
 
+def test_further_metrics_are_made_of_the_load() -> None:
+    fixture = Fixture(MetricsModel(resolution=10, share="share", queue="queue"))
+    fixture.run(11, load=31.0)
+    fixture.server.waiting = 100.0
+    assert fixture.server.external(MetricName(name="share")) == [15500]
+    assert fixture.server.object(MetricName(name="queue"), ObjectReference()) == 131000
+    fixture.state.scale(0, 11.0)
+    assert fixture.server.external(MetricName(name="share")) == [31000], "as if there were one pod"
+    with pytest.raises(MetricsError, match="no metric share"):
+        fixture.server.pods(MetricName(name="share"))
+
+
 def test_without_a_ready_pod_no_pod_has_a_metric() -> None:
     fixture = Fixture(MetricsModel(resolution=10))
     fixture.run(11)
