@@ -208,6 +208,8 @@ def _pods(draw: Draw) -> Fields:
         found["terminationGrace"] = "30s"
     if draw.random() < 0.3:
         found["blips"] = {"every": f"{draw.randint(1, 6)}h", "length": f"{draw.randint(10, 60)}s"}
+    if draw.random() < 0.3:
+        found["spread"] = round(draw.uniform(0.05, 0.2), 2)
     return found
 
 

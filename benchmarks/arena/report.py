@@ -106,6 +106,8 @@ GROUPS: Final[Sequence[Group]] = (
     *(("no weight" if at is None else f"weight {at}", lambda one, at=at: one.weight == at) for at in WEIGHTS),
     *((name, lambda one, name=name: one.metric == name) for name in METRICS),
     *((name, lambda one, name=name: one.blend == name) for name in ("Trajectory", "Additive")),
+    ("memory follows", lambda one: one.follows),
+    ("steady memory", lambda one: not one.follows),
     *((f"load: {name}", lambda one, name=name: one.shape == name) for name in SHAPES),
 )
 

@@ -68,7 +68,9 @@ class WorkloadModel:
     to the resources of a changed template: others take their place, or they are resized in place, as far as that can
     be done; `resize_delay` is how long that takes, in seconds. The kubelet defers a resize to more for
     `resize_deferred` seconds whatever its node has, or refuses all (`resize_refused`). `blips` are the times at which
-    a pod that is ready is not for `blip_length` seconds, with the place of that pod among them (0 to 1)."""
+    a pod that is ready is not for `blip_length` seconds, with the place of that pod among them (0 to 1). A pod's part
+    of the load is larger or smaller than the others' by the relative standard deviation `spread`, drawn from `seed`
+    for each pod."""
 
     kind: str
     name: str
@@ -85,6 +87,8 @@ class WorkloadModel:
     resize_refused: bool = False
     blips: tuple[tuple[float, float], ...] = ()
     blip_length: float = 0.0
+    spread: float = 0.0
+    seed: int = 0
     api_version: str = DEFAULT_API_VERSION
 
     @property

@@ -155,11 +155,12 @@ class MetricsServer:
         """The load that each ready pod serves."""
         if metric.name != self._model.load:
             raise self._unknown(metric)
-        ready = [pod.name for pod in self._state.pods if pod.ready]
+        ready = [pod for pod in self._state.pods if pod.ready]
         if not ready or self.published is None:
             raise MetricsError("no metrics returned from custom metrics API")
         at = instant(self._start, self.published.at)
-        return dict.fromkeys(ready, PodReading(round(self.load * 1000 / len(ready)), at, self._window))
+        each = self.load * 1000 / sum(pod.part for pod in ready)
+        return {pod.name: PodReading(round(each * pod.part), at, self._window) for pod in ready}
 
     def object(self, metric: MetricName, described: ObjectReference) -> int:
         """The metric of this name, whatever the object."""

@@ -10,6 +10,7 @@ nothing from that instant, and keeps its requests on its node until its grace is
 from __future__ import annotations
 
 import math
+import random
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -31,6 +32,8 @@ from hvpa.simulate.model import NodeModel, SimulationEvent, Tick, WorkloadModel
 
 LONG_AGO = -3600.0
 """When the pods that a simulation begins with were created, seconds."""
+LEAST_PART = 0.1
+"""The least part of the load that a pod has, beside others of 1."""
 
 
 class Workload:
@@ -156,6 +159,9 @@ class Workload:
         pod = SimPod(name, self._serial, self.template, resources, now)
         pod.revision = self.revision
         pod.start_up = self.model.start_up
+        if self.model.spread:
+            drawn = random.Random(f"part {self.model.seed} {self._serial}").gauss(1, self.model.spread)
+            pod.part = max(LEAST_PART, drawn)
         if ordinal is not None:
             pod.ordinal = ordinal
         self.pods.append(pod)

@@ -5,7 +5,7 @@ allocates and in which order (`pkg/kubelet/allocation/allocation_manager.go`), a
 below what is used (`validateMemoryResizeAction` in `pkg/kubelet/kuberuntime`). No container is started again for it
 (`resizePolicy: NotRequired`). The kubelet looks at a resize `delay` seconds after it was requested; what is allowed
 takes effect then. A scenario's kubelet may also defer or refuse for reasons of its own (Kubernetes refuses under a
-static CPU manager, for one). """
+static CPU manager, for one)."""
 
 from __future__ import annotations
 

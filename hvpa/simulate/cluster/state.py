@@ -177,6 +177,7 @@ class SimContainer:
 class SimPod:
     """A pod.
 
+    `part` is the pod's part of the load, beside others of 1.
     `serial` counts all pods that the workload ever had (a StatefulSet's pods share names, never this), `ordinal` is a
     StatefulSet's. `revision` is the workload's when the pod was made or last agreed with its template. `resources` are
     the pod's own, which an admission webhook may have changed; `resize` is what waits to become of them. `node` is its
@@ -194,6 +195,7 @@ class SimPod:
         self.created = self.ready_changed = created
         self.revision = 0
         self.start_up = 0.0
+        self.part = 1.0
         self.resize: Resize | None = None
         self.take(resources)
         self.containers = [SimContainer(one) for one in resources]

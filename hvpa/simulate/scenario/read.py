@@ -189,6 +189,7 @@ def _workload(model: ScenarioWorkload, duration: float, seed: int) -> WorkloadMo
     if model.kind == "DaemonSet":  # the API server's defaults
         unset = {"max_surge": 0, "max_unavailable": 1}
         fields |= {name: value for name, value in unset.items() if name not in model.model_fields_set}
+    fields["seed"] = seed
     if model.blips is not None:
         fields["blips"] = tuple(_blips(model.blips, duration, seed))
         fields["blip_length"] = model.blips.length

@@ -164,6 +164,7 @@ class ScenarioWorkload(SpecModel):
     resize_deferred: Seconds = 0.0
     resize_refused: Flag = False
     blips: Blips | None = None
+    spread: Fraction = 0.0
     containers: Annotated[tuple[ScenarioContainer, ...], Field(min_length=1, max_length=LIST_LENGTH)]
 
     @model_validator(mode="after")

@@ -72,9 +72,11 @@ def test_what_is_drawn_is_ordinary_and_can_be_run(tmp_path: Path) -> None:
         path.write_text(yaml.safe_dump(scenario_of(one, *policies(one))))
         assert load_scenario(path, number).workload.replicas == first
         kinds.update((one.strategy, one.blend, one.shape, one.kind_of_nodes, one.kubelet.split(" for")[0]))
-        kinds.update(field for field in ("blips", "resizeRefused", "resizeDeferred") if field in one.further)
+        kinds.update(
+            field for field in ("blips", "spread", "resizeRefused", "resizeDeferred") if field in one.further
+        )
         kinds[f"{len(one.containers)} containers"] += 1
-    assert len(kinds) == 3 + 2 + 4 + 2 + 3 + 3 + 3
+    assert len(kinds) == 3 + 2 + 4 + 2 + 3 + 4 + 3
     assert min(kinds.values()) >= 3
 
 
@@ -136,7 +138,7 @@ def test_what_is_not_served_takes_the_timeout() -> None:
     ],
 )
 def test_what_is_worse_has_its_reason(
-    changes: dict[str, float], kinds: tuple[str, ...] | None, reason: str
+    changes: dict[str, Any], kinds: tuple[str, ...] | None, reason: str
 ) -> None:
     found = verdict(result(**changes))
     assert (None if found is None else found.kinds) == kinds

@@ -119,6 +119,8 @@ def test_the_load_is_the_one_custom_metric(name: str) -> None:
     fixture.run(11, load=31.0)
     server, load = fixture.server, MetricName(name=name)
     assert [one.value for one in server.pods(load).values()] == [15500, 15500]
+    fixture.state.pods[0].part = 3.0
+    assert [one.value for one in server.pods(load).values()] == [23250, 7750], "each pod its part"
     assert server.object(load, ObjectReference()) == 31000
     assert server.external(load) == [31000]
     for ask in (server.pods, server.external):
