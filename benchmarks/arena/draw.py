@@ -27,6 +27,8 @@ WEIGHTS: Final = (None, 0, 30, 50, 80, 100)
 """`vpaWeight`; None: no weights are given."""
 PER_CORE: Final = 100
 """Requests per second that a core does."""
+SURVIVES: Final = 1.5
+"""A pod holds the memory of so many times its usual load: its owner would have raised a limit below that."""
 DAY: Final = 86400
 HOURS: Final = 36
 """Of which the first day does not count. It is calm: no noise, and another load every ten minutes only, which takes a
@@ -122,9 +124,13 @@ def drawn(seed: int, number: int) -> Drawn:
         work = cpu * _log(draw, 0.33, 1.1)
     per_pod = work * PER_CORE / 1000
     limits = _limits(draw), _limits(draw)
+    if "memory" in metric and limits[1] == 1.0:
+        limits = limits[0], 1.5
     follows = "memory" in metric or draw.random() < 0.5
     used = _memory(draw, metric, memory * target, memory, limits[1])
     share = draw.uniform(0.5, 0.85) if metric == "memory" else draw.uniform(0.3, 0.8) if follows else 0.05
+    if limits[1] is not None:
+        share = min(share, (limits[1] * memory / used - 1) / (SURVIVES - 1))
     app = Container(
         "app",
         (cpu, memory),
