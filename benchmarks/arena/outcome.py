@@ -6,8 +6,8 @@ nothing until they are ready again. The first day counts in nothing.
 
 **Response times** are of a model. Each pod is an M/M/1 queue, as a Service splits Poisson arrivals at random into
 Poisson streams: with a mean service time s and utilization ρ the response time is exponential with mean s / (1 - ρ)
-(L. Kleinrock, Queueing Systems, vol. 1, 3.2, 1975). s is `SERVICE` whatever the pod's size, ρ the demand over what
-ready pods could serve in that step. What is unmet, and all that would take longer on average, takes `TIMEOUT`. Over
+(L. Kleinrock, Queueing Systems, vol. 1, 3.2, 1975). s is `SERVICE` whatever the pod's size, ρ what pods use over
+what ready ones could use in that step. What is unmet, and all that would take longer on average, takes `TIMEOUT`. Over
 time each step counts with its demand: the 99th percentile is that of all requests. A larger pod does not serve one
 request faster, and does not serve several at once here: what the model compares is how near to its capacity a policy
 runs, and for how long."""
@@ -78,7 +78,7 @@ def outcome_of(scenario: Scenario, result: PolicyResult, most: int, seconds: flo
         at_most=sum(lack for lack, _, full in short if full) / lost,
         ooms=totals.ooms,
         restarts=totals.restarts,
-        p99=percentile(response_means(demand, unmet, series.capacity[first:]), 0.99),
+        p99=percentile(response_means(demand, unmet, series.used_cpu[first:], series.capacity[first:]), 0.99),
         replicas=pods,
         cpu=totals.core_hours_requested / hours if hours else 0.0,
         memory=totals.gib_hours_requested / hours if hours else 0.0,
@@ -95,12 +95,12 @@ def _beyond(used: Sequence[float], requested: Sequence[float], first: int, step:
 
 
 def response_means(
-    demand: Iterable[float], unmet: Iterable[float], capacity: Iterable[float]
+    demand: Iterable[float], unmet: Iterable[float], used: Iterable[float], capacity: Iterable[float]
 ) -> list[tuple[float, float]]:
     """Amounts of requests and their mean response time in seconds, unmet ones apart."""
     found = []
-    for wanted, lost, most in zip(demand, unmet, capacity, strict=True):
-        free = 1 - (wanted - lost) / most if most > 0 else 0.0
+    for wanted, lost, busy, most in zip(demand, unmet, used, capacity, strict=True):
+        free = 1 - busy / most if most > 0 else 0.0
         found.append((wanted - lost, min(TIMEOUT, SERVICE / free) if free > 0 else TIMEOUT))
         if lost:
             found.append((lost, TIMEOUT))

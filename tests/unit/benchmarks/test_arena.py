@@ -108,19 +108,21 @@ def test_all_have_the_same_headroom_and_bounds() -> None:
 
 # --- response times -------------------------------------------------------------------------------------------------
 def test_a_queue_at_half_of_its_capacity_has_the_known_percentile() -> None:
-    means = response_means([500.0] * 3, [0.0] * 3, [1000.0] * 3)
+    means = response_means([500.0] * 3, [0.0] * 3, [500.0] * 3, [1000.0] * 3)
     assert {mean for _, mean in means} == {2 * SERVICE}
     assert percentile(means, 0.99) == pytest.approx(2 * SERVICE * math.log(100), abs=1e-3)
 
 
 def test_what_is_not_served_takes_the_timeout() -> None:
-    means = response_means([500.0, 2000.0], [0.0, 1000.0], [1000.0, 1000.0])
+    means = response_means([500.0, 2000.0], [0.0, 1000.0], [500.0, 1000.0], [1000.0] * 2)
     assert means == [(500.0, 0.1), (1000.0, TIMEOUT), (1000.0, TIMEOUT)]
     assert percentile(means, 0.99) == pytest.approx(TIMEOUT, abs=1e-3)
     assert percentile([(99.5, 0.1), (0.5, TIMEOUT)], 0.99) == pytest.approx(
         0.1 * math.log(99.5 / 0.5), abs=1e-3
     )
-    assert response_means([10.0], [10.0], [0.0]) == [(0.0, TIMEOUT), (10.0, TIMEOUT)], "no pod is ready"
+    assert response_means([10.0], [10.0], [0.0], [0.0]) == [(0.0, TIMEOUT), (10.0, TIMEOUT)], (
+        "no pod is ready"
+    )
 
 
 # --- verdicts -------------------------------------------------------------------------------------------------------
