@@ -11,7 +11,8 @@ of the response times are in `outcome`. A table's cost is the geometric mean of 
 unmet demand, seconds below demand and P99 are means over workloads (P99: geometric), OOMs are sums.
 
 What is kept (`--keep`) is found again where scenario, seed and code are the same: while `hvpa/core` is changed, only
-the Hvpas run anew."""
+the Hvpas run anew.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ is in requests per second, of which a core does `PER_CORE`.
 
 What an owner gets wrong: the request of what the HPA does not measure is 0.9 to 3 times what is used, and what a
 queue or a `Value` says of a pod has as little to do with its CPU request. (The request of what is measured by
-utilization can't be wrong: the target is a share of it.)"""
+utilization can't be wrong: the target is a share of it.)
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ Poisson streams: with a mean service time s and utilization ρ the response time
 what ready ones could use in that step. What is unmet, and all that would take longer on average, takes `TIMEOUT`. Over
 time each step counts with its demand: the 99th percentile is that of all requests. A larger pod does not serve one
 request faster, and does not serve several at once here: what the model compares is how near to its capacity a policy
-runs, and for how long."""
+runs, and for how long.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Runs the arena's workloads, several at once, and keeps what came of each run.
 
 A result is found again where the scenario with this policy, the seed and the code are the same. The rivals depend on
-the recommenders and the simulator, not on `hvpa/core`: while rules are tuned, only the Hvpas run anew."""
+the recommenders and the simulator, not on `hvpa/core`: while rules are tuned, only the Hvpas run anew.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +24,13 @@ from benchmarks.arena import outcome
 from benchmarks.arena.draw import Drawn, drawn
 from benchmarks.arena.outcome import Outcome, outcome_of
 from benchmarks.arena.policies import HVPA, policies, scenario_of
-from benchmarks.joint.run import ACTING_ROOMS, HVPA_ROOMS, SCENARIO, code_version, write_scenario
+from benchmarks.joint.run import ACTING_ROOMS, HVPA_ROOMS, SCENARIO, code_version, essence, write_scenario
 from hvpa.simulate.engine import quiet, simulate
 from hvpa.simulate.scenario.read import load_scenario
 
 CACHE: Final = Path.home() / ".cache" / "hvpa" / "arena"
+COUNTED: Final = essence(Path(outcome.__file__).read_text())
+"""How figures are made, which each result depends on."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -81,8 +84,7 @@ def run_one(seed: int, number: int, name: str, kept: Path) -> Found:
     one = drawn(seed, number)
     scenario = scenario_of(one, name)
     code = code_version(HVPA_ROOMS if name == HVPA else ACTING_ROOMS)
-    counted = Path(outcome.__file__).read_text()
-    key = json.dumps([{**scenario, "description": ""}, seed, number, code, counted], sort_keys=True)
+    key = json.dumps([{**scenario, "description": ""}, seed, number, code, COUNTED], sort_keys=True)
     path = kept / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     with suppress(FileNotFoundError, msgspec.DecodeError):
         return msgspec.json.decode(path.read_bytes(), type=Outcome), ""
