@@ -80,23 +80,10 @@ def _sizes(own: Outcome, other: Outcome) -> str:
 
 # --- tables ---------------------------------------------------------------------------------------------------------
 Rows = list[tuple[str, ...]]
+FIGURES: Final = ("unmet %", "below", "OOMs", "P99")
 HEAD: Final = (
-    "workloads",
-    "count",
-    "cost",
-    "half within",
-    "worse",
-    "for cost",
-    "unmet",
-    "OOMs",
-    "unmet %",
-    "rival's",
-    "below",
-    "rival's",
-    "OOMs",
-    "rival's",
-    "P99",
-    "rival's",
+    *("workloads", "count", "cost", "half within", "worse", "for cost", "unmet", "OOMs"),
+    *(name for figure in FIGURES for name in (figure, "rival's")),
 )
 Group = tuple[str, Callable[[Result], bool]]
 GROUPS: Final[Sequence[Group]] = (
@@ -169,15 +156,20 @@ def geometric(numbers: Iterable[float]) -> float:
 def _at_rest(results: Sequence[Result]) -> str:
     """How often requests and replicas change under a constant load in place."""
     chosen = [one for one in results if one.in_place and one.shape == AT_REST]
-    rows: Rows = [("writes per 6 h at rest, in place", "median", "mean", "most", "rival's median", "mean")]
-    for name in ("writes", "replica_changes"):
-        own = [getattr(one.own, name) / PERIODS for one in chosen]
+    rows: Rows = [
+        ("writes per 6 h at rest, in place", "median", "mean", "most", "of", "rival's median", "mean")
+    ]
+    for name, label in (("writes", "requests"), ("replica_changes", "replicas")) if chosen else ():
+        own = {one.number: getattr(one.own, name) / PERIODS for one in chosen}
         other = [getattr(one.outcomes[one.rival], name) / PERIODS for one in chosen]
-        if chosen:
-            figures = (statistics.median(own), statistics.fmean(own), max(own))
-            rivals = statistics.median(other), statistics.fmean(other)
-            label = f"{'requests' if name == 'writes' else 'replicas'} ({len(chosen)} workloads)"
-            rows.append((label, *(f"{one:.1f}" for one in (*figures, *rivals))))
+        most = max(own, key=lambda number: own[number])
+        sides = [
+            f"{of(side):.1f}"
+            for side in (own.values(), other)
+            for of in (statistics.median, statistics.fmean)
+        ]
+        row = (f"{label} ({len(chosen)} workloads)", *sides[:2], f"{own[most]:.1f}", f"#{most}", *sides[2:])
+        rows.append(row)
     return table(rows)
 
 
