@@ -36,11 +36,14 @@ WORKLOADS = 300
 def main(argv: Sequence[str]) -> int:
     """Run it: 0 when all could be run, whatever came of it; 1 when not."""
     args = _arguments(argv)
-    numbers = range(args.workloads) if args.only is None else [args.only]
-    workloads = [one for number in numbers if _wanted(one := drawn(args.seed, number), args)]
+    workloads = [one for number in range(args.workloads) if _wanted(one := drawn(args.seed, number), args)]
     if args.only is not None:
+        workloads = [drawn(args.seed, args.only)]
         text = yaml.safe_dump(scenario_of(workloads[0], *policies(workloads[0])), sort_keys=False, width=110)
         print(f"# hvpa simulate --seed {args.seed + args.only}\n{text}\n---")
+    if not workloads:
+        print("there is no such workload", file=sys.stderr)
+        return 2
     began = time.monotonic()
     found = run_all(args.seed, workloads, args.keep, args.jobs, _progress)
     results = [_result(one, found) for one in workloads]
