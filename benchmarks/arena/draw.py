@@ -127,10 +127,12 @@ def drawn(seed: int, number: int) -> Drawn:
     limits = _limits(draw), _limits(draw)
     if "memory" in metric and limits[1] == 1.0:
         limits = limits[0], 1.5
-    follows = "memory" in metric or draw.random() < 0.5
+    follows = "memory" in metric or (draw.random() < 0.5 and metric != "queue")
     used = _memory(draw, metric, memory * target, memory, limits[1])
     share = draw.uniform(0.5, 0.85) if metric == "memory" else draw.uniform(0.3, 0.8) if follows else 0.05
-    if limits[1] is not None:
+    if metric == "queue":  # the simulator offers all that waits at once, which would count as memory
+        share = 0.0
+    elif limits[1] is not None:
         share = min(share, (limits[1] * memory / used - 1) / (SURVIVES - 1))
     app = Container(
         "app",
