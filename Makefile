@@ -131,6 +131,8 @@ keda: venv control-plane ## KEDA itself scales an Hvpa to zero and back; KEDA is
 
 # Decisions were compared on seeds 0 to 4 (docs/joint-scaling.md).
 UNSEEN := --first-seed 5
+# Seeds 1 to 9 of the arena are for tuning.
+ARENA_SEED ?= 100
 SLOW = $(foreach workload,cpu memory,--only "*,$(workload),HPA+VPA/*" --only "*,$(workload),Trajectory 50/*")
 
 .PHONY: evidence
@@ -140,6 +142,7 @@ evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (75 mi
 	@$(PY) -m benchmarks joint --out $(OUT_DIR)/line --jobs $(JOBS) $(UNSEEN) --line --seeds 1 --keep line \
 		--only "*,cpu,HPA+VPA/InPlace" --only "*,cpu,Trajectory 50/InPlace"
 	@$(PY) -m benchmarks jumps --keep
+	@$(PY) -m benchmarks arena --seed $(ARENA_SEED) --jobs $(JOBS) --json $(OUT_DIR)/arena.json
 	@$(PY) tools/generate.py
 
 .PHONY: page-check

@@ -1,7 +1,6 @@
-"""`python -m benchmarks [decision|simulation|client|scale|resizes|joint|jumps|hostile] [options]`: one of them, or all
-but the last four one after the other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its own
-default is 10,000 too).
-`jumps --cluster` measures on a local control plane what `jumps` simulates."""
+"""`python -m benchmarks [decision|simulation|client|scale|resizes|joint|arena|jumps|hostile] [options]`: one of them,
+or all but the last five one after the other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its
+own default is 10,000 too). `jumps --cluster` measures on a local control plane what `jumps` simulates."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ MODULES = {
     "scale": "benchmarks.scale.command",
     "resizes": "benchmarks.resizes",
     "joint": "benchmarks.joint.command",
+    "arena": "benchmarks.arena.command",
     "jumps": "benchmarks.joint.jumps",
     "hostile": "benchmarks.hostile.command",
 }

@@ -230,11 +230,11 @@ def code_version(rooms: tuple[str, ...]) -> str:
     root = Path(hvpa.__file__).parent
     for room in rooms:
         for file in sorted((root / room).rglob("*.py")):
-            found.update(f"{file.relative_to(root)}\n{_essence(file.read_text())}".encode())
+            found.update(f"{file.relative_to(root)}\n{essence(file.read_text())}".encode())
     return found.hexdigest()[:12]
 
 
-def _essence(text: str) -> str:
+def essence(text: str) -> str:
     """The code as a tree, without texts that stand alone."""
     tree = ast.parse(text)
     for node in ast.walk(tree):

@@ -41,7 +41,7 @@ def simulate(
     for i, value in enumerate(load):
         now = i * step
         recorder.now = now
-        metrics.load = value
+        metrics.load, metrics.waiting = value, backlog.waiting
         metrics.advance(now)
         policy_at_work.step(now)
         length = min(step, scenario.duration - now)

@@ -63,10 +63,14 @@ class WorkloadModel:
     """The workload as the scenario sets it up. A custom kind is simulated as a Deployment whose pod template nobody
     changes; a ReplicaSet and a ReplicationController never replace pods; a DaemonSet has the same number of pods all
     the time. `max_surge` and `max_unavailable` are counts or percentages ("25%"), as a Deployment's; a StatefulSet
-    replaces one pod at a time. `start_up` is the time in seconds from a container's
-    start until it is ready, `termination_grace` how long a deleted pod keeps its place on the node, serving nothing.
-    `resize` is how pods come to the resources of a changed template: others take their place, or they are resized in
-    place, as far as that can be done; `resize_delay` is how long that takes, in seconds."""
+    replaces one pod at a time. `start_up` is the time in seconds from a container's start until it is ready,
+    `termination_grace` how long a deleted pod keeps its place on the node, serving nothing. `resize` is how pods come
+    to the resources of a changed template: others take their place, or they are resized in place, as far as that can
+    be done; `resize_delay` is how long that takes, in seconds. The kubelet defers a resize to more for
+    `resize_deferred` seconds whatever its node has, or refuses all (`resize_refused`). `blips` are the times at which
+    a pod that is ready is not for `blip_length` seconds, with the place of that pod among them (0 to 1). A pod's part
+    of the load is larger or smaller than the others' by the relative standard deviation `spread`, drawn from `seed`
+    for each pod."""
 
     kind: str
     name: str
@@ -79,6 +83,12 @@ class WorkloadModel:
     max_unavailable: int | str = "25%"
     resize: ResizeMode = "Recreate"
     resize_delay: float = 0.0
+    resize_deferred: float = 0.0
+    resize_refused: bool = False
+    blips: tuple[tuple[float, float], ...] = ()
+    blip_length: float = 0.0
+    spread: float = 0.0
+    seed: int = 0
     api_version: str = DEFAULT_API_VERSION
 
     @property
@@ -115,13 +125,16 @@ class NodeModel:
 @dataclass(frozen=True, slots=True)
 class MetricsModel:
     """metrics-server: every `resolution` seconds, `offset` after the start, it publishes the mean CPU usage since it
-    last looked and the memory, as they were `delay` seconds ago. `load` is the name of the one custom or external
-    metric that there is: the load itself, in its own units."""
+    last looked and the memory, as they were `delay` seconds ago. The rest are names of custom and external metrics
+    (None: there is none): `load` is the load itself, in its own units, `share` what each ready pod has of it, and
+    `queue` the jobs in a queue of which each takes a second: a second's worth of the load, and all that waits."""
 
     resolution: float = 15.0
     delay: float = 0.0
     offset: float = 0.0
     load: str = "load"
+    share: str | None = None
+    queue: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

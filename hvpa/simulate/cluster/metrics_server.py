@@ -96,8 +96,8 @@ class MetricsServer:
         self._seen_changes = -1
         self._coming: deque[Published] = deque()
         self.published: Published | None = None
-        self.load = 0.0
-        """The present load, for custom and external metrics."""
+        self.load = self.waiting = 0.0
+        """The present load, and the work that waits (load × seconds), for custom and external metrics."""
 
     def advance(self, now: float) -> None:
         """Note and publish what is due."""
@@ -153,23 +153,31 @@ class MetricsServer:
 
     def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
         """The load that each ready pod serves."""
-        self._check(metric)
-        ready = [pod.name for pod in self._state.pods if pod.ready]
+        if metric.name != self._model.load:
+            raise self._unknown(metric)
+        ready = [pod for pod in self._state.pods if pod.ready]
         if not ready or self.published is None:
             raise MetricsError("no metrics returned from custom metrics API")
         at = instant(self._start, self.published.at)
-        return dict.fromkeys(ready, PodReading(round(self.load * 1000 / len(ready)), at, self._window))
+        each = self.load * 1000 / sum(pod.part for pod in ready)
+        return {pod.name: PodReading(round(each * pod.part), at, self._window) for pod in ready}
 
     def object(self, metric: MetricName, described: ObjectReference) -> int:
-        """The load, whatever the object."""
-        self._check(metric)
-        return round(self.load * 1000)
+        """The metric of this name, whatever the object."""
+        return round(self._value(metric) * 1000)
 
     def external(self, metric: MetricName) -> Sequence[int]:
-        """The load."""
-        self._check(metric)
-        return [round(self.load * 1000)]
+        """The metric of this name."""
+        return [round(self._value(metric) * 1000)]
 
-    def _check(self, metric: MetricName) -> None:
-        if metric.name != self._model.load:
-            raise MetricsError(f"a simulation has no metric {metric.name}, only {self._model.load}")
+    def _value(self, metric: MetricName) -> float:
+        if metric.name == self._model.load:
+            return self.load
+        if metric.name == self._model.queue:
+            return self.load + self.waiting
+        if metric.name == self._model.share:
+            return self.load / max(1, self._state.ready_replicas)
+        raise self._unknown(metric)
+
+    def _unknown(self, metric: MetricName) -> MetricsError:
+        return MetricsError(f"a simulation has no metric {metric.name}, only {self._model.load}")

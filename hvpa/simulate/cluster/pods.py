@@ -10,6 +10,8 @@ nothing from that instant, and keeps its requests on its node until its grace is
 from __future__ import annotations
 
 import math
+import random
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from hvpa.core.model import ResourceRequirements
@@ -30,6 +32,8 @@ from hvpa.simulate.model import NodeModel, SimulationEvent, Tick, WorkloadModel
 
 LONG_AGO = -3600.0
 """When the pods that a simulation begins with were created, seconds."""
+LEAST_PART = 0.1
+"""The least part of the load that a pod has, beside others of 1."""
 
 
 class Workload:
@@ -64,11 +68,12 @@ class Workload:
         self.node_seconds = 0.0
         self._node_model = nodes
         self._nodes = Nodes(nodes)
-        self._resizes = Resizes(self._nodes, model.resize_delay, self.events)
+        self._resizes = Resizes(self._nodes, model, self.events)
         self._models = {one.name: one for one in model.containers}
         self._never_replaces = model.kind in NEVER_REPLACING
         self.paused, self.partition = self._never_replaces, 0
         self._serial = 0
+        self._blips = deque(model.blips)
         self._ooms = self._restarts = 0
         self._arrangement: Arrangement | None = None
         self._next = math.inf
@@ -154,6 +159,9 @@ class Workload:
         pod = SimPod(name, self._serial, self.template, resources, now)
         pod.revision = self.revision
         pod.start_up = self.model.start_up
+        if self.model.spread:
+            drawn = random.Random(f"part {self.model.seed} {self._serial}").gauss(1, self.model.spread)
+            pod.part = max(LEAST_PART, drawn)
         if ordinal is not None:
             pod.ordinal = ordinal
         self.pods.append(pod)
@@ -273,7 +281,20 @@ class Workload:
             self._release(now)
             self._nodes.expire(now)
             self._restarts += sum(pod.catch_up(now) for pod in self.pods)
+            self._blip(now)
             self._react(now)
+
+    def _blip(self, now: float) -> None:
+        """One of the ready pods is not ready for a moment, where that is due."""
+        while self._blips and self._next_blip <= now + INSTANT:
+            _, place = self._blips.popleft()
+            ready = [pod for pod in self.pods if pod.ready]
+            if ready:
+                ready[int(place * len(ready))].blip(now, self.model.blip_length)
+
+    @property
+    def _next_blip(self) -> float:
+        return self._blips[0][0] if self._blips else math.inf
 
     def _react(self, now: float) -> None:
         """Something changed: the controller acts, then the kubelets (on resizes), then the scheduler."""
@@ -299,7 +320,7 @@ class Workload:
                 self.events.append(SimulationEvent(max(0.0, now), "Unschedulable", "Unschedulable", reason))
         self._next = min((pod.next_event for pod in self.pods), default=math.inf)
         ends = [end for end, _ in self._terminating]
-        self._next = min(self._next, self._nodes.next_event(now), *ends)
+        self._next = min(self._next, self._nodes.next_event(now), self._next_blip, *ends)
 
     def _settle(self) -> None:
         """All pods, ready for long."""
@@ -309,4 +330,4 @@ class Workload:
         for pod in self.pods:
             if pod.node is not None:
                 pod.settle(min(0.0, LONG_AGO + self.model.start_up))
-        self._next = self._nodes.next_event(0.0)
+        self._next = min(self._nodes.next_event(0.0), self._next_blip)

@@ -1,11 +1,11 @@
 """Resizing running pods in place: which resizes a node allows now, and which wait, or fail.
 
 The rules are those of Kubernetes 1.37 (KEP-1287): what the API server refuses (`ValidatePodResize`), what the kubelet
-allocates and in which order (`pkg/kubelet/allocation/allocation_manager.go`), and that it lowers no memory limit below
-what is used (`validateMemoryResizeAction` in `pkg/kubelet/kuberuntime`). No container is started again for it
+allocates and in which order (`pkg/kubelet/allocation/allocation_manager.go`), and that it lowers no memory limit
+below what is used (`validateMemoryResizeAction` in `pkg/kubelet/kuberuntime`). No container is started again for it
 (`resizePolicy: NotRequired`). The kubelet looks at a resize `delay` seconds after it was requested; what is allowed
-takes effect then.
-"""
+takes effect then. A scenario's kubelet may also defer or refuse for reasons of its own (Kubernetes refuses under a
+static CPU manager, for one)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.state import INSTANT, Resize, ResizeState, SimPod, Template, shape_of
-from hvpa.simulate.model import SimulationEvent
+from hvpa.simulate.model import SimulationEvent, WorkloadModel
 
 WHY: Final = {
     "Deferred": "its node has no room for it",
@@ -31,9 +31,11 @@ class Resizes:
     """The resizes of a workload's pods. `blocked` says that some wait for memory usage to fall; those that can't be
     done at once are reported in `events`, with the reasons of the kubelet's Events."""
 
-    def __init__(self, nodes: Nodes, delay: float, events: list[SimulationEvent]) -> None:
+    def __init__(self, nodes: Nodes, model: WorkloadModel, events: list[SimulationEvent]) -> None:
         self._nodes = nodes
-        self._delay = delay
+        self._delay = model.resize_delay
+        self._deferred = model.resize_deferred
+        self._refused = model.resize_refused
         self._events = events
         self.blocked = False
 
@@ -77,9 +79,16 @@ class Resizes:
     def _allowed(self, resize: Resize, now: float) -> bool:
         """Whether the kubelet need not look at this resize again: it is done, or has its room, or can't be done."""
         pod = resize.pod
+        if self._refused:
+            self._fails(resize, now, "the kubelet refuses it")
+            return True
         if self._nodes.exceeds(resize.cpu_request, resize.memory_request):
             self._fails(resize, now, "it is larger than a node")
             return True
+        allowed_at = self._deferred + (resize.since if resize.state == "Deferred" else now)
+        if _grows(resize) and now < allowed_at - INSTANT:
+            resize.due = allowed_at
+            return False
         cpu, memory = resize.cpu_request - pod.cpu_request, resize.memory_request - pod.memory_request
         node = self._nodes.node_of(pod)
         if node is not None and not node.fits(cpu, memory):
@@ -131,9 +140,12 @@ def _seen(pods: Sequence[SimPod], now: float) -> list[Resize]:
 
 def _rank(resize: Resize) -> tuple[bool, bool, float, int]:
     """Resizes that have their room keep it; then come those that need no more than there is, then the oldest."""
+    return resize.state != "Error", _grows(resize), resize.since, resize.pod.serial
+
+
+def _grows(resize: Resize) -> bool:
     pod = resize.pod
-    grows = resize.cpu_request > pod.cpu_request or resize.memory_request > pod.memory_request
-    return resize.state != "Error", grows, resize.since, pod.serial
+    return resize.cpu_request > pod.cpu_request or resize.memory_request > pod.memory_request
 
 
 def _uses_more(resize: Resize) -> bool:

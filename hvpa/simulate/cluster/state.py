@@ -177,12 +177,13 @@ class SimContainer:
 class SimPod:
     """A pod.
 
+    `part` is the pod's part of the load, beside others of 1.
     `serial` counts all pods that the workload ever had (a StatefulSet's pods share names, never this), `ordinal` is a
     StatefulSet's. `revision` is the workload's when the pod was made or last agreed with its template. `resources` are
     the pod's own, which an admission webhook may have changed; `resize` is what waits to become of them. `node` is its
     node's number, None while unscheduled; `started` is when it got one, and its containers first started; `ready_at`
-    when it became or becomes ready (None: not known), `ready_changed` when `ready` last changed; `deleted` when it was
-    deleted.
+    when it became or becomes ready (None: not known), `ready_changed` when `ready` last changed; `blipped`: it is not
+    ready for a moment, though its containers run; `deleted` when it was deleted.
     """
 
     def __init__(
@@ -194,12 +195,13 @@ class SimPod:
         self.created = self.ready_changed = created
         self.revision = 0
         self.start_up = 0.0
+        self.part = 1.0
         self.resize: Resize | None = None
         self.take(resources)
         self.containers = [SimContainer(one) for one in resources]
         self.node: int | None = None
         self.started: float | None = None
-        self.ready = self.refused = False
+        self.ready = self.refused = self.blipped = False
         self.ready_at: float | None = None
         self.deleted: float | None = None
 
@@ -260,13 +262,20 @@ class SimPod:
             self.ready_at = now + self.start_up
         if not self.ready and self.ready_at is not None and self.ready_at <= now + INSTANT:
             self.ready = True
+            self.blipped = False
             self.ready_changed = now
         return len(due)
+
+    def blip(self, now: float, length: float) -> None:
+        """The pod, which is ready, is not for so many seconds."""
+        self.ready, self.blipped = False, True
+        self.ready_changed, self.ready_at = now, now + length
 
     def kill(self, container: SimContainer, now: float) -> None:
         """One of the containers is OOMKilled; the pod is not ready until it has been started again."""
         container.kill(now)
         self.ready_at = None
+        self.blipped = False
         if self.ready:
             self.ready = False
             self.ready_changed = now

@@ -3,7 +3,8 @@
 Pods that are alike (equal resources, equal state, equal company on their node) are measured once. An
 `Arrangement` holds the groups at a time; it is valid until a pod or a container changes.
 
-The load is shared equally by the ready pods, as a Service does on average. A container that runs in a pod that is not
+The load is shared by the ready pods in proportion to their parts: equally, as a Service does on average, where nothing
+else is said. A container that runs in a pod that is not
 ready uses its base only. CPU is bounded by the container's limit, then by the pod's request plus the nodes' `headroom`
 where that is set (and by the size of one node), else by the node's CPU, which its pods share by their requests as the
 kernel does; inside a pod its containers share likewise. With `headroom` pods do not compete: it says what neighbours
@@ -20,9 +21,9 @@ from typing import Final
 from hvpa.simulate.cluster.state import INSTANT, Meter, Shape, SimContainer, SimPod
 from hvpa.simulate.model import ContainerModel, NodeModel
 
-Kind = tuple[tuple[Shape, ...], bool, bool, tuple[bool, ...], tuple[float, ...]]
-"""What makes pods alike: bounds, readiness, whether they are deleted, which containers run, and what these keep of
-memory: since when they leak, and the most that the load took."""
+Kind = tuple[tuple[Shape, ...], bool, bool, float, tuple[bool, ...], tuple[float, ...]]
+"""What makes pods alike: bounds, readiness, whether they start while they are not ready, which containers run, and
+what these keep of memory: since when they leak, and the most that the load took."""
 Victim = tuple[SimPod, SimContainer, float]
 """A container that has too much memory: its pod, itself, and the bytes that it has."""
 LEAST_WEIGHT: Final = 2.0
@@ -65,13 +66,14 @@ def share_out(capacity: float, wants: Sequence[tuple[float, float, int]]) -> lis
 class Group:
     """Pods that are alike: `each` on each of the nodes that are alike. `cap` is what one pod may use of CPU; `want`
     and `held` are what one pod uses of CPU and memory. `starts`: until they are ready they use an amount of
-    their own, which does not count as demand."""
+    their own, which does not count as demand. `part` is that of each pod in the load."""
 
     pods: list[SimPod]
     each: int
     cap: float
     meters: list[Meter]
     starts: bool
+    part: float = 1.0
     want: float = 0.0
     held: float = 0.0
     capped: bool = False
@@ -179,6 +181,7 @@ class Arrangement:
         self.groups = [(group, group.each * len(host.nodes)) for host in self.hosts for group in host.groups]
         self.meters = [meter for group, _ in self.groups for meter in group.meters]
         self.ready = sum(pod.ready for pod in placed)
+        self._parts = sum(pod.part for pod in placed if pod.ready)
         self.requested_cpu = sum(pod.cpu_request for pod in placed)
         self.requested_memory = sum(pod.memory_request for pod in placed)
         self.leaks = any(meter.leak for meter in self.meters)
@@ -212,13 +215,13 @@ class Arrangement:
     def measure(self, load: float, at: float) -> None:
         """What the pods use under this load, and the memory that they have at this time."""
         ready = self.ready
-        share = load / ready if ready else 0.0
+        share = load / self._parts if ready else 0.0
         capped = over = False
         used = memory = 0.0
         for host in self.hosts:
             want = held = 0.0
             for group in host.groups:
-                group.measure(share, at)
+                group.measure(share * group.part, at)
                 want += group.each * group.want
                 held += group.each * group.held
                 capped = capped or group.capped
@@ -297,7 +300,7 @@ def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: No
 def _kind(pod: SimPod, keeps: bool) -> Kind:
     running = tuple(container.running for container in pod.containers)
     memory = tuple(number for one in pod.containers for number in (one.grows_from, one.peak)) if keeps else ()
-    return pod.shapes, pod.ready, pod.deleted is None, running, memory
+    return pod.shapes, pod.ready, _may_start(pod), pod.part, running, memory
 
 
 def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], nodes: NodeModel) -> Group:
@@ -315,11 +318,18 @@ def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], 
             meters.append(meter)
             for pod in pods:
                 pod.containers[index].attach(meter)
-    return Group(pods, each, cap, meters, any(_starts(models[one.name], first) for one in first.containers))
+    return Group(
+        pods, each, cap, meters, any(_starts(models[one.name], first) for one in first.containers), first.part
+    )
 
 
 def _starts(model: ContainerModel, pod: SimPod) -> bool:
-    return model.cpu_start_up is not None and not pod.ready and pod.deleted is None
+    return model.cpu_start_up is not None and not pod.ready and _may_start(pod)
+
+
+def _may_start(pod: SimPod) -> bool:
+    """Whether a pod that is not ready is not so yet."""
+    return pod.deleted is None and not pod.blipped
 
 
 def _meter(model: ContainerModel, shape: Shape, pod: SimPod) -> Meter:

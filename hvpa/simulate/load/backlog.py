@@ -6,18 +6,19 @@ from hvpa.simulate.model import Tick
 
 
 class Backlog:
-    """The work that waits, in load × seconds. `longest` is how much may wait, in seconds' worth of the load at the
-    time; `per_unit` the CPU in millicores that a unit of the load takes. With 0 seconds, what is not served is lost."""
+    """The work that is `waiting`, in load × seconds. `longest` is how much may wait, in seconds' worth of the load at
+    the time; `per_unit` the CPU in millicores that a unit of the load takes. With 0 seconds, what is not served is
+    lost."""
 
     def __init__(self, longest: float, per_unit: float) -> None:
         self._longest = longest
         self._per_unit = per_unit
-        self._waiting = 0.0
+        self.waiting = 0.0
         self._offered = 0.0
 
     def offer(self, load: float, length: float) -> float:
         """The load of a step of so many seconds, with what waits on top: 30 that wait are 2 more for 15 seconds."""
-        self._offered = self._waiting / length
+        self._offered = self.waiting / length
         return load + self._offered
 
     def step(self, tick: Tick, load: float, length: float) -> Tick:
@@ -26,6 +27,6 @@ class Backlog:
         if not self._longest or not self._per_unit:
             return tick
         undone = tick.unmet / self._per_unit * length
-        self._waiting = min(undone, self._longest * load)
-        lost = (undone - self._waiting) / length * self._per_unit
+        self.waiting = min(undone, self._longest * load)
+        lost = (undone - self.waiting) / length * self._per_unit
         return tick._replace(unmet=lost, demand=tick.demand - self._offered * self._per_unit)

@@ -169,13 +169,15 @@ def computed(formula: Formula, step: float, count: int) -> Iterator[float]:
         yield value
 
 
-def scaled(values: Iterator[float], scale: float, noise: float, seed: int) -> array[float]:
+def scaled(values: Iterator[float], scale: float, noise: float, seed: int, calm: int = 0) -> array[float]:
     """The values times `scale`, each made larger or smaller by normally distributed noise of this relative standard
-    deviation, never below 0. The same seed gives the same noise."""
+    deviation, never below 0; the first `calm` of them have none. The same seed gives the same noise."""
     if noise == 0:
         return array("d", (value * scale for value in values))
     gauss = random.Random(seed).gauss
-    return array("d", (max(value * scale * (1 + gauss(0, noise)), 0.0) for value in values))
+    found = array("d", (value * scale for value in islice(values, calm)))
+    found.extend(max(value * scale * (1 + gauss(0, noise)), 0.0) for value in values)
+    return found
 
 
 def readable_length(seconds: float) -> str:

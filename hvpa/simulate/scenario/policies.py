@@ -21,17 +21,17 @@ from hvpa.simulate.model import Policy, PolicyKind, WorkloadModel
 from hvpa.simulate.policy.updater import IN_PLACE_OR_RECREATE
 from hvpa.simulate.scenario.documents import Source, read_documents, read_text
 from hvpa.simulate.scenario.fields import MAX_REPLICAS
-from hvpa.simulate.scenario.schema import FixedSize, PolicyModel, VpaAlone
+from hvpa.simulate.scenario.schema import FixedSize, Metrics, PolicyModel, VpaAlone
 
 _ALL_CONTAINERS: Final = "*"
 
 
 def read_policies(
-    source: Source, folder: Path, models: Sequence[PolicyModel], scaled: tuple[WorkloadModel, str]
+    source: Source, folder: Path, models: Sequence[PolicyModel], workload: WorkloadModel, metrics: Metrics
 ) -> tuple[tuple[Policy, ...], list[str]]:
     """The policies of the scenario in `source`, and what their reader should know; manifests that they name lie in
-    `folder`. `scaled` are the workload and the name of the metric that is its load. Raises ScenarioError."""
-    reader = _Reader(folder, *scaled)
+    `folder`. `metrics` names the custom metrics that there are. Raises ScenarioError."""
+    reader = _Reader(folder, workload, metrics)
     policies = tuple(
         reader.policy(source.at(f"policies[{index}]"), model) for index, model in enumerate(models)
     )
@@ -39,9 +39,10 @@ def read_policies(
 
 
 class _Reader:
-    def __init__(self, folder: Path, workload: WorkloadModel, load_metric: str) -> None:
+    def __init__(self, folder: Path, workload: WorkloadModel, metrics: Metrics) -> None:
         self._folder = folder
-        self._load_metric = load_metric
+        self._load_metric = metrics.load
+        self._totals = {metrics.load, metrics.share, metrics.queue}
         self._workload = workload
         self._containers = {one.name: one for one in workload.containers}
         self.notes: list[str] = []
@@ -136,16 +137,16 @@ class _Reader:
         for index, metric in enumerate(spec.metrics):
             ((field, named),) = (part for part in metric.to_v2().items() if part[0] != "type")
             own = place.at(f"metrics[{index}].{field}")
-            self._check_metric(own, named)
+            self._check_metric(own, metric.type, named)
             if "metric" not in named and named["target"]["type"] == "Utilization":
                 self.notes += self._requestless(own, named["name"], named.get("container"))
         if not spec.metrics:  # then it is CPU at 80 percent
             self.notes += self._requestless(place, "cpu", None)
 
-    def _check_metric(self, place: Source, named: Mapping[str, Any]) -> None:
+    def _check_metric(self, place: Source, kind: str, named: Mapping[str, Any]) -> None:
         if "metric" in named:
             name = named["metric"]["name"]
-            if name != self._load_metric:
+            if name not in (self._totals if kind != "Pods" else {self._load_metric}):
                 raise place.refuse(
                     "", f"a simulation has no metric {name}: beside CPU and memory only {self._load_metric}"
                 )

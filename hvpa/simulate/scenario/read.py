@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from hvpa.simulate.model import ContainerModel, Controllers, MetricsModel, NodeM
 from hvpa.simulate.scenario.documents import Source, read_documents, read_text
 from hvpa.simulate.scenario.policies import read_policies
 from hvpa.simulate.scenario.schema import (
+    Blips,
     LoadModel,
     ScenarioContainer,
     ScenarioModel,
@@ -59,8 +60,8 @@ def load_scenario(path: Path, seed: int) -> Scenario:
     except ValidationError as error:
         raise _first(source, field_errors(error)) from None
     times = _times(source, path.parent, model)
-    workload = _workload(model.workload)
-    policies, notes = read_policies(source, path.parent, model.policies, (workload, model.metrics.load))
+    workload = _workload(model.workload, times.duration, seed)
+    policies, notes = read_policies(source, path.parent, model.policies, workload, model.metrics)
     load = _steps(source, model, times, seed)
     return Scenario(
         name=model.name,
@@ -170,25 +171,38 @@ def _record(source: Source, folder: Path, load: LoadModel) -> Record | None:
 def _steps(source: Source, model: ScenarioModel, times: _Times, seed: int) -> StepLoad:
     """The load at each step."""
     count = math.ceil(times.duration / model.step)
-    load = model.load
+    load, calm = model.load, math.ceil(model.load.noise_from / model.step)
     if times.record is not None:
         values = steps_of(times.record, model.step, count, load.repeat)
-        return StepLoad(scaled(values, load.scale, load.noise, seed), model.step)
+        return StepLoad(scaled(values, load.scale, load.noise, seed, calm), model.step)
     try:
         values = computed(Formula(load.formula or ""), model.step, count)
-        return StepLoad(scaled(values, load.scale, load.noise, seed), model.step)
+        return StepLoad(scaled(values, load.scale, load.noise, seed, calm), model.step)
     except FormulaError as error:
         raise source.refuse("load.formula", str(error)) from None
 
 
 # --- the rest -------------------------------------------------------------------------------------------------------
-def _workload(model: ScenarioWorkload) -> WorkloadModel:
+def _workload(model: ScenarioWorkload, duration: float, seed: int) -> WorkloadModel:
     fields = dict(model) | {"containers": tuple(_container(one) for one in model.containers)}
     fields["api_version"] = model.api_version or api_version_of(model.kind)
     if model.kind == "DaemonSet":  # the API server's defaults
         unset = {"max_surge": 0, "max_unavailable": 1}
         fields |= {name: value for name, value in unset.items() if name not in model.model_fields_set}
+    fields["seed"] = seed
+    if model.blips is not None:
+        fields["blips"] = tuple(_blips(model.blips, duration, seed))
+        fields["blip_length"] = model.blips.length
+    else:
+        del fields["blips"]
     return WorkloadModel(**fields)
+
+
+def _blips(model: Blips, duration: float, seed: int) -> Iterator[tuple[float, float]]:
+    """When one of the pods is not ready, and its place among those that are: drawn from the seed, as noise is."""
+    draw, at = random.Random(f"blips {seed}"), 0.0
+    while (at := at + draw.expovariate(1 / model.every)) < duration:
+        yield at, draw.random()
 
 
 def _container(model: ScenarioContainer) -> ContainerModel:
@@ -228,7 +242,9 @@ def _phased(model: ScenarioModel, seed: int) -> dict[str, Any]:
         updater_period=vpa.updater_period,
         updater_offset=updated,
     )
-    served = MetricsModel(metrics.resolution, metrics.delay, measured, metrics.load)
+    served = MetricsModel(
+        metrics.resolution, metrics.delay, measured, metrics.load, metrics.share, metrics.queue
+    )
     return {"metrics": served, "controllers": controllers}
 
 

@@ -92,6 +92,7 @@ class LoadModel(SpecModel):
     prometheus: PrometheusLoad | None = None
     scale: Factor = 1.0
     noise: Fraction = 0.0
+    noise_from: Seconds = 0.0
     backlog: Seconds = 0.0
     repeat: Flag = False
 
@@ -139,6 +140,13 @@ class ScenarioContainer(SpecModel):
         return self
 
 
+class Blips(SpecModel):
+    """Moments in which a pod that is ready is not: so far apart on average, and so long."""
+
+    every: PositiveSeconds
+    length: PositiveSeconds = 10.0
+
+
 class ScenarioWorkload(SpecModel):
     """The workload that is scaled."""
 
@@ -153,6 +161,10 @@ class ScenarioWorkload(SpecModel):
     max_unavailable: SomePods = "25%"
     resize: ResizeMode = "Recreate"
     resize_delay: Seconds = 2.0
+    resize_deferred: Seconds = 0.0
+    resize_refused: Flag = False
+    blips: Blips | None = None
+    spread: Fraction = 0.0
     containers: Annotated[tuple[ScenarioContainer, ...], Field(min_length=1, max_length=LIST_LENGTH)]
 
     @model_validator(mode="after")
@@ -200,12 +212,14 @@ class Nodes(SpecModel):
 
 class Metrics(SpecModel):
     """metrics-server. `offset` is drawn from the seed where it is not set, as those of the controllers are; `load` is
-    the name of the metric that is the load."""
+    the name of the metric that is the load, `share` and `queue` those of two that are made of it."""
 
     resolution: PositiveSeconds = 15.0
     delay: Seconds = 10.0
     offset: Seconds | None = None
     load: Column = "load"
+    share: Column | None = None
+    queue: Column | None = None
 
 
 # --- the controllers ------------------------------------------------------------------------------------------------

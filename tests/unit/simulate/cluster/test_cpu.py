@@ -212,3 +212,15 @@ def test_what_a_container_uses_while_it_starts_is_no_demand() -> None:
     state.advance(15.0, 15.0, 5.0)
     tick = state.advance(30.0, 15.0, 5.0)
     assert (tick.demand, tick.unmet, tick.used_cpu) == (70.0, 0.0, 70.0)
+
+
+def test_pods_may_share_the_load_unequally() -> None:
+    uneven = workload(5, container(cpu_per_unit=1.0, memory_per_unit=1.0), spread=0.3, seed=4)
+    parts = [pod.part for pod in uneven.pods]
+    assert len(set(parts)) == 5
+    tick, used = measured(uneven, 0.0, 10.0, 1000.0)
+    assert tick.demand == 1000.0
+    assert tick.used_cpu == pytest.approx(1000.0)
+    assert list(used.values()) == pytest.approx([1000.0 * part / sum(parts) for part in parts])
+    assert [pod.part for pod in workload(5, spread=0.3, seed=4).pods] == parts
+    assert [pod.part for pod in workload(5, spread=0.3, seed=5).pods] != parts

@@ -119,6 +119,8 @@ def test_the_load_is_the_one_custom_metric(name: str) -> None:
     fixture.run(11, load=31.0)
     server, load = fixture.server, MetricName(name=name)
     assert [one.value for one in server.pods(load).values()] == [15500, 15500]
+    fixture.state.pods[0].part = 3.0
+    assert [one.value for one in server.pods(load).values()] == [23250, 7750], "each pod its part"
     assert server.object(load, ObjectReference()) == 31000
     assert server.external(load) == [31000]
     for ask in (server.pods, server.external):
@@ -126,6 +128,18 @@ def test_the_load_is_the_one_custom_metric(name: str) -> None:
             ask(MetricName(name="queue"))
     with pytest.raises(MetricsError, match="queue"):
         server.object(MetricName(name="queue"), ObjectReference())
+
+
+def test_further_metrics_are_made_of_the_load() -> None:
+    fixture = Fixture(MetricsModel(resolution=10, share="share", queue="queue"))
+    fixture.run(11, load=31.0)
+    fixture.server.waiting = 100.0
+    assert fixture.server.external(MetricName(name="share")) == [15500]
+    assert fixture.server.object(MetricName(name="queue"), ObjectReference()) == 131000
+    fixture.state.scale(0, 11.0)
+    assert fixture.server.external(MetricName(name="share")) == [31000], "as if there were one pod"
+    with pytest.raises(MetricsError, match="no metric share"):
+        fixture.server.pods(MetricName(name="share"))
 
 
 def test_without_a_ready_pod_no_pod_has_a_metric() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.model import NodeModel
-from tests.unit.simulate.cluster.build import bounds, container, names, rolled_out, workload
+from tests.unit.simulate.cluster.build import bounds, container, names, rolled_out, run, workload
 
 
 def test_a_workload_begins_with_pods_that_have_been_ready_for_long() -> None:
@@ -85,3 +85,28 @@ def test_a_deleted_pod_keeps_its_place_until_its_grace_is_over() -> None:
     assert state.advance(10.0, 10.0, 30.0).requested_cpu == 1200
     tick = state.advance(20.0, 5.0, 30.0)
     assert (tick.pods, tick.ready, tick.requested_cpu, tick.used_cpu) == (2, 2, 1200, 400.0)
+
+
+def test_a_blip_makes_one_ready_pod_not_ready_for_a_moment() -> None:
+    state = workload(
+        4,
+        container(cpu_base=10.0, cpu_per_unit=1.0, cpu_start_up=90.0),
+        blips=((20.0, 0.5),),
+        blip_length=10.0,
+    )
+    counts = [state.advance(float(now), 5.0, 80.0) for now in range(0, 40, 5)]
+    assert [tick.ready for tick in counts] == [4, 4, 4, 3, 3, 4, 4, 4], (
+        "what happens at a step's end belongs to it"
+    )
+    assert {round(tick.used_cpu) for tick in counts} == {120}, "it uses its base: it does not start"
+    assert sum(tick.restarts for tick in counts) == 0
+    pod = state.pods[2]
+    assert (pod.ready, pod.ready_changed, pod.blipped) == (True, 30.0, False)
+
+
+def test_a_blip_of_no_pod_is_nothing() -> None:
+    state = workload(1, blips=((20.0, 0.9), (25.0, 0.1)), blip_length=60.0)
+    run(state, 0.0, 30.0)
+    assert state.ready_replicas == 0
+    run(state, 30.0, 85.0)
+    assert state.ready_replicas == 1, "the second one found none that is ready"

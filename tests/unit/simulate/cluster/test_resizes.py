@@ -12,7 +12,7 @@ from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
 from hvpa.simulate.cluster.resizes import Resizes, is_refused, qos_class
 from hvpa.simulate.cluster.state import SimPod
-from hvpa.simulate.model import NodeModel, SimulationEvent
+from hvpa.simulate.model import NodeModel, SimulationEvent, WorkloadModel
 from tests.unit.simulate.cluster.build import (
     bounds,
     container,
@@ -27,6 +27,29 @@ from tests.unit.simulate.cluster.build import (
 )
 
 SMALL = container(requests=bounds(400), cpu_base=100.0)
+
+
+# --- a kubelet that defers or refuses ---------------------------------------------------------------------------------
+def test_a_kubelet_that_refuses_makes_each_resize_infeasible() -> None:
+    state = in_place(2, SMALL, nodes=NodeModel(cpu=2000), resize_refused=True)
+    resize_all(state, template(cpu=300), 15.0)
+    assert (cpus(state), states(state)) == ([400, 400], ["Infeasible"] * 2)
+    assert reasons(state) == [(15.0, "ResizeInfeasible")] * 2
+
+
+def test_a_kubelet_that_defers_holds_back_more_for_so_long_and_less_not_at_all() -> None:
+    state = in_place(2, SMALL, nodes=NodeModel(cpu=2000), resize_delay=5.0, resize_deferred=60.0)
+    resize_all(state, template(cpu=600), 15.0)
+    run(state, 15.0, 40.0)
+    assert (cpus(state), states(state)) == ([400, 400], ["Deferred"] * 2)
+    resize_all(state, template(cpu=700), 40.0)
+    run(state, 40.0, 79.0)
+    assert (cpus(state), states(state)) == ([400, 400], ["Deferred"] * 2)
+    run(state, 79.0, 81.0)
+    assert (cpus(state), states(state)) == ([700, 700], [None, None]), "a minute after it was first looked at"
+    resize_all(state, template(cpu=500), 81.0)
+    run(state, 81.0, 87.0)
+    assert cpus(state) == [500, 500]
 
 
 # --- with room --------------------------------------------------------------------------------------------------------
@@ -358,7 +381,8 @@ def test_nodes_and_pods_agree_whatever_is_asked_for(
 ) -> None:
     events: list[SimulationEvent] = []
     nodes = Nodes(NodeModel(cpu=CPU, memory=MEMORY))
-    resizes, pods = Resizes(nodes, delay, events), list[SimPod]()
+    model = WorkloadModel("Deployment", "app", "default", 1, (), resize_delay=delay)
+    resizes, pods = Resizes(nodes, model, events), list[SimPod]()
     for at, (what, which, size) in enumerate(script):
         now = float(at)
         if what == "add":

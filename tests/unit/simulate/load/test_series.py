@@ -190,5 +190,12 @@ def test_noise_is_the_seeds_and_has_the_deviation_that_is_asked_for() -> None:
     assert statistics.stdev(found) == pytest.approx(20, rel=0.05)
 
 
+def test_the_first_values_may_be_calm() -> None:
+    found = scaled(iter([100.0] * 100), 2, 0.1, seed=7, calm=40)
+    assert set(found[:40]) == {200.0}
+    assert len(set(found)) == 61
+    assert list(scaled(iter([100.0]), 1, 0.1, seed=7, calm=40)) == [100.0]
+
+
 def test_noise_never_makes_a_load_negative() -> None:
     assert min(scaled(iter([100.0] * 1000), 1, 1, seed=1)) == 0

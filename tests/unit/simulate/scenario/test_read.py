@@ -9,7 +9,7 @@ from pathlib import Path
 from hvpa.recommend.hpa.controller import HpaSettings
 from hvpa.recommend.vpa.recommender import VpaSettings
 from hvpa.simulate.model import MetricsModel, NodeModel
-from tests.unit.simulate.scenario.build import SMALL, scenario, values
+from tests.unit.simulate.scenario.build import SMALL, scenario, values, with_policies
 
 MIB = 1024 * 1024
 
@@ -232,3 +232,35 @@ def test_noise_comes_from_the_seed(tmp_path: Path) -> None:
 
 def test_a_duration_that_is_no_multiple_of_the_step_has_a_last_short_step(tmp_path: Path) -> None:
     assert len(values(scenario(tmp_path, SMALL.replace("1m", "61s")))) == 5
+
+
+def test_blips_come_from_the_seed(tmp_path: Path) -> None:
+    text = SMALL.replace("duration: 1m", "duration: 10h").replace(
+        "  name: web", "  name: web\n  blips: {every: 10m, length: 20s}"
+    )
+    found = scenario(tmp_path, text, 3).workload
+    assert found.blip_length == 20.0
+    assert 40 <= len(found.blips) <= 80
+    assert all(0 <= place < 1 for _, place in found.blips)
+    assert list(found.blips) == sorted(found.blips)
+    assert (
+        found.blips
+        == scenario(tmp_path, text, 3).workload.blips
+        != scenario(tmp_path, text, 4).workload.blips
+    )
+
+
+def test_metrics_that_are_made_of_the_load_have_the_names_that_are_given(tmp_path: Path) -> None:
+    metric = "{type: External, external: {metric: {name: depth}, target: {type: Value, value: 3}}}"
+    hpa = f"{{maxReplicas: 3, metrics: [{metric}]}}"
+    text = with_policies(
+        f"  - {{name: one, hpa: {hpa}}}\nmetrics: {{queue: depth, share: each, offset: 2s}}\n"
+    )
+    assert scenario(tmp_path, text).metrics == MetricsModel(15, 10, 2, "load", "each", "depth")
+
+
+def test_noise_may_begin_later(tmp_path: Path) -> None:
+    text = SMALL.replace('{formula: "5"}', '{formula: "5", noise: 0.1, noiseFrom: 30s}')
+    found = values(scenario(tmp_path, text))
+    assert found[:2] == [5, 5]
+    assert 5 not in found[2:]

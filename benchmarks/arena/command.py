@@ -1,0 +1,113 @@
+"""What an Hvpa does with workloads that nothing was tuned on: `python -m benchmarks arena --seed N`.
+
+At least 300 workloads drawn from a seed (`draw`) run in the simulator (`hvpa.simulate`) under an Hvpa, under HPA +
+VPA and under an HPA alone with the same headroom and bounds (`policies`), and with weight 100 under a VPA alone.
+Steps of 15 seconds, 36 hours, of which the first day does not count and is calm (`draw.HOURS`). Seeds 1 to 9 are for
+tuning, those from 100 on for judging: whoever has looked at one of these has to take another.
+
+A workload is *worse* where it costs 15 percent more than under its rival at no less unmet demand, where one
+percentage point more of the demand is unmet, or where there are more OOMs. Cost, unmet demand and the queueing model
+of the response times are in `outcome`. A table's cost is the geometric mean of Hvpa / rival, with the quartiles;
+unmet demand, seconds below demand and P99 are means over workloads (P99: geometric), OOMs are sums.
+
+What is kept (`--keep`) is found again where scenario, seed and code are the same: while `hvpa/core` is changed, only
+the Hvpas run anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from benchmarks.arena.draw import Drawn, drawn
+from benchmarks.arena.policies import policies, rival, scenario_of
+from benchmarks.arena.report import compared, report
+from benchmarks.arena.run import CACHE, Found, Result, run_all
+
+WORKLOADS = 300
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run it: 0 when all could be run, whatever came of it; 1 when not."""
+    args = _arguments(argv)
+    workloads = [one for number in range(args.workloads) if _wanted(one := drawn(args.seed, number), args)]
+    if args.only is not None:
+        workloads = [drawn(args.seed, args.only)]
+        text = yaml.safe_dump(scenario_of(workloads[0], *policies(workloads[0])), sort_keys=False, width=110)
+        print(f"# hvpa simulate --seed {args.seed + args.only}\n{text}\n---")
+    if not workloads:
+        print("there is no such workload", file=sys.stderr)
+        return 2
+    began = time.monotonic()
+    found = run_all(args.seed, workloads, args.keep, args.jobs, _progress)
+    results = [_result(one, found) for one in workloads]
+    print(report(args.seed, results))
+    print(f"\nIn {(time.monotonic() - began) / 60:.1f} minutes with {args.jobs} processes.")
+    if args.json:
+        args.json.write_bytes(msgspec.json.encode(results))
+    if args.compare:
+        before = msgspec.json.decode(args.compare.read_bytes(), type=list[Result])
+        print(f"\n{compared(before, results)}")
+    return 1 if any(one.errors for one in results) else 0
+
+
+def _arguments(argv: Sequence[str]) -> argparse.Namespace:
+    first = (__doc__ or "").splitlines()[0].partition(":")[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks arena", description=first)
+    add = parser.add_argument
+    add("--seed", type=int, default=1, help="1 to 9: for tuning; from 100 on: for judging (default: 1)")
+    add("--workloads", type=int, default=WORKLOADS, help=f"the first so many (default: {WORKLOADS})")
+    add(
+        "--only",
+        type=int,
+        metavar="NUMBER",
+        help="this workload alone, with the scenario for `hvpa simulate`",
+    )
+    add("--weight", help="only this one: none, 0, 30, 50, 80 or 100")
+    add("--strategy", help="only this one: Rollout, InPlaceOrRollout or InPlace")
+    add("--metric", help="only this one, such as 'queue'")
+    add("--jobs", type=int, default=2, help="processes (default: 2)")
+    add("--keep", type=Path, default=CACHE, metavar="DIR", help=f"where results are kept (default: {CACHE})")
+    add("--json", type=Path, metavar="FILE", help="also write all results to this file")
+    add("--compare", type=Path, metavar="FILE", help="which workloads differ from those of this JSON file")
+    return parser.parse_args(argv)
+
+
+def _wanted(one: Drawn, args: argparse.Namespace) -> bool:
+    return (
+        (args.weight is None or args.weight == str(one.weight).lower())
+        and args.strategy in (None, one.strategy)
+        and args.metric in (None, one.metric)
+    )
+
+
+def _result(one: Drawn, found: dict[tuple[int, str], Found]) -> Result:
+    own = {name: found[one.number, name] for name in policies(one)}
+    return Result(
+        number=one.number,
+        text=one.text,
+        metric=one.metric,
+        weight=one.weight,
+        blend=one.blend,
+        in_place=one.in_place,
+        shape=one.shape,
+        follows=one.follows,
+        rival=rival(one),
+        outcomes={name: done for name, (done, _) in own.items() if done is not None},
+        errors={name: why for name, (_, why) in own.items() if why},
+    )
+
+
+def _progress(done: int, total: int) -> None:
+    if done == total or done % 10 == 0:
+        print(f"[{done}/{total}]", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,125 @@
+"""What came of one run of the arena, in figures.
+
+**Cost** is core-hours + GiB-hours / 8, requested and used beyond that, as in `benchmarks/joint`. **Unmet** is the
+share of the demand for CPU that no pod served; what containers lose that ran out of memory is in it, as they serve
+nothing until they are ready again. The first day counts in nothing.
+
+**Response times** are of a model. Each pod is an M/M/1 queue, as a Service splits Poisson arrivals at random into
+Poisson streams: with a mean service time s and utilization ρ the response time is exponential with mean s / (1 - ρ)
+(L. Kleinrock, Queueing Systems, vol. 1, 3.2, 1975). s is `SERVICE` whatever the pod's size, ρ what pods use over
+what ready ones could use in that step. What is unmet, and all that would take longer on average, takes `TIMEOUT`. Over
+time each step counts with its demand: the 99th percentile is that of all requests. A larger pod does not serve one
+request faster, and does not serve several at once here: what the model compares is how near to its capacity a policy
+runs, and for how long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from hvpa.api.values.quantity import GIB
+from hvpa.simulate.model import PolicyResult, Scenario
+
+GIB_PER_CORE: Final = 8
+SERVICE: Final = 0.05
+"""Seconds that a request takes when it is alone."""
+TIMEOUT: Final = 10.0
+"""Seconds after which nobody waits any longer."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """One policy under one workload. `unmet` is a share of the demand; `below` the seconds in which demand went
+    unmet, and `starting` and `at_most` the shares of unmet demand while fewer pods were ready than there should be,
+    and at the most replicas. `p99` is in seconds. Means over time: replicas, and what a pod requests in cores and
+    GiB. `writes`: changes of the pods' requests. `seconds` is the processor's time."""
+
+    cost: float
+    cpu_cost: float
+    unmet: float
+    below: float
+    starting: float
+    at_most: float
+    ooms: int
+    restarts: int
+    p99: float
+    replicas: float
+    cpu: float
+    memory: float
+    writes: int
+    replica_changes: int
+    seconds: float = 0.0
+
+
+def outcome_of(scenario: Scenario, result: PolicyResult, most: int, seconds: float) -> Outcome:
+    """The figures; `most` is maxReplicas."""
+    totals, series, step = result.totals, result.series, scenario.step
+    first = math.ceil(scenario.warm_up / step)
+    demand, unmet, replicas, ready = (
+        one[first:] for one in (series.demand, series.unmet, series.replicas, series.ready)
+    )
+    lost = math.fsum(unmet) or 1.0
+    pods = sum(replicas) / len(replicas)
+    hours = pods * len(replicas) * step / 3600
+    cpu = totals.core_hours_requested + _beyond(series.used_cpu, series.requested_cpu, first, step) / 1000
+    memory = (
+        totals.gib_hours_requested + _beyond(series.used_memory, series.requested_memory, first, step) / GIB
+    )
+    steps = zip(unmet, replicas, ready, strict=True)
+    short = [(lack, has < wanted, wanted >= most) for lack, wanted, has in steps if lack]
+    return Outcome(
+        cost=cpu + memory / GIB_PER_CORE,
+        cpu_cost=cpu,
+        unmet=totals.unmet_demand_share,
+        below=totals.unmet_share * len(replicas) * step,
+        starting=sum(lack for lack, starts, _ in short if starts) / lost,
+        at_most=sum(lack for lack, _, full in short if full) / lost,
+        ooms=totals.ooms,
+        restarts=totals.restarts,
+        p99=percentile(response_means(demand, unmet, series.used_cpu[first:], series.capacity[first:]), 0.99),
+        replicas=pods,
+        cpu=totals.core_hours_requested / hours if hours else 0.0,
+        memory=totals.gib_hours_requested / hours if hours else 0.0,
+        writes=totals.request_changes,
+        replica_changes=totals.replica_changes,
+        seconds=seconds,
+    )
+
+
+def _beyond(used: Sequence[float], requested: Sequence[float], first: int, step: float) -> float:
+    """What was used beyond the requests from this step on, in unit-hours."""
+    pairs = zip(used[first:], requested[first:], strict=True)
+    return math.fsum(max(0.0, own - asked) for own, asked in pairs) * step / 3600
+
+
+def response_means(
+    demand: Iterable[float], unmet: Iterable[float], used: Iterable[float], capacity: Iterable[float]
+) -> list[tuple[float, float]]:
+    """Amounts of requests and their mean response time in seconds, unmet ones apart."""
+    found = []
+    for wanted, lost, busy, most in zip(demand, unmet, used, capacity, strict=True):
+        free = 1 - busy / most if most > 0 else 0.0
+        found.append((wanted - lost, min(TIMEOUT, SERVICE / free) if free > 0 else TIMEOUT))
+        if lost:
+            found.append((lost, TIMEOUT))
+    return found
+
+
+def percentile(means: Sequence[tuple[float, float]], share: float) -> float:
+    """The time within which this share of the requests is answered, where each part of them has exponential response
+    times of its own mean; those of a mean of `TIMEOUT` are not answered before it."""
+    parts: dict[float, float] = {}
+    for amount, mean in means:
+        parts[round(mean, 4)] = parts.get(round(mean, 4), 0.0) + amount
+    allowed = (1 - share) * math.fsum(parts.values())
+    low, high = 0.0, TIMEOUT
+    while high - low > 1e-4:
+        at = (low + high) / 2
+        late = sum(
+            amount * (1.0 if mean >= TIMEOUT else math.exp(-at / mean)) for mean, amount in parts.items()
+        )
+        low, high = (at, high) if late > allowed else (low, at)
+    return high

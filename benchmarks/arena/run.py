@@ -1,0 +1,102 @@
+"""Runs the arena's workloads, several at once, and keeps what came of each run.
+
+A result is found again where the scenario with this policy, the seed and the code are the same. The rivals depend on
+the recommenders and the simulator, not on `hvpa/core`: while rules are tuned, only the Hvpas run anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+
+from benchmarks.arena import outcome
+from benchmarks.arena.draw import Drawn, drawn
+from benchmarks.arena.outcome import Outcome, outcome_of
+from benchmarks.arena.policies import HVPA, policies, scenario_of
+from benchmarks.joint.run import ACTING_ROOMS, HVPA_ROOMS, SCENARIO, code_version, essence, write_scenario
+from hvpa.simulate.engine import quiet, simulate
+from hvpa.simulate.scenario.read import load_scenario
+
+CACHE: Final = Path.home() / ".cache" / "hvpa" / "arena"
+COUNTED: Final = essence(Path(outcome.__file__).read_text())
+"""How figures are made, which each result depends on."""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A workload's outcomes by policy, or why there is none of one. What it is called in tables comes with it."""
+
+    number: int
+    text: str
+    metric: str
+    weight: int | None
+    blend: str
+    in_place: bool
+    shape: str
+    follows: bool
+    rival: str
+    outcomes: dict[str, Outcome]
+    errors: dict[str, str]
+
+    @property
+    def own(self) -> Outcome:
+        """The Hvpa's."""
+        return self.outcomes[HVPA]
+
+
+Found = tuple[Outcome | None, str]
+"""An outcome, or why there is none."""
+
+
+def run_all(
+    seed: int, workloads: Sequence[Drawn], kept: Path, processes: int, report: Callable[[int, int], None]
+) -> dict[tuple[int, str], Found]:
+    """Run all that is not kept in this folder; what is done stays when it is interrupted. `report` is called with how
+    many runs are done, and of how many."""
+    kept.mkdir(parents=True, exist_ok=True)
+    wanted = [(one.number, name) for one in workloads for name in policies(one)]
+    found: dict[tuple[int, str], Found] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, quiet) as pool:
+        futures = {pool.submit(run_one, seed, *one, kept): one for one in wanted}
+        try:
+            for future in as_completed(futures):
+                found[futures[future]] = future.result()
+                report(len(found), len(wanted))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return found
+
+
+def run_one(seed: int, number: int, name: str, kept: Path) -> Found:
+    """Run this policy in this process, or find what came of it."""
+    one = drawn(seed, number)
+    scenario = scenario_of(one, name)
+    code = code_version(HVPA_ROOMS if name == HVPA else ACTING_ROOMS)
+    key = json.dumps([{**scenario, "description": ""}, seed, number, code, COUNTED], sort_keys=True)
+    path = kept / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+    with suppress(FileNotFoundError, msgspec.DecodeError):
+        return msgspec.json.decode(path.read_bytes(), type=Outcome), ""
+    began = time.process_time()
+    try:
+        with TemporaryDirectory() as folder:
+            read = load_scenario(write_scenario(Path(folder) / SCENARIO, scenario, "", ""), seed + number)
+        result = simulate(read, read.policies[0])
+        done = outcome_of(read, result, one.replicas[2], time.process_time() - began)
+    except Exception as error:  # one policy's fault must not end the others
+        return None, f"{type(error).__name__}: {error}".rpartition(f"{SCENARIO}:")[2]
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_bytes(msgspec.json.encode(done))
+    part.replace(path)
+    return done, ""
