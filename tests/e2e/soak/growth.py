@@ -1,4 +1,4 @@
-"""Whether an operator's process needs more and more memory or file descriptors the longer it works.
+"""Whether a process (an operator, the dashboard) needs more and more memory or file descriptors the longer it works.
 
 A size alone does not show that. A process that leads holds more than one that waits, caches fill, and of what a list
 took for a moment the C library keeps some. So each process is compared only with itself, over rounds of the same work
