@@ -45,7 +45,7 @@ USERS = frozenset({"replicas", "target", "edit", "set", "workload", "hvpa"})
 """Acts that are no faults."""
 TICK, ROUND = 0.1, 0.5
 """Seconds between looks at faults and processes, and between rounds of the controllers."""
-SHARE_WITHOUT_FAULTS = 0.2
+SHARE_WITHOUT_FAULTS = 0.3
 """How long the rounds of the same work without faults last together, measured by the time with faults."""
 SHARDED = REPOSITORY / "config" / "sharded"
 LAST_FAULTS = 40
