@@ -22,7 +22,7 @@ from hvpa.cli.status import as_json as status_of
 from hvpa.cli.status import view_of
 from hvpa.core import decide, observe
 from hvpa.core.model import Objects, Settings
-from hvpa.core.values.memo import forget
+from hvpa.core.values.memo import forget_all
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
@@ -86,13 +86,11 @@ class Looks:
         look.board.end()
         if look.task is not None:
             look.task.cancel()
-        forget(tuple(key))
 
     async def _run(self, look: Look) -> None:
         await look.run()
         self._limit.discard(look.key)
         del self._looks[look.key]
-        forget(tuple(look.key))
 
 
 class Look:
@@ -133,6 +131,8 @@ class Look:
             return one_line(error)
         except Exception as error:  # one odd object must not end the page of all others
             return f"internal error: {type(error).__name__}: {one_line(error)}"
+        finally:
+            forget_all()  # the next look reads all objects anew, and would find nothing of what was made of these
         return None
 
     async def _look(self) -> None:

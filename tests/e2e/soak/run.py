@@ -45,7 +45,7 @@ USERS = frozenset({"replicas", "target", "edit", "set", "workload", "hvpa"})
 """Acts that are no faults."""
 TICK, ROUND = 0.1, 0.5
 """Seconds between looks at faults and processes, and between rounds of the controllers."""
-SHARE_WITHOUT_FAULTS = 0.2
+SHARE_WITHOUT_FAULTS = 0.3
 """How long the rounds of the same work without faults last together, measured by the time with faults."""
 SHARDED = REPOSITORY / "config" / "sharded"
 LAST_FAULTS = 40
@@ -102,9 +102,6 @@ class Soak:
         self.injections = Injections(plane, replicas)
         self.checker.thaws = self.injections.thaws
         self.growth = Growth()
-        self.sizes: list[Size] = []
-        """Of the dashboard after each round: shown, not judged. It goes on looking at the Hvpas of before, so its work
-        is not the same from round to round."""
         self._over = threading.Event()
         self._failure: Exception | None = None
 
@@ -229,7 +226,7 @@ class Soak:
                 if (size := one.size()) is not None:
                     self.growth.after_round(one.process, size)
             if (size := self.dashboard.size()) is not None:
-                self.sizes.append(size)
+                self.growth.after_round(self.dashboard.process, size)
 
     def _judge(self) -> None:
         report, checker, growth = self.report, self.checker, self.growth
@@ -250,7 +247,7 @@ class Soak:
             report.facts[f"operator {one.number}"] = ends | _memory(largest, sizes)
             report.problems += [line for log in one.logs for line in _crashes(log)]
         name = self.dashboard.process
-        report.facts[name] = _memory(growth.largest.get(name, 0.0), self.sizes)
+        report.facts[name] = _memory(growth.largest.get(name, 0.0), growth.rounds[name])
         report.problems += _crashes(self.dashboard.log)
         report.facts["faults"] = dict(self.injections.done)
         report.facts["Leases taken over"] = checker.leases.takeovers

@@ -20,7 +20,6 @@ from hvpa.cli.dashboard.server import FILES
 from hvpa.cli.dashboard.table import PROBLEM, Table
 from hvpa.core.values import memo
 from hvpa.kube.server.auth import USER
-from hvpa.kube.server.fair_limit import FairLimit
 from hvpa.reconcile.ports import Key
 from tests.unit.cli import schema
 from tests.unit.cli.api_server import Api
@@ -300,16 +299,13 @@ async def test_samples_are_kept_for_the_next_page(
         assert (len(times), times) == (5, sorted(times))
 
 
-async def test_what_was_decided_of_an_hvpa_ends_with_the_look_at_it(cluster: Watched, tmp_path: Path) -> None:
-    key = Key("default", "shop")
+async def test_nothing_is_remembered_of_objects_that_are_read_anew(cluster: Watched, tmp_path: Path) -> None:
     async with serving(cluster, tmp_path) as (client, dashboard):
+        look = dashboard.looks.at(Key("default", "shop"))
         async with client.stream(SHOP) as one:
             await one.until(lambda parts: "status" in parts)
-        assert any(key in table for table in memo._latest)
-        dashboard.looks._limit = FairLimit(1, 1, lambda one: True)
-        dashboard.looks._limit.add(key, "")
-        dashboard.looks.at(Key("default", "another"))
-        assert not any(key in table for table in memo._latest)
+        assert look.objects is not None
+        assert not any(memo._tables + memo._latest)
 
 
 async def test_of_many_containers_fewer_samples_are_kept(cluster: Watched, tmp_path: Path) -> None:
