@@ -89,8 +89,9 @@ class Looks:
 
     async def _run(self, look: Look) -> None:
         await look.run()
-        self._limit.discard(look.key)
-        del self._looks[look.key]
+        if self._looks.get(look.key) is look:  # else it has just been displaced
+            self._limit.discard(look.key)
+            del self._looks[look.key]
 
 
 class Look:

@@ -121,9 +121,10 @@ class Dashboard:
                 response = plain(error.status, error.reason.lower())
             if not response.prepared:
                 response.headers.update(HEADERS)
-                async with _in_time(request):
-                    await response.prepare(request)
-                    await response.write_eof()
+                with suppress(ConnectionResetError):  # whoever asked has gone
+                    async with _in_time(request):
+                        await response.prepare(request)
+                        await response.write_eof()
             return response
 
     async def _refusal(self, request: web.Request) -> web.Response | None:

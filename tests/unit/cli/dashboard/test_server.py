@@ -408,6 +408,22 @@ async def test_nobody_is_looked_at_for_ever(
                 await asyncio.sleep(0.01)
 
 
+async def test_a_look_that_gave_way_as_it_ended_takes_the_place_of_no_other(
+    cluster: Watched, tmp_path: Path
+) -> None:
+    async with serving(cluster, tmp_path) as (client, dashboard), client.stream(SHOP) as one:
+        await one.until(lambda parts: "status" in parts)
+        (look,) = dashboard.looks._looks.values()
+        gone = looks.Look(look._transport, look.key, look._settings, look._lease)
+        gone.run = _at_once  # type: ignore[method-assign]
+        await dashboard.looks._run(gone)
+        assert dashboard.looks._looks == {look.key: look}
+
+
+async def _at_once() -> None:
+    pass
+
+
 async def test_a_silent_operator_is_shown_on_both_pages(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
