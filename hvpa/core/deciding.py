@@ -10,6 +10,7 @@ from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import RolledBack
+from hvpa.api.objects.read_models import Hpa
 from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, sizes_of, template_patch
 from hvpa.core.actuation.pods import creation_changes, resize_pods, template_held
 from hvpa.core.actuation.refused import template_refusals
@@ -35,6 +36,7 @@ from hvpa.core.model import (
 from hvpa.core.recommenders.desired_replicas import (
     DesiredReplicas,
     measured_replicas,
+    metered,
     put_inside,
     switched_replicas,
     trusted_replicas,
@@ -136,6 +138,7 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
         applied=decided.applied,
         patched=_patched(seen, decided, patch),
         joint=decided.joint,
+        called_for=decided.called_for,
         resizes=decided.resizing.resizes if applies and decided.resizing is not None else (),
         creation_sizes=creation_changes(clock, seen, decided.desired_size, decided.resizing),
     )
@@ -168,7 +171,7 @@ def _over(one: ResourceRequirements, previous: ResourceRequirements | None) -> R
 def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
     """What was made of both axes, with what becomes of running pods (`InPlace`, `InPlaceOrRollout`)."""
     assert seen.target is not None
-    parts = Decided(decided.target, decided.containers, decided.changed, decided.ready_pods)
+    parts = Decided(decided.target, decided.containers, decided.changed)
     size = next_desired(context.clock, seen.status.desired, seen.target, parts)
     if decided.rolled_back is not None:
         return structs.replace(decided, desired_size=size, resizing=resize_pods(context, seen, size))
@@ -279,7 +282,7 @@ def _judge_jointly(
         recommended_replicas=scaling.bounds.raised.clamp(found.view.wanted.replicas),
         vertical=scaling.known.kept(decided.vertical or seen.vertical),
         joint=found.view,
-        ready_pods=found.ready_pods,
+        called_for=found.called_for,
         needed=None if desired.unmeasured or spec.forecast is None else scaling.joint.needed,
     )
 
@@ -363,14 +366,18 @@ def _desired(seen: Observation, clock: Clock) -> tuple[DesiredReplicas, Bounds]:
         first = bounds.clamp(seen.workload.spec.replicas) if is_missing else None
         return structs.replace(without, scale_replicas=first), bounds
     if hpa is not None and seen.hpa.read_as_is is not None:
-        return measured_replicas(hpa, seen, bounds, clock), bounds
+        return _with_metered(hpa, measured_replicas(hpa, seen, bounds, clock)), bounds
     if hpa is not None and (switched := switched_replicas(hpa, seen, bounds)) is not None:
         asked = switched or (0 if seen.workload.spec.replicas else None)
         return structs.replace(without, replicas=asked, switched=switched), bounds
     if hpa is None or _is_left_at_zero(seen, bounds):
         inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
         return structs.replace(without, scale_replicas=inside), bounds
-    return trusted_replicas(hpa, seen, bounds, clock), bounds
+    return _with_metered(hpa, trusted_replicas(hpa, seen, bounds, clock)), bounds
+
+
+def _with_metered(hpa: Hpa, desired: DesiredReplicas) -> DesiredReplicas:
+    return structs.replace(desired, metered=metered(hpa))
 
 
 def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:

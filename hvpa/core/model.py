@@ -25,6 +25,7 @@ from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core.path.path import Path, Point, ResourceKey
+from hvpa.core.values.lately import Demands, Lately
 
 OwnedKind = Literal["HorizontalPodAutoscaler", "VerticalPodAutoscaler"]
 T = TypeVar("T")
@@ -117,6 +118,8 @@ class Objects:
     """What the recommender saved of the VPAs; empty also if it can't be read."""
     postponed: bool = False
     """Whether this decision is late because the namespace was over its budget of computing time."""
+    lately: Lately | None = None
+    """What the HPA's metrics called for of late, where the caller has watched them."""
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -172,12 +175,13 @@ class BoundRatio(msgspec.Struct, frozen=True, gc=False):
     capped: bool = False
 
 
-class PodSize(msgspec.Struct, frozen=True, gc=False):
-    """What pods request of one container's one resource, in millicores or bytes: the least, and the mean of the ready
-    ones, rounded up."""
+class PodShape(msgspec.Struct, frozen=True, gc=False):
+    """What so many pods have, in millicores and bytes by container: by the kubelet or by their spec, whichever is less.
+    `refuses`: the kubelet has put their resize off, or can't do it."""
 
-    least: int
-    mean: int
+    sizes: Mapping[str, Mapping[Resource, int]]
+    count: int = 1
+    refuses: bool = False
 
 
 class PodTotal(msgspec.Struct, frozen=True, gc=False):
@@ -219,17 +223,23 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
     """Containers that were OOMKilled, or whose pod was evicted for memory, within the last day and with at least the
     template's memory, and when that was last."""
-    starving_pods: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """How many pods each of them starves in that run or will run."""
-
     living: int = 0
     """Pods that run or will run."""
     unlike: Mapping[frozenset[ResourceKey], int] = msgspec.field(default_factory=dict)
     """How many of them have other requests or limits than the template, by the container resources that differ."""
 
-    # For joint decisions only: what containers and native sidecars request, what pods request as a whole, the names of
-    # containers and native sidecars, and since when the ready pods are ready, in order.
-    sizes: Mapping[ResourceKey, PodSize] = msgspec.field(default_factory=dict)
+    counted_from: tuple[dt.datetime, ...] = ()
+    """From when on the HPA counts the CPU of each pod that it counts, in order. A pod that lost its readiness later
+    than when it started counts as before."""
+
+    running_from: tuple[dt.datetime, ...] = ()
+    """From when on other metrics than CPU can be of each pod that runs, in order."""
+
+    # For joint decisions only: what containers and native sidecars request in the mean, rounded up, and what pods have
+    # by size, what pods request as a whole, the names of containers and native sidecars, and since when the ready pods
+    # are ready, in order.
+    sizes: Mapping[ResourceKey, int] = msgspec.field(default_factory=dict)
+    shapes: tuple[PodShape, ...] = ()
     totals: Mapping[Resource, PodTotal] = msgspec.field(default_factory=dict)
     containers: frozenset[str] = frozenset()
     ready_since: tuple[dt.datetime, ...] = ()
@@ -269,6 +279,7 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     creation_sizes: tuple[tuple[str, str], ...] | None = None
     memory_use: MemoryUse | None = None
     postponed: bool = False
+    lately: Lately | None = None
 
 
 class Observation(ObservedState, frozen=True, kw_only=True):
@@ -384,10 +395,6 @@ class JointView(Protocol):
         """The path."""
 
     @property
-    def mean_replicas(self) -> float:
-        """The mean of the counts that the usual demand speaks of."""
-
-    @property
     def items(self) -> tuple[JointResource, ...]:
         """Each container's resources."""
 
@@ -435,3 +442,5 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """Pods to be resized in place."""
     creation_sizes: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     """Sizes of new pods to be written, by owner; None for one that goes."""
+    called_for: Demands | None = None
+    """What the HPA's metrics call for, to be watched by the caller (`Objects.lately`); None where nobody asks."""

@@ -181,7 +181,7 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: H
     of_pods = (objects.pods, objects.refused_resizes, objects.creation_sizes, objects.memory_use)
     return Basis(
         (hvpa.metadata.namespace, hvpa.metadata.name),
-        (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload),
+        (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload, objects.lately),
         (vpas, silent, histories, objects.vpa_served, *others, *of_pods),
     )
 
@@ -230,12 +230,13 @@ def _state(
         pods=pods,
         history=() if vpa.object is None else dict(histories).get(vpa.object.metadata.name, ()),
         rollout=rollout,
-        resizable=owned.own if in_place or tries else (),
+        resizable=owned.own if in_place or tries or pods.stuck else (),
         others=owned.others if in_place or tries else (),
         refused_resizes=objects.refused_resizes,
         creation_sizes=objects.creation_sizes,
         memory_use=objects.memory_use,
         postponed=objects.postponed,
+        lately=objects.lately if in_place else None,
     )
 
 

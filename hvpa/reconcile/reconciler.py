@@ -39,6 +39,8 @@ from hvpa.core.report.events import STEP_EVENTS
 from hvpa.core.report.remedies import advised, entered, left
 from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status
 from hvpa.core.report.summary import newly_blocked
+from hvpa.core.trajectory.step import window_of
+from hvpa.core.values.lately import Lately
 from hvpa.core.values.memo import forget, forget_decision
 from hvpa.core.workload.selector import selector_text
 from hvpa.reconcile.patch import StatusPatch
@@ -114,7 +116,7 @@ def _writing(operation: Operation, decision: Decision | None = None) -> Iterator
 class Reconciler:
     """Brings one Hvpa at a time to what `decide` says. All that it holds between calls is how often in a row writes for
     an Hvpa failed, so as not to report what heals by the next try, which resizes of pods were refused, for a minute
-    what pods use of memory, and which steps are not carried out yet."""
+    what pods use of memory, for some minutes what metrics called for, and which steps are not carried out yet."""
 
     def __init__(
         self,
@@ -134,6 +136,7 @@ class Reconciler:
         self._failures: dict[Key, int] = {}
         self._refused: dict[Key, tuple[RefusedResize, ...]] = {}
         self._memory_use: dict[Key, MemoryUse] = {}
+        self._lately: dict[Key, Lately] = {}
         self._steps = Steps()
 
     async def reconcile(self, key: Key) -> Result:
@@ -155,6 +158,7 @@ class Reconciler:
             self._telemetry.forgotten(key)
             self._refused.pop(key, None)
             self._memory_use.pop(key, None)
+            self._lately.pop(key, None)
             self._steps.forget(key)
             await self._write_creation_sizes(Meta(name=key.name, namespace=key.namespace), None)
             return Result("gone")
@@ -167,6 +171,7 @@ class Reconciler:
         if any(one.lowers_limit for one in decision.resizes) and objects.memory_use is None:
             objects = await self._with_memory_in_use(key, objects)
             _, decision = await self._decided(key, objects)
+        self._watch(key, objects, decision)
         self._telemetry.decided(key, decision, objects.workload)
         is_kept = decision.status is objects.hvpa.status and not objects.hvpa.unreadable_status
         if is_kept and is_quiet(decision):
@@ -338,8 +343,12 @@ class Reconciler:
             self._refused[key] = tuple(chain.from_iterable(known.values()))
 
     def _with_known(self, key: Key, objects: Objects) -> Objects:
-        """The objects with the resizes of its pods that were refused, and with what they use of memory. A refusal is
-        forgotten where the same is not asked for again within twice its wait: sizes change with the demand."""
+        """The objects with the resizes of its pods that were refused, with what they use of memory, and with what
+        metrics called for of late. A refusal is forgotten where the same is not asked for again within twice its wait:
+        sizes change with the demand."""
+        spec = objects.hvpa.spec
+        if spec is not None and spec.joint and spec.update_strategy.in_place:
+            objects = replace(objects, lately=self._lately.setdefault(key, Lately(self._clock.now())))
         use = self._memory_use.get(key)
         if use is not None and self._clock.now() - use.time >= USE_COUNTS:
             del self._memory_use[key]
@@ -352,6 +361,12 @@ class Reconciler:
         if len(left) < len(refused):
             self._refused[key] = left
         return replace(objects, memory_use=use, refused_resizes=left)
+
+    def _watch(self, key: Key, objects: Objects, decision: Decision) -> None:
+        """Keep what metrics call for, where a decision looks back at it."""
+        if objects.lately is not None and objects.hvpa.spec is not None and decision.called_for is not None:
+            window = window_of(objects.hvpa.spec)
+            self._lately[key] = objects.lately.then(decision.called_for, self._clock.now(), window)
 
     async def _write(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
         """What is written after the workload, in DESIGN's order: status, `spec.replicas`, owned objects, events."""

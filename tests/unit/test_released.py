@@ -21,6 +21,8 @@ RECORDED = answers.read("released/decisions")
 
 
 NARROWED = (
+    ".status.desired.readyPods: is gone",
+    ".usualDemand[].peak",
     ".spec.targetRef.",
     ".spec.hpa.name: pattern is",
     ".spec.vpa.name: pattern is",
@@ -31,7 +33,8 @@ NARROWED = (
     ".spec.trajectory.intervals: maxItems is 30",
 )
 """Refused since on purpose: names that no object can have (decision 0056), and more schedules and intervals than can be
-worked on within the budget of a decision (0054)."""
+worked on within the budget of a decision (0054). Gone from the status: what the joint decision no longer remembers
+(0062)."""
 MOVED = ".spec.hpa: has a new rule: !has(self.deploy) || !self.deploy || !has(self.template)"
 """Rules of minReplicas: the last release had them in the template, where they held without `deploy` as well."""
 

@@ -175,9 +175,6 @@ class DesiredSize(StatusModel):
     """Number of replicas."""
     containers: tuple[RecommendedContainer, ...] = ()
     """Resources of the containers that are scaled."""
-    ready_pods: tuple[RecommendedContainer, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """CPU that the pods that are ready have in place of that, until the other pods are ready; also memory, where those
-    find no node."""
     since: Timestamp
     """When the replicas or the resources were last decided to be others."""
     canary: CanaryRun | None = Field(default=None, exclude_if=lambda value: value is None)
@@ -397,10 +394,6 @@ class UsualDemand(_OfRequest):
     """Up to when demand is in the mean."""
     present: Whole
     """The demand since then."""
-    peak: Whole | None = None
-    """The largest demand of memory of late, in bytes of requests; half of it is forgotten every three hours."""
-    peak_time: Timestamp | None = None
-    """When that was measured."""
 
 
 class VerticalAxis(StatusModel):
@@ -425,7 +418,7 @@ class VerticalAxis(StatusModel):
     history: tuple[TrustedHistory, ...] = ()
     """How far the history of recommendations goes."""
     usual_replicas: UsualReplicas | None = None
-    """The replica counts that targets speak of, where no metric measures what they are about."""
+    """The replica counts that targets speak of, where no HorizontalPodAutoscaler is configured."""
     usual_demand: tuple[UsualDemand, ...] = ()
     """What was measured, over time."""
 

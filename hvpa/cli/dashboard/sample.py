@@ -13,7 +13,7 @@ from typing import Final
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.cli.output import Json
 from hvpa.cli.status import View
-from hvpa.core.model import Decision, JointView, Observation
+from hvpa.core.model import Decision, JointResource, JointView, Observation
 from hvpa.core.path.curve import ResourceCurve
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import metric_demands, readings_of
@@ -64,14 +64,14 @@ def _scaled(decision: Decision, resource: Resource) -> Collection[str] | None:
     """The containers that demand speaks of; None: all."""
     if decision.joint is None:
         return None
-    return {item.key.container for item in decision.joint.items if item.key.resource == resource} or None
+    return {item.key.container for item in _on_path(decision.joint, resource)} or None
 
 
 def _demand(seen: Observation, decision: Decision, resource: Resource, ready: int) -> int | None:
     """The demand that the HPA measures of a resource."""
     view = decision.joint
     if view is not None:
-        items = [item for item in view.items if item.key.resource == resource]
+        items = _on_path(view, resource)
         known = [item.present for item in items if item.present is not None]
         base = sum(
             item.current - _curve(view, item.key).size_bounds.reserve.work(item.current) for item in items
@@ -82,6 +82,11 @@ def _demand(seen: Observation, decision: Decision, resource: Resource, ready: in
     clock = Clock(seen.now)
     demands, _ = metric_demands(seen, readings_of(seen, seen.hpa.object, clock), clock)
     return max((one.requested for one in demands if one.resource == resource and one.requested), default=None)
+
+
+def _on_path(view: JointView, resource: Resource) -> list[JointResource]:
+    """What a metric measures of a resource."""
+    return [item for item in view.items if item.key.resource == resource and item.key in view.path.curves]
 
 
 def _curve(view: JointView, key: ResourceKey) -> ResourceCurve:

@@ -110,6 +110,8 @@ def _drawn(seen: Observation, decision: Decision) -> bytes:
     if view is None or replicas is None or not view.path.curves:
         kind = "Ready" if view is None else "VpaActive"
         why = next((f": {one.message}" for one in decision.status.conditions if one.type == kind), "")
+        if view is not None and view.items:
+            why = ": no metric of an HPA measures what the VPA has targets for"
         raise CommandError(f"{name}: there is no path to draw{why}")
     from hvpa.cli.explain.plot import draw  # needs what is not always installed
 

@@ -236,7 +236,6 @@ def _reported(seen: Observation) -> Json:
 def _path(view: JointView) -> Json:
     """How both axes were solved together."""
     return {
-        "usualReplicas": round(view.mean_replicas, _MEAN_DIGITS) if view.items else None,
         "counts": {"min": view.path.counts.lower, "max": view.path.counts.upper},
         "containers": _by_container((item.key, _path_resource(item)) for item in view.items),
         "usual": None if view.usual is None else _point(view.usual),

@@ -17,7 +17,6 @@ from hvpa.api.objects.kinds import has_replicas
 from hvpa.api.objects.read_models import Container, Resources, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements, WorkloadPatch
-from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import changes, present_resources, read_all, wire
 from hvpa.core.workload.rollout import rollout_complete
@@ -121,20 +120,18 @@ def resized(containers: Sequence[Container], changes: Sequence[RecommendedContai
 
 
 class Decided(NamedTuple):
-    """What a decision made of both axes: replicas, resources by container, which of the containers it changed, and the
-    requests, in millicores and bytes, that pods that are ready have until the others are."""
+    """What a decision made of both axes: replicas, resources by container, and which of the containers it changed."""
 
     replicas: int
     containers: Sizes
     changed: frozenset[str]
-    ready_pods: Mapping[ResourceKey, int]
 
 
 def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, decided: Decided) -> DesiredSize:
     """What the status has from now on: the replicas, and of the containers what was changed by this decision or an
     earlier one. `target` is the workload as it is. What is the pod template's, its user may change: of what a container
     is to have, that alone was decided which differs from it or was decided before."""
-    replicas, containers, changed, ready_pods = decided
+    replicas, containers, changed = decided
     known = sizes_of(() if before is None else before.containers)
     template = present_resources(target.spec.template.spec.containers)
     found = {
@@ -148,20 +145,13 @@ def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, dec
         if name in changed or name in known
     }
     named = recorded({name: one for name, one in found.items() if one != NOTHING})
-    larger: dict[str, dict[Resource, int]] = {}
-    for (name, resource), size in sorted(ready_pods.items()):
-        larger.setdefault(name, {})[resource] = size
-    ready = recorded({name: ResourceRequirements(one, {}) for name, one in larger.items()})
     is_same_count = before is not None and before.replicas == replicas
     # Of a kind without replicas the nodes decide how many pods there are: that is no decision.
     if before is not None and before.containers == named and (is_same_count or not has_replicas(target.kind)):
-        if is_same_count and before.ready_pods == ready:
-            return before
-        return before.model_copy(update={"replicas": replicas, "ready_pods": ready})
+        return before if is_same_count else before.model_copy(update={"replicas": replicas})
     return DesiredSize(
         replicas=replicas,
         containers=named,
-        ready_pods=ready,
         since=clock.stamp().replace(microsecond=0),
         generation=before.generation if before is not None and is_same_count else target.metadata.generation,
     )

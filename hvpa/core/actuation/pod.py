@@ -81,37 +81,23 @@ class _Sized(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What pods are compared with: desired `sizes` by container, decided at `since`; `larger` are those of pods that
-    are ready, as long as others are not (empty: the same)."""
+    """What pods are compared with: desired `sizes` by container, decided at `since`."""
 
     context: GateContext
     sizes: Sizes
     since: dt.datetime
-    larger: Sizes
     use: MemoryUse | None
     refused: Mapping[str, Sequence[RefusedResize]]
 
     @classmethod
-    def of(
-        cls, context: GateContext, seen: ObservedState, sizes: Sizes, since: dt.datetime, larger: Sizes
-    ) -> Look:
-        """The look at the pods of what is seen; `larger` are the requests of pods that are ready."""
-        raised = {name: by_section(or_, sizes.get(name, NOTHING), one) for name, one in larger.items()}
-        larger = {**sizes, **raised} if raised else {}
-        return cls(context, sizes, since, larger, seen.memory_use, by_pod(seen.refused_resizes))
+    def of(cls, context: GateContext, seen: ObservedState, sizes: Sizes, since: dt.datetime) -> Look:
+        """The look at the pods of what is seen."""
+        return cls(context, sizes, since, seen.memory_use, by_pod(seen.refused_resizes))
 
     def at(self, pod: Pod) -> PodState:
-        """Where a pod stands. Nothing restarts to be larger for a while, and a pod that can't be so is not stuck."""
+        """Where a pod stands."""
         sized = _Sized.of(pod)
-        if not self.larger or not is_ready(pod):
-            return self._compared(sized, self.sizes)
-        found = self._compared(sized, self.larger)
-        if found.restarts or (found.is_stuck and found.resize is None and self._changes(sized, self.larger)):
-            return self._compared(sized, self.sizes)
-        return msgspec.structs.replace(found, is_stuck=False)
-
-    def _compared(self, sized: _Sized, sizes: Sizes) -> PodState:
-        pod, due = sized.pod, self._changes(sized, sizes)
+        due = self._changes(sized)
         to_come = {**sized.gaps, **due}
         restarts = any(
             one.name in to_come and _restarts(one, to_come[one.name])
@@ -122,20 +108,20 @@ class Look(NamedTuple):
             return self._unless_refused(_due(sized, due, restarts))
         if sized.gaps:
             return self._under_way(pod, restarts)
-        if why := self._near_use(sized, sizes):
+        if why := self._near_use(sized):
             return PodState(pod, "waiting", why, is_near_use=True)
         return PodState(pod, "resized")
 
-    def _changes(self, sized: _Sized, sizes: Sizes, *, in_use: bool = True) -> Sizes:
+    def _changes(self, sized: _Sized, *, in_use: bool = True) -> Sizes:
         """What is to be changed of the pod's containers, whatever they use of memory where not `in_use`. The same
         object for containers that are alike."""
         used = {} if self.use is None or not in_use else self.use.of
         is_guaranteed = qos_class(sized.pod, sized.sizes.values()) == "Guaranteed"
         pod, known, found = sized.pod.metadata.name, dict[object, ResourceRequirements](), {}
         for name, have in sized.sizes.items():
-            if name not in sizes:
+            if name not in self.sizes:
                 continue
-            wanted, of_memory, is_there = sizes[name], used.get((pod, name), 0), name not in sized.gaps
+            wanted, of_memory, is_there = self.sizes[name], used.get((pod, name), 0), name not in sized.gaps
             key = (id(have), id(wanted), of_memory, is_there)
             if key not in known:
                 known[key] = _change(have, wanted, of_memory, is_there=is_there, is_guaranteed=is_guaranteed)
@@ -143,10 +129,10 @@ class Look(NamedTuple):
                 found[name] = known[key]
         return found
 
-    def _near_use(self, sized: _Sized, sizes: Sizes) -> str:
+    def _near_use(self, sized: _Sized) -> str:
         """Why a memory limit stays as it is; empty where none does that is to fall. It is looked at again when usage
         counts no longer."""
-        if self.use is None or not (kept := sorted(self._changes(sized, sizes, in_use=False))):
+        if self.use is None or not (kept := sorted(self._changes(sized, in_use=False))):
             return ""
         self.context.clock.is_past(after(self.use.time, USE_COUNTS))
         used = readable_resource("memory", self.use.of.get((sized.pod.metadata.name, kept[0]), 0))

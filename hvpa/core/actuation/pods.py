@@ -72,10 +72,7 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
 def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSize) -> list[PodState]:
     """Where each pod of the workload stands that runs or will run, with the resize that is due."""
     since, run = desired.since, desired.canary
-    larger = sizes_of(desired.ready_pods)
-    if larger and (run is not None or held_by(context, up=True, down=True)):
-        larger = {}  # what is raised briefly could not be raised now, or not be lowered then
-    look = Look.of(context, observed, sizes_of(desired.containers), since, larger)
+    look = Look.of(context, observed, sizes_of(desired.containers), since)
     before = look if run is None else look._replace(sizes=sizes_of(run.previous))
     states = [
         look.at(pod)

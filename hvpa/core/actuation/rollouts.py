@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -25,13 +25,17 @@ from hvpa.api.objects.read_models import Pod, Resources, Workload
 from hvpa.core.actuation.desired import had, moved, patch_of, recorded, sizes_of
 from hvpa.core.actuation.pod import own_pods
 from hvpa.core.actuation.pods import held_by
-from hvpa.core.actuation.trial import failure, taken_back
+from hvpa.core.actuation.trial import failure, largest_of, taken_back
 from hvpa.core.gates.gates import CANARY, MAINTENANCE_WINDOW, GateContext
 from hvpa.core.model import ObservedState, WorkloadPatch
 from hvpa.core.values.clock import after
 from hvpa.core.workload.containers import present_resources, read_all
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, can_be_held, controls, partition_of, replaces_pods
 from hvpa.core.workload.rollout import runs_template
+from hvpa.core.workload.stuck import UNSCHEDULABLE
+
+NO_NODE_FOR: Final = dt.timedelta(minutes=5)
+"""How long pods wait for a node before their size is taken back: an autoscaler of nodes has made one by then."""
 
 
 class RolloutStep(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +51,8 @@ class RolloutStep(msgspec.Struct, frozen=True, gc=False):
 def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
     """What becomes of the rollout that the operator began, if there is one."""
     target, record = seen.target, seen.rollout
+    if target is not None and (back := _without_node(context, seen, target)) is not None:
+        return back
     if target is None or record is None:
         return RolloutStep()
     mode = context.spec.mode
@@ -69,6 +75,29 @@ def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
     same = held == record.held and tried == record.previous
     following = None if same else record.model_copy(update={"held": held, "previous": tried})
     return RolloutStep(following, hold if held else None)
+
+
+def _without_node(context: GateContext, seen: ObservedState, target: Workload) -> RolloutStep | None:
+    """The template's sizes are taken back where no node takes them: pods of that size have waited for one for
+    `NO_NODE_FOR`, and others run with a smaller one. Replicas serve in its place (DESIGN 5.4, sentence 13)."""
+    waiting = [one for one in seen.pods.stuck if one.reason == UNSCHEDULABLE and one.since is not None]
+    if not context.applies or context.spec.update_strategy.type == "InPlace" or not waiting:
+        return None
+    since, template = waiting[0].since, target.spec.template.spec.containers
+    assert since is not None
+    if not context.clock.is_past(after(since, NO_NODE_FOR)):
+        return None
+    wanted = present_resources(template)
+    others = [
+        pod for pod in own_pods(seen) if pod.status.phase == "Running" and not runs_template(pod, template)
+    ]
+    previous = had(largest_of(others), wanted)
+    if not moved(wanted, previous)[1]:
+        return None
+    why = f"pod {waiting[0].pod}: {waiting[0].message}"
+    return RolloutStep(
+        previous=recorded(previous), rolled_back=taken_back(context, seen, wanted, previous, why)
+    )
 
 
 def _tried_until(context: GateContext, target: Workload, pods: list[Pod]) -> dt.datetime | None:

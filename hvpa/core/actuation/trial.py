@@ -36,14 +36,15 @@ class Trial(msgspec.Struct, frozen=True, gc=False):
 
 def tried(context: GateContext, seen: ObservedState, size: DesiredSize) -> Trial:
     """The desired size where a changed one is tried first: a trial begins, goes on, or ends. A size that fails is taken
-    back, whatever else was decided, and so is one that a pod can't have where nothing else is left to try (`InPlace`):
-    replicas serve in its place."""
+    back, whatever else was decided, and so is one that no pod can have where nothing else is left to try (`InPlace`):
+    replicas serve in its place. What one pod alone can't have, the others keep."""
     before, strategy = seen.status.desired, context.spec.update_strategy
     if before is not None and strategy.type == "InPlace":
         states = _states(context, seen, before, own_pods(seen))
-        if too_much := [one for one in states if one.is_too_much]:
-            previous = had(_largest_of(too_much), sizes_of(before.containers))
-            return _without(context, seen, size, previous, too_much[0].why, too_much[0].pod)
+        if states and all(one.is_too_much for one in states):
+            previous = had(largest_of([one.pod for one in states]), sizes_of(before.containers))
+            first = min(states, key=lambda one: one.pod.metadata.name)
+            return _without(context, seen, size, previous, first.why, first.pod)
     run = None if before is None or strategy.canary is None else before.canary
     if before is not None and strategy.canary is not None and run is not None:
         states = _states(context, seen, before, _canaries(context, seen, before, run))
@@ -87,19 +88,19 @@ def _canaries(context: GateContext, seen: ObservedState, size: DesiredSize, run:
 def _states(
     context: GateContext, seen: ObservedState, size: DesiredSize, pods: Sequence[Pod]
 ) -> list[PodState]:
-    look = Look.of(context, seen, sizes_of(size.containers), size.since, {})
+    look = Look.of(context, seen, sizes_of(size.containers), size.since)
     return [look.at(pod) for pod in pods]
 
 
-def _largest_of(states: Sequence[PodState]) -> Sizes:
+def largest_of(pods: Sequence[Pod]) -> Sizes:
     """The most that containers of these pods have."""
 
     def larger(one: Mapping[Resource, int], other: Mapping[Resource, int]) -> Mapping[Resource, int]:
         return {resource: max(value, other.get(resource, 0)) for resource, value in one.items()}
 
     found: dict[str, ResourceRequirements] = {}
-    for one in states:
-        for name, have in present_sizes(one.pod).items():
+    for pod in pods:
+        for name, have in present_sizes(pod).items():
             found[name] = by_section(larger, have, found.get(name, NOTHING))
     return found
 

@@ -25,7 +25,7 @@ from hvpa.core.gates.gates import (
     Hold,
     first_hold,
 )
-from hvpa.core.model import ObservedState, ResourceRequirements
+from hvpa.core.model import Direction, ObservedState, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, known_until, view_history
 from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up, scale_limit, threshold
@@ -85,18 +85,14 @@ class RequestsAxis:
         self.spec = seen.spec.vpa
         self.present = present_resources(seen.workload.spec.template.spec.containers)
         self.record = Record(seen.vertical, self.present, context)
-        self.pending = {
-            (one.container, one.resource): one for one in seen.vertical.pending if one.direction == "up"
-        }
+        self.pending = {(one.container, one.resource, one.direction): one for one in seen.vertical.pending}
         self.starving = bool(seen.pods.starving) or seen.legacy_override
         min_history = self.spec.scale_down.min_history
         self.provided_until = self._provided_until(min_history)
         self.history = view_history(seen.vertical.history, seen.history, min_history, self.clock)
         self.young: list[dt.datetime] = []
-        strategy = seen.spec.update_strategy
         self.canary_until = self._canary_until()
-        is_tried = strategy.in_place or strategy.canary is not None
-        self.rolled_back = seen.status.rolled_back if is_tried else None
+        self.rolled_back = seen.status.rolled_back
         self.raises = {item.key: raised for item in items if (raised := self._raise(item)) is not None}
 
     def _provided_until(self, least: dt.timedelta) -> dt.datetime | None:
@@ -141,7 +137,9 @@ class RequestsAxis:
         if up and (recent := self._recent_raise(item)) is not None and wanted > recent[0]:
             wanted, raised_until = (recent[0], None) if recent[0] > item.current else (wanted, recent[1])
         least, starves = self._least_change(item, up), self._starves(item)
-        pending = self._pending(item) if up and ppm > 0 and _may_pass(item, wanted, least) else None
+        pending = (
+            self.pending_since(item, "up") if up and ppm > 0 and _may_pass(item, wanted, least) else None
+        )
         small_until = None
         if abs(wanted - item.current) < least or self._is_raised(item, least):
             small_until = NO_CLOCK if pending is None else after(pending.since, self._timeout(item))
@@ -199,12 +197,13 @@ class RequestsAxis:
         came before, up to a day (DESIGN 6.4)."""
         return doubled(self.spec.scale_up.min_change_timeout, self.record.small_steps(item), LONGEST_TIMEOUT)
 
-    def _pending(self, item: ContainerResource) -> Pending:
-        known = self.pending.get(item.key)
+    def pending_since(self, item: ContainerResource, direction: Direction) -> Pending:
+        """Since when a change in this direction has been wanted."""
+        known = self.pending.get((*item.key, direction))
         if known is not None and not self.clock.is_ahead(known.since):
             return known
         since = self.clock.stamp()
-        return Pending(container=item.container, resource=item.resource, direction="up", since=since)
+        return Pending(container=item.container, resource=item.resource, direction=direction, since=since)
 
     # --- starving containers (DESIGN 6.4) ----------------------------------------------------------------------------
     def raise_now(self, item: ContainerResource) -> Step | None:

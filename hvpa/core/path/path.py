@@ -106,6 +106,17 @@ class Path:
         binding = max(counts, key=counts.__getitem__, default=None)
         return (self.counts.lower if binding is None else counts[binding]), binding
 
+    def vertical_from(self, usual: int, demand: Demand) -> int | None:
+        """The first count from `usual` on, below the last one, at which the path goes straight up and serves the whole
+        demand; None where there is none."""
+        stretches = {one for key in demand for one in self.curves[key].vertical_stretches}
+        for count in sorted(stretches):
+            if usual <= count != self.counts.upper and all(
+                self.curves[key].serves(count, amount) for key, amount in demand.items()
+            ):
+                return count
+        return None
+
     def present(self, usual: Point, demand: Demand) -> Point:
         """Where a present `demand` is served, when `usual` is the point of the usual demand: by more or fewer replicas,
         and by larger pods only where the path has a vertical stretch, or ends."""

@@ -12,8 +12,9 @@ import datetime as dt
 from msgspec import Struct, structs
 
 from hvpa.api.hvpa.status import ScaleReplicasCorrection
-from hvpa.api.objects.read_models import Hpa, condition
+from hvpa.api.objects.read_models import DEFAULT_METRICS, Hpa, condition
 from hvpa.api.values import text
+from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.core.model import Finding, Observation, ObservedState
 from hvpa.core.recommenders.estimate import (
     MICRO,
@@ -75,6 +76,9 @@ class DesiredReplicas(Struct, frozen=True):
     unmeasured: bool = False
     unknown: Unknown | None = None
     """Why the demand is not known for the moment."""
+    metered: tuple[tuple[Resource, str], ...] | None = None
+    """Which resources the HPA's metrics measure, with or without a value, and of which container ("": of the pod); None
+    while there is no HPA."""
     switched: int | None = None
     """The count that KEDA itself asks for: `switched_replicas`."""
 
@@ -98,6 +102,17 @@ def switched_replicas(hpa: Hpa, seen: Observation, bounds: Bounds) -> int | None
     applied_from = seen.horizontal.applied_from
     is_ours = applied_from is not None and applied_from.replicas == 0
     return bounds.clamp(wanted) if wanted and seen.workload.spec.replicas == 0 and is_ours else None
+
+
+def metered(hpa: Hpa) -> tuple[tuple[Resource, str], ...]:
+    """Which resources the HPA's metrics measure, and of which container ("": of the pod)."""
+    sources = [(one.type, one.source()) for one in hpa.spec.metrics or DEFAULT_METRICS]
+    of_resource = [
+        one for kind, one in sources if one is not None and kind in ("Resource", "ContainerResource")
+    ]
+    return tuple(
+        [(resource, one.container) for one in of_resource for resource in RESOURCES if one.name == resource]
+    )
 
 
 def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:

@@ -22,14 +22,12 @@ from hvpa.api.objects.read_models import (
 from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity
 from hvpa.core.model import Observation, Settings
 from hvpa.core.values.arithmetic import ceil_div
-from hvpa.core.values.clock import Clock, after
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import amount_of
+from hvpa.core.workload.rollout import STARTS_FOR
 
 _NO_SOURCE = MetricSource()
-MEASURED_AFTER = dt.timedelta(seconds=30)
-"""From a pod's readiness until the HPA counts what it uses: a metric window (`groupPods` in podautoscaler's
-replica_calculator.go)."""
 SETTLING = dt.timedelta(seconds=60)
 """After a rollout is complete, the HPA has measured the new pods once this has passed: a metric window (30 s), a scrape
 and an HPA period (15 s). Without it there were 230 restarts instead of 125 (decision 0014)."""
@@ -67,10 +65,10 @@ class MetricDemand(Struct, frozen=True):
         return self if self.pods <= pods else self.scaled(pods)
 
     def scaled(self, pods: int) -> MetricDemand:
-        """The same for so many pods (millionths)."""
-        requested = self.requested
-        if requested is not None and self.pods > 0:
-            requested = ceil_div(requested * pods, self.pods)
+        """The same for so many pods (millionths); where none were called for, of the size that pods have."""
+        requested = None
+        if self.requested is not None and self.pods > 0:
+            requested = ceil_div(self.requested * pods, self.pods)
         return structs.replace(self, pods=pods, requested=requested, counted=ceil_div(pods, MICRO))
 
 
@@ -140,11 +138,14 @@ def readings_of(seen: Observation, hpa: Hpa, clock: Clock) -> Readings:
 
 
 def measured_from(seen: Observation, clock: Clock) -> dt.datetime | None:
-    """When the first of the ready pods can have been measured, where each of them is too young for that now (joint
-    decisions only). Pods that became ready at 10:00:05 and 10:00:09: 10:00:35."""
+    """When the first of the pods can have been measured, where each of them is too young for that now (joint decisions
+    only). Pods that became ready at 10:00:05 and 10:00:09: 10:00:35. No pod is too young for longer than it starts: a
+    time further ahead is from a clock that was wrong."""
     assert seen.spec is not None
-    since = seen.pods.ready_since if seen.spec.joint else ()
-    return clock.held_until(since[0], MEASURED_AFTER) if since else None
+    counted = seen.pods.counted_from if seen.spec.joint else ()
+    if not counted or clock.is_past(counted[0]):
+        return None
+    return clock.held_until(counted[0] - STARTS_FOR, STARTS_FOR)
 
 
 def estimate_replicas(seen: Observation, hpa: Hpa, readings: Readings, clock: Clock) -> int | None:
@@ -180,22 +181,31 @@ def metric_demands(
     seen: Observation, readings: Readings, clock: Clock
 ) -> tuple[tuple[MetricDemand, ...], bool]:
     """What each measured metric calls for, and whether one has no value."""
-    demands = tuple(_demand(one, _measured_pods(one, seen, clock)) for one in readings if one is not None)
+    demands = tuple(_demand(one, _counted_pods(one, seen, clock)) for one in readings if one is not None)
     return demands, None in readings
 
 
-def _measured_pods(one: Reading, seen: Observation, clock: Clock) -> int:
-    """The pods of which a metric's value speaks: for `AverageValue` of Object and External `status.replicas`, for the
-    others those of the workload's own that have been ready for as long as a measurement takes (`readings_of`: one at
-    least, but by clocks that are wrong). The HPA's `currentReplicas` is `spec.replicas`, which in a joint decision is
-    another count."""
+def _counted_pods(one: Reading, seen: Observation, clock: Clock) -> int:
+    """The workload's pods that the HPA counted for a metric: of CPU those that are ready, or were and lost it (a blip
+    takes no pod away); of `Value` those that are ready; of `AverageValue` of Object and External `status.replicas`; of
+    others those that run. Where no pod is known, as many as the workload reports.
+
+    Source: `groupPods` and `getReadyPodsCount` in podautoscaler/replica_calculator.go."""
     assert seen.workload is not None
-    status = seen.workload.status
+    status, pods = seen.workload.status, seen.pods
     if one.is_of_status:
         return status.replicas or seen.workload.spec.replicas
-    if since := seen.pods.ready_since:
-        return clock.count_past([after(one, MEASURED_AFTER) for one in since]) or len(since)
-    return seen.pods.ready or status.ready_replicas or seen.workload.spec.replicas
+    assert seen.spec is not None
+    if one.source.name == "cpu":
+        known, counted = pods.counted_from, len(pods.counted_from) or status.ready_replicas
+    elif one.metric.type in ("Object", "External"):
+        known, counted = pods.counted_from, pods.ready or status.ready_replicas
+    else:
+        known, counted = pods.running_from, pods.running or status.replicas
+    # A joint decision waits for new pods' first measurement: else what older pods use would count for them as well, and
+    # call for more of them. `Additive` has no such wait: without new pods it would go back and forth.
+    counted = (clock.count_past(known) if seen.spec.joint else 0) or counted
+    return counted or seen.workload.spec.replicas
 
 
 def _demand(one: Reading, counted: int) -> MetricDemand:
@@ -225,14 +235,19 @@ def _demand(one: Reading, counted: int) -> MetricDemand:
 
 
 def _proposal(one: Reading, seen: Observation, hpa: Hpa, clock: Clock) -> int:
-    """The count that one metric calls for."""
+    """The count that one metric calls for. The HPA finds pods by labels alone, so that pods of other owners count here
+    as well: a Job's pod has the labels of a Deployment with 4 pods; the HPA counts 5."""
     assert seen.workload is not None and seen.spec is not None
     if one.is_tolerated:
         return seen.workload.spec.replicas
+    counted, pods = _counted_pods(one, seen, clock), seen.pods
     if not seen.spec.joint:
-        return ceil_div(one.have * _counted_pods(one, hpa, seen), one.wanted)
-    others = 0 if one.is_of_status else seen.pods.others_ready
-    counted = _measured_pods(one, seen, clock) + others
+        # Not more than there were when it measured.
+        counted = min(counted, hpa.status.current_replicas or counted)
+    if one.is_of_status:
+        return ceil_div(one.have * counted, one.wanted)
+    of_ready = one.source.name == "cpu" or one.metric.type in ("Object", "External")
+    counted += pods.others_ready if of_ready else pods.others_running
     return ceil_div(one.have * counted, one.wanted)
 
 
@@ -262,21 +277,3 @@ def _tolerance(rules: HpaScalingRules | None, settings: Settings) -> Fraction:
         with suppress(QuantityError):
             return max(Fraction(0), parse_quantity(rules.tolerance))
     return Fraction(settings.hpa_tolerance_ppm, FULL)
-
-
-def _counted_pods(one: Reading, hpa: Hpa, seen: Observation) -> int:
-    """The pods the HPA counted: for CPU and for `Value` targets the ready ones, for other pod metrics the running ones,
-    for `AverageValue` of Object and External `status.replicas`. Not more than there were when it measured; where no pod
-    is known, as many. The HPA finds pods by labels alone, so that pods of other owners count here as well.
-
-    Example: a Job's pod has the labels of a Deployment with 4 pods; the HPA counts 5."""
-    assert seen.workload is not None
-    status, pods = seen.workload.status, seen.pods
-    then = hpa.status.current_replicas or status.replicas or seen.workload.spec.replicas
-    if one.is_of_status:
-        return then
-    if one.source.name == "cpu" or one.metric.type in ("Object", "External"):
-        counted, others = pods.ready or status.ready_replicas, pods.others_ready
-    else:
-        counted, others = pods.running or status.replicas, pods.others_running
-    return min(counted or then, then) + others

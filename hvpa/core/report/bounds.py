@@ -31,7 +31,9 @@ def bounds_reached(seen: ObservedState, decided: DecisionParts) -> Iterator[str]
         return
     yield from out_of_memory(seen)
     for item in recommended(seen):
-        if (joint is None and (text := _request_bound(item))) or (text := recommender_cap(item, joint)):
+        # What no metric measures follows its target alone, as with `Additive`.
+        is_alone = joint is None or item.key not in joint.path.curves
+        if (is_alone and (text := _request_bound(item))) or (text := recommender_cap(item, joint)):
             yield text
     if short := cut_short(seen):
         yield short

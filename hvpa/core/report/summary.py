@@ -22,8 +22,8 @@ from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.actuation.pods import Resizing
 from hvpa.core.actuation.rollouts import RolloutStep
 from hvpa.core.model import Axis, Blocked, Direction, JointView, ResourceRequirements
-from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
+from hvpa.core.values.lately import Demands
 from hvpa.core.values.weight import Weight
 
 CORE: Final = 1000
@@ -51,9 +51,7 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     """The containers whose recommendations have lost their history, and until when nothing is lowered for it."""
     without_request: tuple[str, ...] = ()
     joint: JointView | None = None
-    ready_pods: Mapping[ResourceKey, int] = msgspec.field(default_factory=dict)
-    """Requests, in millicores and bytes, of the pods that are ready, until the others are; where it is another than
-    `containers` has."""
+    called_for: Demands | None = None
     desired_size: DesiredSize | None = None
     """What the status keeps as decided, where pods are resized in place."""
     rolled_back: RolledBack | None = None

@@ -85,7 +85,7 @@ def _resource_intervals(
 def _size_bounds(bounds: RequestBounds, first: int, resource: Resource, reserve: Margin) -> SizeBounds:
     ends = [one for one in (bounds.upper, bounds.fixed_limit) if one is not None]
     return SizeBounds(
-        base=first if bounds.lower is None else bounds.lower,
+        base=max(first, bounds.lower or 0),
         lower=bounds.lower or 0,
         upper=max(1, min(ends)) if ends else None,
         unit=UNIT[resource],

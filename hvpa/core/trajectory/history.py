@@ -1,16 +1,14 @@
-"""What a joint decision must remember (DESIGN 5.4, docs/decisions/0014): the requests with which the path began, and
-what usual demand is reckoned from. It stands in the status, under the vertical axis, and is bounded in size.
+"""What a joint decision must remember (DESIGN 5.4): the requests with which the path began, and the usual demand. It
+stands in the status, under the vertical axis, and is bounded in size.
 
-Usual demand is the mean of what the HPA measured, where it measures; else the VPA's target times the mean of the
-replica counts during which it was measured. A measured value stands until the next one differs by more than
-`MOVED_PERCENT`, and for `SAMPLE_EVERY` at least, so that there are few writes, and none at rest. Where pods are resized
-in place, the peak of memory is remembered as well: a steady load writes it some 30 times a day, as
-less is left of it.
+Usual demand is the mean of what the HPA measured. A measured value stands until the next one differs by more than
+`MOVED_PERCENT`, and for `SAMPLE_EVERY` at least, so that there are few writes, and none at rest. Where no HPA is
+configured, it is the VPA's target times the mean of the replica counts during which that was measured.
 """
 
 from __future__ import annotations
 
-import datetime as dt
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -21,22 +19,13 @@ from hvpa.api.schema.fields import INT64_MAX
 from hvpa.api.values.quantity import RESOURCES, Resource, format_resource
 from hvpa.core.model import ObservedState, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.trajectory.demand import Requests, Usual
-from hvpa.core.trajectory.means import Mean, Peak, weight_since
+from hvpa.core.trajectory.demand import Requests
+from hvpa.core.trajectory.means import Mean, weight_since
 from hvpa.core.values.clock import Clock
+from hvpa.core.values.tuning import FIRST_WEIGHT, MOVED_PERCENT, SAMPLE_EVERY
 from hvpa.core.workload.containers import ContainerResource, amount, recommendations, request_now
 
-SAMPLE_EVERY: Final = dt.timedelta(minutes=5)
-"""How long a measured demand stands for the present one, at least."""
-MOVED_PERCENT: Final = 20
-"""How far another demand must be from it to take its place."""
-PEAK_MOVED_PERCENT: Final = 5
-"""How far a measured demand must be above the peak that is left to be the next one."""
-PEAKS_AFTER_OOM: Final = dt.timedelta(days=8)
-"""For how long a container that ran out of memory has the peaks that the VPA knows, which forgets what is older
-(`--memory-aggregation-interval-count`, 8 days): what happens once a day or a week ends it once."""
-FIRST_WEIGHT: Final = 3600.0
-"""What the first value weighs, in seconds, where the VPA has no history of its own: an hour."""
+_CLOSE: Final = 1e-6
 
 
 class Remembered(Struct, frozen=True):
@@ -80,31 +69,24 @@ def first_seen(seen: ObservedState, resources: Mapping[str, ResourceRequirements
 
 
 class Memory:
-    """Brings what is remembered up to the present."""
+    """Brings what is remembered up to the present, of these container resources."""
 
     def __init__(
         self, seen: ObservedState, clock: Clock, items: Sequence[ContainerResource], requests: Requests
     ) -> None:
-        assert seen.workload is not None and seen.spec is not None
+        assert seen.workload is not None
         self.clock = clock
-        self.with_peaks = seen.spec.update_strategy.in_place
         self.items = {one.key: one for one in items}
         self.requests = requests
         self.replicas = seen.workload.spec.replicas
         vpa = seen.vpa.object
-        self.ran_out = {
-            one.container
-            for one in seen.vertical.overrides
-            if clock.held_until(one.time, PEAKS_AFTER_OOM) is not None
-        }
         self.since = vpa.metadata.creation_timestamp if vpa is not None else None
 
     def brought_up(
         self, known: Remembered, measured: Mapping[ResourceKey, int] | None, unmeasured: bool
-    ) -> tuple[Remembered, Usual]:
-        """What is to be remembered, and the means that usual demand is reckoned from, given what was `measured` now
-        (None: nothing, and what was measured last still counts). Where a metric has no value (`unmeasured`), its last
-        one still counts."""
+    ) -> tuple[Remembered, dict[ResourceKey, int]]:
+        """What is to be remembered, and the usual demand, given what was `measured` now (None: nothing, and what was
+        measured last still counts). Where a metric has no value (`unmeasured`), its last one still counts."""
         records = {ResourceKey(one.container, _resource(one)): one for one in known.demands}
         found = {key: one for key, one in records.items() if key in self.items}
         # What the VPA recommends nothing for, for a while, is not forgotten: its container is still there.
@@ -112,47 +94,30 @@ class Memory:
         if measured is not None:
             new = {key: self._demand(key, size, found.get(key)) for key, size in measured.items()}
             found = found | new if unmeasured else new
-        counts = self._counts(known.counts) if self.items else None
         means = {
-            key: self._now(Mean(one.mean, one.weight, one.time, one.present)) for key, one in found.items()
+            key: Mean(one.mean, one.weight, one.time, one.present).in_steps for key, one in found.items()
         }
-        peaks = {
-            key: self.clock.answer(peak.in_steps)
-            for key, one in found.items()
-            if (peak := _peak_of(one)) is not None and key.container not in self.ran_out
-        }
-        usual = Usual(means, 0.0 if counts is None else self._now(_mean_of_counts(counts)), peaks)
+        usual = {key: math.ceil(self.clock.answer(mean) - _CLOSE) for key, mean in means.items()}
         kept = found | idle
-        return Remembered(
-            known.requests, known.first, tuple(kept[key] for key in sorted(kept)), counts
-        ), usual
+        return Remembered(known.requests, known.first, tuple(kept[key] for key in sorted(kept))), usual
 
-    def _now(self, mean: Mean) -> float:
-        return self.clock.answer(mean.in_steps)
-
-    def _demand(self, key: ResourceKey, size: int, before: UsualDemand | None) -> UsualDemand:
-        """The record with what is measured now."""
-        found = self._with_mean(key, size, before)
-        if key.resource != "memory" or not self.with_peaks:
-            return found
-        known = None if before is None else _peak_of(before)
-        if known is None:
-            peak = Peak(max(size, self._seen_by_vpa(key)), self.clock.stamp())
-        elif size * 100 > self.clock.answer(known.in_steps) * (100 + PEAK_MOVED_PERCENT):
-            peak = Peak(size, self.clock.stamp())
-        else:
-            peak = known
-        if peak == _peak_of(found):
-            return found
-        return found.model_copy(update={"peak": min(peak.value, INT64_MAX), "peak_time": peak.time})
+    def by_targets(self, known: Remembered) -> tuple[Remembered, dict[ResourceKey, int]]:
+        """The same where no HPA is configured: VPA targets times the mean count."""
+        counts = self._counts(known.counts)
+        mean = self.clock.answer(_mean_of_counts(counts).in_steps)
+        usual = {
+            key: math.ceil(self.requests.work(key, one.target) * mean - _CLOSE)
+            for key, one in self.items.items()
+        }
+        return Remembered(known.requests, known.first, known.demands, counts), usual
 
     def _seen_by_vpa(self, key: ResourceKey) -> int:
         """What the present pods need together by the VPA's target."""
         return self.replicas * self.requests.work(key, self.items[key].target)
 
-    def _with_mean(self, key: ResourceKey, size: int, before: UsualDemand | None) -> UsualDemand:
-        """The record with its mean. At first sight that is what the VPA has seen since it is there, at the present
-        count, filled up with what is measured now.
+    def _demand(self, key: ResourceKey, size: int, before: UsualDemand | None) -> UsualDemand:
+        """The record with what is measured now. At first sight the mean is what the VPA has seen since it is there, at
+        the present count, filled up with what is measured now.
 
         Example: the VPA is there for half an hour, 1787 s of weight, and its target calls for 800m; 1200m are measured.
         They fill the hour with 1813 s: (800m * 1787 + 1200m * 1813) / 3600 = 1001m (docs/decisions/0014, 4).
@@ -175,8 +140,6 @@ class Memory:
             weight=round(mean.weight),
             time=mean.time,
             present=min(size, INT64_MAX),
-            peak=None if before is None else before.peak,
-            peak_time=None if before is None else before.peak_time,
         )
 
     def _counts(self, before: UsualReplicas | None) -> UsualReplicas:
@@ -195,10 +158,6 @@ class Memory:
 
 def _resource(one: UsualDemand) -> Resource:
     return "cpu" if one.resource == "cpu" else "memory"
-
-
-def _peak_of(one: UsualDemand) -> Peak | None:
-    return None if one.peak is None or one.peak_time is None else Peak(one.peak, one.peak_time)
 
 
 def _mean_of_counts(one: UsualReplicas) -> Mean:

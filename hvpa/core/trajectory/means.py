@@ -14,13 +14,8 @@ import math
 from typing import Final, NamedTuple
 
 from hvpa.core.values.clock import after
+from hvpa.core.values.tuning import HALF_LIFE
 
-HALF_LIFE: Final = dt.timedelta(hours=24)
-"""Of the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's, in vertical-pod-autoscaler). With
-six hours there were 402 restarts instead of 125, with 72 hours more demand went unmet (decision 0014)."""
-PEAK_HALF_LIFE: Final = 3
-"""Hours in which half of a peak is forgotten."""
-_HOUR: Final = dt.timedelta(hours=1)
 GRAIN: Final = 1.01
 """A mean moves in steps of one percent, so that a decision stays the same for a while."""
 _MEMORY: Final = HALF_LIFE.total_seconds() / math.log(2)
@@ -81,21 +76,6 @@ class Mean(NamedTuple):
         gained = share * self.rate * _MEMORY
         kept = gained / (self.weight * (1 - share) + gained)
         return dt.timedelta(seconds=math.ceil(-HALF_LIFE.total_seconds() * math.log2(kept)))
-
-
-class Peak(NamedTuple):
-    """The largest value of late, and when it was measured. It becomes smaller each hour: 8000 are 6349 after one, and
-    4000 after three."""
-
-    value: int
-    time: dt.datetime
-
-    def in_steps(self, now: dt.datetime) -> tuple[int, dt.datetime | None]:
-        """What is left of it now, and when it becomes less (None: nothing is left). A time in the future counts as
-        now."""
-        hours = max(0, (now - self.time) // _HOUR)
-        left = int(self.value * 2.0 ** (-hours / PEAK_HALF_LIFE))
-        return left, after(self.time, (hours + 1) * _HOUR) if left else None
 
 
 def weight_since(since: dt.datetime | None, now: dt.datetime) -> float:

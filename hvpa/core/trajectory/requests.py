@@ -14,18 +14,13 @@ from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import MIN_CHANGE, GateContext, Hold
 from hvpa.core.model import ObservedState
 from hvpa.core.path.path import Sizes
-from hvpa.core.trajectory.means import HALF_LIFE
 from hvpa.core.trajectory.solve import Joint
+from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import after
+from hvpa.core.values.tuning import HALF_LIFE, NOT_WORTH_REPLACING, SHRINKS_AFTER
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
 
-NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
-"""A count that is held for no longer than this is waited for: to replace all pods takes as long."""
-SHRINKS_AFTER: Final = dt.timedelta(hours=6)
-"""How long after a vertical step requests are lowered at the earliest, where `stabilizationDuration` is not set: larger
-pods cost little, since there are fewer of them, and the next spike would have all of them replaced again. Without it
-there were 545 restarts instead of 125 at the same cost (decision 0014)."""
 _NO_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 0, "memory": 0}
 
 
@@ -34,7 +29,7 @@ def scale_to_sizes(
 ) -> RequestsResult:
     """Decide on the requests and limits, which should be `sizes`. `is_held`: these sizes make up for a count that is
     held."""
-    items = [structs.replace(item, target=sizes[item.key]) for item in joint.items]
+    items = [structs.replace(item, target=_protected(item, sizes[item.key])) for item in joint.items]
     # Where no pod is replaced, the overlap of the path is enough of a minimum.
     least = _NO_MIN_CHANGE if joint.in_place else DEFAULT_MIN_CHANGE
     axis = RequestsAxis(
@@ -43,13 +38,14 @@ def scale_to_sizes(
         (*items, *joint.apart),
         disruptive=not joint.in_place,
         default_min_change=least,
-        on_path=OnPath({item.key: item.target for item in joint.items}, joint.measured_keys),
+        on_path=OnPath({item.key: item.target for item in joint.items}, {item.key for item in joint.items}),
     )
     return axis.result(_decided(axis, joint, is_held))
 
 
 def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Step, Hold | None]]:
-    """The changes that are wanted, and what holds each of them back."""
+    """The changes that are wanted, and what holds each of them back. Where pods are replaced anyway, smaller changes go
+    along."""
     near: list[Step] = []
     movers: list[Step] = []
     for item in axis.items:
@@ -57,12 +53,22 @@ def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Step
         if step is not None and (step.override or not joint.is_near(item.key, step.request)):
             movers.append(step)
         elif step is not None and _raised_at(axis, item) is None:
-            near.append(_along(step, None))
+            near.append(_along(joint, step))
     found = [(step, axis.hold(step)) for step in movers]
-    if all(hold is not None for _, hold in found):
+    if joint.in_place or all(hold is not None for _, hold in found):
         return found
-    along = [(step, axis.hold(step)) for step in [_along(step, step.change.wait) for step in movers]]
+    along = [(step, axis.hold(step)) for step in [_along(joint, step) for step in movers]]
     return along + [(step, None) for step in near if axis.hold(step) is None]
+
+
+def _protected(item: ContainerResource, size: int) -> int:
+    """The size of memory on the path with which its limit is no less than the VPA's target: the peaks that one pod had.
+    Example: 1Gi, limits of 1.5 times the requests, a target of 1.8Gi: 1.2Gi."""
+    if item.resource != "memory":
+        return size
+    if not item.limit or item.limit <= item.current:
+        return max(size, item.target)
+    return max(size, ceil_div(item.target * item.current, item.limit))
 
 
 def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:
@@ -77,21 +83,23 @@ def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bo
 
 
 def _usual_step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:
-    """The change that the path calls for; None where there is none. Where pods are replaced, requests
-    are not lowered soon after a step, and CPU that only the present demand calls for, at the last count, waits: a spike
-    is over before all pods are larger."""
+    """The change that is called for; None where there is none. CPU that only the present demand calls for, at the last
+    count, waits where pods are replaced: a spike is over before all pods are larger. A lowering waits until it has been
+    wanted for long enough, without interruption; of what the path has in place, `Joint.lately` sees to that."""
     measured_at = None if joint.unknown is None else joint.unknown.until
     step = axis.step_to(item, item.blended(FULL), FULL, measured_at=measured_at)
-    if step is None or joint.in_place:
+    if step is None or (joint.in_place and item.key in joint.current):
         return step
     change, raised_at = step.change, _raised_at(axis, item)
-    if step.direction == "down" and raised_at is not None:
+    if step.direction == "down" and raised_at is not None and not joint.in_place:
         until = change.kept_until or after(raised_at, HALF_LIFE)
-        change = structs.replace(change, kept_until=until)
-    elif step.direction == "down":
+        return structs.replace(step, change=structs.replace(change, kept_until=until))
+    if step.direction == "down":
         wait = axis.spec.scale_down.stabilization_duration or SHRINKS_AFTER
-        change = structs.replace(change, wait=wait)
-    elif step.pending is not None and not is_held and _is_short_rise(joint, step):
+        pending = axis.pending_since(item, "down")
+        change = structs.replace(change, worth_at=after(pending.since, wait))
+        return structs.replace(step, change=change, pending=pending)
+    if step.pending is not None and not is_held and not joint.in_place and _is_short_rise(joint, step):
         change = structs.replace(change, worth_at=after(step.pending.since, NOT_WORTH_REPLACING))
     return structs.replace(step, change=change)
 
@@ -99,7 +107,8 @@ def _usual_step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_he
 def _is_short_rise(joint: Joint, step: Step) -> bool:
     """Whether a rise is one of CPU that only the present demand calls for."""
     item = step.item
-    return item.resource == "cpu" and not step.passes and joint.settled.sizes[item.key] <= item.current
+    usual = joint.settled.sizes.get(item.key)
+    return item.resource == "cpu" and not step.passes and usual is not None and usual <= item.current
 
 
 def _raised_at(axis: RequestsAxis, item: ContainerResource) -> dt.datetime | None:
@@ -111,7 +120,11 @@ def _raised_at(axis: RequestsAxis, item: ContainerResource) -> dt.datetime | Non
     return None if axis.clock.held_until(before.time, HALF_LIFE) is None else before.time
 
 
-def _along(step: Step, wait: dt.timedelta | None) -> Step:
-    """The step where pods are replaced anyway: it need not be worth that, nor large."""
-    change = structs.replace(step.change, wait=wait, worth_at=None)
-    return structs.replace(step, change=change, passes=step.passes | {MIN_CHANGE})
+def _along(joint: Joint, step: Step) -> Step:
+    """The step where pods are replaced anyway: it need not be worth that, nor large. But what follows the VPA alone is
+    lowered only when it has been wanted for long enough."""
+    if step.direction == "down" and step.item.key not in joint.current:
+        return step
+    return structs.replace(
+        step, change=structs.replace(step.change, worth_at=None), passes=step.passes | {MIN_CHANGE}
+    )

@@ -14,9 +14,9 @@ from hvpa.api.values.text import names
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import JointResource
 from hvpa.core.path.path import Path, Point
-from hvpa.core.trajectory.demand import pods_needed
-from hvpa.core.trajectory.solve import BAND, Joint
+from hvpa.core.trajectory.solve import Joint
 from hvpa.core.values.arithmetic import ceil_div
+from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
 
 
@@ -30,6 +30,8 @@ class View:
     """All of a solution, for people (`JointView`). Set nothing after it was made."""
 
     joint: Joint
+    is_measured: bool = True
+    """Whether the demand is one that an HPA measures: else it is the usual one."""
 
     @cached_property
     def path(self) -> Path:
@@ -37,14 +39,10 @@ class View:
         return self.joint.path
 
     @cached_property
-    def mean_replicas(self) -> float:
-        """See the protocol."""
-        return self.joint.mean
-
-    @cached_property
     def items(self) -> tuple[JointResource, ...]:
         """See the protocol."""
-        return tuple(self._described(item) for item in self.joint.items)
+        joint = self.joint
+        return (*map(self._described, joint.items), *map(_by_vpa, joint.apart))
 
     @cached_property
     def usual(self) -> Point | None:
@@ -59,21 +57,20 @@ class View:
     def _described(self, item: ContainerResource) -> JointResource:
         joint, key = self.joint, item.key
         curve = joint.path.curves[key]
-        amount = joint.present.get(key) if joint.found else None
-        sources = [one.label for one in joint.found or () if key in one.keys]
+        amount = joint.present.get(key) if self.is_measured else None
+        sources = [one.label for one in joint.found or () if self.is_measured and key in one.keys]
         size = joint.wanted.sizes.get(key, item.current)
         work = max(1, joint.requests.work(key, size))
-        usual_from = f"VPA: {readable_resource(item.resource, item.target)} each of {joint.mean:.2f} pods"
-        if key in joint.means.measured and item.resource == "cpu":
-            usual_from = "HPA: mean of what it measured"
+        usual = joint.usual.get(key)
+        usual_from = "" if usual is None else "HPA: mean of what it measured"
         return JointResource(
             key=key,
             base=curve.size_bounds.base,
             current=item.current,
             size=size,
-            usual=joint.usual[key],
+            usual=usual,
             usual_from=usual_from,
-            usual_replicas=curve.count(joint.usual[key]),
+            usual_replicas=None if usual is None else curve.count(usual),
             present=amount,
             present_from=f"HPA: {names(sources)}" if sources else "",
             present_replicas=None if amount is None else ceil_div(amount, work),
@@ -84,15 +81,14 @@ class View:
     def _stays(self, item: ContainerResource) -> str:
         """Why a request stays that is not the one of the path, in words."""
         joint, key = self.joint, item.key
-        follows_present = joint.in_place and bool(joint.found)
         exact = joint.exact[key]
         if exact == item.current:
             return ""
         if exact < item.current and joint.found is None:
             return "nothing shrinks while the HPA has no metrics"
-        if exact < item.current and follows_present and joint.holds_in:
+        if exact < item.current and joint.in_place and joint.holds_in:
             return f"nothing shrinks: {joint.holds_in}"
-        if joint.is_near(key, exact, 1 if follows_present else BAND):
+        if joint.is_near(key, exact):
             return f"near enough to {readable_resource(item.resource, exact)}"
         return ""
 
@@ -108,11 +104,13 @@ class View:
             if wanted > joint.replicas:
                 return f"the usual demand takes {_counted(wanted)}; the HPA has no metrics now"
             return "the HPA has no metrics: nothing shrinks"
-        pods = [(pods_needed(one, joint.wanted.sizes, joint.requests), one.label) for one in joint.called_for]
+        pods = [(joint.pods_for(one, joint.wanted.sizes), one.label) for one in joint.called_for]
         needed, label = max(pods, default=(0, ""))
         asked = f"{label} asks for {_counted(needed)}"
-        if needed > wanted:
+        if needed > wanted and wanted == joint.path.counts.upper:
             return f"{asked}, and there may be no more than {wanted}"
+        if needed > wanted:
+            return f"{asked}, which {_counted(wanted)} nearly serve"
         if needed == wanted:
             return asked
         if wanted == joint.path.counts.lower:
@@ -122,6 +120,14 @@ class View:
         if joint.held_down_to(joint.wanted.sizes) > needed:
             return f"{asked} now, and the HPA still remembers more"
         return f"{asked}, which is inside the overlap"
+
+
+def _by_vpa(item: ContainerResource) -> JointResource:
+    """What no metric measures: it follows the VPA alone."""
+    size = item.blended(FULL)
+    bound = "" if item.upper_bound is None else item.upper_bound.name
+    base = item.bounds.lower or item.current
+    return JointResource(item.key, base, item.current, size, usual_from="the VPA's target", bound=bound)
 
 
 def _bound(item: ContainerResource, most: int | None) -> str:

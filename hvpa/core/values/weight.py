@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.core.values.tuning import DEFAULT_WEIGHT_PERCENT
 
 FULL = 1_000_000
 """Weight 1 (100 percent) in parts per million."""
@@ -82,9 +83,11 @@ class WeightInterval(NamedTuple):
 
 
 def weight_intervals(spec: HvpaSpec, vertical_only: bool) -> tuple[WeightInterval, ...]:
-    """The weights of an Hvpa. Without any: all vertical where there is no HPA, else all horizontal (DESIGN 5.1)."""
+    """The weights of an Hvpa. Without any: all vertical where there is no HPA; else with `Trajectory` the default
+    weight, with `Additive` all horizontal (DESIGN 5.1, 5.6)."""
     if not spec.weight_based_scaling_intervals:
-        return (WeightInterval(FULL if vertical_only else 0),)
+        default = DEFAULT_WEIGHT_PERCENT * FULL // 100 if spec.joint else 0
+        return (WeightInterval(FULL if vertical_only else default),)
     return tuple(
         WeightInterval(weight, interval.start_replica_count, interval.last_replica_count)
         for weight, interval in zip(spec.weights_ppm, spec.weight_based_scaling_intervals, strict=True)

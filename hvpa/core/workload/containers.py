@@ -139,7 +139,7 @@ def request_now(resources: ResourceRequirements, key: ResourceKey, pods: PodsSee
     known = resources.requests.get(key.resource, resources.limits.get(key.resource, 0))
     if known > 0:
         return known
-    return pods.sizes[key].mean if key in pods.sizes else 0
+    return pods.sizes.get(key, 0)
 
 
 def amounts(resources: Mapping[str, str | int | float]) -> dict[Resource, int]:

@@ -32,7 +32,7 @@ def recommended(seen: ObservedState) -> tuple[ContainerResource, ...]:
     for one in container_resources(seen.spec, seen.vpa.object, resources):
         given = seen.pods.sizes.get(one.key) if one.request is None and one.limit is None else None
         # A missing request is the one that the pods were given (by a LimitRange, say).
-        found.append(one if given is None else structs.replace(one, request=given.mean))
+        found.append(one if given is None else structs.replace(one, request=given))
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from hvpa.api.objects.read_models import Condition, Container, Meta, Pod, Resources, Workload, condition
 from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource
-from hvpa.core.model import ObservedState, PodSize, PodsSeen, PodTotal
+from hvpa.core.model import ObservedState, PodShape, PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import Clock, after
@@ -39,6 +39,15 @@ CREATED_AFTER = dt.timedelta(minutes=1)
 it reports of them are of the same time by then."""
 MOST_NAMED = 10
 """Pods that are not ready and named in an explanation."""
+METRIC_WINDOW = dt.timedelta(seconds=30)
+"""From a pod's readiness until the HPA counts what it uses (`groupPods` in podautoscaler's replica_calculator.go)."""
+STARTS_FOR = dt.timedelta(minutes=5)
+"""For so long a pod starts: what it uses counts once it is ready (`--horizontal-pod-autoscaler-cpu-initialization-
+period`)."""
+READY_WITHIN = dt.timedelta(seconds=30)
+"""A pod that became unready sooner after its start than that has never been ready
+(`--horizontal-pod-autoscaler-initial-readiness-delay`)."""
+_LONG_AGO = dt.datetime.min.replace(tzinfo=dt.UTC)
 NO_DEADLINE = 2**31 - 1
 """A `progressDeadlineSeconds` that stands for no deadline (`HasProgressDeadline` in pkg/controller/deployment/util)."""
 
@@ -137,15 +146,37 @@ def see_pods(
         others_ready=sum(_ready(pod) is not None for pod in others),
         others_running=sum(pod.status.phase == "Running" for pod in others),
         last_ready_at=max(ready_since, default=None),
+        counted_from=tuple(sorted([when for pod in there if (when := _counted_from(pod)) is not None])),
         unready=tuple([pod.metadata.name for pod in unready[:MOST_NAMED]]),
         newest_unready=max((one for one in created if one is not None), default=None),
-        starving=starving.times or _NOTHING,
-        starving_pods=starving.pods or _NOTHING,
+        running_from=tuple(sorted([_measured_from(pod) for pod in there if pod.status.phase == "Running"])),
+        starving=starving or _NOTHING,
         terminating=len(pods.own) - len(there),
         stuck=stuck_pods(pods.own),
         **_compared(there, workload.spec.template.spec.containers),
     )
     return structs.replace(seen, ready_since=tuple(ready_since), **_requested(there)) if sized else seen
+
+
+def _counted_from(pod: Pod) -> dt.datetime | None:
+    """From when on the HPA counts the CPU of a pod as it is now; None where it does not (`_is_unready` in
+    `hvpa/recommend/hpa/pods.py` has the rule)."""
+    ready, started = condition(pod.status.conditions, "Ready"), pod.status.start_time
+    if pod.status.phase != "Running" or ready is None:
+        return None
+    changed = ready.last_transition_time or _LONG_AGO
+    if ready.status != "False":
+        measured = _LONG_AGO if changed == _LONG_AGO else after(changed, METRIC_WINDOW)
+        return measured if started is None else min(measured, after(started, STARTS_FOR))
+    if started is None or changed < after(started, READY_WITHIN):
+        return None
+    return after(started, STARTS_FOR)
+
+
+def _measured_from(pod: Pod) -> dt.datetime:
+    """From when on a pod that runs can be measured."""
+    started = pod.status.start_time
+    return _LONG_AGO if started is None else after(started, METRIC_WINDOW)
 
 
 def _compared(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, Any]:
@@ -182,30 +213,54 @@ def _compared(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, A
 
 
 def _requested(pods: Iterable[Pod]) -> dict[str, Any]:
-    """What the pods that run or will run request: fields of PodsSeen."""
+    """What the pods that run or will run request and have: fields of PodsSeen."""
     living = [pod for pod in pods if _is_living(pod)]
     # The local copy holds equal specs once, and most pods of a workload are equal.
     known: dict[Texts, Mapping[Resource, int]] = {}
     by_spec = {key: _of_spec(pod, known) for key, pod in {id(pod.spec): pod for pod in living}.items()}
     containers = defaultdict[str, list[tuple[Mapping[Resource, int], bool]]](list)
     totals = defaultdict[Resource, list[tuple[PodTotal, bool]]](list)
+    shapes: dict[object, PodShape] = {}
     for pod in living:
         one, is_ready = by_spec[id(pod.spec)], _ready(pod) is not None
         for name, size in one.sizes.items():
             containers[name].append((size, is_ready))
         for resource, total in one.totals.items():
             totals[resource].append((total, is_ready))
+        have, refuses = _had(pod, one.sizes), _refuses(pod)
+        group = (id(have), refuses) if have is one.sizes else (repr(have), refuses)
+        count = shapes[group].count if group in shapes else 0
+        shapes[group] = PodShape(have, count + 1, refuses)
     sizes = {
-        ResourceKey(name, resource): PodSize(min(found)[0], _mean(_counted(found)))
+        ResourceKey(name, resource): _mean(_counted(found))
         for name, every in containers.items()
         for resource in RESOURCES
         if (found := [(size[resource], is_ready) for size, is_ready in every if resource in size])
     }
     return {
         "sizes": sizes,
+        "shapes": tuple(shapes.values()),
         "totals": {resource: _total(_counted(found)) for resource, found in totals.items()},
         "containers": frozenset(containers),
     }
+
+
+def _had(pod: Pod, requested: Mapping[str, Mapping[Resource, int]]) -> Mapping[str, Mapping[Resource, int]]:
+    """What a pod has by container: less than is `requested` where the kubelet has not given it yet."""
+    own = {one.name: one.resources for one in pod.spec.containers}
+    found = dict(requested)
+    for one in pod.status.container_statuses:
+        if one.resources is None or one.name not in own or one.resources == own[one.name]:
+            continue
+        have = amounts(one.resources.limits | one.resources.requests)
+        found[one.name] = {key: min(size, have.get(key, size)) for key, size in requested[one.name].items()}
+    return requested if found == requested else found
+
+
+def _refuses(pod: Pod) -> bool:
+    """Whether the kubelet has put off the pod's resize, or can't do it."""
+    pending = condition(pod.status.conditions, "PodResizePending")
+    return pending is not None and pending.status == "True"
 
 
 def _counted(found: Sequence[tuple[T, bool]]) -> list[T]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from hvpa.api.hvpa.status import VerticalAxis
 from hvpa.api.objects.read_models import Container, Pod, Quantity, Resources
@@ -31,30 +30,21 @@ _EVICTED_CONTAINER: Final = re.compile(r"Container (\S+) was using")
 _Memory = tuple[Quantity | None, Quantity | None]
 
 
-class Starving(NamedTuple):
-    """By container: when it last ran out of memory, and how many pods it ran out of memory in that run or will run."""
-
-    times: Mapping[str, dt.datetime]
-    pods: Mapping[str, int]
-
-
 def starving_containers(
     clock: Clock, pods: Iterable[Pod], template: Sequence[Container], since: Mapping[str, dt.datetime]
-) -> Starving:
+) -> dict[str, dt.datetime]:
     """The containers of the template that ran out of memory in one of these pods within the last day, with at least the
-    memory of the template. Of a container, what was before `since` does not count: it was raised then."""
+    memory of the template, and when that was last. Of a container, what was before `since` does not count: it was
+    raised then."""
     wanted = {one.name: _memory(one.resources) for one in template}
     suffices = cache(_suffices)  # many containers are alike
     times: dict[str, dt.datetime] = {}
-    counts = Counter[str]()
     is_recent = cache(lambda when: clock.held_until(when, STARVES_FOR) is not None)
     for pod in pods:
         for name, when in _ends(pod, wanted, suffices):
-            if (name in since and when <= since[name]) or not is_recent(when):
-                continue
-            times[name] = max(when, times.get(name, when))
-            counts[name] += pod.status.phase not in ("Failed", "Succeeded")
-    return Starving(times, counts)
+            if (name not in since or when > since[name]) and is_recent(when):
+                times[name] = max(when, times.get(name, when))
+    return times
 
 
 def raised_at(

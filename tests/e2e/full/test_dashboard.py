@@ -196,7 +196,7 @@ async def decisions(page: Page, cluster: Cluster, load: Load) -> None:
 
 async def one_hvpa(page: Page) -> None:
     """All of one Hvpa: charts with values that can be read by keys and as a table, and in the dark."""
-    await page.until(f"{CHARTS}.length >= 7 && {CHARTS}.every((one) => one.dataset.values >= 2)")
+    await page.until(f"{CHARTS}.length >= 6 && {CHARTS}.every((one) => one.dataset.values >= 2)")
     cpu = "document.querySelector('#charts figure')"
     await page.until(
         f"/demand [0-9].*capacity .requested. [0-9].*used [0-9]/.test({cpu}.querySelector('ul').textContent)"

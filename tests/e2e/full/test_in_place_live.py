@@ -135,6 +135,12 @@ def size(api: KubeApi, namespace: str, name: str) -> list[str]:
     return sorted(one["spec"]["containers"][0]["resources"]["requests"]["cpu"] for one in pods)
 
 
+def is_as_in_the_beginning(api: KubeApi, namespace: str, name: str) -> bool:
+    """Two pods of 250m, or of what is no tenth more: that is left alone."""
+    found = size(api, namespace, name)
+    return len(found) == 2 and all(250 <= parse_cpu(one) <= 275 for one in found)
+
+
 def test_three_times_the_load_is_served_from_the_resize_on(
     cluster: ControlPlane, operator: Operator, namespace: str
 ) -> None:
@@ -165,7 +171,7 @@ def test_three_times_the_load_is_served_from_the_resize_on(
         wait_for(lambda: len(set(size(api, namespace, name))) == 1, TIMEOUT, "pods of one size")
         assert objects.replicas(api, name, namespace) > 2
         load.cpu = LOW
-        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, TIMEOUT, "all is as in the beginning")
+        wait_for(lambda: is_as_in_the_beginning(api, namespace, name), TIMEOUT, "all is as in the beginning")
     assert look(api, namespace, name, 0).restarts == 0
     assert objects.resources(api, name, namespace)[0] == 250, "the pod template"
     assert flux.rounds > 3
@@ -203,5 +209,5 @@ def test_pods_that_no_node_takes_are_served_by_size(
         assert {one.ready for one in seen} == {2}
         assert objects.replicas(api, name, namespace) > 2
         load.cpu = LOW
-        wait_for(lambda: size(api, namespace, name) == ["250m"] * 2, TIMEOUT, "all is as in the beginning")
+        wait_for(lambda: is_as_in_the_beginning(api, namespace, name), TIMEOUT, "all is as in the beginning")
     assert look(api, namespace, name, 0).restarts == 0

@@ -112,8 +112,14 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
             """What all pods request together."""
             return objects.replicas(api, name, namespace) * objects.resources(api, name, namespace)[0]
 
-        # Nothing shrinks for a minute after each step, until the HPA has measured the pods that there are then.
-        wait_for(lambda: allocated() <= 1.4 * NEEDED and changes(10) == [], TIMEOUT, "it has settled")
+        def settled() -> bool:
+            """Pods are larger, and there are no more of them than the load takes, for ten seconds."""
+            larger = objects.resources(api, name, namespace)[0] > 200
+            return larger and allocated() <= 1.4 * NEEDED and changes(10) == []
+
+        # Replicas come first: sizes follow once the HPA has measured the pods that there are then, after a minute.
+        # And nothing shrinks for a minute after each step.
+        wait_for(settled, 2 * TIMEOUT, "it has settled")
         assert changes(OBSERVED) == []
     steps = [one.body["spec"] for one in writes(cluster, namespace, name)]
     assert len([one for one in steps if "template" in one]) <= 2, "rollouts"

@@ -43,18 +43,18 @@ def written(loop: Loop, since: float = 0.0) -> list[str]:
 @pytest.mark.parametrize(
     ("place", "base", "least", "most"),
     [
-        ("injected", 0, 2, 3),
+        ("injected", 0, 4, 5),
         ("injected", 250, 4, 6),
         ("injected", 500, 4, 6),
-        ("native", 0, 2, 3),
+        ("native", 0, 4, 5),
         ("native", 250, 4, 6),
     ],
 )
 def test_whatever_a_sidecar_uses_of_its_request_replicas_come_to_rest(
     place: Place, base: int, least: int, most: int, begin: int
 ) -> None:
-    """Where the HPA alone would, or nearer: with an injected proxy of 500m it would go out for ever, while 4 pods serve
-    what the app uses."""
+    """The app uses 1000m of the 2000m that it takes: 4 pods of 500m, whatever the proxy's requests have to spare. The
+    HPA alone has 2 pods beside an idle proxy, and goes out for ever beside one that uses 500m."""
     loop = run(APP, proxy(base, place), replicas=begin, until=4 * HOUR)
     assert least <= loop.deployment.replicas <= most, loop.writes
     assert loop.vertical() == []
@@ -64,11 +64,12 @@ def test_whatever_a_sidecar_uses_of_its_request_replicas_come_to_rest(
 @pytest.mark.parametrize("place", ["injected", "native"])
 @pytest.mark.parametrize(("weight", "base"), [(50, 250), (100, 500)])
 def test_sizes_do_not_run_away_either(weight: int, place: Place, base: int) -> None:
-    """Of what the pods use at first, the app's is 250m each, 1000m in sum: it takes 2 cores of requests. A native
+    """Of what the pods use at first, the app's is 250m each, 1000m in sum: it takes 2 cores of requests, and a second
+    pod of 2 cores stays inside the overlap. A native
     sidecar is taken to use half of its request, so that an app beside a greedy one may be half as large again."""
     loop = run(APP, proxy(base, place), weight=weight, until=1.5 * DAY, most=6)
     known = place == "injected"
-    assert loop.deployment.replicas * loop.request("app") <= (3000 if known else 6300), loop.writes
+    assert loop.deployment.replicas * loop.request("app") <= (4200 if known else 6300), loop.writes
     assert len(loop.vertical()) <= (2 if known else 3), loop.writes
     assert written(loop, DAY) == []
 
@@ -82,9 +83,10 @@ def test_requests_of_the_pods_themselves_hold_whatever_the_app_requests() -> Non
 
 @pytest.mark.parametrize("cpu", [None, 100])
 def test_requests_of_a_limit_range_are_those_of_the_template(cpu: int | None) -> None:
-    """A proxy that nothing governs has 100m of a LimitRange, or of the template: the same comes of it."""
+    """A proxy that nothing governs has 100m of a LimitRange, or of the template: the same comes of it. The app takes
+    2 cores of requests, and a little more as far as its VPA target is behind its use."""
     loop = run(APP, proxy(50, "template", cpu, governed=False), weight=50)
-    assert (loop.deployment.replicas, loop.request("app")) == (3, 668), loop.writes
+    assert (loop.deployment.replicas, loop.request("app")) == (3, 683), loop.writes
 
 
 def test_an_app_without_a_request_has_that_of_the_limit_range_until_it_needs_another() -> None:
@@ -107,7 +109,8 @@ SEVENTY = hvpas.utilization(70)
 
 
 def test_one_container_of_three_is_governed() -> None:
-    """The others have no target: they are taken to use their requests as the HPA has it, 70 percent of them."""
+    """The others have no target: they are taken to use what is left beside the app's target, at most 70 percent of
+    their requests."""
     others = [
         Use(name, cpu, share=cpu / 0.9 * 0.7 / 1000, memory_share=0, governed=False)
         for name, cpu in (("proxy", 10), ("large", 4000))
@@ -115,11 +118,12 @@ def test_one_container_of_three_is_governed() -> None:
     loop = run(APP, *others, weight=50, metric=SEVENTY, load=3600, until=2 * DAY)
     assert (loop.deployment.replicas, loop.request("large")) == (4, 4000), loop.writes
     assert loop.request("app") == pytest.approx(900 / 0.7, rel=0.2), loop.writes
-    assert len(loop.vertical()) == 1, loop.writes
+    assert len(loop.vertical()) <= 2, loop.writes
 
 
 def test_memory_is_shared_by_targets_as_well() -> None:
-    """1250 MiB and 100 MiB of each of four pods; both request 1000 MiB at first."""
+    """1250 MiB and 100 MiB of each of four pods; both request 1000 MiB at first. The app has no limit: its request is
+    no less than the VPA's target, the peak of one pod."""
     uses = [
         Use(name, 500, 1000 * MIB, memory_base=0, memory_share=share * MIB)
         for name, share in (("app", 1250), ("proxy", 100))
@@ -127,7 +131,8 @@ def test_memory_is_shared_by_targets_as_well() -> None:
     metric = hvpas.utilization(70, resource="memory")
     loop = run(*uses, weight=50, metric=metric, controlled=("memory",), load=4000, until=2 * DAY)
     each = MIB / loop.deployment.replicas / 0.7
-    assert loop.request("app", "memory") == pytest.approx(5000 * each, rel=0.1), loop.writes
+    target = loop.recommended("app", "memory")
+    assert loop.request("app", "memory") == pytest.approx(max(target, 5000 * each), rel=0.1), loop.writes
     assert loop.request("proxy", "memory") <= 1.5 * 400 * each, (
         "the least target of the recommender is 125 MiB"
     )

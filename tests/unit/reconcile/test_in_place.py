@@ -235,22 +235,22 @@ class LimitRange(FakeCluster):
 
 
 def test_replicas_serve_where_a_limit_range_allows_no_larger_pods() -> None:
-    """3 pods of 1667m are to serve 5 cores, and until they are ready the only one has 5 cores. Both sizes are refused,
-    each is asked for again after a minute, then after two, and then 5 pods of one core serve."""
+    """3 pods of 1667m are to serve 5 cores, and have 2500m until 2 of them are ready. Both sizes are refused, each is
+    asked for again after a minute, then after two, and then 5 pods of one core serve."""
     made = [app("1")]
     pods = [build.pod("web-0", containers=made, change={"metadata": OWNER})]
     readings, targets = [value("cpu", "1", "5")], {"app": {"cpu": "5"}}
     in_place = {"updateStrategy": {"type": "InPlace"}}
     harness = Harness(state(1, made, readings, targets, in_place, pods=pods), cluster=LimitRange)
     asked, result = [], Result("done")
-    for minutes in (0, 1, 2):
+    for minutes in (0, 1, 2, 1, 2):
         harness.clock.time += dt.timedelta(minutes=minutes)
-        for _ in range(4):
+        for _ in range(5):
             result = harness.reconcile()
             sizes = [one.body["spec"]["containers"][0] for one in chain(*harness.written("resizes"))]
             asked += [one["resources"]["requests"]["cpu"] for one in sizes]
         assert not harness.written("resizes")
-    assert asked == ["5", "5001m", "1667m", "5", "1667m", "5", "1667m"]
+    assert asked == ["2500m"] * 3 + ["1667m"] * 3
     assert harness.status.rolled_back is not None
     assert harness.status.rolled_back.message == "pod web-0: maximum cpu usage per Container is 1200m"
     assert result.wait is not None
@@ -266,12 +266,12 @@ def test_replicas_serve_where_a_limit_range_allows_no_larger_pods() -> None:
 def test_a_size_is_taken_back_where_another_one_may_do(error: Refused, is_taken_back: bool) -> None:
     harness = InPlace(resizes=error)
     for minutes in (1, 2, 4, 8):
-        harness.cluster.failures["resizes"] = error
-        harness.reconcile()
-        harness.reconcile()
+        for _ in range(3):  # a pod each time
+            harness.cluster.failures["resizes"] = error
+            harness.reconcile()
         harness.clock.time += dt.timedelta(minutes=minutes, seconds=1)
     assert (harness.status.rolled_back is not None) == is_taken_back
-    assert is_taken_back or harness.ready() == ("PodsNotResized", "pod web-0 (and 1 more pods): no resizes")
+    assert is_taken_back or harness.ready() == ("PodsNotResized", "pod web-0 (and 2 more pods): no resizes")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ from tests.unit.simulate.joint_build import (
 pytestmark = pytest.mark.long
 
 FIVE = build.constant(5.0)
-STARTS = (Shape(1, 1000, GIB), Shape(10, 500, GIB), Shape(2, 4000, GIB))
+STARTS = (Shape(1, 1000, GIB), Shape(10, 500, GIB), Shape(6, 700, GIB))
+"""No larger than the least that pods may be: larger first requests begin another path."""
 CALLED_FOR = 6.25
 """Cores that the HPA calls for: 5, of which pods are to use no more than 80 percent."""
 
@@ -101,7 +102,7 @@ def test_a_vertical_stretch_does_not_grow_on_what_the_hpa_has_yet_to_measure() -
     """While pods are replaced the HPA has no metrics, or those of other pods: not a word of that is demand. Replicas
     that are kept for it must not be made up for by larger pods, which would be measured next."""
     for target in (80, "800m"):
-        for start in STARTS:
+        for start in (*STARTS, Shape(2, 4000, GIB)):
             one = run(joint(100, metric(target)), FIVE, days=0.2, begin=start)
             # With an absolute target, the pods that are found say what it is meant for.
             most = 25_000 if (target, start.cpu) == ("800m", 4000) else 10_001
@@ -109,11 +110,12 @@ def test_a_vertical_stretch_does_not_grow_on_what_the_hpa_has_yet_to_measure() -
 
 
 def test_a_step_of_load_settles_in_a_few_changes() -> None:
-    """Replicas come at once, sizes within the days that the usual demand takes to follow: in two rollouts."""
-    one = run(joint(50), build.step(5.0, DAY, 10.0), days=6, begin=Shape(4, 1500, GIB))
+    """Replicas come at once, sizes within the days that the usual demand takes to follow: a rollout each time that they
+    are too small by more than a tenth, from 2.08 to 3.13 cores three of them."""
+    one = run(joint(50), build.step(5.0, DAY, 10.0), days=6, begin=Shape(7, 1000, GIB))
     assert one.steps("Replicas", DAY)[0] <= DAY + 120
     assert len(one.steps("Replicas", DAY)) <= 4
-    assert len(one.steps("Requests", DAY)) == 2
+    assert len(one.steps("Requests", DAY)) == 3
     assert one.changes(5 * DAY) == []
     assert one.end.cpu > one.at(DAY).cpu
     assert one.end.replicas > one.at(DAY).replicas
@@ -122,17 +124,17 @@ def test_a_step_of_load_settles_in_a_few_changes() -> None:
 
 @pytest.mark.parametrize("weight", [30, 50, 80])
 def test_a_load_that_comes_back_takes_the_workload_back(weight: int) -> None:
-    """Two hours of twice the load are a matter of replicas; then it is where it was."""
+    """Two hours of twice the load are a matter of replicas, and raise the usual demand of the day before by 10.4
+    percent: one rollout, since that is more than the overlap. Then it is where it was."""
     load = build.Shape(lambda at: 10.0 if DAY <= at < DAY + 2 * HOUR else 5.0)
-    one = run(joint(weight), load, days=2, begin=Shape(4, 1500, GIB))
+    one = run(joint(weight), load, days=2, begin=Shape(7, 1000, GIB))
     before, peak = one.at(DAY - 60), one.at(DAY + HOUR)
     assert peak.replicas > before.replicas
-    assert abs(peak.cpu - before.cpu) <= before.cpu // 10
-    assert one.end.replicas - before.replicas in (0, 1)
-    assert abs(one.end.cpu - before.cpu) <= before.cpu // 10
+    assert abs(peak.cpu - before.cpu) <= before.cpu * 12 // 100
+    assert abs(one.end.replicas - before.replicas) <= 1
+    assert abs(one.end.cpu - before.cpu) <= before.cpu * 12 // 100
     assert len(one.steps("Replicas", DAY)) <= 4
-    # Two or three large pods share all of the memory: what the VPA remembers of a peak is much for each of them.
-    assert len(one.steps("Requests", DAY)) <= (4 if weight == 80 else 0)
+    assert len(one.steps("Requests", DAY)) <= 1
 
 
 FIVE_PODS = Shape(5, 1000, GIB)
@@ -195,7 +197,7 @@ def test_who_speaks_first_does_not_take_it_all() -> None:
     """7, 15, 21 cores, and each time the HPA is there before the VPA has seen anything. When it has, replicas and cores
     of each are about equal again at weight 50, and not 9 x 2.4 cores; what is near is left alone."""
     load = build.Shape(lambda at: USED * (7.0 if at < 2 * DAY else 15.0 if at < 4 * DAY else 21.0))
-    one = run(joint(50), load, days=9, begin=Shape(3, 2400, GIB))
+    one = run(joint(50), load, days=9, begin=Shape(7, 1000, GIB))
     assert one.steps("Replicas", 2 * DAY)[0] < one.steps("Requests", 2 * DAY)[0]
     assert one.end.cpu / 1000 == pytest.approx(21**0.5, rel=0.25)
     assert 0.5 <= one.end.replicas / (one.end.cpu / 1000) <= 2
@@ -205,7 +207,7 @@ def test_a_load_that_comes_back_leaves_no_few_large_idle_pods() -> None:
     """Three days of four times the load, so that sizes follow as well, and back, but for what is left alone: twice the
     overlap of the size that is there."""
     load = build.Shape(lambda at: 20.0 if DAY <= at < 4 * DAY else 5.0)
-    one = run(joint(50), load, days=9, begin=Shape(3, 2084, GIB))
+    one = run(joint(50), load, days=9, begin=Shape(7, 1000, GIB))
     before, peak = one.at(DAY - 60), one.at(4 * DAY - 60)
     assert peak.cpu > 1.4 * before.cpu
     assert abs(one.end.replicas - before.replicas) <= 1
@@ -263,12 +265,14 @@ def test_one_oom_does_not_restart_every_replica_at_once() -> None:
 
 
 def test_outside_its_window_the_hpa_does_not_reach_the_workload() -> None:
-    """It writes into `spec.replicas`. What the window holds, larger pods make up for; at noon, it opens."""
+    """It writes into `spec.replicas`. What the window holds, larger pods make up for; at noon it opens, and the load
+    of the afternoon takes replicas."""
     held = {"updatePolicy": {"updateMode": "MaintenanceWindow"}}
     spec = joint(50, maintenanceTimeWindow={"begin": "120000+0000", "end": "130000+0000"})
     spec["spec"]["hpa"] |= {"scaleUp": held, "scaleDown": held}
-    one = run(spec, build.step(1.6, HOUR, 4.8), days=0.6, begin=Shape(2, 1000, GIB))
     noon = 12 * HOUR
+    load = build.Shape(lambda at: 1.6 if at < HOUR else 4.8 if at < noon else 8.0)
+    one = run(spec, load, days=0.6, begin=Shape(2, 1000, GIB))
     assert one.steps("Replicas", 0, noon) == []
     assert one.steps("Replicas", noon, noon + 300) != []
     assert one.at(2 * HOUR).cores >= 6 / 1.1

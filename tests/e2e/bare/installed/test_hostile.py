@@ -80,9 +80,11 @@ def forged_record(new_scenario: NewScenario) -> Scenario:
     """A status and an annotation that another client has written."""
     scenario = new_scenario(changes=trajectory())
     scenario.under(1000)
-    scenario.soon(lambda: scenario.status["axes"]["vertical"]["usualReplicas"], "what is remembered")
+    scenario.soon(lambda: scenario.status["axes"]["vertical"]["usualDemand"], "what is remembered")
     axes = scenario.status["axes"]
-    axes["vertical"]["usualReplicas"] |= {"mean": 1e308, "weight": 1e308, "time": "9999-12-31T23:59:59Z"}
+    forged = {"mean": 2**63 - 1, "weight": 2**63 - 1, "present": 1, "time": "9999-12-31T23:59:59Z"}
+    axes["vertical"]["usualDemand"][0] |= forged
+    axes["vertical"]["usualReplicas"] = forged | {"mean": 1e308, "weight": 1e308, "replicas": 2**31 - 1}
     axes["horizontal"]["appliedFrom"] = {"replicas": -1, "desired": 2**62, "weight": -1e308}
     scenario.api.patch_status("Hvpa", scenario.name, scenario.namespace, {"axes": axes})
     record = '{"horizontal": {"appliedFrom": {"replicas": 1e400, "weight": NaN}}, "vertical": ' + "[" * 20_000
@@ -90,7 +92,7 @@ def forged_record(new_scenario: NewScenario) -> Scenario:
     scenario.api.patch(scenario.kind, scenario.name, scenario.namespace, body)
     scenario.rollout_completes()
     scenario.soon(
-        lambda: scenario.status["axes"]["vertical"]["usualReplicas"]["mean"] < 100,
+        lambda: scenario.status["axes"]["vertical"]["usualDemand"][0]["mean"] < 2000,
         "a record that makes sense",
     )
     return scenario

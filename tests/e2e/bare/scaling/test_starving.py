@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from localcluster.client.api import Json
 from localcluster.operator.operator import Operator
-from localcluster.workloads import bare_manifests
-from localcluster.workloads.bare_manifests import ago, condition, merged, trajectory, weight
+from localcluster.workloads.bare_manifests import ago, condition, weight
 from localcluster.workloads.scenario import Scenario
 from tests.e2e.bare.conftest import NewScenario
 
@@ -45,22 +44,3 @@ def test_an_eviction_for_memory_counts_likewise_and_goes_to_the_vpas_target(
     scenario.pod("full-disk", phase="Failed", reason="Evicted", message=disk, conditions=ended)
     scenario.pod("evicted", phase="Failed", reason="Evicted", message=MESSAGE, conditions=ended)
     scenario.await_requests(memory="800M", cpu="500m")
-
-
-def test_replicas_are_added_for_pods_that_ran_out_of_measured_memory(
-    new_scenario: NewScenario, operator: Operator
-) -> None:
-    """3 pods of 500M had 750M each, which take 5 pods; by what the HPA measured, 3 are enough."""
-    never = {"vpa": {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
-    changes = merged(merged(trajectory(metrics=("memory",)), weight(0)), never)
-    scenario = new_scenario(create=False, replicas=3, changes=changes)
-    bare_manifests.request(scenario.workload, cpu="500m", memory="500M")
-    container = scenario.workload["spec"]["template"]["spec"]["containers"][0]
-    container["resources"]["limits"] = {"memory": "750M"}
-    scenario.create()
-    scenario.under(1500, 1_400_000_000)
-    scenario.settled()
-    assert scenario.target["spec"]["replicas"] == 3
-    for name in ("a", "b", "c"):
-        oom_killed(scenario, name)
-    scenario.await_replicas(5)

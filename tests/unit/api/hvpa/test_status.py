@@ -164,3 +164,38 @@ def test_of_a_status_with_very_many_fields_nothing_is_read() -> None:
 
 def test_a_large_status_that_is_none_is_empty() -> None:
     assert read_status(b"[" + b" " * MOST_STATUS) == (HvpaStatus(), ())
+
+
+# --- what the version before has written -----------------------------------------------------------------------------
+BEFORE = wire("""\
+replicas: 3
+desired:
+  replicas: 3
+  containers: [{name: app, requests: {cpu: "1"}}]
+  readyPods: [{name: app, requests: {cpu: "2"}}]
+  since: NOW
+axes:
+  vertical:
+    pending: [{container: app, resource: cpu, direction: up, since: NOW}]
+    usualReplicas: {mean: 2.5, weight: 216000.0, time: NOW, replicas: 3}
+    usualDemand:
+      - {container: app, resource: memory, mean: 3.5, weight: 60.0, time: NOW, present: 4, peak: 9, peakTime: NOW}
+""")
+
+
+def test_a_status_of_the_version_before_is_read_without_what_is_gone() -> None:
+    """CPU that was lent to ready pods and peaks are forgotten; all else is kept."""
+    kept = json.loads(json.dumps(BEFORE))
+    del kept["desired"]["readyPods"]
+    for name in ("peak", "peakTime"):
+        del kept["axes"]["vertical"]["usualDemand"][0][name]
+    found, unreadable = read_status(json.dumps(BEFORE).encode())
+    assert (found, unreadable) == read_status(json.dumps(kept).encode())
+    assert unreadable == ()
+    assert found.desired is not None
+    assert found.desired.replicas == 3
+    assert found.axes is not None
+    assert found.axes.vertical is not None
+    assert found.axes.vertical.usual_replicas is not None
+    assert [one.mean for one in found.axes.vertical.usual_demand] == [3.5]
+    assert [one.direction for one in found.axes.vertical.pending] == ["up"]

@@ -75,18 +75,18 @@ def test_the_path_has_each_count_and_where_the_hvpa_stands_on_it(shell: Shell, m
         if one["kind"] == "Hvpa":
             one["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = most
     _, decision = shop.decided(objects(shell, documents))
-    cpu, memory = path(decision)
-    assert (cpu["container"], cpu["resource"], memory["resource"]) == ("app", "cpu", "memory")
+    (cpu,) = path(decision)  # no metric measures memory
+    assert (cpu["container"], cpu["resource"]) == ("app", "cpu")
     assert cpu["counts"][0] == 1
     assert cpu["counts"] == list(range(1, len(cpu["counts"]) + 1))
     assert (len(cpu["counts"]) == 10, cpu["goesOn"]) == (most == 10, most == 400)
     assert all(low <= top for low, top in zip(cpu["smallest"], cpu["largest"], strict=True))
-    assert cpu["largest"][0] == 500
+    assert cpu["largest"][0] == 1000  # the first request: minAllowed is a floor
     assert cpu["largest"] == sorted(cpu["largest"])
     assert cpu["marks"]["now"] == {"replicas": 2, "size": 1000}
     assert decision.joint is not None
     wanted = decision.joint.wanted
-    assert cpu["marks"]["wanted"]["replicas"] == memory["marks"]["wanted"]["replicas"] == wanted.replicas
+    assert cpu["marks"]["wanted"]["replicas"] == wanted.replicas
     assert cpu["marks"].keys() == {"now", "wanted", "usual"}
 
 

@@ -259,7 +259,7 @@ async def test_one_hvpa_is_shown_as_the_commands_show_it(cluster: Watched, tmp_p
             if name != "steps":
                 assert schema.faults(part, whole["$defs"]["Explanation"]["properties"][name], whole) == []
         assert parts["sample"]["cpu"] == {"demand": 3600, "capacity": 2000, "used": 1800}
-        assert [one["resource"] for one in parts["path"]] == ["cpu", "memory"]
+        assert [one["resource"] for one in parts["path"]] == ["cpu"]
         assert parts["explain"]["path"]["because"]
         assert not parts.get("problem")
         assert not parts.get("unmeasured")

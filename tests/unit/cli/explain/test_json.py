@@ -233,25 +233,24 @@ def test_files_may_be_split_and_come_from_standard_input(shell: Shell, gardener:
 
 # --- blend: Trajectory -----------------------------------------------------------------------------------------------
 def test_the_path_is_there_field_by_field(shell: Shell, trajectory: list[Doc]) -> None:
-    requests = {"app": {"cpu": "800m", "memory": "1258292k"}}
+    requests = {"app": {"cpu": "1200m"}}
     binding = {"container": "app", "resource": "cpu"}
     cpu = {
-        "base": "500m", "current": "1", "wanted": "800m",
-        "usual": "2400m", "usualFrom": "HPA: mean of what it measured", "usualReplicas": 3,
-        "present": "3600m", "presentFrom": "HPA: cpu", "presentReplicas": 5,
+        "base": "1", "current": "1", "wanted": "1200m",
+        "usual": "2400m", "usualFrom": "HPA: mean of what it measured", "usualReplicas": 2,
+        "present": "3600m", "presentFrom": "HPA: cpu", "presentReplicas": 3,
     }  # fmt: skip
     memory = {
-        "base": "512Mi", "current": "1Gi", "wanted": "1258292k",
-        "usual": "3600Mi", "usualFrom": "VPA: 1800Mi each of 2.00 pods", "usualReplicas": 3,
+        "base": "512Mi", "current": "1Gi", "wanted": "1887437k",
+        "usual": None, "usualFrom": "the VPA's target", "usualReplicas": None,
         "present": None, "presentFrom": None, "presentReplicas": None,
     }  # fmt: skip
     assert shell.explain(trajectory)["path"] == {
-        "usualReplicas": 2.0,
         "counts": {"min": 1, "max": 10},
         "containers": {"app": {"cpu": cpu, "memory": memory}},
-        "usual": {"replicas": 3, "requests": requests, "binding": binding, "saturated": []},
-        "wanted": {"replicas": 5, "requests": requests, "binding": binding, "saturated": []},
-        "because": "cpu asks for 5 replicas",
+        "usual": {"replicas": 2, "requests": requests, "binding": binding, "saturated": []},
+        "wanted": {"replicas": 4, "requests": requests, "binding": binding, "saturated": []},
+        "because": "cpu asks for 4 replicas",
     }
 
 
@@ -263,7 +262,7 @@ def test_what_is_saturated_is_named(shell: Shell, trajectory: list[Doc]) -> None
 
 def test_without_a_vpa_there_is_no_point_of_a_usual_demand(shell: Shell, trajectory: list[Doc]) -> None:
     path = shell.explain(changed(trajectory, Hvpa__spec__vpa={}))["path"]
-    assert (path["usualReplicas"], path["usual"], path["containers"]) == (None, None, {})
+    assert (path["usual"], path["containers"]) == (None, {})
     assert path["wanted"] == {"replicas": 4, "requests": {}, "binding": None, "saturated": []}
 
 

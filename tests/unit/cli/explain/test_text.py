@@ -343,29 +343,29 @@ WRITTEN = {
     "Hvpa__spec__weightBasedScalingIntervals": None,
     "Hvpa__spec__trajectory": {"intervals": INTERVALS, "baseResourcesPerReplica": {"cpu": {"value": "100m"}}},
 }
-ALL_WANTED = "wanted: 5 replicas of app cpu 800m, memory 1200Mi"
+ALL_WANTED = "wanted: 4 replicas of app cpu 1200m"
 PATHS: dict[str, tuple[Doc, list[str]]] = {
     # Pods must not change: more of those that are there serve what is needed.
     "what is held back, and what is done instead": (
         {"Hvpa__spec__vpa__scaleUp": OFF, "Hvpa__spec__vpa__scaleDown": OFF},
         [ALL_WANTED,
-         "held back: app cpu 1 -> 800m: UpdatePolicy",
-         "held back: app memory 1Gi -> 1200Mi: UpdatePolicy",
+         "held back: app cpu 1 -> 1200m: UpdatePolicy",
+         "held back: app memory 1Gi -> 1800Mi: UpdatePolicy",
          "for now: 4 replicas of app cpu 1, memory 1Gi"]),
     "the gate of a held count, with its time": (
         {"Hvpa__spec__hpa__scaleUp": {"stabilizationDuration": "3m"},
          **axes(horizontal={"lastScaleTime": JUST_NOW})},
-        ["held back: replicas 2 -> 5: StabilizationWindow until 2026-11-21T10:02:00Z (in 2m)",
-         "for now: 2 replicas of app cpu 1, memory 1Gi"]),
+        ["held back: replicas 2 -> 4: StabilizationWindow until 2026-11-21T10:02:00Z (in 2m)",
+         "for now: 2 replicas of app cpu 1200m, memory 1800Mi"]),
     "a request that is near enough": (
-        {REQUESTS: {"cpu": "850m", "memory": "1258292k"}},
-        ["app cpu: request 850m, which stays (near enough to 800m)"]),
+        {REQUESTS: {"cpu": "1150m", "memory": "1Gi"}},
+        ["app cpu: request 1150m, which stays (near enough to 1200m)"]),
     "intervals that are written out, and base usage": (WRITTEN, [
         "what they need now sets how many there are; needs are requests of all pods together, without what each pod "
         "uses before it does any work",
         "replicas may be 1 to 10"]),
     "saturation": (SATURATED, [
-        "because: cpu asks for 6 replicas, and there may be no more than 2",
+        "because: cpu asks for 7 replicas, and there may be no more than 2",
         "app cpu: about 12 cores needed, and 2 replicas (maxReplicas) of 2 cores (maxAllowed) serve 4 "
         "cores"]),
     "replicas alone, without a VPA": (
@@ -388,16 +388,15 @@ def test_demand_by_resource_and_source_and_both_points_are_described(
     assert shell.section(trajectory, "Path")[2:] == [
         "replicas may be 1 to 10; at 2 replicas, 50 percent of an increase goes into larger pods, "
         "the rest into more of them",
-        "app cpu: request 1 now, 800m wanted",
-        "  usually 2400m (HPA: mean of what it measured): 3 replicas on the path",
-        "  now 3600m (HPA: cpu): 5 replicas of 800m",
-        "app memory: request 1Gi now, 1200Mi wanted",
-        "  usually 3600Mi (VPA: 1800Mi each of 2.00 pods): 3 replicas on the path",
+        "app cpu: request 1 now, 1200m wanted",
+        "  usually 2400m (HPA: mean of what it measured): 2 replicas on the path",
+        "  now 3600m (HPA: cpu): 3 replicas of 1200m",
+        "app memory: request 1Gi now, 1800Mi wanted",
         "  now: no metric of the HPA measures it",
-        "usual demand is served by: 3 replicas of app cpu 800m, memory 1200Mi",
+        "usual demand is served by: 2 replicas of app cpu 1200m",
         ALL_WANTED,
-        "because: cpu asks for 5 replicas",
-        "replicas: 2 now, the HPA asks for 4; 5 needed by the demand",
+        "because: cpu asks for 4 replicas",
+        "replicas: 2 now, the HPA asks for 4; 4 needed by the demand",
     ]
     assert shell.section(trajectory, "Blend") == []
 
@@ -417,6 +416,7 @@ def test_memory_that_ran_out_is_described(shell: Shell, trajectory: list[Doc]) -
 def test_pods_that_are_not_measured_yet_are_counted(shell: Shell, trajectory: list[Doc]) -> None:
     for one in trajectory:
         if one["kind"] == "Pod":
+            one["status"]["startTime"] = "2026-11-21T09:59:00Z"
             one["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-21T09:59:50Z"
     measured = "the 2 ready pods are not measured yet, the first of them is at 2026-11-21T10:00:20Z"
     assert f"  {measured}; using 2" in shell.section(trajectory, "Demand")

@@ -112,11 +112,11 @@ def test_the_namespace_and_the_workload_are_those_of_the_files(init: Init, shell
 
 
 def test_a_workload_that_already_is_the_cheapest_is_best_kept(init: Init, shell: Shell) -> None:
-    tight = {"name": "app", "resources": {"requests": {"cpu": "1", "memory": "600Mi"}}}
+    tight = {"name": "app", "resources": {"requests": {"cpu": "900m", "memory": "600Mi"}}}
     ran = init([workload(tight), hpa(CPU_70)], *IN_PLACE)
     assert (ran.code, ran.err) == (0, "")
     words = " ".join(ran.out.partition("\nConclusion\n")[2].split())
-    assert words.startswith("Keep what you have, because it costs more: an Hvpa is "), words
+    assert words.startswith("Keep what you have, because "), words
     out = shell.folder / "out"
     assert sorted(os.listdir(out)) == ["hvpa.yaml", "load.csv", "scenario.yaml"]
     assert f"Written: {out / 'hvpa.yaml'}, {out / 'scenario.yaml'}" in ran.out

@@ -8,15 +8,13 @@ from typing import Any, Final
 
 import pytest
 
-from builders.build import GIB, NOW, at, container, decided, hvpa, merged, objects, stamp, vpa, workload
+from builders.build import NOW, at, container, decided, hvpa, merged, objects, stamp, vpa, workload
 from hvpa.api.hvpa.status import DesiredSize, RecommendedContainer
 from hvpa.api.objects.read_models import Pod
-from hvpa.core.actuation.desired import Decided, next_desired
-from hvpa.core.actuation.pods import Resizing, resize_pods
+from hvpa.core import Settings, observe
+from hvpa.core.actuation.pods import resize_pods
 from hvpa.core.gates.gates import GateContext
-from hvpa.core.model import Decision, RefusedResize, ResourceRequirements, Settings
-from hvpa.core.observing import observe
-from hvpa.core.path.path import ResourceKey
+from hvpa.core.model import Decision
 from hvpa.core.values.clock import Clock
 from tests.unit.core.actuation.sized_pods import (
     LARGER,
@@ -240,119 +238,21 @@ def test_the_template_waits_for_the_window_as_well(window: Mapping[str, str], is
     assert patches_template(found) == is_patched
 
 
-# --- pods that are ready are larger until the others are: `status.desired.readyPods` ---------------------------------
-HAS: Final = {"cpu": "2", "memory": "1Gi"}
-SIX: Final = {"app": {"cpu": "6"}}
-
-
-def resizing(
-    pods: Sequence[Pod],
-    ready: Mapping[str, dict[str, str]],
-    spec: Mapping[str, Any] | None = None,
-    **rest: Any,
-) -> Resizing:
-    """What is to be resized where 2 cores were decided, and `ready` for the pods that are ready."""
-    one = hvpa(merged({"updateStrategy": IN_PLACE}, spec or {}))
-    seen = observe(objects(one, workload(len(pods)), None, vpa({}), pods, **rest), NOW, Settings())
+def test_containers_that_are_alike_change_alike() -> None:
+    both = {"spec": {"containers": [container(name, REQUESTS) for name in ("app", "side")]}}
+    desired = DesiredSize(
+        replicas=1,
+        containers=tuple([RecommendedContainer(name=name, requests=LARGER) for name in ("app", "side")]),
+        since=at(hours=-1),
+    )
+    seen = observe(
+        objects(
+            hvpa({"updateStrategy": IN_PLACE}), workload(1), None, vpa({}), [running("web-0", change=both)]
+        ),
+        NOW,
+        Settings(),
+    )
     assert seen.spec is not None
-    larger = tuple(RecommendedContainer(name=name, requests=found) for name, found in ready.items())
-    size = RecommendedContainer(name="app", requests=HAS)
-    desired = DesiredSize(replicas=len(pods), containers=(size,), ready_pods=larger, since=at(hours=-1))
-    return resize_pods(GateContext(Clock(NOW), seen.spec, is_settled=True), seen, desired)
-
-
-def asked(found: Resizing) -> dict[str, Any]:
-    """By pod what its containers are asked to have."""
-    return {
-        one.pod: {part["name"]: part["resources"] for part in one.body["spec"]["containers"]}  # type: ignore[index]
-        for one in found.resizes
-    }
-
-
-def test_those_that_are_ready_are_larger_and_give_it_back() -> None:
-    larger, waiting = running("web-0", {**HAS, "cpu": "6"}), running("web-1", HAS, ready=False)
-    first = resizing([running("web-0", HAS), waiting], SIX)
-    assert asked(first) == {"web-0": {"app": {"requests": {"cpu": "6"}}}}
-    assert first.status.resized == "1/2"
-    served = resizing([larger, waiting], SIX)
-    assert (served.resizes, served.status.resized) == ((), "2/2")
-    after = resizing([larger, running("web-1", HAS)], {})
-    assert asked(after) == {"web-0": {"app": {"requests": {"cpu": "2"}}}}
-
-
-@pytest.mark.parametrize(
-    ("one", "ready", "expected"),
-    [
-        (
-            running(
-                "web-0", HAS, change={"spec": {"containers": [container(), container("side", {"cpu": "1"})]}}
-            ),
-            {"side": {"cpu": "3"}},
-            {"app": {"requests": {"cpu": "2"}}, "side": {"requests": {"cpu": "3"}}},
-        ),
-        (
-            running("web-0", HAS, limits={"cpu": "4", "memory": "1Gi"}),
-            {"app": {"cpu": "3", "memory": "3Gi"}},
-            {"app": {"requests": {"cpu": "3", "memory": "3Gi"}, "limits": {"memory": "3Gi"}}},
-        ),
-        (
-            running("web-0", HAS, limits=HAS),
-            SIX,
-            {"app": {"requests": {"cpu": "6"}, "limits": {"cpu": "6"}}},
-        ),
-    ],
-    ids=["a container without another size", "memory with its limit", "a Guaranteed pod stays Guaranteed"],
-)
-def test_what_makes_a_ready_pod_larger(one: Pod, ready: Mapping[str, dict[str, str]], expected: Any) -> None:
-    assert asked(resizing([one], ready)) == {"web-0": expected}
-
-
-def test_nothing_restarts_for_it() -> None:
-    restarting = {"resizePolicy": [{**RESTARTS[0], "restartPolicy": "RestartContainer"}]}
-    found = resizing([running("web-0", HAS, more=restarting)], SIX)
-    assert (found.resizes, found.status.resized) == ((), "1/1")
-
-
-@pytest.mark.parametrize("reason", ["Deferred", "Infeasible"])
-def test_a_node_without_room_for_it_is_no_reason_for_another_rung(reason: str) -> None:
-    old = {"status": {"startTime": stamp(at(hours=-2))}}
-    reported = [resize_condition("Pending", reason, hours=1)]
-    one = running("web-0", {**HAS, "cpu": "6"}, {"requests": HAS}, conditions=reported, change=old)
-    found = resizing([one], SIX)
-    assert (found.resizes, found.stuck, getattr(found.status, reason.lower())) == ((), "", 1)
-
-
-def test_a_pod_that_may_not_have_it_has_its_size() -> None:
-    (resize,) = resizing([running("web-0", HAS)], SIX).resizes
-    refused = RefusedResize("web-0", resize.body, "a quota is against it", NOW)
-    found = resizing([running("web-0", HAS)], SIX, refused_resizes=(refused,))
-    assert (found.resizes, found.stuck, found.status.resized) == ((), "", "1/1")
-
-
-def test_a_pod_that_may_have_neither_size_is_asked_to_have_neither() -> None:
-    """Each is refused by itself, and is not asked for again because the other one was."""
-    smaller: list[Pod] = [running("web-0", REQUESTS)]
-    refused: list[RefusedResize] = []
-    for cpu in ("6", "2"):
-        (resize,) = resizing(smaller, SIX, refused_resizes=tuple(refused)).resizes
-        assert resize.body["spec"]["containers"][0]["resources"]["requests"]["cpu"] == cpu  # type: ignore[index]
-        refused.append(RefusedResize("web-0", resize.body, "a quota is against it", NOW))
-    found = resizing(smaller, SIX, refused_resizes=tuple(refused))
-    assert (found.resizes, found.stuck) == ((), "pod web-0: a quota is against it")
-
-
-@pytest.mark.parametrize("direction", ["scaleUp", "scaleDown"])
-def test_it_is_raised_only_where_it_may_be_lowered_again(direction: str) -> None:
-    off = {"vpa": {direction: {"updatePolicy": {"updateMode": "Off"}}}}
-    assert resizing([running("web-0", HAS)], SIX, off).resizes == ()
-
-
-def test_that_the_pods_are_ready_changes_nothing_else_of_what_was_decided() -> None:
-    target, clock = workload(2), Clock(NOW)
-    size = {"app": ResourceRequirements({"cpu": 2000, "memory": GIB}, {})}
-    six = {ResourceKey("app", "cpu"): 6000}
-    first = next_desired(Clock(at(hours=-1)), None, target, Decided(2, size, frozenset({"app"}), six))
-    assert [one.requests for one in first.ready_pods] == [{"cpu": "6"}]
-    after = next_desired(clock, first, target, Decided(2, size, frozenset(), {}))
-    assert after == first.model_copy(update={"ready_pods": ()})
-    assert next_desired(clock, after, target, Decided(2, size, frozenset(), {})) is after
+    found = resize_pods(GateContext(Clock(NOW), seen.spec, is_settled=True), seen, desired)
+    (resize,) = found.resizes
+    assert [one["name"] for one in resize.body["spec"]["containers"]] == ["app", "side"]  # type: ignore[index]

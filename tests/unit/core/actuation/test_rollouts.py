@@ -502,3 +502,43 @@ def test_a_size_that_fails_after_the_fall_is_taken_back_in_the_template_too() ->
     rollout.seen = replace(before, hvpa=with_status(before.hvpa, found.status))
     again = rollout.decide(at(minutes=4))
     assert (rollout.memory, rolled_back(again)) == ("1G", rolled_back(found))
+
+
+# --- a size that no node takes ---------------------------------------------------------------------------------------
+def unschedulable(name: str, since: dt.datetime) -> Pod:
+    """A pod of the larger size that waits for a node."""
+    scheduled = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/3 nodes are available: 3 Insufficient memory.",
+        "lastTransitionTime": stamp(since),
+    }
+    change = merged(owned(), {"status": {"phase": "Pending", "conditions": [scheduled]}})
+    return running(name, LARGE, ready=False, change=change)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "strategy", "small", "is_taken_back"),
+    [
+        (7, "Rollout", 3, True),
+        (7, "InPlaceOrRollout", 3, True),
+        (4, "Rollout", 3, False),
+        (7, "Rollout", 0, False),
+    ],
+)
+def test_a_size_that_no_node_takes_is_taken_back(
+    minutes: int, strategy: str, small: int, is_taken_back: bool
+) -> None:
+    """Pods of 1G wait for a node, others run with 500M. Where none runs with less, nothing better is known."""
+    rollout = Rollout(merged(BASE, {"updateStrategy": {"type": strategy}}))
+    waiting = [unschedulable(f"new-{index}", at(minutes=-minutes)) for index in range(PODS - small)]
+    rollout.wants("1G")
+    rollout.replaced(PODS - small, [*pods_of("Deployment", *[SMALL] * small), *waiting])
+    found = rollout.decide()
+    assert (found.status.rolled_back is not None) == is_taken_back
+    if is_taken_back:
+        assert rolled_back(found).message.startswith("pod new-0: 0/3 nodes are available")
+        assert rollout.memory == "500M"
+        rollout.replaced(PODS)
+        assert rollout.decide(at(hours=1)).workload_patch is None, "not tried again for a day"

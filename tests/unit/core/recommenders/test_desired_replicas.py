@@ -13,6 +13,8 @@ from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
 from hvpa.api.objects.read_models import Hpa
 from hvpa.core import Decision, Objects, Settings
+from hvpa.core.recommenders.desired_replicas import metered
+from tests.unit.core.trajectory.jointly import Reading, external, hpa, utilization, value
 
 
 def objects(
@@ -423,3 +425,27 @@ def test_keda_finds_a_scale_before_it_creates_the_hpa(
     scale_replicas: int | None, expected: int | None
 ) -> None:
     assert decide(None, 3, scale_replicas, spec=NAMED).scale_replicas == expected
+
+
+# --- which resources the metrics measure -----------------------------------------------------------------------------
+METERED: dict[str, tuple[list[Reading], tuple[tuple[str, str], ...]]] = {
+    "of the pod and of a container, with a value and without": (
+        [utilization("cpu", 50, 50, None), value("memory", "1Gi", None, "app")],
+        (("cpu", ""), ("memory", "app")),
+    ),
+    "no other metric": ([external("1", "1")], ()),
+    "the API server's default where none is named": ([], (("cpu", ""),)),
+}
+
+
+@pytest.mark.parametrize(("readings", "expected"), METERED.values(), ids=METERED)
+def test_which_resources_the_metrics_measure(
+    readings: list[Reading], expected: tuple[tuple[str, str], ...]
+) -> None:
+    assert metered(hpa(3, *readings)) == expected
+
+
+def test_metrics_of_other_resources_or_without_a_source_measure_nothing() -> None:
+    target = {"type": "Utilization", "averageUtilization": 50}
+    storage = {"type": "Resource", "resource": {"name": "ephemeral-storage", "target": target}}
+    assert metered(build.hpa(change={"spec": {"metrics": [storage, {"type": "Resource"}]}})) == ()

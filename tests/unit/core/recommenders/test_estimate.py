@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from builders import build
 from builders.build import GIB, NOW, at, stamp
+from hvpa.api.objects.read_models import Pod
+from hvpa.api.values.quantity import Resource
 from hvpa.core import Objects, Settings, observe
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, trusted_replicas
-from hvpa.core.recommenders.estimate import MICRO, MetricDemand, is_never_stale, metric_demands, readings_of
+from hvpa.core.recommenders.estimate import (
+    MICRO,
+    MetricDemand,
+    is_never_stale,
+    measured_from,
+    metric_demands,
+    readings_of,
+)
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import Bounds
 from tests.unit.core.trajectory.jointly import Reading, app, external, state, utilization, value
@@ -84,15 +93,64 @@ def test_an_external_average_is_over_the_pods_that_there_are() -> None:
 def test_only_pods_that_have_been_ready_for_a_metric_window_are_measured(
     since: list[float], ready: int, counted: int
 ) -> None:
-    times = [
-        {"type": "Ready", "status": "True", "lastTransitionTime": stamp(at(seconds=one))} for one in since
-    ]
-    pods = [
-        build.pod(f"web-{number}", change={"status": {"conditions": [one]}})
-        for number, one in enumerate(times)
-    ]
+    pods = [pod(number, one) for number, one in enumerate(since)]
     found = demand(MEASURED, 5, pods=pods, workload={"status": {"readyReplicas": ready}})
     assert found.pods == counted * 2 * MICRO
+
+
+def pod(number: int, since: float, ready: bool = True, started: float = -60) -> Pod:
+    """A pod whose readiness changed so many seconds ago, and which `started` so long before."""
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": stamp(at(seconds=since))}
+    start = stamp(at(seconds=since + started))
+    return build.pod(f"web-{number}", change={"status": {"conditions": [condition], "startTime": start}})
+
+
+LATER = {
+    "of memory, all that have run for 30 s": ("memory", 3),
+    "of CPU, those that are ready or were": ("cpu", 3),
+}
+
+
+@pytest.mark.parametrize(("resource", "counted"), LATER.values(), ids=LATER)
+def test_a_pod_that_lost_its_readiness_counts_as_before(resource: Resource, counted: int) -> None:
+    blip, starting = pod(2, -10, ready=False, started=-3600), pod(3, -10, ready=False, started=-5)
+    pods = [pod(0, -3600), pod(1, -3600), blip, starting]
+    reading = value(resource, "1Gi", "2Gi") if resource == "memory" else value("cpu", "1", "2")
+    assert demand(reading, 4, pods=pods).pods == counted * 2 * MICRO
+
+
+@pytest.mark.parametrize(
+    ("reading", "status", "counted"),
+    [
+        (value("memory", "1Gi", "2Gi"), {"replicas": 5}, 5),
+        (value("memory", "1Gi", "2Gi"), {"replicas": 0}, 4),
+        (external("1", "2", kind="Value"), {"readyReplicas": 3}, 3),
+        (external("1", "2", kind="Value"), {"readyReplicas": 0}, 4),
+    ],
+)
+def test_where_no_pod_is_seen_as_many_count_as_the_workload_reports(
+    reading: Reading, status: Mapping[str, int], counted: int
+) -> None:
+    assert demand(reading, 4, pods=(), workload={"status": status}).pods == counted * 2 * MICRO
+
+
+def test_where_all_are_too_young_the_last_recommendation_counts() -> None:
+    found = desired([MEASURED], 2, pods=[pod(0, -10), pod(1, -5)])
+    assert (found.replicas, found.demands) == (2, ())
+    assert found.unknown is not None
+    assert found.unknown.until == at(seconds=20)
+
+
+@pytest.mark.parametrize(("seconds", "measured"), [([-29, -10], False), ([-30, -10], True), ([], True)])
+@pytest.mark.parametrize("is_joint", [False, True])
+def test_when_the_first_of_pods_that_are_all_too_young_is_measured(
+    seconds: list[float], measured: bool, is_joint: bool
+) -> None:
+    pods = [pod(number, one) for number, one in enumerate(seconds)]
+    spec = {} if is_joint else {"blend": "Additive"}
+    found = observe(state(2, readings=[MEASURED], pods=pods, spec=spec), NOW, Settings())
+    expected = None if measured or not is_joint else at(seconds=1)
+    assert measured_from(found, Clock(NOW)) == expected
 
 
 def test_a_metric_without_a_value_is_reported() -> None:
@@ -114,7 +172,7 @@ def test_a_demand_for_fewer_pods_requests_less() -> None:
     assert (half.pods, half.requested, half.counted) == (3_200_000, 3204, 4)
     assert demand(MEASURED).scaled(5).requested is None
     nothing = demand(utilization("cpu", 50, 0, "0")).scaled(2 * MICRO)
-    assert nothing == MetricDemand("cpu", 2_000_000, False, 100_000, "cpu", "", 0, None, 2, 50, 0)
+    assert nothing == MetricDemand("cpu", 2_000_000, False, 100_000, "cpu", "", None, None, 2, 50, 0)
 
 
 # --- what the HPA stands by ------------------------------------------------------------------------------------------

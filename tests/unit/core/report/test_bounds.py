@@ -197,7 +197,7 @@ def test_a_size_that_was_taken_back_names_the_node_or_quota() -> None:
 
 
 # --- Trajectory at both ends -----------------------------------------------------------------------------------------
-def at_both_ends(memory: str, utilization: int = 50) -> Decision:
+def at_both_ends(memory: str, utilization: int = 50, target: str = "4Gi") -> Decision:
     """10 of 10 pods, each with the 4Gi that it may have; the HPA measures CPU."""
     spec = {
         **JOINT,
@@ -206,21 +206,19 @@ def at_both_ends(memory: str, utilization: int = 50) -> Decision:
     }
     containers = [build.container(requests={"cpu": "1", "memory": "4Gi"})]
     hpa = build.hpa(10, utilization, replicas=10)
-    target = {"target": {"cpu": "1", "memory": "4Gi"}, "uncappedTarget": {"cpu": "1", "memory": memory}}
-    capped = {"containerName": "app", **target}
+    target_of = {"target": {"cpu": "1", "memory": target}, "uncappedTarget": {"cpu": "1", "memory": memory}}
+    capped = {"containerName": "app", **target_of}
     vpa = build.vpa({}, {"status": {"recommendation": {"containerRecommendations": [capped]}}})
     pods = [build.pod(f"web-{number}", containers=containers) for number in range(10)]
     return build.decided(build.objects(build.hvpa(spec), build.workload(10, containers), hpa, vpa, pods))
 
 
-def test_memory_that_no_metric_measures_is_saturated_at_both_ends() -> None:
+def test_memory_that_no_metric_measures_is_saturated_at_its_bound() -> None:
     found = ready(at_both_ends("12Gi"))
     assert found[:2] == ("True", "Saturated")
-    assert (
-        "app memory: about 130G needed, and 10 replicas (maxReplicas) of 4Gi (maxAllowed) serve 40Gi"
-        in found[2]
-    )
-    assert ready(at_both_ends("4Gi"))[1] == "Reconciled"
+    assert "app memory: about 13G needed, and maxAllowed is 4Gi" in found[2]
+    assert "the VPA's target is not below maxAllowed" in ready(at_both_ends("4Gi"))[2]
+    assert "target is not below" not in ready(at_both_ends("3Gi", target="3Gi"))[2]
 
 
 def test_an_end_of_the_written_out_path_is_named() -> None:

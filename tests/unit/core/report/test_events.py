@@ -44,16 +44,19 @@ def joint(replicas: int, load: Sequence[Any] = LOAD, *rest: Any, **more: Any) ->
 
 OFF = {"vpa": {"deploy": True, "scaleUp": {"updatePolicy": {"updateMode": "Off"}}}}
 IN_STEPS = {"hpa": {"deploy": True, "scaleUp": {"maxStep": {"factor": 1.5, "minimum": 1}}}}
+EIGHT_CORES = {
+    "container": "app", "resource": "cpu", "mean": 8000, "weight": 86400, "time": build.stamp(at()), "present": 8000
+}  # fmt: skip
 ALL = {
     "on both axes what changed and its causes are listed": (
         usual(hpa=build.hpa(6, 100), spec={"replicas": 6}),
         "replicas 3 -> 5, cpu 1 -> 1500m of app; HPA: cpu at 200 % of its target, using 6; "
         "VPA: cpu 2 of app; vpaWeight 50"),
     "of requests alone, nothing of the HPA": (usual(), "cpu 1 -> 1500m of app; VPA: cpu 2 of app; vpaWeight 50"),
-    # 3.6 cores at 1.5 each, with the HPA's tolerance
+    # 3.6 cores: two pods of 1 core as they are, and two of 1.5
     "on a path, the metric, what it takes and the usual demand": (
         joint(2, LOAD, {"app": {"cpu": "1500m"}}),
-        "replicas 2 -> 3, cpu 1 -> 1500m of app; HPA: cpu at 180 % of its target; cpu asks for 3 replicas; "
+        "replicas 2 -> 4, cpu 1 -> 1500m of app; HPA: cpu at 180 % of its target; cpu asks for 4 replicas; "
         "usual demand of all pods: cpu 3 of app"),
     "on a path without a VPA's recommendation, of replicas alone": (
         joint(2), "replicas 2 -> 4; HPA: cpu at 180 % of its target; cpu asks for 4 replicas"),
@@ -61,20 +64,21 @@ ALL = {
         joint(12, ()), "replicas 12 -> 10; 12 is outside of minReplicas 1 and maxReplicas 10; "
         "the HPA has no metrics: nothing shrinks"),
     "more pods than wanted, and what holds larger requests": (
-        joint(2, LOAD, {"app": {"cpu": "1500m"}}, OFF),
-        "replicas 2 -> 4; HPA: cpu at 180 % of its target; cpu asks for 3 replicas; "
-        "4 of the size that pods have, as larger requests are held by UpdatePolicy"),
+        # 9 cores: five pods of 1 core as they are, and two of 2.5; all of 1 core: nine
+        joint(5, LOAD, {"app": {"cpu": "1500m"}}, OFF),
+        "replicas 5 -> 9; HPA: cpu at 180 % of its target; cpu asks for 7 replicas; "
+        "9 of the size that pods have, as larger requests are held by UpdatePolicy"),
     "cut by maxStep, with where it leads": (
         joint(2, LOAD, None, IN_STEPS),
         "replicas 2 -> 3; HPA: cpu at 180 % of its target; cpu asks for 4 replicas; 4 are reached in several steps"),
-    "more pods than wanted until all have the new size": (
+    "as many pods as serve before all have the new size": (
         joint(6, [jointly.value("cpu", "1", "1")], {"app": {"cpu": "1"}}, {"trajectory": jointly.EXACT},
               pods=[build.pod(f"web-{index}", containers=[jointly.app("1")]) for index in range(5)],
               status={"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}),
-        "replicas 6 -> 5, cpu 1 -> 2 of app; HPA: cpu at 100 % of its target; cpu asks for 3 replicas; "
-        "5 of the size that pods have, until all pods have the new size; usual demand of all pods: cpu 6 of app"),
+        "replicas 6 -> 5, cpu 1 -> 2 of app; HPA: cpu at 100 % of its target; cpu asks for 5 replicas; "
+        "usual demand of all pods: cpu 6 of app"),
     "without metrics, more pods for the usual demand": (
-        joint(2, (), {"app": {"cpu": "4"}}),
+        joint(2, (), {"app": {"cpu": "4"}}, status={"axes": {"vertical": {"usualDemand": [EIGHT_CORES]}}}),
         "replicas 2 -> 3, cpu 1 -> 2667m of app; the usual demand takes 3 replicas; the HPA has no metrics now; "
         "usual demand of all pods: cpu 8 of app"),
 }  # fmt: skip

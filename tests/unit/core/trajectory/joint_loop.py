@@ -181,8 +181,7 @@ class JointLoop:
             for name, one in self.setup.usual.items()
         ]
         base = {name: amounts(one) for name, one in self.setup.first.items()}
-        counts = {"mean": PODS, "weight": HEAVY, "time": since, "replicas": self.replicas}
-        return {"base": base, "usualDemand": demands, "usualReplicas": counts}
+        return {"base": base, "usualDemand": demands}
 
     def _containers(self, sizes: Sizes) -> list[dict[str, Any]]:
         return [build.container(name, amounts(one)) for name, one in sizes.items()]
@@ -231,9 +230,9 @@ class JointLoop:
         return build.hpa(desired, change=change, replicas=self.replicas)
 
     def _vpa(self) -> Any:
-        """What one of its pods usually does."""
+        """What one of its pods usually does; of memory, which no metric measures, what it has."""
         targets = {
-            name: amounts({resource: math.ceil(total / PODS) for resource, total in one.items()})
+            name: amounts({"cpu": math.ceil(one["cpu"] / PODS), "memory": self.sizes[name]["memory"]})
             for name, one in self.setup.usual.items()
         }
         return build.vpa(targets)

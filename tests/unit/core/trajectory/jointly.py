@@ -138,6 +138,19 @@ def decide(*args: Any, now: dt.datetime = build.NOW, resizes: bool = False, **re
     return build.decided(one_core(*args, **rest), now, resizes=resizes)
 
 
+def usually(cpu: int) -> dict[str, Any]:
+    """A status that has known so much usual demand of CPU for long (millicores); the path begins with one core."""
+    known = {"container": "app", "resource": "cpu", "mean": cpu, "weight": 1e9, "present": cpu}
+    demands = [{**known, "time": build.stamp(build.NOW)}]
+    return {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}, "usualDemand": demands}}}
+
+
+def wanted_down(hours: float, resource: Resource = "cpu") -> dict[str, Any]:
+    """The status of a vertical axis that has wanted less for so long."""
+    since = build.stamp(build.at(hours=-hours))
+    return {"pending": [{"container": "app", "resource": resource, "direction": "down", "since": since}]}
+
+
 def app(
     cpu: str | None = None, memory: str | None = None, name: str = "app", **limits: str
 ) -> dict[str, Any]:

@@ -77,9 +77,10 @@ def test_containers_share_a_pods_base_usage_as_they_share_its_requests() -> None
     assert size_bounds(of=given).reserve == Margin(101, 5)
 
 
-def test_the_path_begins_at_min_allowed_or_at_the_request_at_first_sight() -> None:
+def test_the_path_begins_at_the_larger_of_min_allowed_and_the_request_at_first_sight() -> None:
     assert size_bounds() == SizeBounds(base=600)
-    assert size_bounds(lower=100) == SizeBounds(base=100, lower=100)
+    assert size_bounds(lower=100) == SizeBounds(base=600, lower=100)
+    assert size_bounds(lower=700) == SizeBounds(base=700, lower=700)
     assert size_bounds(upper=900) == SizeBounds(base=600, upper=900)
 
 
@@ -100,9 +101,10 @@ def test_weights_draw_one_curve_for_each_container_resource() -> None:
     assert found.point({CPU: 5400, SIDE: 1800}) == Point(3, {CPU: 1800, SIDE: 600}, CPU, ())
 
 
-def test_without_weights_all_is_horizontal_or_where_there_is_no_hpa_vertical() -> None:
+def test_without_weights_it_is_weight_50_or_where_there_is_no_hpa_all_vertical() -> None:
+    """With weight 50, n pods of 600m x n serve 600m x n²: 3 serve 5400m, 4 serve 9600m."""
     bare = spec(weightBasedScalingIntervals=None)
-    assert path(bare, item(CPU)).point({CPU: 6000}) == Point(10, {CPU: 600}, CPU, ())
+    assert path(bare, item(CPU)).point({CPU: 6000}) == Point(4, {CPU: 1500}, CPU, ())
     assert path(bare, item(CPU), vertical_only=True).point({CPU: 6000}) == Point(1, {CPU: 6000}, CPU, ())
 
 

@@ -19,7 +19,12 @@ from hvpa.core.model import LAST_APPLIED
 from tests.unit.core.trajectory.jointly import app, external, one_core, requests, state, value, view
 
 ONE_CPU = {"app": {"cpu": "1"}}
-NO_HPA = {"hpa": {"deploy": False}}
+NO_HPA: dict[str, Any] = {
+    "hpa": {"deploy": False},
+    "weightBasedScalingIntervals": None,
+    "trajectory": {"intervals": [{"maxReplicas": 10, "maxResources": {"cpu": "9"}}]},
+}
+"""A path that is written out: without one and without an HPA, sizes follow the VPA alone."""
 
 
 def axis(decision: Decision) -> VerticalAxis:
@@ -149,10 +154,15 @@ def test_what_is_measured_of_another_number_of_pods_is_no_sample(seconds: float,
     assert after([build.pod("web-0", containers=[app("1")]), young]).present == present
 
 
-def test_replicas_are_counted_where_the_hpa_measures_as_well() -> None:
-    counts = axis(usual("1")).usual_replicas
-    assert counts is not None
-    assert (counts.mean, counts.replicas, counts.time) == (2, 2, NOW)
+def test_replicas_are_not_counted_where_the_hpa_measures() -> None:
+    assert axis(usual("1")).usual_replicas is None
+
+
+def test_what_only_the_vpa_sees_is_not_remembered() -> None:
+    only_vpa = usual("1", spec={**NO_HPA, "trajectory": None})
+    assert (axis(only_vpa).usual_demand, axis(only_vpa).usual_replicas) == ((), None)
+    queue = usual("1", readings=[external("10", "15")])
+    assert axis(queue).usual_demand == ()
 
 
 def test_it_looks_again_when_the_mean_takes_its_next_step() -> None:
@@ -209,26 +219,20 @@ def test_where_nothing_is_measured_replicas_are_remembered() -> None:
     assert found.usual_replicas.weight == pytest.approx(2 * 86_400 / 0.6931, rel=0.01)
 
 
-def test_of_external_metrics_the_load_is_measured_in_requests() -> None:
-    found = build.decided(state(2, [app("1")], [external("10", "15")], ONE_CPU))
-    assert demand(found).present == 3000
-
-
 def test_replicas_count_by_how_long_and_how_many_they_were() -> None:
     first = usual("1", spec=NO_HPA)
     status = to_wire(first.status)
     same = build.decided(state(2, [app("1")], [], ONE_CPU, NO_HPA, status=status), at(days=1))
-    assert axis(same) == axis(first)
+    assert axis(same).usual_replicas == axis(first).usual_replicas
     more = build.decided(state(6, [app("1")], [], ONE_CPU, NO_HPA, status=status), at(days=1))
     counted = axis(more).usual_replicas
     assert counted is not None
     assert (counted.mean, counted.replicas, counted.time) == (2, 6, at(days=1))
     later = build.decided(state(6, [app("1")], [], ONE_CPU, NO_HPA, status=to_wire(more.status)), at(days=2))
-    assert axis(later) == axis(more)
-    # a day later the old samples weigh half, and six pods have shown as much in a day as two in three days
-    assert view(later).mean_replicas == pytest.approx(
-        (2 * 2 * 0.5 + 6 * 6 * 0.5) / (2 * 0.5 + 6 * 0.5), rel=0.02
-    )
+    assert axis(later).usual_replicas == counted
+    # a day later the old samples weigh half, and six pods have shown as much in a day as two in three days:
+    # (2 x 2 x 0.5 + 6 x 6 x 0.5) / (2 x 0.5 + 6 x 0.5) = 5 replicas in the mean, of 1000m each
+    assert view(later).items[0].usual == pytest.approx(5000, rel=0.02)
 
 
 def test_without_slots_there_is_no_usual_demand_to_remember() -> None:
@@ -245,14 +249,6 @@ def changed() -> tuple[Objects, Decision, Objects]:
     return seen, decision, build.apply(seen, decision)
 
 
-def counted_on(decision: Decision) -> VerticalAxis:
-    """What is remembered a second after: all the same, but that there are 3 replicas from then on."""
-    before = axis(decision)
-    assert before.usual_replicas is not None
-    counts = before.usual_replicas.model_copy(update={"time": at(seconds=1), "replicas": 3})
-    return before.model_copy(update={"usual_replicas": counts})
-
-
 def test_what_is_remembered_survives_the_status_and_its_text() -> None:
     _, decision, after = changed()
     assert after.hvpa.status.axes == decision.status.axes
@@ -266,7 +262,7 @@ def test_a_status_that_was_not_written_is_in_the_annotation() -> None:
     seen, decision, after = changed()
     crashed = replace(after, hvpa=seen.hvpa)
     again = build.decided(crashed, at(seconds=1))
-    assert axis(again) == axis(build.decided(after, at(seconds=1))) == counted_on(decision)
+    assert axis(again) == axis(build.decided(after, at(seconds=1))) == axis(decision)
     assert requests(again) == {"cpu": 1667}
 
 
@@ -275,7 +271,7 @@ def test_an_annotation_that_was_lost_is_in_the_status() -> None:
     document = msgspec.to_builtins(after.workload)
     assert json.loads(document["metadata"]["annotations"].pop(LAST_APPLIED))["vertical"]["base"]
     bare = replace(after, workload=msgspec.convert(document, Workload))
-    assert axis(build.decided(bare, at(seconds=1))) == counted_on(decision)
+    assert axis(build.decided(bare, at(seconds=1))) == axis(decision)
 
 
 def test_where_both_are_lost_it_is_as_at_first_sight() -> None:
@@ -286,41 +282,3 @@ def test_where_both_are_lost_it_is_as_at_first_sight() -> None:
     found = axis(build.decided(lost, at(seconds=1)))
     assert found.base == {"app": {"cpu": "1667m"}}
     assert found.usual_demand[0].time == at(seconds=1)
-
-
-# --- peaks of memory -------------------------------------------------------------------------------------------------
-def remembered(used: str, before: Decision | None = None, now: dt.datetime = NOW, **rest: Any) -> Decision:
-    """A decision on two pods that are resized in place: each uses so much memory, of a target of 1Gi, and the VPA's
-    target is 500Mi."""
-    status = None if before is None else to_wire(before.status)
-    readings, targets = [value("memory", "1Gi", used)], {"app": {"memory": "500Mi"}}
-    seen = state(2, [app("1", "1Gi")], readings, targets, status=status, desired=2)
-    return build.decided(seen, now, **{"resizes": True, **rest})
-
-
-def called_for(used: str, before: Decision | None = None, now: dt.datetime = NOW) -> UsualDemand:
-    """The record of memory of that decision."""
-    return demand(remembered(used, before, now))
-
-
-def test_in_place_the_peak_of_memory_is_remembered_and_else_none_is() -> None:
-    of_cpu, replaced = demand(usual("1")), demand(remembered("2Gi", resizes=False))
-    assert (of_cpu.peak, of_cpu.peak_time, replaced.peak, replaced.peak_time) == (None, None, None, None)
-    assert (called_for("2Gi").peak, called_for("2Gi").peak_time) == (4 * GIB, NOW)
-    assert called_for("100Mi").peak == 1000 * 2**20, "at first sight what the VPA knows counts"
-
-
-def test_a_peak_stands_until_more_is_measured_than_is_left_of_it() -> None:
-    first = remembered("2Gi")
-    soon = at(minutes=1)
-    assert called_for("2140Mi", first, soon).peak == 4 * GIB, "less than 5 percent more"
-    more = called_for("2160Mi", first, soon)
-    assert (more.peak, more.peak_time) == (2 * 2160 * 2**20, soon), "at once"
-    assert (more.mean, more.time) == (called_for("2Gi").mean, NOW), "the mean has its five minutes"
-    assert called_for("1100Mi", first, at(hours=2)).peak == 4 * GIB
-    left = called_for("1100Mi", first, at(hours=3))
-    assert left.peak == pytest.approx(2200 * 2**20), "2Gi of 4Gi are left"
-    assert left.peak_time == at(hours=3)
-    other = called_for("100Mi", first, at(minutes=6))
-    assert other.present == pytest.approx(200 * 2**20, rel=1e-5)
-    assert (other.peak, other.peak_time) == (4 * GIB, NOW)

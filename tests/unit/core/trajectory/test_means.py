@@ -7,7 +7,8 @@ import math
 import pytest
 
 from builders.build import NOW, at
-from hvpa.core.trajectory.means import GRAIN, HALF_LIFE, Mean, Peak, weight_since
+from hvpa.core.trajectory.means import GRAIN, Mean, weight_since
+from hvpa.core.values.tuning import HALF_LIFE
 
 DAY = HALF_LIFE.total_seconds()
 ALWAYS = DAY / math.log(2)
@@ -104,15 +105,3 @@ def test_nothing_is_asked_again_before_the_next_step() -> None:
     _, moves_at = Mean(1000, ALWAYS, NOW, 2000).in_steps(at(hours=1))
     assert moves_at is not None
     assert moves_at > at(hours=1)
-
-
-# --- peaks -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("hours", "left", "next_in"), [(-1, 8000, 2), (0, 8000, 1), (0.9, 8000, 0.1), (1, 6349, 1), (3, 4000, 1)]
-)
-def test_a_peak_is_forgotten_by_halves_in_steps_of_an_hour(hours: float, left: int, next_in: float) -> None:
-    assert Peak(8000, NOW).in_steps(at(hours=hours)) == (left, at(hours=hours + next_in))
-
-
-def test_of_a_peak_that_was_long_ago_nothing_is_left() -> None:
-    assert Peak(8000, NOW).in_steps(at(days=2)) == (0, None)

@@ -9,7 +9,9 @@ and one more replica, whatever was before; at no overlap and no tolerance that w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
+from random import Random
 from typing import Any
 
 import msgspec
@@ -17,13 +19,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from builders import build
 from builders.build import MIB
 from hvpa.api.hvpa.status import to_wire
 from hvpa.api.values.quantity import Resource
+from hvpa.core import Decision
 from hvpa.core.model import JointView
 from hvpa.core.path.curve import Margin
 from hvpa.core.path.path import ResourceKey
 from tests.unit.core.trajectory.joint_loop import JointLoop, Setup, amounts, requests, twin, twin_of
+from tests.unit.core.trajectory.jointly import Reading, app, external, one_core, state, value, wanted_down
 
 pytestmark = pytest.mark.long
 
@@ -342,3 +347,133 @@ def test_on_the_way_there_are_always_enough_pods(
         assert least + 2 * loop.replicas >= min(before, demand / TOLERANCE), (old, loop.state)
         if not changed:
             break
+
+
+# --- any numbers, in any order ---------------------------------------------------------------------------------------
+_CPUS = st.sampled_from([None, "0", "1n", "1m", "50m", "1", "7", "1e6", "9e15"])
+_MEMORIES = st.sampled_from([None, "0", "1m", "1", "64Mi", "1Gi", "7Gi", "9e18"])
+_PERCENT = st.sampled_from([0, 1, 50, 80, 150, 10**6])
+
+
+def _resources(cpu: str | None, memory: str | None) -> dict[str, str]:
+    return {name: one for name, one in (("cpu", cpu), ("memory", memory)) if one is not None}
+
+
+_SIZES = st.builds(_resources, _CPUS, _MEMORIES)
+
+
+@st.composite
+def metrics(draw: st.DrawFn) -> Reading:
+    """A metric with any target and any value, or none."""
+    kind = draw(st.sampled_from(["Resource", "ContainerResource", "External"]))
+    resource = draw(st.sampled_from(["cpu", "memory"]))
+    amount = _CPUS if resource == "cpu" else _MEMORIES
+    target, used = draw(amount.filter(bool)), draw(amount)
+    name: dict[str, Any] = {"name": resource}
+    if kind == "External":
+        name = {"metric": {"name": "queue"}}
+    elif kind == "ContainerResource":
+        name["container"] = draw(st.sampled_from(["app", "side", "gone"]))
+    field = kind[0].lower() + kind[1:]
+    wanted: dict[str, Any] = {"type": "AverageValue", "averageValue": target}
+    current: dict[str, Any] = {} if used is None else {"averageValue": used}
+    if kind != "External" and draw(st.booleans()):
+        wanted = {"type": "Utilization", "averageUtilization": draw(_PERCENT)}
+        current["averageUtilization"] = draw(_PERCENT)
+    reported = {"type": kind, field: {**name, "current": current}} if current else None
+    return {"type": kind, field: {**name, "target": wanted}}, reported, Fraction(1)
+
+
+def _measures(one: Reading) -> tuple[object, ...]:
+    """What a metric measures: of two that measure the same, the status does not say which one it reports."""
+    source = one[0].get("resource") or one[0].get("containerResource") or {}
+    return source.get("name"), source.get("container")
+
+
+@st.composite
+def observed(draw: st.DrawFn) -> dict[str, Any]:
+    """A workload of one or two containers, and what is said of it: arguments of `state`."""
+    names = draw(st.sampled_from([["app"], ["app", "side"]]))
+    containers = [build.container(name, draw(_SIZES)) for name in names]
+    pods = []
+    for index in range(draw(st.integers(1, 4))):
+        own = [build.container(name, draw(_SIZES)) for name in names]
+        is_like = draw(st.booleans())
+        pods.append(
+            build.pod(f"web-{index}", containers=containers if is_like else own, ready=draw(st.booleans()))
+        )
+    readings = draw(st.lists(metrics(), max_size=3, unique_by=_measures))
+    return {
+        "replicas": draw(st.integers(1, 6)),
+        "containers": containers,
+        "readings": readings,
+        "targets": {name: draw(_SIZES) for name in names},
+        "desired": draw(st.integers(0, 12)),
+        "pods": pods,
+    }
+
+
+def outcome(decision: Decision) -> tuple[object, ...]:
+    """What is set, in no order."""
+    sizes = {name: (dict(one.requests), dict(one.limits)) for name, one in decision.containers.items()}
+    return (
+        decision.replicas and decision.replicas.target,
+        sizes,
+        decision.status.recommended and (decision.status.recommended.replicas),
+    )
+
+
+@given(observed(), st.booleans(), st.randoms(use_true_random=False))
+def test_any_numbers_are_decided_on_and_in_any_order_likewise(
+    seen: dict[str, Any], resizes: bool, random: Random
+) -> None:
+    first = build.decided(state(**seen), resizes=resizes)
+    other: dict[str, Any] = {
+        name: random.sample(one, len(one)) if isinstance(one, list) else one for name, one in seen.items()
+    }
+    assert outcome(build.decided(state(**other), resizes=resizes)) == outcome(first)
+
+
+@given(
+    st.lists(st.integers(200, 4000), min_size=2, max_size=10),
+    st.integers(0, 4000),
+    st.integers(100, 4000),
+    st.sampled_from([0, 50, 100]),
+    st.booleans(),
+)
+def test_no_replica_goes_that_the_pods_own_sizes_need(
+    sizes: list[int], used: int, target: int, weight: int, resizes: bool
+) -> None:
+    """The smallest pods may be those that stay, and the HPA's target is meant for the core that was first requested."""
+    template = max(sizes)
+    pods = [build.pod(f"web-{index}", containers=[app(f"{size}m")]) for index, size in enumerate(sizes)]
+    spec = {"weightBasedScalingIntervals": [{"vpaWeight": weight}]}
+    status = {"axes": {"vertical": {**wanted_down(7), "base": {"app": {"cpu": "1"}}}}}
+    seen = one_core(len(sizes), f"{used}m", f"{target}m", spec, f"{template}m", status=status, pods=pods)
+    decision = build.decided(seen, resizes=resizes)
+    assert decision.replicas is not None
+    count, request = decision.replicas.target, decision.containers["app"].requests["cpu"]
+    if count < len(sizes):
+        assert sum(sorted(min(size, request) for size in sizes)[:count]) >= used * len(sizes)
+
+
+@given(
+    st.integers(1, 5),
+    st.sampled_from(["100Mi", "900Mi", "1200Mi", "3Gi"]),
+    st.lists(st.integers(0, 5000), min_size=2, max_size=2),
+    st.lists(st.integers(0, 50), min_size=2, max_size=2),
+    st.sampled_from([0, 50, 100]),
+)
+def test_what_no_metric_measures_has_one_size_whatever_the_metrics_say(
+    replicas: int, target: str, used: list[int], queues: list[int], weight: int
+) -> None:
+    """In place: where pods are replaced for something else, small changes go along."""
+    found = []
+    for cpu, queue in zip(used, queues, strict=True):
+        readings = [value("cpu", "1", f"{cpu}m"), external("10", str(queue))]
+        spec = {"weightBasedScalingIntervals": [{"vpaWeight": weight}]}
+        status = {"axes": {"vertical": wanted_down(7, "memory")}}
+        targets = {"app": {"cpu": "1", "memory": target}}
+        seen = state(replicas, [app("1", "1Gi")], readings, targets, spec, status=status)
+        found.append(build.decided(seen, resizes=True).containers["app"].requests["memory"])
+    assert found[0] == found[1]

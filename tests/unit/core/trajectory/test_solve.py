@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from builders import build
-from builders.build import GIB, at, stamp
-from hvpa.api.hvpa.status import to_wire
-from hvpa.api.objects.read_models import Pod
+from builders.build import GIB, at
 from hvpa.core import Decision
 from hvpa.core.path.path import ResourceKey
+from hvpa.core.trajectory.view import View
+from hvpa.core.values.arithmetic import ceil_div
+from hvpa.core.values.lately import Lately
 from tests.unit.core.trajectory.jointly import (
     EXACT,
     Reading,
@@ -23,6 +24,7 @@ from tests.unit.core.trajectory.jointly import (
     one_core,
     requests,
     state,
+    usually,
     utilization,
     value,
     view,
@@ -55,30 +57,39 @@ def because(decision: Decision) -> str:
     return view(decision).because
 
 
+def usual_count(decision: Decision) -> int:
+    point = view(decision).usual
+    assert point is not None
+    return point.replicas
+
+
 # --- DESIGN's examples -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("replicas", "request_", "used"),
-    [(1, "1", "5"), (5, "1", "1"), (10, "500m", "500m"), (2, "4", "2500m"), (1, "5", "5")],
+    ("replicas", "request_", "used", "now"),
+    [(1, "1", "5", 4), (5, "1", "1", 5), (10, "500m", "500m", 10), (2, "4", "2500m", 3), (1, "5", "5", 3)],
 )
 def test_five_cores_at_weight_50_are_three_pods_of_five_thirds_from_wherever_it_comes(
-    replicas: int, request_: str, used: str
+    replicas: int, request_: str, used: str, now: int
 ) -> None:
+    """Pods that are smaller count as such until they are replaced: 1 core of one pod, and 4 cores of 3 new ones."""
     base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
     seen = one_core(replicas, used, used, {"trajectory": EXACT}, request=request_, status=base)
-    assert wanted(build.decided(seen)) == (3, {CPU: 1667})
+    assert wanted(build.decided(seen)) == (now, {CPU: 1667})
+    each = f"{ceil_div(5000, now)}m"
+    later = one_core(now, each, each, {"trajectory": EXACT}, request="1667m", status=base)
+    assert wanted(build.decided(later)) == (3, {CPU: 1667})
 
 
 def test_4_cpu_and_26gi_take_4_replicas_of_the_five_row_table() -> None:
+    """And one more, as long as the pod that is there has 2Gi: 3 of 6.5Gi and that one serve less than 26Gi."""
     readings = [value("cpu", "500m", "4"), value("memory", "2Gi", "26Gi")]
     seen = state(1, [app("500m", "2Gi")], readings, {"app": {"cpu": "4", "memory": "26Gi"}}, TABLE)
     decision = build.decided(seen)
-    assert count(decision) == 4
-    assert requests(decision) == {
-        "cpu": 1000,
-        "memory": 6_979_322_000,
-    }  # a fourth of 26Gi, in whole kilobytes
+    assert (usual_count(decision), count(decision)) == (4, 5)
+    # a fourth of 26Gi, in whole kilobytes
+    assert wanted(decision) == (5, {CPU: 1000, MEMORY: 6_979_322_000})
     assert [item.usual_replicas for item in view(decision).items] == [3, 4]
-    assert because(decision) == "memory asks for 4 replicas"
+    assert because(decision) == "memory asks for 5 replicas"
 
 
 def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
@@ -86,8 +97,8 @@ def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
     decision = build.decided(
         state(1, [app("500m", "2Gi")], [], {"app": {"cpu": "4", "memory": "26Gi"}}, spec)
     )
-    assert (count(decision), requests(decision)["cpu"]) == (4, 1000)
-    assert because(decision) == "the usual demand of app memory asks for 4 replicas"
+    assert (usual_count(decision), count(decision), requests(decision)["cpu"]) == (4, 5, 1000)
+    assert because(decision) == "the usual demand of app memory asks for 5 replicas"
     assert decision.weight_ppm is None
     found = {(one.present, one.present_from, one.present_replicas) for one in view(decision).items}
     assert found == {(None, "", None)}, "the present demand is not measured"
@@ -99,7 +110,7 @@ def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
 def test_without_an_hpa_and_without_intervals_replicas_stay() -> None:
     spec = {"hpa": {"deploy": False}, "weightBasedScalingIntervals": None}
     decision = decide(2, None, "4", spec)
-    assert wanted(decision) == (2, {CPU: 4000})
+    assert (wanted(decision), requests(decision)) == ((2, {}), {"cpu": 4000})
     assert decision.weight_ppm == 1_000_000
     assert count(decision) == 2
 
@@ -107,11 +118,12 @@ def test_without_an_hpa_and_without_intervals_replicas_stay() -> None:
 # --- containers and resources ----------------------------------------------------------------------------------------
 def test_several_containers_share_what_is_measured_of_the_pod() -> None:
     decision = build.decided(state(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS))
-    assert wanted(decision) == (2, {CPU: 2000, SIDE: 1000, MEMORY: 1_073_742_000})
-    assert [(item.present, item.present_from) for item in view(decision).items] == [
-        (4000, "HPA: cpu"),
-        (None, ""),
-        (2000, "HPA: cpu"),
+    # Two pods have 1500m each, and a third one of 3000m makes 6000m.
+    assert wanted(decision) == (3, {CPU: 2000, SIDE: 1000})
+    assert [(item.key, item.present, item.present_from) for item in view(decision).items] == [
+        (CPU, 4000, "HPA: cpu"),
+        (SIDE, 2000, "HPA: cpu"),
+        (MEMORY, None, ""),
     ]
 
 
@@ -138,11 +150,11 @@ def test_a_request_that_a_limit_range_gave_the_pods_is_the_containers_own() -> N
 def test_a_metric_of_one_container_speaks_of_that_one() -> None:
     readings = [value("cpu", "1", "1", "app"), value("cpu", "500m", "2", "side")]
     decision = build.decided(state(2, TWO, readings, {**TWO_TARGETS, "app": {"cpu": "1"}}))
-    assert [(item.key, item.present, item.present_from) for item in view(decision).items] == [
+    assert [(item.key, item.present, item.present_from) for item in view(decision).items][:2] == [
         (CPU, 2000, "HPA: cpu of app"),
         (SIDE, 4000, "HPA: cpu of side"),
     ]
-    assert because(decision) == "cpu of side asks for 4 replicas"
+    assert because(decision) == "cpu of side asks for 5 replicas", "2 of 500m and 3 of 1000m"
 
 
 def test_a_container_with_mode_off_keeps_its_size_and_counts_in_what_pods_serve() -> None:
@@ -150,19 +162,29 @@ def test_a_container_with_mode_off_keeps_its_size_and_counts_in_what_pods_serve(
     decision = build.decided(state(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS, off))
     assert requests(decision, "side") == {"cpu": 500}
     assert requests(decision)["cpu"] == 2000
-    # 6000m of both containers together, and each pod has 2000m + 500m now
-    assert count(decision) == 3
+    # Of 6000m 1739m are those of the side: its targets are 1000m for 870m of each pod. 2 pods of 1000m serve 2000m of
+    # the rest, and 2 of 2000m what is left.
+    assert count(decision) == 4
 
 
-def test_a_resource_that_only_the_vpa_sees_follows_the_usual_count() -> None:
-    decision = build.decided(
-        state(4, [app("1", "1Gi")], [value("cpu", "1", "1")], {"app": {"cpu": "1", "memory": "3Gi"}})
-    )
-    memory = view(decision).items[1]
-    assert (memory.usual, memory.usual_from) == (12 * GIB, "VPA: 3Gi each of 4.00 pods")
-    assert memory.present is None
-    assert view(decision).items[0].usual_from == "HPA: mean of what it measured"
+def test_a_resource_that_only_the_vpa_sees_follows_the_vpa_alone() -> None:
+    def decided(*readings: Reading) -> Decision:
+        return build.decided(
+            state(
+                4,
+                [app("1", "1Gi")],
+                [value("cpu", "1", "1"), *readings],
+                {"app": {"memory": "3Gi", "cpu": "1"}},
+            )
+        )
+
+    decision = decided()
+    cpu, memory = view(decision).items
+    assert (memory.usual, memory.usual_from, memory.present) == (None, "the VPA's target", None)
+    assert cpu.usual_from == "HPA: mean of what it measured"
     assert requests(decision)["memory"] == 3 * GIB // 1000 * 1000 + 1000
+    assert requests(decided(external("10", "30"))) == requests(decision), "whatever else is measured"
+    assert count(decision) == 4
 
 
 def test_a_resource_that_only_the_hpa_sees_takes_replicas() -> None:
@@ -178,17 +200,12 @@ def test_a_resource_that_only_the_hpa_sees_takes_replicas() -> None:
     assert because(at_most) == "memory asks for 16 replicas, and there may be no more than 10"
 
 
-def test_an_external_metric_takes_replicas_and_in_the_end_larger_pods() -> None:
+def test_an_external_metric_takes_replicas_and_no_larger_pods() -> None:
     decision = build.decided(state(2, [app("1")], [external("10", "30")], {"app": {"cpu": "1"}}))
     assert (count(decision), requests(decision)) == (6, {"cpu": 1000})
     assert because(decision) == "External queue asks for 6 replicas"
     beyond = build.decided(state(10, [app("1")], [external("10", "30")], {"app": {"cpu": "1"}}))
-    assert wanted(beyond) == (10, {CPU: 3000})
-
-
-def test_where_cpu_is_not_governed_an_external_metric_speaks_of_memory() -> None:
-    decision = build.decided(state(2, [app(None, "1Gi")], [external("10", "30")], {"app": {"memory": "1Gi"}}))
-    assert (count(decision), view(decision).items[0].present) == (6, 6 * GIB)
+    assert (wanted(beyond), requests(beyond)) == ((10, {}), {"cpu": 1000})
 
 
 def test_without_a_vpa_the_hpa_takes_replicas_and_without_requests_too() -> None:
@@ -208,40 +225,38 @@ def test_base_usage_is_taken_off_every_pod_and_put_back() -> None:
     decision = build.decided(seen)
     # usual: 2 x (2000m - 200m); the path's first boundaries are 1 x 800m, 2 x 1800m
     assert view(decision).items[0].usual == 3600
-    assert wanted(decision) == (1, {CPU: 2000})  # 1600m are used now, and a pod of 2000m has 1800m for work
+    assert wanted(decision) == (2, {CPU: 2000})  # 1600m are used now, and a pod of 1000m has 800m for work
 
 
 # --- overlap ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("target", "size"), [("1", 1000), ("1190m", 1000), ("1201m", 1201), ("810m", 1000), ("799m", 799)]
+    ("target", "size"),
+    [("1", 1000), ("1100m", 1000), ("1101m", 1101), ("800m", 1000), ("799m", 799)],
 )
-def test_a_size_stays_within_twice_the_overlap(target: str, size: int) -> None:
+def test_a_size_is_raised_beyond_the_overlap_and_lowered_beyond_twice_the_overlap(
+    target: str, size: int
+) -> None:
     decision = decide(2, "1", target)
     assert wanted(decision)[1] == {CPU: size}
 
 
-@pytest.mark.parametrize(("target", "size"), [("1090m", 1000), ("1101m", 1101), ("810m", 1000)])
-def test_where_replicas_cannot_make_up_for_it_a_small_size_stays_within_the_overlap_once(
-    target: str, size: int
-) -> None:
-    decision = decide(2, None, target, {"hpa": {"deploy": False}})
-    assert wanted(decision) == (2, {CPU: size})
-
-
 @pytest.mark.parametrize(
-    ("target", "size"), [("1050Mi", GIB), ("1150Mi", 1_205_863_000), ("900Mi", GIB), ("800Mi", 838_861_000)]
+    ("target", "expected"),
+    [("1100m", 1000), ("1101m", 1101), ("1126Mi", GIB), ("1127Mi", 1_181_746_000)],
 )
-def test_memory_that_is_too_small_stays_within_the_overlap_once(target: str, size: int) -> None:
+def test_what_follows_the_vpa_alone_is_raised_beyond_the_overlap_too(target: str, expected: int) -> None:
+    """In place, where no change is too small."""
+    resource = "memory" if target.endswith("i") else "cpu"
     spec = {"hpa": {"deploy": False}}
-    decision = build.decided(state(2, [app(None, "1Gi")], [], {"app": {"memory": target}}, spec))
-    assert wanted(decision) == (2, {MEMORY: size})
+    seen = state(2, [app("1", "1Gi")], [], {"app": {resource: target}}, spec)
+    assert requests(build.decided(seen, resizes=True))[resource] == expected
 
 
 def test_replicas_make_up_for_a_size_that_is_left_alone() -> None:
     base = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
-    readings = [value("cpu", "1", "2200m")]
-    decision = build.decided(state(2, [app("1250m")], readings, {"app": {"cpu": "2200m"}}, status=base))
-    assert view(decision).items[0].usual == 4400  # for which the path has 3 x 1467m
+    spec = {"trajectory": {"overlap": {"cpu": {"value": "250m"}}}}
+    decision = build.decided(one_core(3, "1400m", "1400m", spec, request="1250m", status=base))
+    assert view(decision).items[0].usual == 4200  # for which the path has 3 x 1400m
     assert wanted(decision) == (4, {CPU: 1250})
 
 
@@ -280,121 +295,78 @@ def in_place(readings: list[Reading], cpu: str = "1") -> Decision:
     return build.decided(state(4, [app("1", "1Gi")], readings, targets, {"trajectory": EXACT}), resizes=True)
 
 
-def test_in_place_sizes_follow_present_demand_and_what_is_not_measured_grows_with_it() -> None:
+def test_in_place_sizes_follow_present_demand_and_what_is_not_measured_does_not() -> None:
     decision = in_place([value("cpu", "1", "2500m")])
-    assert wanted(decision) == (4, {CPU: 2500, MEMORY: 2_684_355_000})
-    assert (count(decision), decision.blocked) == (4, ())
+    assert wanted(decision) == (4, {CPU: 2500})
+    assert (count(decision), requests(decision), decision.blocked) == (4, {"cpu": 2500, "memory": GIB}, ())
 
 
-def test_in_place_pods_that_use_more_than_they_request_grow_by_twice_as_much() -> None:
+def test_in_place_pods_that_use_more_than_they_request_grow_by_half_as_much_again() -> None:
     decision = in_place([value("cpu", "1", "1200m")])
-    assert wanted(decision)[1][CPU] * wanted(decision)[0] == 9200, "115 percent call for 4600m"
+    assert wanted(decision) == (3, {CPU: 2300}), "115 percent call for 4600m, and 1.5 times that is 6900m"
     assert decision.status.axes is not None
     assert decision.status.axes.vertical is not None
     usual = decision.status.axes.vertical.usual_demand
     assert [one.present for one in usual if one.resource == "cpu"] == [4800], "it is in no mean"
 
 
-def test_in_place_what_saturated_pods_got_is_not_taken_back_by_the_measurement_of_the_pods_before() -> None:
-    targets, reading = {"app": {"cpu": "1", "memory": "1Gi"}}, value("cpu", "1", "1200m")
-    spec = {"trajectory": EXACT}
-    first = build.decided(state(4, [app("1", "1Gi")], [reading], targets, spec), resizes=True)
-    assert wanted(first) == (4, {CPU: 2300, MEMORY: 1_288_491_000}), (
-        "4800m are measured, and 4600m × 2 are served"
-    )
-    grown = [build.pod(f"web-{index}", containers=[app("2300m", "1288491k")]) for index in range(4)]
-    seen = state(4, [app("1", "1Gi")], [reading], targets, spec, status=to_wire(first.status), pods=grown)
-
-    def after(seconds: int) -> Decision:
-        return build.decided(seen, build.NOW + dt.timedelta(seconds=seconds), resizes=True)
-
-    soon = after(1)
-    assert (wanted(soon), soon.resizes) == (wanted(first), ())
-    assert [(one.reason, one.until) for one in soon.blocked] == [
-        ("Measurement", build.NOW + dt.timedelta(seconds=60))
-    ]
-    assert wanted(after(59)) == wanted(first)
-    assert wanted(after(60))[1][CPU] == 1600, "3 pods of 1600m serve the 4800m that were measured"
-
-
-def test_in_place_cpu_shrinks_and_memory_keeps_its_usual_demand() -> None:
+def test_in_place_cpu_shrinks_and_without_a_limit_memory_keeps_the_vpas_target() -> None:
     quiet = value("cpu", "1", "100m")
     decision = in_place([quiet, value("memory", "1Gi", "100Mi")])
-    assert wanted(decision) == (2, {CPU: 200, MEMORY: 2 * GIB // 1000 * 1000 + 1000})
-    assert count(decision) == 2, "at once: no pod is replaced"
+    assert wanted(decision) == (1, {CPU: 400, MEMORY: 419_431_000}), "4 x 100m and 4 x 100Mi"
+    assert (count(decision), requests(decision)) == (1, {"cpu": 400, "memory": GIB})
     more = in_place([quiet, value("memory", "1Gi", "2Gi")])
     assert wanted(more)[1][MEMORY] == 8 * GIB // 3 // 1000 * 1000 + 1000
 
 
-def test_in_place_the_limits_hold_the_peaks_of_memory() -> None:
-    """The VPA's target is 1Gi for each of 4 pods. With limits of 2Gi they may request half of that, or what is used."""
+def test_in_place_the_limits_hold_the_vpas_target_of_memory() -> None:
+    """The VPA's target is 1Gi: with limits of twice the requests, half of that suffices, or what is used."""
     targets, quiet = {"app": {"cpu": "1", "memory": "1Gi"}}, value("cpu", "1", "100m")
 
     def memory(limit: str, used: str = "100Mi") -> int:
         made = [build.container("app", {"cpu": "1", "memory": "1Gi"}, {"memory": limit})]
         seen = state(4, made, [quiet, value("memory", "1Gi", used)], targets, {"trajectory": EXACT})
-        return wanted(build.decided(seen, resizes=True))[1][MEMORY]
+        return requests(build.decided(seen, resizes=True))["memory"]
 
-    assert memory("2Gi") == GIB // 1000 * 1000 + 1000
-    assert memory("1Gi") == 2 * GIB // 1000 * 1000 + 1000, "the limit is no larger than the request"
+    assert memory("2Gi") == 536_871_000
+    assert memory("1Gi") == GIB, "the limit is no larger than the request"
     assert memory("2Gi", "2Gi") == memory("1Gi", "2Gi") == 8 * GIB // 3 // 1000 * 1000 + 1000
 
 
+def test_in_place_cpu_is_for_the_pods_that_serve_and_the_count_for_all() -> None:
+    """One pod serves 5 cores, for which the path has 3 x 1667m. Half of them, 2, are taken to serve at least."""
+    made = [app("1")]
+    decision = build.decided(one_core(1, "5", "1", {"trajectory": EXACT}), resizes=True)
+    assert (wanted(decision), count(decision)) == ((3, {CPU: 2500}), 3)
+    waits = [build.pod(f"web-{index}", containers=made, ready=False) for index in (1, 2)]
+    pods = [build.pod("web-0", containers=made), *waits]
+    starting = build.decided(one_core(3, "5", "1", {"trajectory": EXACT}, pods=pods), resizes=True)
+    assert (wanted(starting), count(starting)) == ((3, {CPU: 2500}), 3)
+    there = build.decided(
+        one_core(3, "1667m", "1", {"trajectory": EXACT}, request="2500m", status=usually(1)), resizes=True
+    )
+    assert (wanted(there), count(there)) == ((3, {CPU: 1667}), 3)
+
+
+# --- what is needed --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("resizes", [False, True])
 @pytest.mark.parametrize(
-    ("limit", "hours", "days_since_oom", "expected"),
+    ("replicas", "readings", "expected"),
     [
-        ("2Gi", 0, None, 3 * GIB),
-        ("2Gi", 3, None, 1.5 * GIB),
-        ("2Gi", 9, None, 0.375 * GIB),
-        ("1Gi", 3, None, 3 * GIB),
-        ("1Gi", 9, None, 0.75 * GIB),
-        ("2Gi", 9, 7, 4 * GIB),
-        ("2Gi", 9, 9, 0.375 * GIB),
+        (3, [value("cpu", "1", "5")], 4),
+        (10, [value("cpu", "1", "1500m")], 4),
+        (3, [value("cpu", "1", "1"), external("10", "20")], 6),
+        (3, [], None),
     ],
 )
-def test_in_place_no_more_memory_is_kept_than_all_pods_had_of_late(
-    limit: str, hours: float, days_since_oom: int | None, expected: float
+def test_what_is_needed_is_so_however_many_pods_there_are(
+    replicas: int, readings: list[Reading], expected: int | None, resizes: bool
 ) -> None:
-    """The VPA's target is 2Gi, which one pod had; all 4 together never called for more than 4Gi, so many hours ago. Of
-    that 1.5 times is provided for, if no container ran out of memory in the last eight days."""
-    targets, quiet = {"app": {"cpu": "1", "memory": "2Gi"}}, value("cpu", "1", "500m")
-    made = [build.container("app", {"cpu": "1", "memory": "1Gi"}, {"memory": limit})]
-    known = {
-        "container": "app",
-        "resource": "memory",
-        "mean": 10 * 2**20,
-        "weight": 9e4,
-        "present": 10 * 2**20,
-    }
-    known |= {"time": stamp(build.NOW), "peak": 4 * GIB, "peakTime": stamp(at(hours=-hours))}
-    vertical: dict[str, Any] = {"usualDemand": [known], "base": {"app": {"cpu": "1", "memory": "100Mi"}}}
-    if days_since_oom is not None:
-        vertical["overrides"] = [{"container": "app", "time": stamp(at(days=-days_since_oom))}]
-    seen = state(
-        4,
-        made,
-        [quiet, value("memory", "100Mi", "10Mi")],
-        targets,
-        {"trajectory": EXACT},
-        status={"axes": {"vertical": vertical}},
-    )
-    replicas, sizes = wanted(build.decided(seen, resizes=True))
-    assert replicas * sizes[MEMORY] == pytest.approx(expected, rel=1e-4), (replicas, sizes)
-
-
-def test_in_place_nothing_is_taken_away_while_containers_that_ran_out_of_memory_may_wait() -> None:
-    made, targets = [app("1", "1Gi")], {"app": {"cpu": "1", "memory": "2Gi"}}
-    pods = [build.oom_killed(build.NOW - dt.timedelta(minutes=4), containers=made), *started(3, made)]
-    seen = state(4, made, [value("cpu", "1", "100m")], targets, {"trajectory": EXACT}, pods=pods)
-    held = build.decided(seen, resizes=True)
-    assert wanted(held)[1][CPU] == 1000
-    assert wanted(held)[0] == 4
-    later = build.decided(seen, build.NOW + dt.timedelta(minutes=1), resizes=True)
-    assert wanted(later) == (1, {CPU: 400}), "memory that ran out asks for no replicas"
-
-
-def started(count: int, made: list[dict[str, Any]]) -> list[Pod]:
-    return [build.pod(f"web-{index}", containers=made) for index in range(1, count + 1)]
+    """15 cores are 4 x 3750m on the path; the queue calls for twice the 3 pods."""
+    targets = {"app": {"cpu": "1500m" if replicas == 10 else "5"}}
+    found = view(build.decided(state(replicas, [app("1")], readings, targets), resizes=resizes))
+    assert isinstance(found, View)
+    assert found.joint.needed == expected
 
 
 # --- ends ------------------------------------------------------------------------------------------------------------
@@ -414,15 +386,6 @@ def test_what_cannot_be_served_is_saturated_and_reported() -> None:
     assert [event.reason for event in decision.events] == ["Saturated"]
 
 
-def test_an_end_that_only_usual_demand_goes_beyond_is_no_news_without_a_present_one() -> None:
-    spec = {**policy(maxAllowed={"cpu": "2"}), "hpa": {"deploy": False}}
-    decision = decide(3, None, "3", spec, request="2")
-    assert decision.status.conditions[0].message.startswith(
-        "app cpu: about 9 cores needed, and "
-        "3 replicas (as many as there are) of 2 cores (maxAllowed) serve 6 cores"
-    )
-
-
 def test_min_replicas_is_the_least() -> None:
     spec = {"hpa": {"template": {"spec": {"minReplicas": 3}}}}
     decision = decide(5, "100m", "1", spec)
@@ -438,27 +401,35 @@ def test_utilization_of_pods_that_have_another_size_than_the_template() -> None:
 
 # --- why a request stays ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("replicas", "used", "target", "resizes", "reason"),
+    ("replicas", "used", "usual", "resizes", "reason"),
     [
-        pytest.param(1, "1", "1", False, "", id="it is the one of the path"),
-        pytest.param(1, "200m", "900m", False, "near enough to 900m", id="it is near"),
-        pytest.param(1, None, "200m", True, "nothing shrinks while the HPA has no metrics", id="no metrics"),
-        pytest.param(2, None, "900m", True, "", id="fewer and larger ones would do, and no metrics"),
+        pytest.param(1, "1", 1000, False, "", id="it is the one of the path"),
+        pytest.param(1, "200m", 900, False, "near enough to 900m", id="it is near"),
+        pytest.param(1, None, 200, True, "nothing shrinks while the HPA has no metrics", id="no metrics"),
+        pytest.param(2, None, 1800, True, "", id="fewer and larger ones would do, and no metrics"),
         pytest.param(
             1,
             "200m",
-            "200m",
+            200,
             True,
-            "nothing shrinks: the HPA has yet to measure the pods that there are now",
-            id="not measured",
+            "nothing shrinks: the demand before the operator's start is not known",
+            id="after a restart",
         ),
     ],
 )
 def test_a_request_that_stays_has_its_reason(
-    replicas: int, used: str | None, target: str, resizes: bool, reason: str
+    replicas: int, used: str | None, usual: int, resizes: bool, reason: str
 ) -> None:
     """A core is not near to 200m: such a request has another reason to stay."""
-    status = {"axes": {"horizontal": {"lastScaleTime": stamp(at(seconds=-20))}}}
     spec = {"weightBasedScalingIntervals": [{"vpaWeight": 50 if used is not None else 100}]}
-    (item,) = view(decide(replicas, used, target, spec, status=status, resizes=resizes)).items
+    seen = one_core(replicas, used, "1", spec, status=usually(usual))
+    if used is not None and resizes:
+        seen = replace(seen, lately=Lately(at(minutes=-4)))
+    (item,) = view(build.decided(seen, resizes=resizes)).items
     assert (item.size, item.stays) == (item.current, reason)
+
+
+def test_what_replicas_nearly_serve_is_said_so() -> None:
+    """2 pods of 1 core use 2.1 cores at a target of 1: 3 would serve them, and 2 do within the tolerance."""
+    decision = decide(2, "1050m", "1")
+    assert view(decision).because == "cpu asks for 3 replicas, which 2 replicas nearly serve"

@@ -12,7 +12,7 @@ from msgspec import structs
 from builders import build
 from builders.build import LONG_AGO, NOW, at, stamp
 from hvpa.api.objects.read_models import Meta, Pod
-from hvpa.core.model import PodSize, PodsSeen, PodTotal
+from hvpa.core.model import PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.pod_owner import PodsByOwner
@@ -87,16 +87,16 @@ def sized(name: str, cpu: str | None, ready: bool = True, change: Mapping[str, A
     return build.pod(name, ready, change, [build.container(requests=requests)])
 
 
-def sizes(*pods: Pod) -> dict[ResourceKey, PodSize]:
+def sizes(*pods: Pod) -> dict[ResourceKey, int]:
     return dict(seen(*pods, sized=True).sizes)
 
 
-def test_the_least_that_pods_request_and_the_mean_of_the_ready_ones() -> None:
-    assert sizes(sized("a", "1"), sized("b", "2"), sized("c", "2")) == {CPU: PodSize(1000, 1667)}
-    assert sizes(sized("a", "1", ready=False), sized("b", "3"), sized("c", "2")) == {CPU: PodSize(1000, 2500)}
-    assert sizes(sized("a", "1", ready=False), sized("b", "2", ready=False)) == {CPU: PodSize(1000, 1500)}
+def test_what_the_ready_pods_request_in_the_mean_rounded_up() -> None:
+    assert sizes(sized("a", "1"), sized("b", "2"), sized("c", "2")) == {CPU: 1667}
+    assert sizes(sized("a", "1", ready=False), sized("b", "3"), sized("c", "2")) == {CPU: 2500}
+    assert sizes(sized("a", "1", ready=False), sized("b", "2", ready=False)) == {CPU: 1500}
     no_condition = sized("b", "2", change={"status": {"conditions": []}})
-    assert sizes(sized("a", "1"), no_condition) == {CPU: PodSize(1000, 1000)}
+    assert sizes(sized("a", "1"), no_condition) == {CPU: 1000}
 
 
 def test_pods_that_are_gone_or_request_nothing_have_no_size() -> None:
@@ -109,7 +109,7 @@ def test_pods_that_are_gone_or_request_nothing_have_no_size() -> None:
         sized("e", None),
         sized("f", "a lot"),
     ]
-    assert sizes(*pods) == {CPU: PodSize(1000, 1000)}
+    assert sizes(*pods) == {CPU: 1000}
 
 
 def test_a_missing_request_is_the_limit_and_each_container_counts_for_itself() -> None:
@@ -118,9 +118,9 @@ def test_a_missing_request_is_the_limit_and_each_container_counts_for_itself() -
         build.container("side", {"cpu": "100m"}),
     ]
     assert sizes(build.pod(containers=containers)) == {
-        CPU: PodSize(1000, 1000),
-        MEMORY: PodSize(build.GIB, build.GIB),
-        ResourceKey("side", "cpu"): PodSize(100, 100),
+        CPU: 1000,
+        MEMORY: build.GIB,
+        ResourceKey("side", "cpu"): 100,
     }
 
 
@@ -134,7 +134,113 @@ def test_since_when_pods_are_ready_in_order() -> None:
 
 def test_other_decisions_do_without() -> None:
     found = seen(sized("a", "1"))
-    assert (found.ready, found.sizes, found.ready_since) == (1, {}, ())
+    assert (found.ready, found.sizes, found.shapes, found.ready_since) == (1, {}, (), ())
+
+
+# --- what pods have, by the kubelet or by their spec, whichever is less -------------------------------------------
+def given(name: str, cpu: str, resources: Mapping[str, Any] | None, *conditions: Mapping[str, Any]) -> Pod:
+    """A pod that requests so much CPU, and what its kubelet says of what the container has."""
+    said = {} if resources is None else {"resources": resources}
+    ready = {"type": "Ready", "status": "True"}
+    status = {"containerStatuses": [{"name": "app", **said}], "conditions": [ready, *conditions]}
+    return sized(name, cpu, change={"status": status})
+
+
+def shapes(*pods: Pod) -> list[tuple[int, int, bool]]:
+    """CPU of the app, number, and whether the resize is refused."""
+    return [
+        (shape.sizes["app"]["cpu"], shape.count, shape.refuses) for shape in seen(*pods, sized=True).shapes
+    ]
+
+
+TWO: dict[str, tuple[Mapping[str, Any] | None, int]] = {
+    "the kubelet is too old": (None, 2000),
+    "as requested": ({"requests": {"cpu": "2"}}, 2000),
+    "as requested, written otherwise": ({"requests": {"cpu": "2000m"}}, 2000),
+    "a rise that is under way": ({"requests": {"cpu": "1"}}, 1000),
+    "a fall that is under way": ({"requests": {"cpu": "3"}}, 2000),
+    "a limit alone": ({"limits": {"cpu": "1500m"}}, 1500),
+    "nothing yet": ({}, 2000),
+}
+
+
+@pytest.mark.parametrize(("resources", "expected"), TWO.values(), ids=TWO)
+def test_a_pod_has_no_more_than_the_kubelet_gave_it(
+    resources: Mapping[str, Any] | None, expected: int
+) -> None:
+    assert shapes(given("a", "2", resources)) == [(expected, 1, False)]
+
+
+def test_a_container_that_the_spec_does_not_have_counts_for_nothing() -> None:
+    gone = [{"name": "gone", "resources": {"requests": {"cpu": "1"}}}]
+    (shape,) = seen(sized("a", "2", change={"status": {"containerStatuses": gone}}), sized=True).shapes
+    assert shape.sizes == {"app": {"cpu": 2000}}
+
+
+def test_pods_that_have_the_same_are_counted_together() -> None:
+    one = given("a", "2", None)
+    rises = [structs.replace(given(name, "2", {"requests": {"cpu": "1"}}), spec=one.spec) for name in "cd"]
+    like = structs.replace(given("b", "2", {"requests": {"cpu": "2"}}), spec=one.spec)
+    assert shapes(one, like, *rises) == [(2000, 2, False), (1000, 2, False)]
+    gone = sized("e", "2", change={"status": {"phase": "Failed"}})
+    assert shapes(gone) == []
+
+
+@pytest.mark.parametrize(
+    ("resize", "expected"),
+    [
+        ({"type": "PodResizePending", "status": "True", "reason": "Deferred"}, True),
+        ({"type": "PodResizePending", "status": "True", "reason": "Infeasible"}, True),
+        ({"type": "PodResizePending", "status": "False"}, False),
+        ({"type": "PodResizeInProgress", "status": "True"}, False),
+    ],
+)
+def test_a_pod_whose_resize_is_pending_refuses_it(resize: Mapping[str, Any], expected: bool) -> None:
+    small = {"requests": {"cpu": "1"}}
+    pods = [given("a", "2", small, resize), given("b", "2", small)]
+    assert sorted(shapes(*pods)) == ([(1000, 1, False), (1000, 1, True)] if expected else [(1000, 2, False)])
+
+
+# --- which pods the HPA counts ----------------------------------------------------------------------------------------
+def pod_with(
+    started: float | None, status: str | None, changed: float | None = None, phase: str = "Running"
+) -> Pod:
+    """A pod that started, and whose readiness has been `status` since, so many seconds ago (None: not said)."""
+    found: dict[str, Any] = {"type": "Ready", "status": status}
+    if changed is not None:
+        found["lastTransitionTime"] = stamp(at(seconds=-changed))
+    start = None if started is None else stamp(at(seconds=-started))
+    conditions = [] if status is None else [found]
+    return build.pod(change={"status": {"phase": phase, "startTime": start, "conditions": conditions}})
+
+
+ALWAYS = dt.datetime.min.replace(tzinfo=dt.UTC)
+COUNTED: dict[str, tuple[Pod, dt.datetime | None]] = {
+    "30 s after it became ready": (pod_with(60, "True", 10), at(seconds=20)),
+    "but 5 min after it started at the latest": (pod_with(295, "True", 10), at(seconds=5)),
+    "an unknown readiness counts as one": (pod_with(60, "Unknown", 10), at(seconds=20)),
+    "without a start, 30 s after it became ready": (pod_with(None, "True", 10), at(seconds=20)),
+    "without a time, always": (pod_with(60, "True"), ALWAYS),
+    "without any time, always": (pod_with(None, "True"), ALWAYS),
+    "one that lost its readiness, 5 min after it started": (pod_with(3600, "False", 10), at(seconds=-3300)),
+    "that lost it 30 s after it started": (pod_with(3600, "False", 3570), at(seconds=-3300)),
+    "never one that was never ready": (pod_with(3600, "False", 3571), None),
+    "nor one that is not known to have been": (pod_with(3600, "False"), None),
+    "nor one without a start": (pod_with(None, "False", 10), None),
+    "nor one without readiness": (pod_with(60, None), None),
+    "nor one that does not run": (pod_with(60, "True", 10, "Pending"), None),
+}
+
+
+@pytest.mark.parametrize(("pod", "expected"), COUNTED.values(), ids=COUNTED)
+def test_from_when_on_the_hpa_counts_the_cpu_of_a_pod(pod: Pod, expected: dt.datetime | None) -> None:
+    assert seen(pod).counted_from == (() if expected is None else (expected,))
+
+
+def test_from_when_on_pods_are_counted_in_order() -> None:
+    going = build.pod("c", change={"metadata": {"deletionTimestamp": LONG_AGO}})
+    found = seen(pod_with(60, "True", 10), pod_with(60, "True", 20), pod_with(60, "False", 55), going)
+    assert found.counted_from == (at(seconds=10), at(seconds=20))
 
 
 # --- what pods request as a whole, as the HPA counts it ---------------------------------------------------------------
@@ -184,7 +290,7 @@ def test_equal_pods_share_a_spec_and_count_each_for_itself() -> None:
     one, other = build.pod("a"), build.pod("b", ready=False)
     other = structs.replace(other, spec=one.spec)
     found = seen(one, other, one, sized=True)
-    assert found.sizes[CPU] == PodSize(1000, 1000)
+    assert found.sizes[CPU] == 1000
     assert found.totals["cpu"] == PodTotal(1000)
 
 

@@ -13,14 +13,14 @@ from builders.build import NOW, at, stamp
 from hvpa.api.hvpa.status import MemoryOverride, VerticalAxis
 from hvpa.api.objects.read_models import Pod
 from hvpa.core.values.clock import Clock
-from hvpa.core.workload.starving import Starving, raised_at, starving_containers
+from hvpa.core.workload.starving import raised_at, starving_containers
 
 
 def starving(
     pods: Sequence[Pod],
     container: Mapping[str, Any] | None = None,
     since: Mapping[str, dt.datetime] | None = None,
-) -> Starving:
+) -> dict[str, dt.datetime]:
     template = build.workload(containers=None if container is None else [container]).spec.template.spec
     return starving_containers(Clock(NOW), pods, template.containers, since or {})
 
@@ -77,16 +77,12 @@ STARVING: dict[str, tuple[dict[str, Any], Any, set[str]]] = {
 def test_containers_that_starve(status: dict[str, Any], containers: Any, expected: set[str]) -> None:
     disrupted = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-11-21T09:55:00Z"}
     one = pod({"conditions": [disrupted], **status}, containers)
-    assert set(starving([one], since={"app": at(minutes=-20)}).times) == expected
+    assert set(starving([one], since={"app": at(minutes=-20)})) == expected
 
 
 def test_when_it_was_is_the_latest_that_is_known() -> None:
     early, late = pod(killed(when="2026-11-21T09:50:00Z")), pod(killed(when="2026-11-21T09:55:00Z"))
-    assert starving([early, late]).times == starving([late, early]).times == {"app": at(minutes=-5)}
-
-
-def test_pods_are_counted_that_starve_and_run() -> None:
-    assert starving([pod(killed()), pod(killed()), pod(evicted(LOW)), pod({})]).pods == {"app": 2}
+    assert starving([early, late]) == starving([late, early]) == {"app": at(minutes=-5)}
 
 
 def evicted_at(started: dt.datetime | None, created: dt.datetime | None = None, *containers: Any) -> Any:
@@ -94,7 +90,7 @@ def evicted_at(started: dt.datetime | None, created: dt.datetime | None = None, 
     status = evicted(LOW, conditions=[], containerStatuses=[{"name": "app", **one} for one in containers])
     metadata = {"creationTimestamp": None if created is None else stamp(created)}
     status["startTime"] = None if started is None else stamp(started)
-    return starving([build.pod(change={"metadata": metadata, "status": status})]).times.get("app")
+    return starving([build.pod(change={"metadata": metadata, "status": status})]).get("app")
 
 
 def test_an_evicted_pod_ended_when_its_containers_did_or_else_when_it_started() -> None:
@@ -141,27 +137,27 @@ def test_whether_a_pod_has_at_least_the_templates_memory(
     found = starving(
         [pod(killed(), [{"name": "app", "resources": own}])], {"name": "app", "resources": template}
     )
-    assert ("app" in found.times) is expected
+    assert ("app" in found) is expected
 
 
 # --- once, and for a day ---------------------------------------------------------------------------------------------
 def test_an_oom_counts_for_a_day_and_time_ends_it() -> None:
     clock, template = Clock(NOW), build.workload().spec.template.spec.containers
     young = pod(killed(when=stamp(at(hours=-23))))
-    assert starving_containers(clock, [young], template, {}).times == {"app": at(hours=-23)}
+    assert starving_containers(clock, [young], template, {}) == {"app": at(hours=-23)}
     assert clock.changes_at == at(hours=1)
-    assert starving([pod(killed(when=stamp(at(hours=-24))))]) == Starving({}, {})
-    assert starving([pod(evicted(LOW, startTime=stamp(at(days=-18)), conditions=[]))]) == Starving({}, {})
+    assert starving([pod(killed(when=stamp(at(hours=-24))))]) == {}
+    assert starving([pod(evicted(LOW, startTime=stamp(at(days=-18)), conditions=[]))]) == {}
 
 
 def test_an_oom_that_a_wrong_clock_dates_in_the_future_does_not_count_yet() -> None:
-    assert starving([pod(killed(when=stamp(at(hours=1))))]).times == {}
+    assert starving([pod(killed(when=stamp(at(hours=1))))]) == {}
 
 
 def test_a_pod_that_can_t_get_the_raised_memory_does_not_run_out_of_it() -> None:
     """The pod's spec names the raised 1Gi; its node has no room, and the container still has 512Mi."""
     status = killed()["containerStatuses"][0] | {"resources": {"requests": {"memory": "512Mi"}}}
-    assert starving([pod({"containerStatuses": [status]})]).times == {}
+    assert starving([pod({"containerStatuses": [status]})]) == {}
 
 
 @pytest.mark.parametrize(

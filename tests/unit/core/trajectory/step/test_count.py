@@ -10,9 +10,8 @@ import pytest
 
 from builders import build
 from builders.build import at, stamp
-from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision, Objects
-from tests.unit.core.trajectory.jointly import EXACT, app, count, held, one_core, state, value, view
+from tests.unit.core.trajectory.jointly import EXACT, app, count, held, one_core
 
 FIXED_SIZE: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}], "trajectory": EXACT}
 """All horizontal: sizes stay, so that the count is all there is."""
@@ -75,64 +74,3 @@ def test_a_starving_container_lets_replicas_pass_the_stabilization_window() -> N
     pods = [build.oom_killed(at(minutes=-1), containers=made), build.pod("web-2", containers=made)]
     assert held(decided(2, "2500m", window, status=last)) == [("up", "replicas", "StabilizationWindow")]
     assert count(decided(2, "2500m", window, status=last, pods=pods)) == 5
-
-
-OFF: dict[str, Any] = {"scaleUp": {"updatePolicy": {"updateMode": "Off"}}}
-"""Memory is not raised, so that the count is all there is."""
-
-
-def out_of_memory(
-    starving: int = 3,
-    minutes: int = 1,
-    metric: Resource = "memory",
-    limit: str | None = "3Gi",
-    target: str = "2Gi",
-    **spec: Any,
-) -> Decision:
-    """3 pods of 2Gi, of which so many ran out of memory. The HPA measures them since they began again."""
-    limits = None if limit is None else {"memory": limit}
-    made = [build.container("app", {"cpu": "1", "memory": "2Gi"}, limits)]
-    pods = [
-        build.oom_killed(at(minutes=-minutes), f"web-{number}", containers=made) for number in range(starving)
-    ]
-    pods += [build.pod(f"web-{number}", containers=made) for number in range(starving, 3)]
-    wanted = {"cpu": "1", "memory": "2Gi"}[metric]
-    readings = [value(metric, wanted, wanted if metric == "cpu" else "1800Mi")]
-    targets = {"app": {"cpu": "1", "memory": target}}
-    return build.decided(
-        state(3, made, readings, targets, {**FIXED_SIZE, "vpa": OFF, **spec}, pods=pods),
-        resizes="updateStrategy" in spec,
-    )
-
-
-def test_pods_that_ran_out_of_memory_count_with_what_they_had() -> None:
-    decision = out_of_memory()
-    assert count(decision) == 5  # 3 × 3Gi take 5 × 2Gi
-    assert view(decision).because == "memory that app ran out of asks for 5 replicas"
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"starving": 2}, 3),
-        ({"limit": "6Gi"}, 9),
-        ({"limit": "20Gi"}, 10),
-        ({"limit": None}, 3),
-        ({"limit": "6Gi", "target": "1Gi"}, 6),
-        ({"minutes": 6}, 3),
-        ({"metric": "cpu"}, 3),
-        ({"updateStrategy": {"type": "InPlace"}}, 5),
-    ],
-    ids=[
-        "a pod that did not run out of memory counts with what is measured",
-        "larger limits",
-        "no more than maxReplicas",
-        "without a limit with the request",
-        "no more than four times the usual demand",
-        "minutes later the HPA has measured",
-        "where no metric measures memory, replicas follow CPU",
-        "in place likewise",
-    ],
-)
-def test_how_much_pods_count_that_ran_out_of_memory(changes: dict[str, Any], expected: int) -> None:
-    assert count(out_of_memory(**changes)) == expected

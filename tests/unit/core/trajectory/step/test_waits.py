@@ -11,6 +11,7 @@ import pytest
 
 from builders import build
 from builders.build import GIB, at, stamp
+from hvpa.api.hvpa.status import to_wire
 from hvpa.core import Decision, Objects
 from tests.unit.core.trajectory.jointly import (
     EXACT,
@@ -24,6 +25,7 @@ from tests.unit.core.trajectory.jointly import (
     state,
     value,
     view,
+    wanted_down,
 )
 
 OFF = {"updatePolicy": {"updateMode": "Off"}}
@@ -138,24 +140,42 @@ def test_what_changes_nothing_is_not_reported_as_held_back(resizes: bool) -> Non
 
 # --- smaller pods ----------------------------------------------------------------------------------------------------
 def idle(hours: float | None, policy: dict[str, Any] | None = None, **rest: Any) -> Decision:
-    """Two pods of 4 cores that usually and now use 1; resized so long ago."""
-    last = {} if hours is None else {"lastScaleTime": stamp(at(hours=-hours))}
-    status = {"axes": {"vertical": {**last, "base": {"app": {"cpu": "1"}}}}}
+    """Two pods of 4 cores that usually and now use 2; less has been wanted for so long."""
+    vertical: dict[str, Any] = {} if hours is None else wanted_down(hours)
+    status = {"axes": {"vertical": {**vertical, "base": {"app": {"cpu": "1"}}}}}
     readings: list[Reading] = [value("cpu", "1", "2")]
     spec = {"trajectory": EXACT, "vpa": {"scaleDown": policy or {}}}
     seen = state(2, [app("4")], readings, {"app": {"cpu": "2"}}, spec, status=status)
     return build.decided(seen, **rest)
 
 
-def test_requests_are_not_lowered_within_six_hours_of_a_vertical_step() -> None:
-    soon = idle(5.5)
-    assert requests(soon) == {"cpu": 4000}
-    assert held(soon) == [("down", "cpu", "StabilizationWindow")]
-    assert soon.blocked[0].until == at(minutes=30)
-    assert soon.recheck_after == dt.timedelta(minutes=30)
-    for late in (idle(6), idle(None)):
-        assert requests(late) == {"cpu": 2000}
-        assert held(late) == []
+def test_requests_are_lowered_when_that_has_been_wanted_for_six_hours() -> None:
+    for hours, wait in ((5.5, dt.timedelta(minutes=30)), (None, dt.timedelta(hours=6))):
+        soon = idle(hours)
+        assert requests(soon) == {"cpu": 4000}
+        assert held(soon) == [("down", "cpu", "SustainedDemand")]
+        assert soon.blocked[0].until == build.NOW + wait
+        assert soon.recheck_after == wait
+    late = idle(6)
+    assert (requests(late), held(late)) == ({"cpu": 2000}, [])
+
+
+@pytest.mark.parametrize("resizes", [False, True])
+def test_what_no_metric_measures_is_lowered_likewise_and_in_place_too(resizes: bool) -> None:
+    def memory(hours: float, target: str, status: Any = None) -> Decision:
+        readings = [value("cpu", "1", "1")]
+        seen = state(2, [app("1", "1Gi")], readings, {"app": {"cpu": "1", "memory": target}}, status=status)
+        return build.decided(seen, at(hours=hours), resizes=resizes)
+
+    first = memory(0, "500Mi")
+    assert (held(first), first.blocked[0].until) == ([("down", "memory", "SustainedDemand")], at(hours=6))
+    status = to_wire(first.status)
+    assert requests(memory(5.9, "500Mi", status))["memory"] == GIB
+    assert requests(memory(6, "500Mi", status))["memory"] == 524_288_000
+    between = memory(3, "1Gi", status)
+    assert held(between) == []
+    again = memory(4, "500Mi", to_wire(between.status))
+    assert again.blocked[0].until == at(hours=10), "it was interrupted"
 
 
 @pytest.mark.parametrize(
@@ -165,14 +185,14 @@ def test_requests_are_not_lowered_within_six_hours_of_a_vertical_step() -> None:
 def test_unless_the_spec_says_otherwise(duration: str, hours: float, request_: int) -> None:
     decision = idle(hours, {"stabilizationDuration": duration})
     assert requests(decision) == {"cpu": request_}
-    assert [reason for _, _, reason in held(decision)] == ["StabilizationWindow"] * (request_ == 4000)
+    assert [reason for _, _, reason in held(decision)] == ["SustainedDemand"] * (request_ == 4000)
 
 
 def test_in_place_requests_are_lowered_at_once() -> None:
-    assert requests(idle(0.1, resizes=True))["cpu"] < 4000
+    assert requests(idle(None, resizes=True))["cpu"] < 4000
 
 
 def test_six_hours_do_not_hold_larger_pods() -> None:
     last = {"axes": {"vertical": {"lastScaleTime": stamp(at(minutes=-10))}}}
     seen = one_core(1, "5", "5", status=last)
-    assert outcome(build.decided(seen)) == (3, 1667)
+    assert outcome(build.decided(seen)) == (4, 1667)

@@ -1,0 +1,293 @@
+"""Capacity is what pods have, and demand is what was measured of them (DESIGN 5.4, sentences 1, 6, 8, 9 and 12), in
+the simulator: probes fail, kubelets defer or refuse, rollouts are paused, metrics measure no resource, one pod is
+broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hvpa.simulate.cluster.pods import Workload
+from hvpa.simulate.model import NodeModel, Tick, WorkloadModel
+from tests.unit.simulate import build
+from tests.unit.simulate.joint_build import GIB, HOUR, Run, Shape, joint, metric, run
+
+pytestmark = pytest.mark.long
+
+STRATEGIES = ("Rollout", "InPlace")
+WITHIN = {"scaleDown": {"stabilizationDuration": "60s"}}
+Hook = Callable[[Workload, float], None]
+
+
+def hvpa(weight: float, *metrics: dict[str, Any], strategy: str, **spec: Any) -> dict[str, Any]:
+    """An Hvpa whose path begins with the requests that the pods have at first."""
+    found = joint(weight, *metrics, most=40, updateStrategy={"type": strategy}, **spec)
+    found["spec"]["vpa"]["template"]["spec"] = {}
+    return found
+
+
+def pods(strategy: str, cpu: int, memory: int = GIB, **changes: Any) -> WorkloadModel:
+    """Pods that use a core for each unit of the load, and half of their memory at first."""
+    container = {"cpu_base": 0.0, "cpu_per_unit": 1000.0, "memory_base": memory / 2, "memory_per_unit": 0.0}
+    for name in container.keys() & changes.keys():
+        container[name] = changes.pop(name)
+    requests = {"cpu": cpu, "memory": memory}
+    resize = "Recreate" if strategy == "Rollout" else "InPlace"
+    values = {"start_up": 20.0, "resize": resize} | changes
+    return build.workload(build.container(limits={}, requests=requests, **container), **values)
+
+
+def simulated(
+    spec: dict[str, Any],
+    load: build.Shape,
+    hours: float,
+    replicas: int,
+    workload: WorkloadModel,
+    **changes: Any,
+) -> Run:
+    requests = workload.containers[0].requests
+    begin = Shape(replicas, requests["cpu"], requests["memory"])
+    return run(spec, load, hours / 24, begin, **({"workload": workload, "step": 5.0} | changes))
+
+
+def least_spare(found: Run, since: float = 0.0) -> float:
+    """The least that pods could have served beyond the demand, millicores."""
+    series = found.result.series
+    spare = [have - need for have, need in zip(series.capacity, series.demand, strict=True)]
+    return min(spare[int(since / series.step) :])
+
+
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> Callable[[Hook], None]:
+    """Have something done to the workload at each step."""
+    advance = Workload.advance
+
+    def install(do: Hook) -> None:
+        def hooked(self: Workload, now: float, step: float, load: float) -> Tick:
+            do(self, now)
+            return advance(self, now, step, load)
+
+        monkeypatch.setattr(Workload, "advance", hooked)
+
+    return install
+
+
+# --- pods whose probes fail ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("weight", "failing"), [(0, 7), (30, 3), (30, 20)])
+def test_pods_that_lose_readiness_are_not_gone(strategy: str, weight: int, failing: int) -> None:
+    """7 of 12 pods, 3 of 7 or 8, or all of them fail their probes for 45 s at constant load."""
+    blips = ((2 * HOUR, 0.0),) * failing
+    found = simulated(
+        hvpa(weight, metric(70), strategy=strategy),
+        build.constant(4.2),
+        3,
+        12,
+        pods(strategy, 500, blips=blips, blip_length=45.0),
+    )
+    before, after = found.at(2 * HOUR - 5), found.end
+    assert before.cpu == after.cpu
+    # The count that the HPA itself asks for, which is inside the overlap otherwise, may be taken.
+    assert min(found.result.series.replicas[int(2 * HOUR / 5) :]) * before.cpu >= 4200 / 0.7
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_replicas_rise_though_most_pods_lost_readiness(strategy: str) -> None:
+    """The load is three times as high when 11 of 12 pods fail their probes."""
+    begin = HOUR - 60
+    found = simulated(
+        hvpa(0, metric(70), strategy=strategy),
+        build.step(4.2, begin, 12.0),
+        1.2,
+        12,
+        pods(strategy, 500, blips=((HOUR, 0.0),) * 11, blip_length=40.0),
+        nodes=NodeModel(headroom="20%"),
+    )
+    # In place, what 30 s of saturated pods call for beyond that may be taken back.
+    assert min(shape.cores for when, shape in found.shapes if when >= begin + 60) >= 12 / 0.7 * 0.95
+    assert strategy != "Rollout" or min(found.result.series.replicas[int(HOUR / 5) :]) >= 30
+
+
+# --- pods that don't get their size ----------------------------------------------------------------------------------
+CANARY = {"canary": {"pods": 1, "duration": "5m"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({"resize_deferred": 2 * HOUR}, {}),
+        ({"resize_refused": True}, {}),
+        ({}, CANARY),
+        ({"resize_deferred": HOUR}, CANARY),
+        ({"resize_refused": True}, CANARY),
+        ({}, {}),
+    ],
+    ids=["deferred", "refused", "canary", "deferred canary", "refused canary", "as wanted"],
+)
+def test_replicas_stay_until_pods_have_their_size(changes: dict[str, Any], more: dict[str, Any]) -> None:
+    """14 x 700m serve 8 cores, for which the path has 4 x 2."""
+    spec = hvpa(50, metric(75), strategy="InPlace")
+    spec["spec"]["updateStrategy"] |= more
+    found = simulated(
+        spec,
+        build.constant(6.0),
+        3,
+        14,
+        pods("InPlace", 700, **changes),
+    )
+    assert least_spare(found) >= 8000 * 0.95 - 6000
+    refused = changes.get("resize_refused", False)
+    assert found.end.replicas >= 12 if refused else found.end.replicas <= 6
+    assert found.end.cores <= 8000 * 1.4 / 1000
+
+
+def test_a_node_that_is_too_small_keeps_the_replicas() -> None:
+    found = simulated(
+        hvpa(50, metric(75), strategy="InPlace"),
+        build.constant(6.0),
+        2,
+        14,
+        pods("InPlace", 700),
+        nodes=NodeModel(cpu=900, memory=64 * GIB),
+    )
+    assert (found.end.replicas >= 12, found.end.cpu) == (True, 700)
+    assert least_spare(found) >= 8000 * 0.95 - 6000
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+@pytest.mark.parametrize("weight", [0, 50, 100])
+def test_replicas_rise_while_a_rollout_is_held(hook: Callable[[Hook], None], kind: str, weight: int) -> None:
+    """A Deployment is paused, or a StatefulSet has a partition; the template grows, the load doubles."""
+    hook(lambda workload, now: workload.hold(paused=True, partition=99, now=now) if now == 20 else None)
+    spec = hvpa(weight, metric(75), strategy="Rollout")
+    spec["spec"]["targetRef"]["kind"] = kind
+    found = simulated(spec, build.step(3.6, HOUR, 7.2), 1.5, 8, pods("Rollout", 600, kind=kind))
+    assert found.at(HOUR - 5).replicas == 8
+    assert found.end.cores >= 7.2 / 0.75 * 0.95
+    assert found.end.replicas > 8
+
+
+# --- sizes are for demand that is known ------------------------------------------------------------------------------
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_sizes_do_not_grow_with_replicas_that_came_before_the_vpas_first_target(strategy: str) -> None:
+    """12 pods use twice their requests when the Hvpa is made: in the first minute 35 replicas are there, and no target
+    yet. 17.1 cores are called for, for which the path has 6 x 2.9. What was called for in pods before the first target,
+    and what the many pods request together, says nothing about sizes."""
+    found = simulated(
+        hvpa(50, metric(70), strategy=strategy), build.constant(12.0), 2, 12, pods(strategy, 500)
+    )
+    assert max(shape.cpu for _, shape in found.shapes) <= 3300
+    assert found.end.cores <= 12 / 0.7 * 1.4
+
+
+# --- metrics that measure no resource --------------------------------------------------------------------------------
+def external(**target: str) -> dict[str, Any]:
+    kind = "Value" if "value" in target else "AverageValue"
+    return {
+        "type": "External",
+        "external": {"metric": {"name": "load"}, "target": {"type": kind, **target}},
+    }
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    ("target", "replicas"), [({"value": "8"}, 40), ({"value": "25"}, 1), ({"averageValue": "100"}, 1)]
+)
+def test_a_metric_that_measures_no_resource_sets_no_size(
+    strategy: str, target: dict[str, str], replicas: int
+) -> None:
+    """It stays at 1.25 or .4 times its target whatever is done, or a queue is nearly empty. Pods use 1 core together,
+    and 50m each."""
+    found = simulated(
+        hvpa(50, external(**target), strategy=strategy, vpa=WITHIN),
+        build.constant(10.0),
+        10,
+        4,
+        pods(strategy, 600, cpu_base=50.0, cpu_per_unit=100.0),
+        step=15.0,
+    )
+    assert found.end.replicas == replicas
+    needs = 50 + 1000 / replicas
+    assert all(needs <= shape.cpu <= max(600, 1.3 * needs) for _, shape in found.shapes[-1:])
+    assert max(shape.cpu for _, shape in found.shapes) <= 1400
+    assert found.result.totals.unmet_core_seconds == 0
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    ("request_", "use", "least"),
+    [(1400, 1250, None), (1400, 1250, "300Mi"), (200, 240, None), (100, 60, None)],
+)
+def test_memory_that_no_metric_measures_asks_for_no_replicas_and_is_not_shared(
+    strategy: str, request_: int, use: int, least: str | None
+) -> None:
+    """Three pods of 476m CPU that is called for; of memory each uses as much, whatever their count."""
+    spec = hvpa(50, metric(70), strategy=strategy, vpa=WITHIN)
+    if least:
+        policies = [{"containerName": "*", "minAllowed": {"memory": least}}]
+        spec["spec"]["vpa"]["template"]["spec"] = {"resourcePolicy": {"containerPolicies": policies}}
+    memory = {"memory_base": float(use * build.MIB)}
+    found = simulated(
+        spec,
+        build.constant(1.0),
+        10,
+        3,
+        pods(strategy, 500, request_ * build.MIB, **memory),
+        step=15.0,
+    )
+    assert found.result.totals.ooms == 0
+    assert max(found.result.series.replicas) <= 4, "one more while pods are replaced"
+    assert found.end.replicas <= 3
+    assert use * build.MIB <= found.end.memory <= max(251, 1.25 * use) * build.MIB
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("request_", [400, 200, 80])
+@pytest.mark.parametrize("governed", [["cpu", "memory"], ["memory"]])
+def test_an_average_value_above_the_request_rests_at_the_hpas_count(
+    strategy: str, request_: int, governed: list[str]
+) -> None:
+    """12 pods use 600m each, which is the target."""
+    spec = hvpa(0, metric("600m"), strategy=strategy)
+    policies = [{"containerName": "*", "controlledResources": governed}]
+    spec["spec"]["vpa"]["template"]["spec"] = {"resourcePolicy": {"containerPolicies": policies}}
+    found = simulated(spec, build.constant(7.2), 4, 12, pods(strategy, request_), step=15.0)
+    assert found.end[:2] == (12, request_)
+    assert found.steps("Replicas") == []
+
+
+# --- one broken pod --------------------------------------------------------------------------------------------------
+def runs_out_of_memory(workload: Workload, now: float) -> None:
+    """The third pod does every 200 seconds."""
+    if now < 600 or now % 200 or not workload.pods[2].ready:
+        return
+    pod = workload.pods[2]
+    pod.kill(pod.containers[0], now)
+    if workload.on_oom is not None:
+        workload.on_oom(pod, pod.containers[0], now)
+    workload._react(now)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("weight", [0, 50])
+@pytest.mark.parametrize("fate", ["flaps", "runs out of memory"])
+def test_one_broken_pod_of_twenty_does_not_freeze_scaling_in(
+    hook: Callable[[Hook], None], strategy: str, weight: int, fate: str
+) -> None:
+    """The load falls to its half at 2 h."""
+    blips = tuple((600.0 + 150 * number, 0.0) for number in range(70)) if fate == "flaps" else ()
+    if fate != "flaps":
+        hook(runs_out_of_memory)
+    found = simulated(
+        hvpa(weight, metric(60), strategy=strategy),
+        build.step(4.8, 2 * HOUR, 2.4),
+        3,
+        20,
+        pods(strategy, 400, start_up=10.0, blips=blips, blip_length=50.0),
+    )
+    before, after = found.at(2 * HOUR - 5), found.end
+    assert after.replicas < before.replicas
+    assert after.cores <= 0.85 * before.cores
+    assert after.cores >= 2.4 / 0.6 * 0.95
