@@ -4,9 +4,9 @@ A workload is drawn from the seed and its number alone, so that the first sixty 
 sixty. Metrics and weights go round by number, each with each other within 36 workloads; all else is drawn. The load
 is in requests per second, of which a core does `PER_CORE`.
 
-What an owner gets wrong: the request of what the HPA does not measure is 0.9 to 3 times what is used, and what a
-queue or a `Value` says of a pod has as little to do with its CPU request. (The request of what is measured by
-utilization can't be wrong: the target is a share of it.)
+Owners get requests wrong: if the HPA does not measure a resource, its request is 0.9 to 3 times the use, and the target
+of a queue or a `Value` has as little to do with the CPU request. (A utilization is a share of its request, which can't
+be wrong.)
 """
 
 from __future__ import annotations

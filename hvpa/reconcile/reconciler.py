@@ -349,6 +349,8 @@ class Reconciler:
         spec = objects.hvpa.spec
         if spec is not None and spec.joint and spec.update_strategy.in_place:
             objects = replace(objects, lately=self._lately.setdefault(key, Lately(self._clock.now())))
+        else:
+            self._lately.pop(key, None)
         use = self._memory_use.get(key)
         if use is not None and self._clock.now() - use.time >= USE_COUNTS:
             del self._memory_use[key]

@@ -116,7 +116,7 @@ class VpaScaleDown(ScaleType):
 
     stabilization_duration: Duration = Field(default=dt.timedelta(0), json_schema_extra={"default": "0s"})
     """How long after the last change of requests they may be lowered (a Go duration, such as 3m). With blend Trajectory
-    0 means 6 hours."""
+    0 means 6 hours; 5 minutes for pods resized in place, of a resource that a metric measures."""
     min_history: Duration = Field(default=dt.timedelta(hours=1), json_schema_extra={"default": "1h"})
     """How much history the VerticalPodAutoscaler's recommender must have before requests are lowered, by its upper
     bounds; and how long there must have been recommendations."""

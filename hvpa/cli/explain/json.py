@@ -20,7 +20,6 @@ from hvpa.core.model import Blocked, Decision, JointResource, JointView, Observa
 from hvpa.core.path.path import Point, ResourceKey
 from hvpa.core.values.weight import FULL, percent
 
-_MEAN_DIGITS = 2
 _WRITES = (
     "a write of the operator failed; whether it still would, the next try shows, as nothing is written here"
 )

@@ -124,7 +124,7 @@ def _bounds(lines: Lines, present: Present, fit: Fit, draft: Draft, name: str) -
             uses = ", ".join(_use(one, usage) for one in fitted)
             lines.why(
                 7,
-                f"{', '.join(fitted)}: the path begins here: what each of {draft.min_replicas} pods needs at the load"
+                f"{', '.join(fitted)}: pods get no smaller: what each of {draft.min_replicas} pods needs at the load"
                 f" that is exceeded {1 - LOW:.0%} of the time ({uses}; {_headroom(draft, fitted)})",
             )
         elif fitted:

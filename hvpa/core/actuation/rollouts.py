@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -29,13 +29,11 @@ from hvpa.core.actuation.trial import failure, largest_of, taken_back
 from hvpa.core.gates.gates import CANARY, MAINTENANCE_WINDOW, GateContext
 from hvpa.core.model import ObservedState, WorkloadPatch
 from hvpa.core.values.clock import after
+from hvpa.core.values.tuning import NO_NODE_FOR
 from hvpa.core.workload.containers import present_resources, read_all
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, can_be_held, controls, partition_of, replaces_pods
 from hvpa.core.workload.rollout import runs_template
 from hvpa.core.workload.stuck import UNSCHEDULABLE
-
-NO_NODE_FOR: Final = dt.timedelta(minutes=5)
-"""How long pods wait for a node before their size is taken back: an autoscaler of nodes has made one by then."""
 
 
 class RolloutStep(msgspec.Struct, frozen=True, gc=False):
@@ -80,12 +78,11 @@ def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
 def _without_node(context: GateContext, seen: ObservedState, target: Workload) -> RolloutStep | None:
     """The template's sizes are taken back where no node takes them: pods of that size have waited for one for
     `NO_NODE_FOR`, and others run with a smaller one. Replicas serve in its place (DESIGN 5.4, sentence 13)."""
-    waiting = [one for one in seen.pods.stuck if one.reason == UNSCHEDULABLE and one.since is not None]
-    if not context.applies or context.spec.update_strategy.type == "InPlace" or not waiting:
+    waiting = next((one for one in seen.pods.stuck if one.reason == UNSCHEDULABLE), None)
+    if not context.applies or context.spec.update_strategy.type == "InPlace" or waiting is None:
         return None
-    since, template = waiting[0].since, target.spec.template.spec.containers
-    assert since is not None
-    if not context.clock.is_past(after(since, NO_NODE_FOR)):
+    template = target.spec.template.spec.containers
+    if waiting.since is None or not context.clock.is_past(after(waiting.since, NO_NODE_FOR)):
         return None
     wanted = present_resources(template)
     others = [
@@ -94,7 +91,7 @@ def _without_node(context: GateContext, seen: ObservedState, target: Workload) -
     previous = had(largest_of(others), wanted)
     if not moved(wanted, previous)[1]:
         return None
-    why = f"pod {waiting[0].pod}: {waiting[0].message}"
+    why = f"pod {waiting.pod}: {waiting.message}"
     return RolloutStep(
         previous=recorded(previous), rolled_back=taken_back(context, seen, wanted, previous, why)
     )

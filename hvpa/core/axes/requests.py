@@ -4,8 +4,8 @@ containers, and what comes of all changes (DESIGN 5.3, 6). What is wanted of a r
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec import structs
 
@@ -48,21 +48,11 @@ OOM_FOLLOWED: Final = 2
 counts each OOM of a crash loop, 30 in a minute if the kubelet does not back off (issue 36: bounded steps)."""
 
 
-class OnPath(NamedTuple):
-    """What a joint decision knows of items whose target is a size of the path: the VPA's own target, in millicores or
-    bytes, and which of them a metric measures."""
-
-    targets: Mapping[ResourceKey, int]
-    measured: Collection[ResourceKey]
-
-
-OFF_PATH: Final = OnPath({}, ())
-
-
 class RequestsAxis:
     """What both strategies need to change requests: the record, the gates' view of a change, raises of starving
     containers, and the resources that come of it. `items` are the container resources that are governed, `disruptive`:
-    a change replaces pods, `default_min_change` is used where the spec sets none."""
+    a change replaces pods, `default_min_change` is used where the spec sets none. `on_path`: the VPA's own targets, in
+    millicores or bytes, of items whose target is a size of the path, since a metric measures them."""
 
     def __init__(
         self,
@@ -72,7 +62,7 @@ class RequestsAxis:
         *,
         disruptive: bool = True,
         default_min_change: Mapping[Resource, int] = DEFAULT_MIN_CHANGE,
-        on_path: OnPath = OFF_PATH,
+        on_path: Mapping[ResourceKey, int] | None = None,
     ) -> None:
         assert seen.workload is not None and seen.spec is not None
         self.seen = seen
@@ -81,7 +71,7 @@ class RequestsAxis:
         self.items = items
         self.disruptive = disruptive
         self.default_min_change = default_min_change
-        self.on_path = on_path
+        self.on_path = on_path or {}
         self.spec = seen.spec.vpa
         self.present = present_resources(seen.workload.spec.template.spec.containers)
         self.record = Record(seen.vertical, self.present, context)
@@ -232,7 +222,7 @@ class RequestsAxis:
         """The VPA's target where that is above the request. Else a fifth more than the request, at least 100Mi more,
         within `maxAllowed` or four times the target; but only where the pods show that this container starves, not
         where an older status merely reports that some container does. Of 1Gi: 1.2Gi."""
-        target = self.on_path.targets.get(item.key, item.target)
+        target = self.on_path.get(item.key, item.target)
         if target > item.current or item.container not in self.seen.pods.starving:
             return structs.replace(item, target=target).blended(FULL)
         raised = max(ceil_div(item.current * OOM_PERCENT, 100), item.current + OOM_LEAST)
@@ -249,7 +239,7 @@ class RequestsAxis:
 
         Example: 256Mi ran out and became 356Mi; the VPA's target is 4Gi a minute later. It becomes 712Mi."""
         before = self.record.overrides.get(item.container)
-        if item.resource != "memory" or before is None or item.key in self.on_path.measured:
+        if item.resource != "memory" or before is None or item.key in self.on_path:
             return None
         raised = amounts({"memory": before.memory}).get("memory") if before.memory else None
         until = self.clock.held_until(before.time, OVERRIDE_EVERY)

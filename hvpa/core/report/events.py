@@ -200,7 +200,7 @@ def _of_requests(seen: Observation, decision: Decision) -> Iterator[str]:
     if starving:
         yield f"out of memory: {text.names(starving)}"
     items = () if decision.joint is None else decision.joint.items
-    usual = {item.key: item.usual for item in items}
+    usual = {item.key: item.usual for item in items if item.usual is not None}
     found = {} if seen.vpa.object is None else recommendations(seen.vpa.object)
     targets = {
         key: amount(found[key.container].target, key.resource)

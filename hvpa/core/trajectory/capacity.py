@@ -10,7 +10,7 @@ from msgspec import Struct
 from hvpa.core.model import PodShape
 from hvpa.core.path.path import Sizes
 from hvpa.core.recommenders.estimate import MICRO
-from hvpa.core.trajectory.demand import MetricRequirement, Requests
+from hvpa.core.trajectory.demand import MetricRequirement, Requests, serves
 from hvpa.core.values.arithmetic import ceil_div
 
 
@@ -27,7 +27,7 @@ class Capacity(Struct, frozen=True):
         Example: 4 pods of 1 core each and new ones of 2 serve 7 cores with 6 pods; 3 cores with 3."""
         if not one.keys:
             return ceil_div(one.pods, MICRO)
-        new = max(1, _serves(one, sizes, requests))
+        new = max(1, serves(one, sizes, requests))
         counted = served = 0
         for each, count in self._smallest_first(one, sizes, requests, resized):
             if served + each * count >= one.required:
@@ -45,10 +45,5 @@ class Capacity(Struct, frozen=True):
             have = {key: shape.sizes.get(key.container, {}).get(key.resource, sizes[key]) for key in one.keys}
             if not shape.refuses:
                 have = {key: sizes[key] if resized else min(size, sizes[key]) for key, size in have.items()}
-            found.append((_serves(one, have, requests), shape.count))
+            found.append((serves(one, have, requests), shape.count))
         return sorted(found)
-
-
-def _serves(one: MetricRequirement, sizes: Sizes, requests: Requests) -> int:
-    """What a pod of these sizes serves of a requirement."""
-    return sum(requests.work(key, sizes[key]) for key in one.keys)

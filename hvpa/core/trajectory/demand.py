@@ -1,5 +1,5 @@
-"""The two speeds of demand, by container and resource (DESIGN 4 and 5.4): usual demand, from a VPA's targets, and
-present demand, from an HPA's metrics. Totals over all pods, in millicores and bytes, without base usage."""
+"""What an HPA's metrics call for, by container and resource (DESIGN 4 and 5.4): totals over all pods, in millicores and
+bytes, without base usage."""
 
 from __future__ import annotations
 
@@ -248,8 +248,12 @@ def pods_needed(requirement: MetricRequirement, sizes: Sizes, requests: Requests
     """How many pods of these sizes a requirement takes."""
     if not requirement.keys:
         return ceil_div(requirement.pods, MICRO)
-    work = sum(_works(requirement, sizes, requests).values())
-    return ceil_div(requirement.required, max(1, work))
+    return ceil_div(requirement.required, max(1, serves(requirement, sizes, requests)))
+
+
+def serves(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> int:
+    """How much of a requirement a pod of these sizes serves, in millicores or bytes."""
+    return sum(_works(requirement, sizes, requests).values())
 
 
 def by_sizes(found: Iterable[MetricRequirement], sizes: Sizes, requests: Requests) -> dict[ResourceKey, int]:

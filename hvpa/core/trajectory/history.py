@@ -85,8 +85,8 @@ class Memory:
     def brought_up(
         self, known: Remembered, measured: Mapping[ResourceKey, int] | None, unmeasured: bool
     ) -> tuple[Remembered, dict[ResourceKey, int]]:
-        """What is to be remembered, and the usual demand, given what was `measured` now (None: nothing, and what was
-        measured last still counts). Where a metric has no value (`unmeasured`), its last one still counts."""
+        """The record with the demand that is `measured` now (None: the last one still counts), and the usual demand. If
+        a metric has no value (`unmeasured`), its last one still counts."""
         records = {ResourceKey(one.container, _resource(one)): one for one in known.demands}
         found = {key: one for key, one in records.items() if key in self.items}
         # What the VPA recommends nothing for, for a while, is not forgotten: its container is still there.

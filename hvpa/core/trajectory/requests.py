@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import structs
 
 from hvpa.api.values.quantity import Resource
-from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, OnPath, RequestsAxis
+from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import MIN_CHANGE, GateContext, Hold
 from hvpa.core.model import ObservedState
@@ -38,7 +38,7 @@ def scale_to_sizes(
         (*items, *joint.apart),
         disruptive=not joint.in_place,
         default_min_change=least,
-        on_path=OnPath({item.key: item.target for item in joint.items}, {item.key for item in joint.items}),
+        on_path={item.key: item.target for item in joint.items},
     )
     return axis.result(_decided(axis, joint, is_held))
 
@@ -85,7 +85,7 @@ def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bo
 def _usual_step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:
     """The change that is called for; None where there is none. CPU that only the present demand calls for, at the last
     count, waits where pods are replaced: a spike is over before all pods are larger. A lowering waits until it has been
-    wanted for long enough, without interruption; of what the path has in place, `Joint.lately` sees to that."""
+    wanted for long enough, without interruption; of the sizes of the path in place, `Joint.kept_for` sees to that."""
     measured_at = None if joint.unknown is None else joint.unknown.until
     step = axis.step_to(item, item.blended(FULL), FULL, measured_at=measured_at)
     if step is None or (joint.in_place and item.key in joint.current):

@@ -27,12 +27,12 @@ class Joint:
     `replicas` are those of the workload, `items` the container resources that a metric measures, `apart` the others
     that a VPA has targets for, `usual` the means of what was measured. `found` is what the metrics call for (None: the
     HPA has no metrics, and nothing may shrink on a guess; `unknown`: nor grow, since it had some a moment ago),
-    `urgent` the same with more CPU for saturated pods, `kept_for` what counts for whatever shrinks, in place for all
-    sizes: what was called for of late; `held` is what the HPA still asks replicas for, `last` the count that was
-    recommended last, which stands while what is measured may be of other pods (0: it is not), `holds_in` why nothing is
-    taken away at all. `in_place`: sizes follow the present demand. `keeps_pods`:
-    the workload's controller replaces no pod for another size. `serving` are the pods that serve or are measured
-    (0: not known).
+    `urgent` the same with more CPU for saturated pods, `kept_for` the demand below which no replicas go, and in place
+    the one that sizes are for: that of the last minutes. `held` is the demand that the HPA still counts, `last` the
+    count that was recommended last, which stands while what is measured may be of other pods (0: it is not),
+    `holds_in` why nothing is taken away at all. `in_place`: sizes follow the present demand. `keeps_pods`: the
+    workload's controller replaces no pod for another size. `serving` are the pods that serve or are measured (0: not
+    known).
     """
 
     path: Path
@@ -72,8 +72,8 @@ class Joint:
 
     @cached_property
     def sized_for(self) -> dict[ResourceKey, int]:
-        """The demand that sizes are for: in place what was called for of late, else the usual one; what pods have where
-        it is not known."""
+        """The demand that sizes are for: in place that of the last minutes, else the usual one. If it is not known, the
+        present requests of all pods."""
         work = self.requests.work
         return {
             key: self.known.get(key, self.replicas * work(key, size)) for key, size in self.current.items()

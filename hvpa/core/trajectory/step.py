@@ -36,20 +36,19 @@ from hvpa.core.trajectory.requests import scale_to_sizes
 from hvpa.core.trajectory.solve import Joint
 from hvpa.core.trajectory.view import View
 from hvpa.core.values.lately import Demands
-from hvpa.core.values.tuning import NOT_WORTH_REPLACING, STEADY
+from hvpa.core.values.tuning import FEW_NEW, LONGEST_WINDOW, NOT_WORTH_REPLACING, STEADY
 from hvpa.core.values.weight import Bounds, Weight, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import ContainerResource, amount, present_resources, recommendations
 from hvpa.core.workload.governed import governed
 from hvpa.core.workload.own_rollout import keeps_pods
 
-_FEW: Final = 10
-"""One of so many pods may be new without its share in a mean over all being worth to wait for."""
 _UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
 
 
 def window_of(spec: HvpaSpec) -> dt.timedelta:
-    """How long demand counts for whatever shrinks, where pods are resized in place."""
-    return spec.vpa.scale_down.stabilization_duration or STEADY
+    """How long demand counts for whatever shrinks, where pods are resized in place. (A longer duration holds by its
+    gate alone: each minute of the window takes memory.)"""
+    return min(spec.vpa.scale_down.stabilization_duration or STEADY, LONGEST_WINDOW)
 
 
 class JointResult(Struct, frozen=True):
@@ -103,7 +102,7 @@ class JointScaling:
             was_lowered(self.seen, clock),
         ]
         lately = [until for when in pods.ready_since if (until := clock.held_until(when, SETTLING))]
-        if len(lately) * _FEW > pods.ready:
+        if len(lately) * FEW_NEW > pods.ready:
             changes.append(max(lately))
         if not pods.ready:
             changes.append(clock.held_until(pods.newest_unready, SETTLING))
@@ -171,8 +170,8 @@ class JointScaling:
     def _kept_for(
         self, found: Sequence[MetricRequirement], urgent: Sequence[MetricRequirement]
     ) -> tuple[MetricRequirement, ...]:
-        """What sizes are for where pods are resized in place: what was called for of late, or more for pods that are
-        saturated."""
+        """The demand that sizes are for if pods are resized in place: that of the last minutes, or more for saturated
+        pods."""
         lately, clock, window = self.seen.lately, self.context.clock, window_of(self.spec)
         if lately is None:
             return tuple(urgent)

@@ -62,14 +62,18 @@ class View:
         size = joint.wanted.sizes.get(key, item.current)
         work = max(1, joint.requests.work(key, size))
         usual = joint.usual.get(key)
-        usual_from = "" if usual is None else "HPA: mean of what it measured"
+        source = (
+            "HPA: mean of what it measured"
+            if self.is_measured
+            else "VPA: its target of each pod, in the mean"
+        )
         return JointResource(
             key=key,
             base=curve.size_bounds.base,
             current=item.current,
             size=size,
             usual=usual,
-            usual_from=usual_from,
+            usual_from="" if usual is None else source,
             usual_replicas=None if usual is None else curve.count(usual),
             present=amount,
             present_from=f"HPA: {names(sources)}" if sources else "",

@@ -23,6 +23,8 @@ ROUNDED: Final = 1000
 STEADY: Final = dt.timedelta(minutes=5)
 """In place, the largest minute of so many counts for whatever shrinks, where `vpa.scaleDown.stabilizationDuration` is
 not set."""
+LONGEST_WINDOW: Final = dt.timedelta(hours=1)
+"""No longer, whatever the duration: a user's duration must not fill the operator's memory."""
 JUMP_PERCENT: Final = 120
 """One measurement that is so much above the largest minute counts by itself. Minutes in place of single measurements:
 0.95 to 0.85 on a load with waves, 1.10 to 1.02 on a constant one."""
@@ -30,6 +32,11 @@ SHRINKS_AFTER: Final = dt.timedelta(hours=6)
 """For how long a lower request has to be wanted where pods are replaced or no metric measures the resource, and
 `stabilizationDuration` is not set. Without it there were 545 restarts instead of 125 at the same cost (decision
 0014)."""
+FEW_NEW: Final = 10
+"""One of so many pods may be new without its share in a mean over all being worth to wait for."""
+NO_NODE_FOR: Final = dt.timedelta(minutes=5)
+"""How long pods wait for a node before their size is taken back: an autoscaler of nodes has made one by then. Not
+measured: the arena's nodes come after 2 minutes."""
 NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
 """A count that is held for no longer than this is waited for: to replace all pods takes as long."""
 HALF_LIFE: Final = dt.timedelta(hours=24)

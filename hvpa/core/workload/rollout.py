@@ -20,7 +20,7 @@ from hvpa.core.workload.containers import Texts, amount, amounts, texts
 from hvpa.core.workload.pod_owner import PodsByOwner
 from hvpa.core.workload.starving import starving_containers
 from hvpa.core.workload.stuck import stuck_pods
-from hvpa.recommend.hpa.inputs import MetricsError
+from hvpa.recommend.hpa.inputs import HpaSettings, MetricsError
 from hvpa.recommend.hpa.pods import request_of, sidecars
 
 T = TypeVar("T")
@@ -41,10 +41,10 @@ MOST_NAMED = 10
 """Pods that are not ready and named in an explanation."""
 METRIC_WINDOW = dt.timedelta(seconds=30)
 """From a pod's readiness until the HPA counts what it uses (`groupPods` in podautoscaler's replica_calculator.go)."""
-STARTS_FOR = dt.timedelta(minutes=5)
+STARTS_FOR = dt.timedelta(seconds=HpaSettings().cpu_initialization_period)
 """For so long a pod starts: what it uses counts once it is ready (`--horizontal-pod-autoscaler-cpu-initialization-
 period`)."""
-READY_WITHIN = dt.timedelta(seconds=30)
+READY_WITHIN = dt.timedelta(seconds=HpaSettings().initial_readiness_delay)
 """A pod that became unready sooner after its start than that has never been ready
 (`--horizontal-pod-autoscaler-initial-readiness-delay`)."""
 _LONG_AGO = dt.datetime.min.replace(tzinfo=dt.UTC)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
 
 from hvpa.core import Objects
+from hvpa.core.trajectory.step import window_of
 from tests.unit.core.trajectory.jointly import app, state, value
 from tests.unit.reconcile.fakes import Harness
 
@@ -67,6 +69,22 @@ def test_it_is_forgotten_with_the_hvpa_and_the_process(another_process: bool) ->
         harness.cluster.one = one
     harness.reconcile(minutes=10)
     assert pods(harness) == 4
+
+
+def test_it_is_forgotten_where_pods_are_no_longer_resized_in_place() -> None:
+    harness = Harness(using("1"))
+    harness.reconcile()
+    assert len(harness.reconciler._lately) == 1
+    harness.change(hvpa=using("1", {}).hvpa)
+    harness.reconcile()
+    assert harness.reconciler._lately == {}
+
+
+def test_a_duration_of_days_keeps_an_hour() -> None:
+    spec = {**IN_PLACE, "vpa": {"scaleDown": {"stabilizationDuration": "96h"}}}
+    found = using("1", spec).hvpa.spec
+    assert found is not None
+    assert window_of(found) == dt.timedelta(hours=1)
 
 
 def test_where_pods_are_replaced_nothing_is_looked_back_at() -> None:

@@ -93,6 +93,10 @@ PART = {
     "memory that ran out is the cause": (
         usual(vpa=build.vpa({"app": {"memory": "2Gi"}}), pods=[build.oom_killed(at(seconds=-30))]),
         "; out of memory: app; VPA: memory 2Gi of app; "),
+    "of what no metric measures, the VPA's target": (
+        jointly.state(2, [jointly.app("1", "1G")], [jointly.value("cpu", "1", "1")],
+                      {"app": {"cpu": "1", "memory": "2G"}}),
+        "memory 1G -> 2G of app; VPA: memory 2G of app"),
     "two amounts that read alike are exact": (
         usual(target=build.workload(3, [build.container(requests={"memory": "1000000001"})]),
               spec={"vpa": {"scaleUp": {"minChange": {"memory": {"value": "1"}}}}},

@@ -6,7 +6,9 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 from msgspec import structs
 
 from builders import build
@@ -17,6 +19,8 @@ from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.pod_owner import PodsByOwner
 from hvpa.core.workload.rollout import rollout_complete, see_pods
+from hvpa.recommend.hpa.inputs import PodReading
+from hvpa.recommend.hpa.pods import TargetPods
 
 HVPA = Meta(name="web", namespace="default")
 
@@ -235,6 +239,18 @@ COUNTED: dict[str, tuple[Pod, dt.datetime | None]] = {
 @pytest.mark.parametrize(("pod", "expected"), COUNTED.values(), ids=COUNTED)
 def test_from_when_on_the_hpa_counts_the_cpu_of_a_pod(pod: Pod, expected: dt.datetime | None) -> None:
     assert seen(pod).counted_from == (() if expected is None else (expected,))
+
+
+@hypothesis.given(st.sampled_from(["True", "False", "Unknown"]), st.integers(0, 700), st.integers(0, 700))
+def test_the_pods_that_count_are_those_of_the_exact_model(status: str, age: int, since: int) -> None:
+    """For a pod that started `age` seconds ago and whose readiness is from `since` seconds ago, measured now."""
+    ready = {"type": "Ready", "status": status, "lastTransitionTime": stamp(at(seconds=-min(age, since)))}
+    pod = build.pod(change={"status": {"startTime": stamp(at(seconds=-age)), "conditions": [ready]}})
+    window = dt.timedelta(seconds=30)
+    readings = {name: PodReading(1, NOW, window) for name in ("web-1", "another")}
+    another = build.pod("another")
+    groups = TargetPods([pod, another], NOW - dt.timedelta(minutes=5), window).group(readings, "cpu")
+    assert Clock(NOW).count_past(seen(pod).counted_from) == ("web-1" in groups.ready)
 
 
 def test_from_when_on_pods_are_counted_in_order() -> None:
