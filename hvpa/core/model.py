@@ -232,6 +232,11 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     """From when on the HPA counts the CPU of each pod that it counts, in order. A pod that lost its readiness later
     than when it started counts as before."""
 
+    failed: int = 0
+    """Those of which a container failed within the last ten minutes: what they use since is no measure of demand."""
+    unproven: int = 0
+    """The same with those that the HPA does not count yet."""
+
     running_from: tuple[dt.datetime, ...] = ()
     """From when on other metrics than CPU can be of each pod that runs, in order."""
 

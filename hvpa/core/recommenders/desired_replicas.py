@@ -26,6 +26,7 @@ from hvpa.core.recommenders.estimate import (
     measured_from,
     metric_demands,
     readings_of,
+    with_unproven,
 )
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import Bounds
@@ -123,18 +124,21 @@ def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) 
     if estimate is None:
         inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
         return structs.replace(_unknown_replicas(hpa, seen, bounds, problem, clock), scale_replicas=inside)
-    desired = _whole_replicas(hpa, seen, bounds, estimate, is_never_stale(readings), clock)
-    if desired.replicas is None or not (seen.spec.joint or seen.spec.forecast):
+    asked = _whole_replicas(hpa, seen, bounds, estimate, is_never_stale(readings), clock)
+    if asked.replicas is None:
+        return asked
+    desired = structs.replace(asked, replicas=with_unproven(seen, asked.replicas))
+    if not (seen.spec.joint or seen.spec.forecast):
         return desired
     found = _with_demands(desired, seen, readings, clock)
     if not seen.spec.joint:
         return found
-    as_desired = _as_desired(found.measured, desired.replicas * MICRO)
+    as_desired = _as_desired(found.measured, asked.replicas * MICRO)
     # More than the metrics call for is a reason to keep replicas, and none for larger pods: it is counted in pods as
     # they are, and would grow with them.
-    if desired.replicas > bounds.clamp(estimate):
+    if asked.replicas > bounds.clamp(estimate):
         return structs.replace(found, held=as_desired)
-    return found if desired.replicas == bounds.clamp(estimate) else structs.replace(found, demands=as_desired)
+    return found if asked.replicas == bounds.clamp(estimate) else structs.replace(found, demands=as_desired)
 
 
 def measured_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:
@@ -151,7 +155,8 @@ def measured_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock)
     if estimate is None:
         return _unknown_replicas(hpa, seen, bounds, problem, clock)
     beyond = bounds.upper is not None and estimate > bounds.upper
-    desired = DesiredReplicas(bounds.clamp(estimate), beyond, correction=seen.horizontal.correction)
+    replicas = with_unproven(seen, bounds.clamp(estimate))
+    desired = DesiredReplicas(replicas, beyond, correction=seen.horizontal.correction)
     return _with_demands(desired, seen, readings, clock) if seen.spec.joint or seen.spec.forecast else desired
 
 

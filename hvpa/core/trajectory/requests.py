@@ -88,12 +88,14 @@ def _usual_step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_he
     wanted for long enough, without interruption; of the sizes of the path in place, `Joint.kept_for` sees to that."""
     measured_at = None if joint.unknown is None else joint.unknown.until
     step = axis.step_to(item, item.blended(FULL), FULL, measured_at=measured_at)
-    if step is None or (joint.in_place and item.key in joint.current):
-        return step
+    if step is None:
+        return None
     change, raised_at = step.change, _raised_at(axis, item)
-    if step.direction == "down" and raised_at is not None and not joint.in_place:
+    if step.direction == "down" and raised_at is not None:
         until = change.kept_until or after(raised_at, HALF_LIFE)
         return structs.replace(step, change=structs.replace(change, kept_until=until))
+    if joint.in_place and item.key in joint.current:
+        return step
     if step.direction == "down":
         wait = axis.spec.scale_down.stabilization_duration or SHRINKS_AFTER
         pending = axis.pending_since(item, "down")

@@ -30,7 +30,9 @@ class Joint:
     `urgent` the same with more CPU for saturated pods, `kept_for` the demand below which no replicas go, and in place
     the one that sizes are for: that of the last minutes. `held` is the demand that the HPA still counts, `last` the
     count that was recommended last, which stands while what is measured may be of other pods (0: it is not),
-    `holds_in` why nothing is taken away at all. `in_place`: sizes follow the present demand. `keeps_pods`: the
+    `holds_in` why nothing is taken away at all.
+    `unproven` pods failed lately or are new, and count as full ones where fewer would do; `fails`: so many pods failed lately that what is measured is no reason for
+    smaller ones. `in_place`: sizes follow the present demand. `keeps_pods`: the
     workload's controller replaces no pod for another size. `serving` are the pods that serve or are measured (0: not
     known).
     """
@@ -48,6 +50,8 @@ class Joint:
     kept_for: tuple[MetricRequirement, ...] = ()
     held: tuple[MetricRequirement, ...] = ()
     holds_in: str = ""
+    unproven: int = 0
+    fails: bool = False
     unknown: Unknown | None = None
     last: int = 0
     in_place: bool = False
@@ -127,7 +131,8 @@ class Joint:
         exact = self._on_path(replicas)
         cpu = exact if there == replicas else self._on_path(there)
         sizes = {key: cpu[key] if key.resource == "cpu" else size for key, size in exact.items()}
-        return self._kept(self._not_below(sizes) if self.in_place and self.holds_in else sizes)
+        keeps = self.in_place and (self.holds_in or self.fails)
+        return self._kept(self._not_below(sizes) if keeps else sizes)
 
     def _on_path(self, replicas: int) -> Sizes:
         """The path's sizes for so many replicas. What no demand is known of keeps its size: a size that follows from
@@ -160,7 +165,8 @@ class Joint:
         if self.replicas <= least:
             enough = self._count([one.tolerated() for one in demands], sizes)
             return least if self.replicas < enough else self.path.counts.clamp(self.replicas)
-        return max(least, self.safe(sizes), self.held_down_to(sizes))
+        serving = min(self.replicas, max(least, self.safe(sizes)) + self.unproven)
+        return max(least, serving, self.held_down_to(sizes))
 
     def safe(self, sizes: Sizes) -> int:
         """Down to which count the pods, with the sizes that they have and keep, serve all that was called for of late,

@@ -160,6 +160,8 @@ class JointScaling:
             kept_for=self._kept_for(found or (), urgent) if self.in_place else urgent,
             held=requirements(desired.held, requests),
             holds_in=holds_in,
+            unproven=seen.pods.unproven,
+            fails=seen.pods.failed * FEW_NEW > seen.pods.living,
             unknown=desired.unknown,
             last=last_recommended(seen) if desired.unknown or stands else 0,
             in_place=self.in_place,

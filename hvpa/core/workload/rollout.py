@@ -47,6 +47,11 @@ period`)."""
 READY_WITHIN = dt.timedelta(seconds=HpaSettings().initial_readiness_delay)
 """A pod that became unready sooner after its start than that has never been ready
 (`--horizontal-pod-autoscaler-initial-readiness-delay`)."""
+FAILED_FOR = dt.timedelta(minutes=10)
+"""How long a container's failure counts: twice the kubelet's longest back-off (`MaxContainerBackOff` in
+pkg/kubelet/kubelet.go)."""
+COMPLETED = "Completed"
+"""Reason of a container that ended without an error."""
 _LONG_AGO = dt.datetime.min.replace(tzinfo=dt.UTC)
 NO_DEADLINE = 2**31 - 1
 """A `progressDeadlineSeconds` that stands for no deadline (`HasProgressDeadline` in pkg/controller/deployment/util)."""
@@ -138,11 +143,14 @@ def see_pods(
     ready_since = sorted([one.last_transition_time for one in ready if one.last_transition_time is not None])
     unready = [pod for pod in there if _ready(pod) is None and _is_living(pod)]
     starving = starving_containers(clock, there, workload.spec.template.spec.containers, since)
+    failed = [pod for pod in there if _failed(pod, clock)]
     created = [pod.metadata.creation_timestamp for pod in unready]
     others = [pod for pod in pods.others if _is_living(pod)]
     seen = PodsSeen(
         ready=len(ready),
         running=sum(pod.status.phase == "Running" for pod in there),
+        failed=len(failed),
+        unproven=sum([_is_new(pod, clock) or _failed(pod, clock) for pod in there if _is_living(pod)]),
         others_ready=sum(_ready(pod) is not None for pod in others),
         others_running=sum(pod.status.phase == "Running" for pod in others),
         last_ready_at=max(ready_since, default=None),
@@ -171,6 +179,23 @@ def _counted_from(pod: Pod) -> dt.datetime | None:
     if started is None or changed < after(started, READY_WITHIN):
         return None
     return after(started, STARTS_FOR)
+
+
+def _is_new(pod: Pod, clock: Clock) -> bool:
+    """Whether the HPA does not count the CPU of a pod yet."""
+    when = _counted_from(pod)
+    return when is None or not clock.is_past(when)
+
+
+def _failed(pod: Pod, clock: Clock) -> bool:
+    """Whether one of its containers failed lately."""
+    ends = [
+        end
+        for one in pod.status.container_statuses
+        for end in (one.last_state.terminated, one.state.terminated)
+        if end is not None and end.reason != COMPLETED
+    ]
+    return any([clock.held_until(end.finished_at, FAILED_FOR) is not None for end in ends])
 
 
 def _measured_from(pod: Pod) -> dt.datetime:

@@ -105,8 +105,8 @@ def test_replicas_rise_though_most_pods_lost_readiness(strategy: str) -> None:
         pods(strategy, 500, blips=((HOUR, 0.0),) * 11, blip_length=40.0),
         nodes=NodeModel(headroom="20%"),
     )
-    # In place, what 30 s of saturated pods call for beyond that may be taken back.
-    assert min(shape.cores for when, shape in found.shapes if when >= begin + 60) >= 12 / 0.7 * 0.95
+    # Less by the overlap: in place, what saturated pods called for beyond that is taken back.
+    assert min(shape.cores for when, shape in found.shapes if when >= begin + 60) >= 12 / 0.7 * 0.9
     assert strategy != "Rollout" or min(found.result.series.replicas[int(HOUR / 5) :]) >= 30
 
 
@@ -291,3 +291,34 @@ def test_one_broken_pod_of_twenty_does_not_freeze_scaling_in(
     assert after.replicas < before.replicas
     assert after.cores <= 0.85 * before.cores
     assert after.cores >= 2.4 / 0.6 * 0.95
+
+
+@pytest.mark.parametrize("blend", ["Trajectory", "Additive"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_pods_that_run_out_of_memory_all_at_once_are_not_made_fewer(strategy: str, blend: str) -> None:
+    """At 1 h the load and its memory are 3.5 times as high, and limits hold 1.7 times as much. What pods use while they
+    start again would call for a pod or two."""
+    spec = hvpa(30, metric(75, "memory"), strategy=strategy, blend=blend)
+    limited = build.container(
+        requests={"cpu": 1500, "memory": GIB},
+        limits={"memory": 1.7 * GIB},
+        cpu_base=0.0,
+        cpu_per_unit=1000.0,
+        memory_base=0.2 * GIB,
+        memory_per_unit=0.55 * GIB,
+    )
+    resize = "Recreate" if strategy == "Rollout" else "InPlace"
+    found = simulated(
+        spec,
+        build.step(8.0, HOUR, 28.0),
+        4,
+        8,
+        build.workload(limited, start_up=30.0, resize=resize),
+        step=15.0,
+        nodes=NodeModel(headroom="20%"),
+    )
+    series = found.result.series
+    before = series.replicas[int(HOUR / series.step) - 1]
+    assert found.result.totals.ooms
+    assert min(series.replicas[int(HOUR / series.step) :]) >= before
+    assert not [one for one in found.result.events if one.kind == "OOM" and one.time > 1.5 * HOUR]

@@ -12,7 +12,7 @@ from builders.build import GIB, NOW, at, stamp
 from hvpa.api.objects.read_models import Pod
 from hvpa.api.values.quantity import Resource
 from hvpa.core import Objects, Settings, observe
-from hvpa.core.recommenders.desired_replicas import DesiredReplicas, trusted_replicas
+from hvpa.core.recommenders.desired_replicas import DesiredReplicas, measured_replicas, trusted_replicas
 from hvpa.core.recommenders.estimate import (
     MICRO,
     MetricDemand,
@@ -258,3 +258,16 @@ def test_the_hpa_counts_a_pod_of_a_job_by_its_labels_and_is_believed(blend: str)
 def test_demand_is_that_of_the_workloads_own_pods() -> None:
     (found,) = with_job("Trajectory", 8, 80).demands
     assert found.pods == 6_400_000
+
+
+# --- pods that failed -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("failed", "replicas"), [(0, 2), (1, 3), (6, 8), (10, 10)])
+@pytest.mark.parametrize("mode", ["Apply", "Recommend"])
+def test_pods_that_failed_lately_count_as_full(failed: int, replicas: int, mode: str) -> None:
+    """10 pods use a fifth of their target in the mean."""
+    pods = [build.oom_killed(at(minutes=-9), f"web-{index}") for index in range(failed)]
+    pods += [build.pod(f"web-{index}") for index in range(failed, 10)]
+    seen = state(10, readings=[value("memory", "1Gi", "200Mi")], spec={"blend": "Additive"}, pods=pods)
+    found = observe(seen, NOW, Settings())
+    trust = trusted_replicas if mode == "Apply" else measured_replicas
+    assert trust(seen.hpas[0], found, Bounds(1, 10), Clock(NOW)).replicas == replicas

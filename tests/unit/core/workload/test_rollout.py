@@ -259,6 +259,34 @@ def test_from_when_on_pods_are_counted_in_order() -> None:
     assert found.counted_from == (at(seconds=10), at(seconds=20))
 
 
+def ended(seconds: float | None, reason: str = "Error", field: str = "lastState") -> Pod:
+    """A pod whose container ended so many seconds ago (None: it is not said when)."""
+    end = {"reason": reason} | ({} if seconds is None else {"finishedAt": stamp(at(seconds=-seconds))})
+    status = {"name": "app", field: {"terminated": end}}
+    return build.pod(change={"status": {"containerStatuses": [status]}})
+
+
+@pytest.mark.parametrize(
+    ("pod", "failed", "unproven"),
+    [
+        (build.pod(), 0, 0),
+        (ended(1), 1, 1),
+        (ended(599, "OOMKilled"), 1, 1),
+        (ended(1, field="state"), 1, 1),
+        (ended(600), 0, 0),
+        (ended(None), 0, 0),
+        (ended(1, "Completed"), 0, 0),
+        (pod_with(60, "True", 29), 0, 1),
+        (pod_with(60, "True", 30), 0, 0),
+        (build.pod(ready=False), 0, 1),
+        (build.pod(change={"status": {"phase": "Failed"}}), 0, 0),
+    ],
+)
+def test_pods_whose_use_is_no_measure_of_demand(pod: Pod, failed: int, unproven: int) -> None:
+    found = seen(pod, build.pod("another"))
+    assert (found.failed, found.unproven) == (failed, unproven)
+
+
 # --- what pods request as a whole, as the HPA counts it ---------------------------------------------------------------
 def totals(*specs: Mapping[str, Any]) -> tuple[PodTotal, PodTotal]:
     pods = [build.pod(f"web-{index}", change={"spec": spec}) for index, spec in enumerate(specs)]

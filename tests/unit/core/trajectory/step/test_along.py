@@ -197,3 +197,33 @@ def test_memory_that_was_raised_is_not_lowered_along_with_other_changes_either()
     )
     assert requests(decision)["cpu"] > 1000
     assert requests(decision)["memory"] == 2 * GIB
+
+
+# --- pods that failed -------------------------------------------------------------------------------------------------
+def failing(failed: int, *, resizes: bool, raised: bool = False) -> Decision:
+    """10 pods of 2 cores and 2Gi, some of which ran out of memory, use a fifth of each."""
+    made = [app("2", "2Gi")]
+    pods = [build.oom_killed(at(minutes=-5), f"web-{index}", containers=made) for index in range(failed)]
+    pods += [build.pod(f"web-{index}", containers=made) for index in range(failed, 10)]
+    measured = [value("cpu", "1", "200m"), value("memory", "1Gi", "200Mi")]
+    overrides = [{"container": "app", "time": stamp(at(minutes=-4))}] if raised else []
+    base = {"app": {"cpu": "1", "memory": "1Gi"}}
+    status = {"axes": {"vertical": {"overrides": overrides, "base": base}}}
+    targets = {"app": {"cpu": "1", "memory": "1Gi"}}
+    return build.decided(state(10, made, measured, targets, status=status, pods=pods), resizes=resizes)
+
+
+@pytest.mark.parametrize(("resizes", "expected"), [(False, [3, 4, 7, 10]), (True, [3, 4, 6, 10])])
+def test_replicas_fall_as_if_failed_pods_were_full(resizes: bool, expected: list[int]) -> None:
+    """In place, one less while sizes are kept."""
+    decisions = [failing(failed, resizes=resizes) for failed in (0, 1, 4, 10)]
+    assert [one.replicas.target for one in decisions] == expected  # type: ignore[union-attr]
+
+
+def test_in_place_no_size_is_lowered_where_more_than_a_tenth_failed() -> None:
+    assert requests(failing(1, resizes=True))["cpu"] < 2000
+    assert requests(failing(2, resizes=True))["cpu"] == 2000
+
+
+def test_measured_memory_that_was_raised_in_place_is_not_taken_back_for_a_day_either() -> None:
+    assert ("down", "memory", "OutOfMemory") in held(failing(1, resizes=True, raised=True))
