@@ -46,7 +46,7 @@ def _way(seen: ObservedState, context: GateContext, desired: DesiredReplicas, we
     if desired.replicas is None or desired.replicas == current:
         return Way(current, current, weight.percent, weight.percent)
     is_begun = begun(seen.horizontal, current)
-    if held := _resized_until(seen, context, out=desired.replicas > current):
+    if held := _resized_until(seen, context, desired):
         goal = blend_replicas(current, desired.replicas, weight.horizontal_ppm)
         how = "after weighting, while pods are being resized"
         return Way(
@@ -60,17 +60,20 @@ def _way(seen: ObservedState, context: GateContext, desired: DesiredReplicas, we
     return Way(goal, goal, weight.percent, weight.percent, is_begun, measured_at=measurement)
 
 
-def _resized_until(seen: ObservedState, context: GateContext, *, out: bool) -> dt.datetime | None:
+def _resized_until(seen: ObservedState, context: GateContext, desired: DesiredReplicas) -> dt.datetime | None:
     """Until when replicas wait for pods that are being resized; None where there are none to wait for.
 
     The HPA divides what a pod uses, as large as it is, by the requests of the pod's spec, which are those that it is to
     have. So the HPA is not followed until pods have them, for a minute at most; and not to fewer pods, as long as
-    pods are smaller than their specs: a pod of 1 core that is to have 2 uses 50 percent at most.
+    pods are smaller than their specs: a pod of 1 core that is to have 2 uses 50 percent at most. Targets that are no
+    percentage (a queue's) are the same for all sizes.
     """
-    gaps = [awaited(pod) for pod in own_pods(seen)] if context.spec.update_strategy.in_place else []
+    waits = context.spec.update_strategy.in_place and desired.is_relative
+    gaps = [awaited(pod) for pod in own_pods(seen)] if waits else []
     if not any(raised or lowered for raised, lowered in gaps):
         return None
-    if not out and any(raised for raised, _ in gaps):
+    assert seen.workload is not None and desired.replicas is not None
+    if desired.replicas < seen.workload.spec.replicas and any(raised for raised, _ in gaps):
         return NO_CLOCK
     return context.clock.held_until(seen.vertical.last_scale_time, SETTLING)
 

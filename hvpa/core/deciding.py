@@ -35,6 +35,7 @@ from hvpa.core.model import (
 )
 from hvpa.core.recommenders.desired_replicas import (
     DesiredReplicas,
+    is_relative,
     measured_replicas,
     metered,
     put_inside,
@@ -377,7 +378,7 @@ def _desired(seen: Observation, clock: Clock) -> tuple[DesiredReplicas, Bounds]:
 
 
 def _with_metered(hpa: Hpa, desired: DesiredReplicas) -> DesiredReplicas:
-    return structs.replace(desired, metered=metered(hpa))
+    return structs.replace(desired, metered=metered(hpa), is_relative=is_relative(hpa))
 
 
 def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:

@@ -75,6 +75,8 @@ class DesiredReplicas(Struct, frozen=True):
     demands: tuple[MetricDemand, ...] = ()
     held: tuple[MetricDemand, ...] = ()
     unmeasured: bool = False
+    is_relative: bool = False
+    """Whether a metric's target is a percentage of the requests."""
     unknown: Unknown | None = None
     """Why the demand is not known for the moment."""
     metered: tuple[tuple[Resource, str], ...] | None = None
@@ -114,6 +116,12 @@ def metered(hpa: Hpa) -> tuple[tuple[Resource, str], ...]:
     return tuple(
         [(resource, one.container) for one in of_resource for resource in RESOURCES if one.name == resource]
     )
+
+
+def is_relative(hpa: Hpa) -> bool:
+    """Whether a metric's target is a percentage of the requests."""
+    sources = [one.source() for one in hpa.spec.metrics or DEFAULT_METRICS]
+    return any([one is not None and one.target.average_utilization is not None for one in sources])
 
 
 def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:

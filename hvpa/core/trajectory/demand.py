@@ -69,7 +69,8 @@ class Requests(Struct, frozen=True):
 
     `targets` are the VPA's of what is governed, `limits` the limits of that; `others` are the targets of the pods'
     other containers. `totals` are what pods request as a whole: more than the containers of the template, with injected
-    or native sidecars, a LimitRange, or requests of the pod itself.
+    or native sidecars, a LimitRange, or requests of the pod itself. `horizontal`: the weight is 0 everywhere, so that
+    metrics call for the HPA's own count.
     """
 
     now: Mapping[ResourceKey, int]
@@ -80,6 +81,7 @@ class Requests(Struct, frozen=True):
     limits: Mapping[ResourceKey, int] = {}
     others: Mapping[ResourceKey, int] = {}
     totals: Mapping[Resource, PodTotal] = {}
+    horizontal: bool = False
 
     def covered(self, resource: Resource, container: str) -> tuple[ResourceKey, ...]:
         """The governed requests that a metric of this resource covers (`container` "": of all containers). None where
@@ -194,6 +196,8 @@ def _requirement(demand: MetricDemand, requests: Requests) -> MetricRequirement:
     else:
         idle *= demand.counted
     required = max(0, called - idle - _others(demand, pod, called, requests))
+    if requests.horizontal:
+        required = min(required, ceil_div(demand.pods * _work_of_one(demand, pod, requests), MICRO))
     return MetricRequirement(demand.label, pod.keys, required, demand.pods, demand.tolerance)
 
 
@@ -215,6 +219,12 @@ def _pod(demand: MetricDemand, resource: Resource, requests: Requests) -> _Pod:
     whole = max(governed, requests.of_pod(resource, demand.container))
     first = requests.of_pod_at_first(resource, demand.container)
     return _Pod(keys, governed, whole, first if demand.absolute else whole)
+
+
+def _work_of_one(demand: MetricDemand, pod: _Pod, requests: Requests) -> int:
+    """What a pod that the metric's target is meant for has for work."""
+    sizes = requests.first if demand.absolute else requests.pods
+    return sum(requests.work(key, sizes.get(key) or requests.now[key]) for key in pod.keys)
 
 
 def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> int:
@@ -274,7 +284,7 @@ def by_targets(found: Iterable[MetricRequirement], requests: Requests) -> dict[R
     those of an app whose target is 1035m, and 100m those of a proxy whose target is 58m, whatever they request."""
     demand: dict[ResourceKey, int] = {}
     for requirement in found:
-        works = _works(requirement, requests.targets, requests)
+        works = _works(requirement, requests.now if requests.horizontal else requests.targets, requests)
         if not any(works.values()):
             works = _works(requirement, requests.now, requests)
         total = sum(works.values())

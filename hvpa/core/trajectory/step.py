@@ -219,8 +219,19 @@ class JointScaling:
         }
         reserve = reserves(self.spec, known.first)
         limits = {item.key: item.limit for item in items if item.limit is not None}
+        weights = (
+            [] if trajectory_of(self.spec).intervals else weight_intervals(self.spec, self.vertical_only)
+        )
         return Requests(
-            known.requests, known.first, pods.sizes, reserve, targets, limits, others, pods.totals
+            known.requests,
+            known.first,
+            pods.sizes,
+            reserve,
+            targets,
+            limits,
+            others,
+            pods.totals,
+            horizontal=bool(weights) and all([one.weight_ppm == 0 for one in weights]),
         )
 
     def weight(self) -> Weight | None:

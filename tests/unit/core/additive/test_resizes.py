@@ -85,3 +85,25 @@ def test_replicas_do_not_wait_where_no_pod_is_being_resized(
     found = decided(utilization, pods, at(seconds=-5), way)
     assert found.replicas is not None
     assert found.replicas.target == expected
+
+
+def test_targets_that_are_no_percentage_hold_no_replicas_while_pods_are_resized() -> None:
+    """A queue at half of its target; a pod's node has no room for its larger size."""
+    target = {"type": "AverageValue", "averageValue": "10"}
+    source = {"metric": {"name": "queue"}}
+    metrics = {
+        "spec": {"metrics": [{"type": "External", "external": {**source, "target": target}}]},
+        "status": {"currentMetrics": [{"type": "External", "external": {**source, "current": {"averageValue": "5"}}}]},
+    }
+    spec: dict[str, Any] = {
+        "replicas": 2,
+        "updateStrategy": {"type": "InPlace"},
+        "weightBasedScalingIntervals": [{"vpaWeight": 0}],
+    }
+    status = size_status(4, {"app": {"requests": LARGER}}, at(minutes=-60))
+    horizontal = build.hpa(2, replicas=4, change=metrics)
+    one = build.hvpa(spec, status)
+    vertical = build.vpa({"app": LARGER})
+    found = build.decided(build.objects(one, build.workload(4), horizontal, vertical, RAISED))
+    assert found.replicas is not None
+    assert found.replicas.target == 2

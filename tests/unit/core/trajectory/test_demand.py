@@ -132,6 +132,22 @@ def test_a_relative_target_is_meant_for_the_pods_that_were_measured() -> None:
     assert required(OF_CPU, requested=7001) == 7001, "where it is measured, what pods request counts"
 
 
+@given(
+    st.integers(0, 10 * MICRO), st.integers(1, 4000), st.integers(1, 4000), st.integers(0, 4000), st.booleans()
+)
+def test_at_weight_0_no_more_is_called_for_than_the_hpas_own_count(
+    pods: int, app: int, target: int, beside: int, absolute: bool
+) -> None:
+    """Pods of an app and a sidecar, whose idle request the HPA counts."""
+    totals: dict[Resource, PodTotal] = {"cpu": PodTotal(app + beside)}
+    of = Requests({CPU: app}, {CPU: app}, {CPU: app}, {}, {CPU: target}, totals=totals, horizontal=True)
+    demand = MetricDemand("cpu", pods, absolute, 0, "cpu", "", None, app + beside, 3, 100, 100)
+    found = requirement(demand, of)
+    assert pods_needed(found, {CPU: app}, of) <= ceil_div(pods, MICRO)
+    if not beside:
+        assert pods_needed(found, {CPU: app}, of) == ceil_div(pods, MICRO)
+
+
 def test_base_usage_of_the_measured_pods_is_taken_off_what_they_call_for() -> None:
     idle = {CPU: Margin(percentage=50)}
     of = requests(reserve=idle)
