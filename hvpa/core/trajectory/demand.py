@@ -70,7 +70,8 @@ class Requests(Struct, frozen=True):
     `targets` are the VPA's of what is governed, `limits` the limits of that; `others` are the targets of the pods'
     other containers. `totals` are what pods request as a whole: more than the containers of the template, with injected
     or native sidecars, a LimitRange, or requests of the pod itself. `horizontal`: the weight is 0 everywhere, so that
-    metrics call for the HPA's own count.
+    metrics call for the HPA's own count. `ran_out`: the memory that pods ran out of lately, together, if they can't get
+    more.
     """
 
     now: Mapping[ResourceKey, int]
@@ -82,6 +83,7 @@ class Requests(Struct, frozen=True):
     others: Mapping[ResourceKey, int] = {}
     totals: Mapping[Resource, PodTotal] = {}
     horizontal: bool = False
+    ran_out: Mapping[ResourceKey, int] = {}
 
     def covered(self, resource: Resource, container: str) -> tuple[ResourceKey, ...]:
         """The governed requests that a metric of this resource covers (`container` "": of all containers). None where
@@ -196,7 +198,10 @@ def _requirement(demand: MetricDemand, requests: Requests) -> MetricRequirement:
     else:
         idle *= demand.counted
     required = max(0, called - idle - _others(demand, pod, called, requests))
-    if requests.horizontal:
+    if ran_out := sum([requests.ran_out.get(key, 0) for key in pod.keys]):
+        use, call = _target(demand, pod)
+        required = max(required, ceil_div(ran_out * call, max(1, use)))
+    elif requests.horizontal:
         required = min(required, ceil_div(demand.pods * _work_of_one(demand, pod, requests), MICRO))
     return MetricRequirement(demand.label, pod.keys, required, demand.pods, demand.tolerance)
 
@@ -227,6 +232,11 @@ def _work_of_one(demand: MetricDemand, pod: _Pod, requests: Requests) -> int:
     return sum(requests.work(key, sizes.get(key) or requests.now[key]) for key in pod.keys)
 
 
+def _target(demand: MetricDemand, pod: _Pod) -> tuple[int, int]:
+    """What is used is to what it calls for as the one to the other."""
+    return (demand.per_pod or 0, pod.reference) if demand.absolute else (demand.utilization, 100)
+
+
 def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> int:
     """What of the requests that a metric of the whole pod calls for is used by containers that are not governed: their
     share by VPA targets, but no more than their targets: a load that the VPA has not seen yet is the app's. Those
@@ -235,9 +245,7 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     Example: each of 4 pods, an app and a native sidecar of 500m, uses 500m; target 50 percent. The app's VPA target is
     288m, of which it uses 250m. So the sidecar uses 250m: of 4000m that are called for, 2000m are the sidecars'.
     """
-    use, call = demand.utilization, 100  # what is used is to what it calls for as the one to the other
-    if demand.absolute:
-        use, call = demand.per_pod or 0, pod.reference
+    use, call = _target(demand, pod)
     if demand.container or not use:
         return 0
     # A governed container that requests nothing yet serves nothing, and uses its part all the same.

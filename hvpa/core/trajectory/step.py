@@ -232,6 +232,11 @@ class JointScaling:
             others,
             pods.totals,
             horizontal=bool(weights) and all([one.weight_ppm == 0 for one in weights]),
+            ran_out={
+                item.key: pods.failed * (item.limit or item.current)
+                for item in items
+                if item.resource == "memory" and item.container in pods.starving and item.is_largest
+            },
         )
 
     def weight(self) -> Weight | None:

@@ -78,6 +78,12 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
         return min(found, key=lambda one: one.size, default=None)
 
     @property
+    def is_largest(self) -> bool:
+        """Whether no rise is allowed."""
+        bound = self.upper_bound
+        return bound is not None and self.current >= bound.size
+
+    @property
     def blends_no_higher(self) -> bool:
         """Whether not even full weight would raise the request."""
         return self.blended(FULL) <= self.current

@@ -93,7 +93,9 @@ def test_targets_that_are_no_percentage_hold_no_replicas_while_pods_are_resized(
     source = {"metric": {"name": "queue"}}
     metrics = {
         "spec": {"metrics": [{"type": "External", "external": {**source, "target": target}}]},
-        "status": {"currentMetrics": [{"type": "External", "external": {**source, "current": {"averageValue": "5"}}}]},
+        "status": {
+            "currentMetrics": [{"type": "External", "external": {**source, "current": {"averageValue": "5"}}}]
+        },
     }
     spec: dict[str, Any] = {
         "replicas": 2,

@@ -133,7 +133,11 @@ def test_a_relative_target_is_meant_for_the_pods_that_were_measured() -> None:
 
 
 @given(
-    st.integers(0, 10 * MICRO), st.integers(1, 4000), st.integers(1, 4000), st.integers(0, 4000), st.booleans()
+    st.integers(0, 10 * MICRO),
+    st.integers(1, 4000),
+    st.integers(1, 4000),
+    st.integers(0, 4000),
+    st.booleans(),
 )
 def test_at_weight_0_no_more_is_called_for_than_the_hpas_own_count(
     pods: int, app: int, target: int, beside: int, absolute: bool
