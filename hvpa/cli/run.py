@@ -84,6 +84,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     certificate = "tls.crt and tls.key for --metrics-secure; read anew when replaced"
     add("--metrics-cert-dir", metavar="DIR", help=certificate)
     add("--per-object-metrics", action="store_true", help="metrics with a series for each Hvpa and container")
+    add(
+        "--check-invariants",
+        action="store_true",
+        help="count decisions that break what must hold for each of them (hvpa_invariant_violations_total)",
+    )
     add("--log-format", choices=LOG_FORMATS, default="json")
     add("--log-level", choices=LOG_LEVELS, default="info")
 
@@ -112,6 +117,7 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
         metrics_cert_dir=args.metrics_cert_dir,
         health_address=args.health_probe_bind_address,
         per_object_metrics=args.per_object_metrics,
+        check_invariants=args.check_invariants,
         log_format=args.log_format,
         log_level=args.log_level,
     )

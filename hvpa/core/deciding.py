@@ -278,9 +278,10 @@ def _judge_jointly(
     scaling = JointScaling(seen, context, desired, bounds)
     found = scaling.result()
     decided = _joined(seen, desired, scaling.weight(), found.horizontal, found.vertical, scaling.resources)
+    recommended = scaling.bounds.raised.clamp(found.view.wanted.replicas)
     return structs.replace(
         decided,
-        recommended_replicas=scaling.bounds.raised.clamp(found.view.wanted.replicas),
+        recommended_replicas=recommended if found.horizontal is None else found.horizontal.recommended,
         vertical=scaling.known.kept(decided.vertical or seen.vertical),
         joint=found.view,
         called_for=found.called_for,

@@ -75,7 +75,7 @@ class Operator:
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
-        self.metrics = Metrics(registry, settings.per_object_metrics)
+        self.metrics = Metrics(registry, settings.per_object_metrics, settings.check_invariants)
         self._transport = parts.transport(credentials, self.metrics.request)
         # Connections of their own: what befalls other requests, or how many there are, is nothing to leases.
         self._leases = parts.transport(credentials, self.metrics.request)

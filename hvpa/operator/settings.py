@@ -26,5 +26,6 @@ class RunSettings:
     metrics_cert_dir: str | None
     health_address: str
     per_object_metrics: bool
+    check_invariants: bool
     log_format: str
     log_level: str

@@ -25,6 +25,7 @@ from hvpa.core import decide, observe
 from hvpa.core.actuation.pod import USE_COUNTS, by_pod, refusal_wait
 from hvpa.core.actuation.refused import with_refusal
 from hvpa.core.deciding import as_far_as
+from hvpa.core.invariants import violations
 from hvpa.core.model import (
     Decision,
     Event,
@@ -170,9 +171,10 @@ class Reconciler:
         seen, decision = await self._decided(key, objects)
         if any(one.lowers_limit for one in decision.resizes) and objects.memory_use is None:
             objects = await self._with_memory_in_use(key, objects)
-            _, decision = await self._decided(key, objects)
+            seen, decision = await self._decided(key, objects)
         self._watch(key, objects, decision)
         self._telemetry.decided(key, decision, objects.workload)
+        self._check(key, seen, decision)
         is_kept = decision.status is objects.hvpa.status and not objects.hvpa.unreadable_status
         if is_kept and is_quiet(decision):
             return Result("done", decision.recheck_after)  # at rest: nothing to write or report
@@ -207,6 +209,17 @@ class Reconciler:
         result, seconds = await self._aside(work)
         self._spent[key] = self._spent.get(key, 0.0) + seconds
         return result
+
+    def _check(self, key: Key, seen: Observation, decision: Decision) -> None:
+        """Report the invariants that a decision breaks, if that is asked for."""
+        for one in violations(seen, decision) if self._telemetry.checks_invariants else ():
+            log.error(
+                "a decision breaks an invariant: report it with the output of `hvpa explain -o json`",
+                **key._asdict(),
+                invariant=one.invariant,
+                found=one.what,
+            )
+            self._telemetry.violated(key, one)
 
     async def _with_memory_in_use(self, key: Key, objects: Objects) -> Objects:
         """The objects with what the pods use of memory, which is asked for once a minute where a limit is to fall."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from hvpa.api.objects.read_models import Workload
+from hvpa.core.invariants import Violation
 from hvpa.core.model import Axis, Blocked, Decision, Direction
 from hvpa.reconcile.ports import Key
 
@@ -26,6 +27,12 @@ class Telemetry:
 
     def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
         """A decision was made; `workload` is the target as it was then."""
+
+    checks_invariants = False
+    """Whether decisions are checked, which costs about as much as to make them."""
+
+    def violated(self, key: Key, violation: Violation) -> None:
+        """A decision breaks an invariant: a defect of HVPA."""
 
     def applied(self, key: Key, axis: Axis, direction: Direction) -> None:
         """The workload was changed on `axis` in `direction`."""

@@ -132,8 +132,17 @@ class Joint:
         exact = self._on_path(replicas)
         cpu = exact if there == replicas else self._on_path(there)
         sizes = {key: cpu[key] if key.resource == "cpu" else size for key, size in exact.items()}
-        keeps = self.in_place and (self.holds_in or self.fails)
+        keeps = self.in_place and (self.holds_in or self.fails or self._lacks(sizes))
         return self._kept(self._not_below(sizes) if keeps else sizes)
+
+    def _lacks(self, sizes: Sizes) -> bool:
+        """Whether some pods refuse their resize, and all with these sizes, as far as they take them, don't serve."""
+        if not any(shape.refuses for shape in self.capacity.shapes):
+            return False
+        counts = [
+            self.capacity.needed(one, sizes, self.requests, resized=True) for one in self.kept_for if one.keys
+        ]
+        return max(counts, default=0) > sum(shape.count for shape in self.capacity.shapes)
 
     def _on_path(self, replicas: int) -> Sizes:
         """The path's sizes for so many replicas. What no demand is known of keeps its size: a size that follows from
@@ -224,7 +233,7 @@ class Joint:
     def once_measured(self) -> Joint:
         """The solution if what the HPA has measured so far were true of the workload as it is: what waits for the next
         measurement is the difference."""
-        return replace(self, holds_in="", last=0)
+        return replace(self, holds_in="", last=0, unproven=0, fails=False)
 
     # --- rest --------------------------------------------------------------------------------------------------------
     @cached_property

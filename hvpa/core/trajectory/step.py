@@ -260,7 +260,7 @@ class JointScaling:
             horizontal = self._counted(goal, sizes, self._held_for_history(goal, vertical))
             if vertical is not None and horizontal.target < goal:
                 vertical = self._made_up_for(vertical, horizontal)
-        if joint.holds_in and joint.found is not None and horizontal is not None:
+        if (joint.holds_in or joint.unproven) and joint.found is not None and horizontal is not None:
             horizontal = self._with_waits(horizontal)
         known = joint.found is not None and self.seen.hpa.configured
         called_for = {one.name: one.amount for one in joint.found or ()} if known else None
@@ -306,7 +306,7 @@ class JointScaling:
         goal = goal if held is None else self.replicas
         found = scale_to(seen, self.context, self.desired, goal, self.bounds, self.starving)
         raised = self.bounds.raised
-        found = structs.replace(found, recommended=raised.clamp(joint.wanted.replicas))
+        found = structs.replace(found, recommended=raised.clamp(min(joint.wanted.replicas, goal)))
         if held is not None:
             return structs.replace(found, blocked=found.blocked or (held,))
         if found.blocked:
@@ -314,6 +314,8 @@ class JointScaling:
         wanted = raised.clamp(max(joint.once_replaced.measured.replicas, joint.held_down_to(sizes)))
         if wanted >= min(raised.clamp(goal), self.replicas):
             return found
+        if joint.unproven and joint.once_measured().replicas_for(sizes) < goal:
+            return found  # they wait for a measurement, not for larger pods
         waits = Blocked("horizontal", "down", POD_REPLACEMENT, self.replicas, wanted)
         note = f"replicas: {wanted} once enough pods have their new size"
         return structs.replace(found, blocked=(waits,), steps=(*found.steps, note))

@@ -92,6 +92,8 @@ class View:
             return "nothing shrinks while the HPA has no metrics"
         if exact < item.current and joint.in_place and joint.holds_in:
             return f"nothing shrinks: {joint.holds_in}"
+        if exact < item.current and joint.in_place and joint.fails:
+            return "nothing shrinks: too many pods failed lately"
         if joint.is_near(key, exact):
             return f"near enough to {readable_resource(item.resource, exact)}"
         return ""
@@ -115,14 +117,19 @@ class View:
             return f"{asked}, and there may be no more than {wanted}"
         if needed > wanted:
             return f"{asked}, which {_counted(wanted)} nearly serve"
-        if needed == wanted:
-            return asked
+        return asked if needed == wanted else self._why_more(asked, needed)
+
+    def _why_more(self, asked: str, needed: int) -> str:
+        """Why there are more replicas than are `needed`."""
+        joint, wanted = self.joint, self.joint.wanted.replicas
         if wanted == joint.path.counts.lower:
             return f"{asked}, and there may be no fewer than {wanted}"
         if joint.holds_in:
             return f"nothing is taken away: {joint.holds_in}"
         if joint.held_down_to(joint.wanted.sizes) > needed:
             return f"{asked} now, and the HPA still remembers more"
+        if joint.unproven:
+            return f"{asked}, beside {joint.unproven} that are new or failed lately"
         return f"{asked}, which is inside the overlap"
 
 

@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.quantity import QuantityError, Resource, parse_resource
+from hvpa.core.invariants import INVARIANTS, Violation
 from hvpa.core.model import Axis, Blocked, Decision, Direction
 from hvpa.core.report.problems import Problem, problems
 from hvpa.kube.objects.resources import ON_DEMAND, WATCHED
@@ -46,11 +47,18 @@ _UNIT: dict[Resource, float] = {"cpu": 1000.0, "memory": 1.0}
 class Metrics(Telemetry):
     """All counters of the operator, in one registry."""
 
-    def __init__(self, registry: CollectorRegistry, per_object: bool = False) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, per_object: bool = False, checks_invariants: bool = False
+    ) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # `_created` series would double the number
         self.registry = registry
         counter, histogram = partial(Counter, registry=registry), partial(Histogram, registry=registry)
         self._decisions = counter("hvpa_decisions", "Decisions made.")
+        broken = "Decisions that broke an invariant (with `--check-invariants`)."
+        self.checks_invariants = checks_invariants
+        self._violations = counter("hvpa_invariant_violations", broken, ["invariant"])
+        for invariant in INVARIANTS if checks_invariants else ():
+            self._violations.labels(invariant)
         axes = ["axis", "direction"]
         self._applied = counter("hvpa_scalings_applied", "Changes of workloads.", axes)
         held = "Wanted changes that began to be held back."
@@ -161,6 +169,9 @@ class Metrics(Telemetry):
 
     def started(self, key: Key, waited: float) -> None:
         self._queue_wait.observe(waited)
+
+    def violated(self, key: Key, violation: Violation) -> None:
+        self._violations.labels(violation.invariant).inc()
 
     def postponed(self, key: Key, seconds: float) -> None:
         self._postponed.inc()

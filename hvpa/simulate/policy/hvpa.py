@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast
 from hvpa.api.hvpa.resource import parse_spec
 from hvpa.api.objects.read_models import Hpa, Meta, Workload
 from hvpa.core.actuation.desired import size_of_new_pods
+from hvpa.core.invariants import Violation
 from hvpa.core.model import Decision, Event, ResourceRequirements, Settings
 from hvpa.recommend.hpa.controller import Scale
 from hvpa.reconcile.ports import Key
@@ -36,10 +37,16 @@ _HVPA_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class _Telemetry(Silent):
-    """Telemetry of the simulated operator: which axes a decision changed."""
+    """Telemetry of the simulated operator: which axes a decision changed, and which invariants it breaks."""
+
+    checks_invariants = True
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+
+    def violated(self, key: Key, violation: Violation) -> None:
+        """A defect is an event of its own."""
+        self._recorder.record("Violation", violation.invariant, violation.what)
 
     def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
         """Note the changes; nothing can refuse them here."""

@@ -137,7 +137,7 @@ def compared(*policies: PolicyResult, **changes: Any) -> Comparison:
     return compare(result(*policies, **changes), PRICES)
 
 
-KINDS = ("OOM", "Evicted", "Unschedulable", "Replicas", "Requests", "Condition", "Blocked", "Event")
+KINDS = ("Violation", "OOM", "Evicted", "Unschedulable", "Replicas", "Requests", "Condition", "Blocked", "Event")
 
 
 def busy(steps: int, policies: int = 6) -> Comparison:

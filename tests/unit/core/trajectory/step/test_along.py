@@ -11,7 +11,7 @@ from builders import build
 from builders.build import GIB, MIB, NOW, at, stamp
 from hvpa.api.hvpa.status import to_wire
 from hvpa.core import Decision
-from tests.unit.core.trajectory.jointly import app, held, requests, state, value
+from tests.unit.core.trajectory.jointly import app, held, requests, state, value, view
 
 # --- minChange, and what goes along ----------------------------------------------------------------------------------
 LIMITED = {"vpa": {"scaleUp": {"minChange": {"cpu": {"value": "500m"}, "memory": {"value": "500Mi"}}}}}
@@ -218,6 +218,14 @@ def test_replicas_fall_as_if_failed_pods_were_full(resizes: bool, expected: list
     """In place sizes fall as well, but for those of 4 and 10 failed pods."""
     decisions = [failing(failed, resizes=resizes) for failed in (0, 1, 4, 10)]
     assert [one.replicas.target for one in decisions] == expected  # type: ignore[union-attr]
+
+
+def test_the_status_says_that_pods_failed() -> None:
+    found = failing(4, resizes=True)
+    assert ("down", "replicas", "Measurement") in held(found)
+    assert "4 that are new or failed lately" in view(found).because
+    (cpu,) = [one for one in view(found).items if one.key.resource == "cpu"]
+    assert cpu.stays == "nothing shrinks: too many pods failed lately"
 
 
 def test_in_place_no_size_is_lowered_where_more_than_a_tenth_failed() -> None:

@@ -1,0 +1,137 @@
+"""What must hold for every joint decision, found out by other means than the decision itself (DESIGN 5.4): a decision
+that breaks one of these is a defect of HVPA, whatever its input.
+
+The operator checks them with `--check-invariants`, the simulator always. What takes several decisions to see (rest at
+constant load, no step back within a step's own stabilization, the order of lists) is for the tests of closed loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, cast
+
+from hvpa.core.model import Decision, Observation, PodShape
+from hvpa.core.path.path import Sizes
+from hvpa.core.recommenders.desired_replicas import metered
+from hvpa.core.trajectory.demand import MetricRequirement, serves
+from hvpa.core.trajectory.solve import Joint
+from hvpa.core.trajectory.view import View
+from hvpa.core.values.weight import FULL
+from hvpa.core.workload.containers import ContainerResource
+
+CAPACITY: Final = "capacity"
+"""No decision takes capacity away that the present demand needs."""
+UNMEASURED: Final = "unmeasured"
+"""No resource is sized by a metric that does not measure it."""
+UNEXPLAINED: Final = "unexplained"
+"""Whatever differs from the recommendation has a reason in the status."""
+INVARIANTS: Final = (CAPACITY, UNMEASURED, UNEXPLAINED)
+
+
+class Violation(NamedTuple):
+    """Which invariant a decision breaks, and how."""
+
+    invariant: str
+    what: str
+
+
+def violations(seen: Observation, decision: Decision) -> tuple[Violation, ...]:
+    """What a decision breaks; nothing where it is not a joint one."""
+    if decision.joint is None or seen.workload is None:
+        return ()
+    joint = cast(View, decision.joint).joint
+    found = [Violation(CAPACITY, what) for what in _too_small(seen, decision, joint)]
+    found += [Violation(UNMEASURED, what) for what in _sized_by_others(seen, decision, joint)]
+    found += [Violation(UNEXPLAINED, what) for what in _without_reason(seen, decision)]
+    return tuple(found)
+
+
+# --- capacity --------------------------------------------------------------------------------------------------------
+def _too_small(seen: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
+    """Metrics whose demand fewer pods, or smaller ones, don't serve any more. The pods that go are the largest."""
+    view = decision.replicas
+    counts = joint.path.counts
+    if view is None or (view.target < view.current and view.target >= (counts.upper or 0)):
+        return  # a count above maxReplicas is brought inside
+    now, then = joint.current, _requests(decision, joint)
+    lately = joint.kept_for or joint.found or ()  # in place a minute's mean counts, and no single measurement
+    for one, late in zip(joint.found or (), lately, strict=True):
+        if not one.keys:
+            continue
+        before = _served(one, seen.pods.shapes, view.current, now, now, joint)
+        after = _served(one, seen.pods.shapes, view.target, now, then, joint)
+        least = min(before, one.tolerated().required, late.tolerated().required)
+        if after < least:
+            yield f"{one.label}: {after} of {least} served by {view.target} pods"
+
+
+def _served(
+    one: MetricRequirement, shapes: tuple[PodShape, ...], count: int, now: Sizes, then: Sizes, joint: Joint
+) -> int:
+    """What the `count` smallest pods serve of a requirement, once their requests are no larger than `then` (in place:
+    are `then`)."""
+    each = []
+    for shape in shapes:
+        have = {key: shape.sizes.get(key.container, {}).get(key.resource, now[key]) for key in one.keys}
+        if not shape.refuses:
+            have = {key: then[key] if joint.in_place else min(size, then[key]) for key, size in have.items()}
+        each += [serves(one, have, joint.requests)] * shape.count
+    if (
+        not joint.in_place
+    ):  # a pod is replaced once the one that takes its place is ready, and so are new ones
+        each += [serves(one, then, joint.requests)] * max(0, count - len(each))
+    return sum(sorted(each)[:count])
+
+
+def _requests(decision: Decision, joint: Joint) -> Sizes:
+    """The requests after the decision."""
+    return {
+        key: decision.containers[key.container].requests.get(key.resource, size)
+        if key.container in decision.containers
+        else size
+        for key, size in joint.current.items()
+    }
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+def _sized_by_others(seen: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
+    """Requests that no metric measures, and that neither the VPA's target nor an OOM explains."""
+    if not seen.hpa.configured or seen.hpa.object is None:
+        return
+    measured = metered(seen.hpa.object)
+    for item in (*joint.items, *joint.apart):
+        key, size = item.key, _request(decision, item)
+        by_metric = any(key.resource == one and name in ("", key.container) for one, name in measured)
+        if by_metric or size == item.current or (key.resource == "memory" and size > item.current):
+            continue
+        target = item.blended(FULL)
+        if not min(item.current, target) <= size <= max(item.current, target):
+            yield f"{key.container} {key.resource}: {size}, and the VPA's target is {target}"
+
+
+def _request(decision: Decision, item: ContainerResource) -> int:
+    found = decision.containers.get(item.container)
+    return item.current if found is None else found.requests.get(item.resource, item.current)
+
+
+# --- reasons ---------------------------------------------------------------------------------------------------------
+def _without_reason(seen: Observation, decision: Decision) -> Iterator[str]:
+    """Differences from the recommendation that nothing in the status explains. Replicas beyond it stand in for larger
+    pods: for sizes that are held, or that pods don't have yet."""
+    held = {(one.axis, one.container, one.resource) for one in decision.blocked}
+    view = decision.replicas
+    smaller = any(one.axis == "vertical" and one.direction == "up" for one in decision.blocked)
+    stands_in = smaller or bool(seen.pods.unlike) or bool(decision.patched) or bool(decision.resizes)
+    if (
+        view is not None
+        and view.recommended != view.target
+        and not (view.recommended < view.target and stands_in)
+        and not any(axis == "horizontal" for axis, *_ in held)
+    ):
+        yield f"replicas: {view.target}, recommended are {view.recommended}"
+    for name, recommended in decision.recommended.items():
+        for resource, size in recommended.requests.items():
+            own = decision.containers.get(name)
+            has = None if own is None else own.requests.get(resource)
+            if has != size and ("vertical", name, resource) not in held:
+                yield f"{name} {resource}: {has}, recommended is {size}"
