@@ -234,8 +234,8 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
 
     failed: int = 0
     """Those of which a container failed within the last ten minutes: what they use since is no measure of demand."""
-    unproven: int = 0
-    """The same with those that the HPA does not count yet."""
+    unproven_until: tuple[dt.datetime, ...] = ()
+    """Until when each of them counts as one that failed, or each of the others as new, in order."""
 
     running_from: tuple[dt.datetime, ...] = ()
     """From when on other metrics than CPU can be of each pod that runs, in order."""

@@ -135,7 +135,7 @@ def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) 
     asked = _whole_replicas(hpa, seen, bounds, estimate, is_never_stale(readings), clock)
     if asked.replicas is None:
         return asked
-    desired = structs.replace(asked, replicas=with_unproven(seen, asked.replicas))
+    desired = structs.replace(asked, replicas=with_unproven(seen, asked.replicas, clock))
     if not (seen.spec.joint or seen.spec.forecast):
         return desired
     found = _with_demands(desired, seen, readings, clock)
@@ -163,7 +163,7 @@ def measured_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock)
     if estimate is None:
         return _unknown_replicas(hpa, seen, bounds, problem, clock)
     beyond = bounds.upper is not None and estimate > bounds.upper
-    replicas = with_unproven(seen, bounds.clamp(estimate))
+    replicas = with_unproven(seen, bounds.clamp(estimate), clock)
     desired = DesiredReplicas(replicas, beyond, correction=seen.horizontal.correction)
     return _with_demands(desired, seen, readings, clock) if seen.spec.joint or seen.spec.forecast else desired
 

@@ -186,13 +186,18 @@ def metric_demands(
     return tuple(demands), None in readings
 
 
-def with_unproven(seen: ObservedState, called: int) -> int:
+def unproven(seen: ObservedState, clock: Clock) -> int:
+    """How many pods failed lately or are new."""
+    return len(seen.pods.unproven_until) - clock.count_past(seen.pods.unproven_until)
+
+
+def with_unproven(seen: ObservedState, called: int, clock: Clock) -> int:
     """The pods that are called for if those that failed lately or are new count as full: no more than there are.
 
     Example: 6 of 10 pods ran out of memory. All use a fifth of their target in the mean, which calls for 2 pods; with
     these 6 it is 8."""
     assert seen.workload is not None
-    return max(called, min(called + seen.pods.unproven, seen.workload.spec.replicas))
+    return max(called, min(called + unproven(seen, clock), seen.workload.spec.replicas))
 
 
 def _counted_pods(one: Reading, seen: Observation, clock: Clock) -> int:

@@ -30,7 +30,7 @@ class Joint:
     `urgent` the same with more CPU for saturated pods, `kept_for` the demand below which no replicas go, and in place
     the one that sizes are for: that of the last minutes. `held` is the demand that the HPA still counts, `last` the
     count that was recommended last, which stands while what is measured may be of other pods (0: it is not),
-    `holds_in` why nothing is taken away at all.
+    `holds_in` why nothing is taken away at all, `keeps` why no replicas are.
     `unproven` pods failed lately or are new, and count as full ones where fewer would do; `fails`: so many of them that
     what is measured is no reason for
     smaller ones. `in_place`: sizes follow the present demand. `keeps_pods`: the
@@ -51,6 +51,7 @@ class Joint:
     kept_for: tuple[MetricRequirement, ...] = ()
     held: tuple[MetricRequirement, ...] = ()
     holds_in: str = ""
+    keeps: str = ""
     unproven: int = 0
     fails: bool = False
     unknown: Unknown | None = None
@@ -188,7 +189,7 @@ class Joint:
     def held_down_to(self, sizes: Sizes) -> int:
         """Down to which count the HPA's desired replicas let replicas be taken away. In place, what was called for of
         late does that."""
-        if self.holds_in:
+        if self.holds_in or self.keeps:
             return self.replicas
         if self.in_place:
             return 0
@@ -211,13 +212,15 @@ class Joint:
         return self.capacity.needed(one, sizes, self.requests, resized=self.in_place)
 
     def once_all_serve(self, sizes: Sizes) -> Sizes:
-        """These sizes without the CPU that is for the time until new pods serve. Example: of 5000m, 3 pods have 1667m
-        each, and 2500m for as long as 2 of them serve."""
+        """These sizes without the CPU that is for the time until new pods serve, but for what stays then. Example: of
+        5000m, 3 pods have 1667m each, and 2500m for as long as 2 of them serve."""
         if not self.in_place or self.serving >= self.settled.replicas:
             return sizes
         wanted, exact = self.wanted.sizes, self.exact
         return {
-            key: min(size, exact[key]) if key.resource == "cpu" and size <= wanted[key] else size
+            key: min(size, exact[key])
+            if key.resource == "cpu" and size <= wanted[key] and not self.is_near(key, exact[key])
+            else size
             for key, size in sizes.items()
         }
 
@@ -233,7 +236,7 @@ class Joint:
     def once_measured(self) -> Joint:
         """The solution if what the HPA has measured so far were true of the workload as it is: what waits for the next
         measurement is the difference."""
-        return replace(self, holds_in="", last=0, unproven=0, fails=False)
+        return replace(self, holds_in="", keeps="", last=0, unproven=0, fails=False)
 
     # --- rest --------------------------------------------------------------------------------------------------------
     @cached_property

@@ -21,7 +21,7 @@ from hvpa.core.gates.gates import MEASUREMENT, MIN_HISTORY, POD_REPLACEMENT, REF
 from hvpa.core.model import Blocked, JointView, ObservedState
 from hvpa.core.path.path import ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
-from hvpa.core.recommenders.estimate import SETTLING
+from hvpa.core.recommenders.estimate import SETTLING, unproven
 from hvpa.core.trajectory.capacity import Capacity
 from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
 from hvpa.core.trajectory.demand import (
@@ -160,7 +160,8 @@ class JointScaling:
             kept_for=self._kept_for(found or (), urgent) if self.in_place else urgent,
             held=requirements(desired.held, requests),
             holds_in=holds_in,
-            unproven=seen.pods.unproven,
+            keeps=_UNSETTLED if unsettled and self.in_place else "",
+            unproven=unproven(seen, clock),
             fails=seen.pods.failed * FEW_NEW > seen.pods.living,
             unknown=desired.unknown,
             last=last_recommended(seen) if desired.unknown or stands else 0,
@@ -260,7 +261,11 @@ class JointScaling:
             horizontal = self._counted(goal, sizes, self._held_for_history(goal, vertical))
             if vertical is not None and horizontal.target < goal:
                 vertical = self._made_up_for(vertical, horizontal)
-        if (joint.holds_in or joint.unproven) and joint.found is not None and horizontal is not None:
+        if (
+            (joint.holds_in or joint.keeps or joint.unproven)
+            and joint.found is not None
+            and horizontal is not None
+        ):
             horizontal = self._with_waits(horizontal)
         known = joint.found is not None and self.seen.hpa.configured
         called_for = {one.name: one.amount for one in joint.found or ()} if known else None
@@ -349,5 +354,9 @@ class JointScaling:
         wanted = self.bounds.raised.clamp(self.joint.once_measured().wanted.replicas)
         if horizontal.blocked or wanted >= min(self.replicas, horizontal.target):
             return horizontal
-        waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted, until=self.unsettled_until)
+        until = self.unsettled_until
+        if not (self.joint.holds_in or self.joint.keeps):
+            ends = self.seen.pods.unproven_until
+            until = ends[self.context.clock.count_past(ends)]
+        waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted, until=until)
         return structs.replace(horizontal, blocked=(waits,))

@@ -124,8 +124,8 @@ class View:
         joint, wanted = self.joint, self.joint.wanted.replicas
         if wanted == joint.path.counts.lower:
             return f"{asked}, and there may be no fewer than {wanted}"
-        if joint.holds_in:
-            return f"nothing is taken away: {joint.holds_in}"
+        if kept := joint.holds_in or joint.keeps:
+            return f"nothing is taken away: {kept}"
         if joint.held_down_to(joint.wanted.sizes) > needed:
             return f"{asked} now, and the HPA still remembers more"
         if joint.unproven:

@@ -14,7 +14,7 @@ from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource
 from hvpa.core.model import ObservedState, PodShape, PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
-from hvpa.core.values.clock import Clock, after
+from hvpa.core.values.clock import LAST_INSTANT, Clock, after
 from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.workload.containers import Texts, amount, amounts, texts
 from hvpa.core.workload.pod_owner import PodsByOwner
@@ -150,7 +150,7 @@ def see_pods(
         ready=len(ready),
         running=sum(pod.status.phase == "Running" for pod in there),
         failed=len(failed),
-        unproven=sum([_is_new(pod, clock) or _failed(pod, clock) for pod in there if _is_living(pod)]),
+        unproven_until=tuple(sorted([when for pod in there if (when := _unproven_until(pod)) is not None])),
         others_ready=sum(_ready(pod) is not None for pod in others),
         others_running=sum(pod.status.phase == "Running" for pod in others),
         last_ready_at=max(ready_since, default=None),
@@ -181,21 +181,31 @@ def _counted_from(pod: Pod) -> dt.datetime | None:
     return after(started, STARTS_FOR)
 
 
-def _is_new(pod: Pod, clock: Clock) -> bool:
-    """Whether the HPA does not count the CPU of a pod yet."""
-    when = _counted_from(pod)
-    return when is None or not clock.is_past(when)
-
-
 def _failed(pod: Pod, clock: Clock) -> bool:
     """Whether one of its containers failed lately."""
-    ends = [
-        end
+    return any([clock.held_until(when, FAILED_FOR) is not None for when in _failures(pod)])
+
+
+def _failures(pod: Pod) -> list[dt.datetime]:
+    """When containers of a pod ended in failure, as far as the kubelet reports it."""
+    return [
+        end.finished_at
         for one in pod.status.container_statuses
         for end in (one.last_state.terminated, one.state.terminated)
-        if end is not None and end.reason != COMPLETED
+        if end is not None and end.finished_at is not None and end.reason != COMPLETED
     ]
-    return any([clock.held_until(end.finished_at, FAILED_FOR) is not None for end in ends])
+
+
+def _unproven_until(pod: Pod) -> dt.datetime | None:
+    """Until when what a living pod uses is no measure of demand: for ten minutes after a failure of a container, and
+    until the HPA counts a new pod, ten minutes after its creation at the latest. None where it never was."""
+    if not _is_living(pod):
+        return None
+    created, counted = pod.metadata.creation_timestamp, _counted_from(pod)
+    known = [after(when, FAILED_FOR) for when in _failures(pod)]
+    if created is not None:
+        known.append(min(after(created, FAILED_FOR), counted or LAST_INSTANT))
+    return max(known, default=None)
 
 
 def _measured_from(pod: Pod) -> dt.datetime:

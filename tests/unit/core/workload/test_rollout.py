@@ -266,6 +266,13 @@ def ended(seconds: float | None, reason: str = "Error", field: str = "lastState"
     return build.pod(change={"status": {"containerStatuses": [status]}})
 
 
+def created(seconds: float, ready: float | bool) -> Pod:
+    """A pod that was created so many seconds ago; ready since so many (False: not)."""
+    pod = build.pod(ready=False) if ready is False else pod_with(seconds, "True", ready)
+    metadata = structs.replace(pod.metadata, creation_timestamp=at(seconds=-seconds))
+    return structs.replace(pod, metadata=metadata)
+
+
 @pytest.mark.parametrize(
     ("pod", "failed", "unproven"),
     [
@@ -276,15 +283,18 @@ def ended(seconds: float | None, reason: str = "Error", field: str = "lastState"
         (ended(600), 0, 0),
         (ended(None), 0, 0),
         (ended(1, "Completed"), 0, 0),
-        (pod_with(60, "True", 29), 0, 1),
-        (pod_with(60, "True", 30), 0, 0),
-        (build.pod(ready=False), 0, 1),
+        (created(60, ready=29), 0, 1),
+        (created(60, ready=30), 0, 0),
+        (build.pod(ready=False), 0, 0),
+        (created(599, ready=False), 0, 1),
+        (created(600, ready=False), 0, 0),
         (build.pod(change={"status": {"phase": "Failed"}}), 0, 0),
     ],
 )
 def test_pods_whose_use_is_no_measure_of_demand(pod: Pod, failed: int, unproven: int) -> None:
     found = seen(pod, build.pod("another"))
-    assert (found.failed, found.unproven) == (failed, unproven)
+    ends = found.unproven_until
+    assert (found.failed, len(ends) - Clock(NOW).count_past(ends)) == (failed, unproven)
 
 
 # --- what pods request as a whole, as the HPA counts it ---------------------------------------------------------------

@@ -137,7 +137,17 @@ def compared(*policies: PolicyResult, **changes: Any) -> Comparison:
     return compare(result(*policies, **changes), PRICES)
 
 
-KINDS = ("Violation", "OOM", "Evicted", "Unschedulable", "Replicas", "Requests", "Condition", "Blocked", "Event")
+KINDS = (
+    "Violation",
+    "OOM",
+    "Evicted",
+    "Unschedulable",
+    "Replicas",
+    "Requests",
+    "Condition",
+    "Blocked",
+    "Event",
+)
 
 
 def busy(steps: int, policies: int = 6) -> Comparison:
