@@ -11,6 +11,7 @@ from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, to_wire
 from hvpa.api.objects.read_models import Meta
 from hvpa.core import Objects, Settings
+from hvpa.core.invariants import Violation
 from hvpa.core.model import Axis, Blocked, Direction, Event, OwnedChange, PodResize, WorkloadPatch
 from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges, WriteError
 from hvpa.reconcile.reconciler import Reconciler, Result
@@ -117,6 +118,10 @@ class FakeTelemetry(Telemetry):
     """Remembers the reports."""
 
     reports: list[tuple[Any, ...]] = field(default_factory=list)
+    checks_invariants: bool = False
+
+    def violated(self, key: Key, violation: Violation) -> None:
+        self.reports.append(("violated", violation.invariant))
 
     def applied(self, key: Key, axis: Axis, direction: Direction) -> None:
         self.reports.append(("applied", axis, direction))

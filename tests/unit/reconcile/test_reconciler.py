@@ -12,6 +12,8 @@ from structlog.testing import capture_logs
 from builders import build
 from hvpa.api.hvpa.status import LastError
 from hvpa.core import Objects
+from hvpa.core.invariants import Violation
+from hvpa.reconcile import reconciler
 from hvpa.reconcile.ports import Conflict, Overloaded, Unavailable, WriteError
 from hvpa.reconcile.reconciler import Result
 from tests.unit.reconcile.fakes import KEY, Harness, scaling_out
@@ -59,6 +61,21 @@ def test_the_workload_is_written_first_then_the_status_then_the_rest() -> None:
     assert harness.names() == sorted(harness.names(), key=order.index)
     assert harness.names()[:2] == ["workload", "status"]
     assert ("applied", "horizontal", "up") in harness.telemetry.reports
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_decision_that_breaks_an_invariant_is_logged_and_reported(
+    monkeypatch: pytest.MonkeyPatch, checks: bool
+) -> None:
+    broken = (Violation("capacity", "cpu: 2 of 3 served by 2 pods"),)
+    monkeypatch.setattr(reconciler, "violations", lambda seen, decision: broken)
+    harness = Harness(scaling_out())
+    harness.telemetry.checks_invariants = checks
+    with capture_logs() as logs:
+        assert harness.reconcile().outcome == "done", "it is carried out all the same"
+    assert (("violated", "capacity") in harness.telemetry.reports) is checks
+    found = [(one["namespace"], one["name"], one["found"]) for one in logs if "invariant" in one]
+    assert found == [(*KEY, broken[0].what)] * checks
 
 
 def test_nothing_is_written_when_nothing_changed() -> None:

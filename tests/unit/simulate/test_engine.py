@@ -8,7 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from hvpa.core.invariants import Violation
 from hvpa.core.model import ResourceRequirements
+from hvpa.reconcile import reconciler
 from hvpa.simulate.engine import simulate
 from hvpa.simulate.model import NodeModel, Policy, PolicyResult, Scenario, WorkloadModel
 from hvpa.simulate.policy.base import SimulationError
@@ -350,3 +352,11 @@ def test_pods_that_are_never_ready_serve_nothing() -> None:
     assert result.series.replicas[-1] > 3
     assert result.series.ready[-1] == 3
     assert result.reactions[0].start_up is None
+
+
+def test_a_decision_that_breaks_an_invariant_is_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = (Violation("capacity", "cpu: 2 of 3 served by 2 pods"),)
+    monkeypatch.setattr(reconciler, "violations", lambda seen, decision: broken)
+    result = run(POLICIES.hvpa, duration=60.0)
+    found = [(one.reason, one.message) for one in result.events if one.kind == "Violation"]
+    assert set(found) == {tuple(broken[0])}

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from builders import build
 from hvpa.api.hvpa.status import HvpaStatus
+from hvpa.core.invariants import Violation
 from hvpa.core.model import Decision, ReplicaView, ResourceRequirements
 from hvpa.kube.leases.lease_api import LeaseTimes
 from hvpa.kube.objects.resources import ON_DEMAND, WATCHED
@@ -63,6 +64,19 @@ def shown(metrics: Metrics) -> dict[tuple[str, frozenset[tuple[str, str]]], floa
     found = {(one.name, frozenset(one.labels.items())): one.value for one in samples}
     assert len(found) == len(samples)
     return found
+
+
+def test_broken_invariants_are_counted_from_0_on_where_they_are_looked_for() -> None:
+    assert not [name for name, _ in shown(Metrics(CollectorRegistry())) if "invariant" in name]
+    metrics = Metrics(CollectorRegistry(), checks_invariants=True)
+    assert metrics.checks_invariants
+    metrics.violated(Key("ns", "h"), Violation("capacity", "too few"))
+    found = {
+        dict(labels)["invariant"]: count
+        for (name, labels), count in shown(metrics).items()
+        if "invariant" in name
+    }
+    assert found == {"capacity": 1, "unmeasured": 0, "unexplained": 0}
 
 
 @pytest.mark.parametrize("name", ["h", 'a "quoted" \\ name\nof two lines'])

@@ -1,0 +1,154 @@
+"""What must hold for every joint decision, whatever its input: found by other means than the decision's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from builders import build
+from builders.build import GIB, NOW
+from hvpa.api.values.quantity import Resource
+from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
+from hvpa.core.invariants import CAPACITY, UNEXPLAINED, UNMEASURED, violations
+from hvpa.core.model import Blocked, ReplicaView, ResourceRequirements
+from tests.unit.core.trajectory.jointly import app, external, state, value
+from tests.unit.core.trajectory.test_properties import observed
+
+MEASURED = value("cpu", "1", "1")
+
+
+def looked_at(objects: Objects, **settings: Any) -> tuple[Observation, Decision]:
+    seen = observe(objects, NOW, Settings(**settings))
+    return seen, decide(seen)
+
+
+def broken(seen: Observation, decision: Decision) -> list[str]:
+    return [one.invariant for one in violations(seen, decision)]
+
+
+def at_rest(*readings: Any, replicas: int = 4, way: str = "Rollout") -> tuple[Observation, Decision]:
+    """Pods of 1 core and 1Gi, which the VPA targets as well. Each uses its core, which is the HPA's target."""
+    targets = {"app": {"cpu": "1", "memory": "1Gi"}}
+    spec = {"updateStrategy": {"type": way}, "weightBasedScalingIntervals": [{"vpaWeight": 0}]}
+    return looked_at(state(replicas, [app("1", "1Gi")], [*(readings or [MEASURED])], targets, spec))
+
+
+def counts(decision: Decision, target: int, recommended: int | None = None) -> Decision:
+    view = ReplicaView(4, 4, target, target if recommended is None else recommended)
+    return structs.replace(decision, replicas=view)
+
+
+def sized(decision: Decision, cpu: int | None = None, memory: int | None = None) -> Decision:
+    """The decision with another request, as recommended."""
+    before = decision.containers["app"].requests
+    requests: dict[Resource, int] = {"cpu": cpu or before["cpu"], "memory": memory or before["memory"]}
+    own = ResourceRequirements(requests, {})
+    return structs.replace(decision, containers={"app": own}, recommended={"app": own})
+
+
+# --- capacity --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("way", ["Rollout", "InPlace"])
+def test_replicas_or_sizes_that_the_demand_needs_are_not_taken_away(way: str) -> None:
+    seen, decision = at_rest(way=way)
+    assert broken(seen, decision) == []
+    assert broken(seen, counts(decision, 3)) == [CAPACITY]
+    assert broken(seen, counts(decision, 5)) == []
+    assert broken(seen, sized(decision, cpu=800)) == [CAPACITY]
+    assert broken(seen, counts(sized(decision, cpu=800), 6)) == ([] if way == "Rollout" else [CAPACITY]), (
+        "new pods serve once they are ready, which pods that are resized don't wait for"
+    )
+    assert broken(seen, sized(decision, cpu=950)) == [], "within the HPA's tolerance"
+
+
+def test_what_calls_for_no_size_can_lose_no_capacity() -> None:
+    seen, decision = at_rest(external("10", "10"))
+    assert broken(seen, counts(decision, 3)) == []
+
+
+def test_a_count_above_the_largest_is_brought_inside() -> None:
+    many = state(
+        12,
+        [app("1", "1Gi")],
+        [MEASURED],
+        {"app": {"cpu": "1", "memory": "1Gi"}},
+        {"replicas": 10},
+        desired=10,
+    )
+    seen, decision = looked_at(many)
+    assert decision.replicas is not None
+    assert decision.replicas.target == 10
+    assert CAPACITY not in broken(seen, decision)
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [(GIB // 2, [UNMEASURED]), (2 * GIB, []), (GIB, [])],
+    ids=["lower than the VPA's target", "higher, as after an OOM", "as it is"],
+)
+def test_what_no_metric_measures_goes_no_further_than_the_vpas_target(
+    memory: int, expected: list[str]
+) -> None:
+    seen, decision = at_rest()
+    assert broken(seen, sized(decision, memory=memory)) == expected
+
+
+def test_cpu_is_not_sized_by_a_queue() -> None:
+    seen, decision = at_rest(external("10", "10"))
+    assert broken(seen, sized(decision, cpu=2000)) == [UNMEASURED]
+
+
+def test_without_an_hpa_sizes_have_nothing_to_be_measured_by() -> None:
+    objects = state(
+        4, [app("1", "1Gi")], [], {"app": {"cpu": "1", "memory": "1Gi"}}, {"hpa": {"deploy": False}}
+    )
+    seen, decision = looked_at(objects)
+    assert decision.joint is not None
+    assert UNMEASURED not in broken(seen, sized(decision, cpu=2000))
+
+
+# --- reasons ---------------------------------------------------------------------------------------------------------
+def test_a_difference_from_the_recommendation_has_a_reason() -> None:
+    seen, decision = at_rest()
+    more = counts(decision, 4, recommended=6)
+    assert broken(seen, more) == [UNEXPLAINED]
+    held = Blocked("horizontal", "up", "MinChange", 4, 6)
+    assert broken(seen, structs.replace(more, blocked=(held,))) == []
+    larger = structs.replace(decision, recommended=sized(decision, cpu=2000).containers)
+    assert broken(seen, larger) == [UNEXPLAINED]
+    held = Blocked("vertical", "up", "MinChange", 1000, 2000, container="app", resource="cpu")
+    assert broken(seen, structs.replace(larger, blocked=(held,))) == []
+    assert broken(seen, counts(structs.replace(larger, blocked=(held,)), 5, recommended=4)) == [], (
+        "more pods stand in for larger ones"
+    )
+    gone = structs.replace(decision, containers={})
+    assert broken(seen, gone) == [UNEXPLAINED] * 2
+
+
+# --- all of it -------------------------------------------------------------------------------------------------------
+def test_a_decision_of_one_axis_after_the_other_is_not_looked_at() -> None:
+    seen, decision = looked_at(state(4, readings=[MEASURED], spec={"blend": "Additive"}))
+    assert violations(seen, counts(decision, 1)) == ()
+
+
+@given(observed(), st.sampled_from(["Rollout", "InPlace"]))
+def test_no_decision_breaks_an_invariant(objects: dict[str, Any], way: str) -> None:
+    seen, decision = looked_at(state(**objects, spec={"updateStrategy": {"type": way}}))
+    assert violations(seen, decision) == ()
+
+
+def test_pods_that_are_not_known_have_what_the_template_has() -> None:
+    seen, decision = looked_at(
+        state(
+            4,
+            [app("1", "1Gi")],
+            [MEASURED],
+            {"app": {"cpu": "1", "memory": "1Gi"}},
+            pods=[build.pod("web-0")],
+        )
+    )
+    assert broken(seen, decision) == []
