@@ -142,7 +142,7 @@ evidence: venv ## what joint scaling costs beside HPA and VPA: measure it (75 mi
 	@$(PY) -m benchmarks joint --out $(OUT_DIR)/line --jobs $(JOBS) $(UNSEEN) --line --seeds 1 --keep line \
 		--only "*,cpu,HPA+VPA/InPlace" --only "*,cpu,Trajectory 50/InPlace"
 	@$(PY) -m benchmarks jumps --keep
-	@$(PY) -m benchmarks arena --seed $(ARENA_SEED) --jobs $(JOBS) --json $(OUT_DIR)/arena.json
+	@$(PY) -m benchmarks arena --seed $(ARENA_SEED) --jobs $(JOBS) --json $(OUT_DIR)/arena.json --page docs/arena.md
 	@$(PY) tools/generate.py
 
 .PHONY: page-check

@@ -31,6 +31,8 @@ from benchmarks.arena.report import compared, report
 from benchmarks.arena.run import CACHE, Found, Result, run_all
 
 WORKLOADS = 300
+BEGIN, END = "<!-- arena -->", "<!-- end -->"
+"""What a page has around the report."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -47,7 +49,10 @@ def main(argv: Sequence[str]) -> int:
     began = time.monotonic()
     found = run_all(args.seed, workloads, args.keep, args.jobs, _progress)
     results = [_result(one, found) for one in workloads]
-    print(report(args.seed, results))
+    text = report(args.seed, results)
+    print(text)
+    if args.page:
+        _write(args.page, text)
     print(f"\nIn {(time.monotonic() - began) / 60:.1f} minutes with {args.jobs} processes.")
     if args.json:
         args.json.write_bytes(msgspec.json.encode(results))
@@ -75,8 +80,18 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     add("--jobs", type=int, default=2, help="processes (default: 2)")
     add("--keep", type=Path, default=CACHE, metavar="DIR", help=f"where results are kept (default: {CACHE})")
     add("--json", type=Path, metavar="FILE", help="also write all results to this file")
+    add("--page", type=Path, metavar="FILE", help="also write the tables into this page, between its marks")
     add("--compare", type=Path, metavar="FILE", help="which workloads differ from those of this JSON file")
     return parser.parse_args(argv)
+
+
+def _write(page: Path, text: str) -> None:
+    """Put the report in place of the last one."""
+    before, mark, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (mark and end):
+        raise SystemExit(f"{page}: no {BEGIN} and {END}")
+    page.write_text(f"{before}{mark}\n```text\n{text}\n```\n{end}{after}")
 
 
 def _wanted(one: Drawn, args: argparse.Namespace) -> bool:

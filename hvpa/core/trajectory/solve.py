@@ -30,7 +30,7 @@ class Joint:
     `urgent` the same with more CPU for saturated pods, `kept_for` the demand below which no replicas go, and in place
     the one that sizes are for: that of the last minutes. `held` is the demand that the HPA still counts, `last` the
     count that was recommended last, which stands while what is measured may be of other pods (0: it is not),
-    `holds_in` why nothing is taken away at all, `keeps` why no replicas are.
+    `holds_in` why nothing is taken away at all, `keeps` why no replicas are, whatever the sizes.
     `unproven` pods failed lately or are new, and count as full ones where fewer would do; `fails`: so many of them that
     what is measured is no reason for
     smaller ones. `in_place`: sizes follow the present demand. `keeps_pods`: the
@@ -177,7 +177,7 @@ class Joint:
             enough = self._count([one.tolerated() for one in demands], sizes)
             return least if self.replicas < enough else self.path.counts.clamp(self.replicas)
         serving = min(self.replicas, max(least, self.safe(sizes)) + self.unproven)
-        return max(least, serving, self.held_down_to(sizes))
+        return self.replicas if self.keeps else max(least, serving, self.held_down_to(sizes))
 
     def safe(self, sizes: Sizes) -> int:
         """Down to which count the pods, with the sizes that they have and keep, serve all that was called for of late,
@@ -189,7 +189,7 @@ class Joint:
     def held_down_to(self, sizes: Sizes) -> int:
         """Down to which count the HPA's desired replicas let replicas be taken away. In place, what was called for of
         late does that."""
-        if self.holds_in or self.keeps:
+        if self.holds_in:
             return self.replicas
         if self.in_place:
             return 0

@@ -92,13 +92,17 @@ class JointScaling:
             return structs.replace(bounds, lower=1, upper=intervals[-1].max_replicas)
         return Bounds(self.replicas, self.replicas)
 
+    def _stepped_until(self) -> dt.datetime | None:
+        """Until when what is measured is of the pods before our last step."""
+        return self.context.clock.held_until(self.seen.horizontal.last_scale_time, SETTLING)
+
     def _unsettled_until(self) -> dt.datetime | None:
         """Until when what the HPA measured may be of another number of pods than the present one: of those before a
         step of ours, or of those that are being replaced. It is a mean over pods, and too small in sum for fewer of
         them. None: it is of these pods."""
         pods, clock = self.seen.pods, self.context.clock
         changes = [
-            clock.held_until(self.seen.horizontal.last_scale_time, SETTLING),
+            self._stepped_until(),
             was_lowered(self.seen, clock),
         ]
         lately = [until for when in pods.ready_since if (until := clock.held_until(when, SETTLING))]
@@ -160,7 +164,7 @@ class JointScaling:
             kept_for=self._kept_for(found or (), urgent) if self.in_place else urgent,
             held=requirements(desired.held, requests),
             holds_in=holds_in,
-            keeps=_UNSETTLED if unsettled and self.in_place else "",
+            keeps=_UNSETTLED if self.in_place and self._stepped_until() else "",
             unproven=unproven(seen, clock),
             fails=seen.pods.failed * FEW_NEW > seen.pods.living,
             unknown=desired.unknown,

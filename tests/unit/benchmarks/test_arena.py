@@ -206,6 +206,25 @@ def test_one_workload_is_printed_as_a_scenario(
     assert "1 workloads: cost 1.000 > 1.000" in capsys.readouterr().out
 
 
+def test_the_report_takes_the_place_of_the_last_one_on_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {(4, name): (FINE, "") for name in policies(drawn(1, 4))}
+    monkeypatch.setattr("benchmarks.arena.command.run_all", lambda *_: found)
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- arena -->\nthe last one\n<!-- end -->\nafter\n")
+    command = ["--only", "4", "--keep", str(tmp_path), "--page", str(page)]
+    for _ in range(2):
+        assert main(command) == 0
+    text = page.read_text()
+    assert text.startswith("before\n<!-- arena -->\n```text\nSeed 1, 1 workloads")
+    assert text.endswith("\n```\n<!-- end -->\nafter\n")
+    assert "the last one" not in text
+    page.write_text("no marks")
+    with pytest.raises(SystemExit, match=r"page\.md: no <!-- arena -->"):
+        main(command)
+
+
 @pytest.mark.long
 def test_a_workload_runs(tmp_path: Path) -> None:
     done, why = run_one(1, 6, HPA, tmp_path)
