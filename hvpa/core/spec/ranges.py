@@ -93,7 +93,8 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
             ("scaleUp", vpa.scale_up, one.least, "raised"),
             ("scaleDown", vpa.scale_down, one.most, "lowered"),
         ):
-            least = _least_change(direction, one, current)
+            default = 0 if spec.joint else DEFAULT_MIN_CHANGE[one.resource]
+            least = _least_change(direction, one, current, default)
             if is_off(direction) or least <= one.width:
                 continue
             when = " alone" if spec.joint else ""
@@ -109,10 +110,10 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
             )
 
 
-def _least_change(direction: ScaleType, one: _Range, current: int) -> int:
+def _least_change(direction: ScaleType, one: _Range, current: int, default: int) -> int:
     params = params_of(direction.min_change, one.resource)
     if params.value is None and params.percentage is None:
-        return DEFAULT_MIN_CHANGE[one.resource]
+        return default
     return threshold(params.value, params.percentage, current)
 
 
