@@ -19,7 +19,7 @@ LOWER_OVERLAPS: Final = 2
 a raise is needed, a lowering saves. At constant load with 5 percent noise a workload had 1 resize in 12 hours, with 1.5
 overlaps 15, and with 1 31."""
 NO_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 0, "memory": 0}
-"""Where the spec sets no `minChange` the overlap is enough. With 200m and 200M small pods kept what their owners had got
+"""Where the spec sets no `minChange` the overlap is enough. With 200m and 200M small pods kept what owners had got
 wrong: 93 workloads with replaced pods cost 0.92 of an HPA and a VPA in place of 0.91, with 318 restarts in place of 433
 (seed 101)."""
 ROUNDED: Final = 1000
