@@ -99,6 +99,19 @@ GROUPS: Final[Sequence[Group]] = (
 )
 
 
+PARTS: Final[Sequence[Group]] = (
+    *GROUPS[:3],
+    ("in place, CPU or memory is measured", lambda one: one.in_place and not _has_no_size(one)),
+    ("replaced, CPU or memory is measured", lambda one: not one.in_place and not _has_no_size(one)),
+    ("a queue or a Value is", lambda one: _has_no_size(one)),
+)
+
+
+def _has_no_size(one: Result) -> bool:
+    """Whether the HPA measures nothing that pods could be sized by: they follow the VPA, as the rival's do."""
+    return one.metric in ("queue", "Value")
+
+
 def report(seed: int, results: Sequence[Result]) -> str:
     """All of it, as text."""
     run = [one for one in results if one.rival in one.outcomes and not one.errors]
@@ -106,8 +119,8 @@ def report(seed: int, results: Sequence[Result]) -> str:
     parts = [
         f"Seed {seed}, {len(run)} workloads",
         "Beside the rival (HPA+VPA; weight 0: HPA; weight 100: VPA)\n\n" + _beside(run, GROUPS),
-        "Beside HPA+VPA, without the weights 0 and 100\n\n" + _beside(both, GROUPS[:3], BOTH),
-        "Beside HPA alone, without the weights 0 and 100\n\n" + _beside(both, GROUPS[:3], HPA),
+        "Beside HPA+VPA, without the weights 0 and 100\n\n" + _beside(both, PARTS, BOTH),
+        "Beside HPA alone, without the weights 0 and 100\n\n" + _beside(both, PARTS, HPA),
         _at_rest(run),
         _worse(run),
     ]
