@@ -183,8 +183,8 @@ def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
     timeout = f", minChangeTimeout {format_duration(vpa.scale_up.min_change_timeout)}"
     yield f"hpa.scaleUp: {_gate(seen, hpa.scale_up, horizontal)}, minChange {_least_replicas(hpa.scale_up)}"
     yield f"hpa.scaleDown: {_gate(seen, hpa.scale_down, horizontal)}, minChange {_least_replicas(hpa.scale_down)}"
-    yield f"vpa.scaleUp: {_gate(seen, vpa.scale_up, vertical)}, minChange {_least_sizes(seen, vpa.scale_up)}{timeout}"
-    yield f"vpa.scaleDown: {_gate(seen, vpa.scale_down, vertical)}, minChange {_least_sizes(seen, vpa.scale_down)}"
+    yield f"vpa.scaleUp: {_gate(seen, vpa.scale_up, vertical)}, minChange {_least_sizes(vpa.scale_up)}{timeout}"
+    yield f"vpa.scaleDown: {_gate(seen, vpa.scale_down, vertical)}, minChange {_least_sizes(vpa.scale_down)}"
     yield from _schedule(seen, spec)
     yield from _forecast(decision)
     yield from _rollout(seen, decision)
@@ -234,12 +234,10 @@ def _least_replicas(policy: ScaleType) -> str:
     return _least(params.value, params.percentage, str)
 
 
-def _least_sizes(seen: Observation, policy: ScaleType) -> str:
-    assert seen.spec is not None
+def _least_sizes(policy: ScaleType) -> str:
     cpu, memory = policy.min_change.cpu, policy.min_change.memory
-    default = {} if seen.spec.joint else DEFAULT_MIN_CHANGE  # of a path, the overlap holds what is small
-    least_cpu = _least(cpu.value, cpu.percentage, format_cpu, default.get("cpu"))
-    least_memory = _least(memory.value, memory.percentage, format_memory, default.get("memory"))
+    least_cpu = _least(cpu.value, cpu.percentage, format_cpu, DEFAULT_MIN_CHANGE["cpu"])
+    least_memory = _least(memory.value, memory.percentage, format_memory, DEFAULT_MIN_CHANGE["memory"])
     return f"cpu {least_cpu} and memory {least_memory}"
 
 

@@ -133,8 +133,7 @@ def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) 
         inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
         return structs.replace(_unknown_replicas(hpa, seen, bounds, problem, clock), scale_replicas=inside)
     asked = _whole_replicas(hpa, seen, bounds, estimate, is_never_stale(readings), clock)
-    if asked.replicas is None:
-        return asked
+    assert asked.replicas is not None
     desired = structs.replace(asked, replicas=with_unproven(seen, asked.replicas, clock))
     if not (seen.spec.joint or seen.spec.forecast):
         return desired

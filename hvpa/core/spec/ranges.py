@@ -93,8 +93,7 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
             ("scaleUp", vpa.scale_up, one.least, "raised"),
             ("scaleDown", vpa.scale_down, one.most, "lowered"),
         ):
-            default = 0 if spec.joint else DEFAULT_MIN_CHANGE[one.resource]
-            least = _least_change(direction, one, current, default)
+            least = _least_change(direction, one, current)
             if is_off(direction) or least <= one.width:
                 continue
             when = " alone" if spec.joint else ""
@@ -110,10 +109,10 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
             )
 
 
-def _least_change(direction: ScaleType, one: _Range, current: int, default: int) -> int:
+def _least_change(direction: ScaleType, one: _Range, current: int) -> int:
     params = params_of(direction.min_change, one.resource)
     if params.value is None and params.percentage is None:
-        return default
+        return DEFAULT_MIN_CHANGE[one.resource]
     return threshold(params.value, params.percentage, current)
 
 

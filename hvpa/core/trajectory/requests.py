@@ -4,10 +4,12 @@ to it, or whose change alone would be too small, go along when pods are replaced
 from __future__ import annotations
 
 import datetime as dt
+from typing import Final
 
 from msgspec import structs
 
-from hvpa.core.axes.requests import RequestsAxis
+from hvpa.api.values.quantity import Resource
+from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import MIN_CHANGE, GateContext, Hold
 from hvpa.core.model import ObservedState
@@ -15,9 +17,11 @@ from hvpa.core.path.path import Sizes
 from hvpa.core.trajectory.solve import Joint
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import after
-from hvpa.core.values.tuning import HALF_LIFE, NO_MIN_CHANGE, NOT_WORTH_REPLACING, SHRINKS_AFTER
+from hvpa.core.values.tuning import HALF_LIFE, NOT_WORTH_REPLACING, SHRINKS_AFTER
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
+
+_NO_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 0, "memory": 0}
 
 
 def scale_to_sizes(
@@ -26,12 +30,14 @@ def scale_to_sizes(
     """Decide on the requests and limits, which should be `sizes`. `is_held`: these sizes make up for a count that is
     held."""
     items = [structs.replace(item, target=_protected(item, sizes[item.key])) for item in joint.items]
+    # Where no pod is replaced, the overlap of the path is enough of a minimum.
+    least = _NO_MIN_CHANGE if joint.in_place else DEFAULT_MIN_CHANGE
     axis = RequestsAxis(
         seen,
         context,
         (*items, *joint.apart),
         disruptive=not joint.in_place,
-        default_min_change=NO_MIN_CHANGE,
+        default_min_change=least,
         on_path={item.key: item.target for item in joint.items},
     )
     return axis.result(_decided(axis, joint, is_held))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final
 
-from hvpa.api.values.quantity import Resource
-
 DEFAULT_WEIGHT_PERCENT: Final = 50
 """`vpaWeight` where no interval is given: in place 0.89 and 0.63 % unmet (0.69 %), where 80 had 0.90 and 0.78 %, and 0
 about 1.05."""
@@ -18,10 +16,6 @@ LOWER_OVERLAPS: Final = 2
 """A size is raised where it is off by more than the overlap, and lowered where it is off by more than so many overlaps:
 a raise is needed, a lowering saves. At constant load with 5 percent noise a workload had 1 resize in 12 hours, with 1.5
 overlaps 15, and with 1 31."""
-NO_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 0, "memory": 0}
-"""Where the spec sets no `minChange` the overlap is enough. With 200m and 200M small pods kept what owners had got
-wrong: 93 workloads with replaced pods cost 0.92 of an HPA and a VPA in place of 0.91, with 318 restarts in place of 433
-(seed 101)."""
 ROUNDED: Final = 1000
 """A size that differs by less than one part of so many is the same one: measurements are rounded by as much."""
 

@@ -197,9 +197,9 @@ def _failures(pod: Pod) -> list[dt.datetime]:
 
 
 def _unproven_until(pod: Pod) -> dt.datetime | None:
-    """Until when what a living pod uses is no measure of demand: for ten minutes after a failure of a container, and
+    """Until when what a pod that runs uses is no measure of demand: for ten minutes after a failure of a container, and
     until the HPA counts a new pod, ten minutes after its creation at the latest. None where it never was."""
-    if not _is_living(pod):
+    if pod.status.phase != "Running":
         return None
     created, counted = pod.metadata.creation_timestamp, _counted_from(pod)
     known = [after(when, FAILED_FOR) for when in _failures(pod)]

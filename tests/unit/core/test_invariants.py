@@ -14,7 +14,7 @@ from builders.build import GIB, NOW
 from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
 from hvpa.core.invariants import CAPACITY, UNEXPLAINED, UNMEASURED, violations
-from hvpa.core.model import Blocked, ReplicaView, ResourceRequirements
+from hvpa.core.model import Blocked, PodShape, ReplicaView, ResourceRequirements
 from tests.unit.core.trajectory.jointly import app, external, state, value
 from tests.unit.core.trajectory.test_properties import observed
 
@@ -82,6 +82,21 @@ def test_a_count_above_the_largest_is_brought_inside() -> None:
     assert decision.replicas is not None
     assert decision.replicas.target == 10
     assert CAPACITY not in broken(seen, decision)
+
+
+@pytest.mark.parametrize("way", ["Rollout", "InPlace"])
+def test_a_pod_that_refuses_its_resize_keeps_what_it_has(way: str) -> None:
+    seen, decision = at_rest(way=way)
+    shapes = (PodShape({"app": {"cpu": 1000}}, 3), PodShape({"app": {"cpu": 2000}}, refuses=True))
+    other = structs.replace(seen, pods=structs.replace(seen.pods, shapes=shapes))
+    assert broken(other, sized(decision, cpu=700)) == [], "3 x 700m and 2 cores are 4.1"
+    assert broken(other, sized(decision, cpu=500)) == [CAPACITY]
+
+
+def test_within_the_vpas_target_any_size_is_explained() -> None:
+    targets = {"app": {"cpu": "1", "memory": "512Mi"}}
+    seen, decision = looked_at(state(4, [app("1", "1Gi")], [MEASURED], targets))
+    assert UNMEASURED not in broken(seen, sized(decision, memory=3 * GIB // 4))
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------

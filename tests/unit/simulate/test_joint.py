@@ -186,7 +186,8 @@ def test_five_cores_are_never_allocated_as_nine() -> None:
     """1 to 5 cores at weight 50: blending changes, each recommender's answer to all of it, gave 3 x 3 cores."""
     one = run(joint(50), build.step(1.0 * USED, HOUR, 5.0 * USED), days=5)
     most = max(shape.cores for _, shape in one.shapes)
-    assert most <= 5 / 0.9 + max(shape.cpu for _, shape in one.shapes) / 1000
+    # For two minutes there is one pod more, as the larger ones are new.
+    assert most <= 5 / 0.9 + 1.25 * max(shape.cpu for _, shape in one.shapes) / 1000
     assert most < 9
     assert one.end.cores >= 5 / 1.1
     assert abs(one.end.replicas - 3) <= 1

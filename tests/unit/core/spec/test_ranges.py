@@ -55,9 +55,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, list[str]]]] = {
         cpu("3", "4") | change(DOWN, cpu={"percentage": 50}), {
             CPU: ["requests may be 3 to 4, and scaleDown.minChange is 2: the cpu request is never lowered"]}),
     "on a path, requests may go along with others": (
-        cpu("100m", "250m") | change(DOWN, cpu={"value": "200m"}) | {"spec.blend": "Trajectory"}, {CPU: [
+        cpu("100m", "250m") | change(UP, cpu={"value": "10m"}) | {"spec.blend": "Trajectory"}, {CPU: [
             "requests may be 100m to 250m, and scaleDown.minChange is 200m: the cpu request is never lowered alone"]}),
-    "on a path, the overlap is enough where nothing is set": (cpu("100m", "250m") | {"spec.blend": "Trajectory"}, {}),
     "more replicas at once than there may be": (
         change(UP, replicas={"value": 20}) | change(DOWN, replicas={"percentage": 95}), {
             "spec.hpa.scaleUp.minChange.replicas": ["replicas may be 1 to 10, and minChange comes to 20: none"],

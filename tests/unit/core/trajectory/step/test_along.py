@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,11 @@ from builders import build
 from builders.build import GIB, MIB, NOW, at, stamp
 from hvpa.api.hvpa.status import to_wire
 from hvpa.core import Decision
-from tests.unit.core.trajectory.jointly import app, held, requests, state, value, view
+from hvpa.core.model import PodShape
+from hvpa.core.path.path import ResourceKey
+from hvpa.core.trajectory.capacity import Capacity
+from hvpa.core.trajectory.view import View
+from tests.unit.core.trajectory.jointly import app, held, requests, state, utilization, value, view
 
 # --- minChange, and what goes along ----------------------------------------------------------------------------------
 LIMITED = {"vpa": {"scaleUp": {"minChange": {"cpu": {"value": "500m"}, "memory": {"value": "500Mi"}}}}}
@@ -235,3 +240,32 @@ def test_in_place_no_size_is_lowered_where_more_than_a_tenth_failed() -> None:
 
 def test_measured_memory_that_was_raised_in_place_is_not_taken_back_for_a_day_either() -> None:
     assert ("down", "memory", "OutOfMemory") in held(failing(1, resizes=True, raised=True))
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, 4), ("2Gi", 4), ("4Gi", 8)])
+@pytest.mark.parametrize("utilized", [True, False])
+def test_memory_that_ran_out_at_its_largest_size_counts_up_to_its_limit(
+    limit: str | None, expected: int, utilized: bool
+) -> None:
+    """4 pods of 2Gi, which maxAllowed is, ran out of memory a minute ago, and use nothing since."""
+    made = [build.container("app", {"cpu": "1", "memory": "2Gi"}, {} if limit is None else {"memory": limit})]
+    pods = [build.oom_killed(at(minutes=-1), f"web-{index}", containers=made) for index in range(4)]
+    policy = {"containerName": "*", "maxAllowed": {"memory": "2Gi"}}
+    spec = {"vpa": {"template": {"spec": {"resourcePolicy": {"containerPolicies": [policy]}}}}}
+    measured = utilization("memory", 100, 0, "0") if utilized else value("memory", "2Gi", "0")
+    targets = {"app": {"cpu": "1", "memory": "2Gi"}}
+    decision = build.decided(state(4, made, [measured], targets, spec, pods=pods))
+    assert decision.replicas is not None
+    assert decision.replicas.target == expected
+
+
+@pytest.mark.parametrize(("small", "expected"), [(1000, 1000), (400, 2000)])
+def test_sizes_are_not_lowered_where_a_pod_that_refuses_its_resize_leaves_too_little(
+    small: int, expected: int
+) -> None:
+    """2 cores are called for, which the path has 2 x 1 for. One of two pods keeps 400m: the other one keeps its 2."""
+    found = view(failing(0, resizes=True))
+    assert isinstance(found, View)
+    shapes = [PodShape({"app": {"cpu": 2000}}), PodShape({"app": {"cpu": small}}, refuses=True)]
+    joint = replace(found.joint, capacity=Capacity(shapes))
+    assert joint.sizes_at(2)[ResourceKey("app", "cpu")] == expected
