@@ -29,6 +29,14 @@ STARTED = "caches are filled"
 order."""
 
 
+def _text(log: Path) -> str:
+    """What a log says; nothing as long as its process has not begun to write."""
+    try:
+        return log.read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
 @dataclass
 class Replica:
     """One of them, over all its lives. `shards`: parts of the work that all share; 1: one of them leads."""
@@ -83,7 +91,7 @@ class Replica:
 
     def _was_giving_up(self, code: int) -> bool:
         """Whether it was asked to end while it was giving up."""
-        return code == -signal.SIGTERM and GIVING_UP in self.logs[-1].read_text(errors="replace")
+        return code == -signal.SIGTERM and GIVING_UP in _text(self.logs[-1])
 
     @property
     def is_alive(self) -> bool:
@@ -103,11 +111,7 @@ class Replica:
     def probe(self) -> bool | None:
         """Whether it answers a kubelet's probe; None if it starts, ends, or was stopped meanwhile."""
         operator, credential = self.operator, self.credential
-        if (
-            operator is None
-            or self._is_disturbed()
-            or STARTED not in operator.log.read_text(errors="replace")
-        ):
+        if operator is None or self._is_disturbed() or STARTED not in _text(operator.log):
             return None
         if operator.probe() != 0:
             return True
@@ -123,7 +127,7 @@ class Replica:
             return
         number = signal.Signals[name]
         self.frozen = self.frozen or number == signal.SIGSTOP
-        is_starting = STARTED not in self.logs[-1].read_text(errors="replace")
+        is_starting = STARTED not in _text(self.logs[-1])
         is_asked = number == signal.SIGTERM
         # One that is asked to end twice, or before it can listen, ends at once.
         self._killed = self._killed or number == signal.SIGKILL or (is_asked and (is_starting or self._asked))
