@@ -1,8 +1,8 @@
-"""What must hold for every joint decision, found out by other means than the decision itself (DESIGN 5.4): a decision
-that breaks one of these is a defect of HVPA, whatever its input.
+"""Invariants of joint decisions, checked with other code than the decision's (DESIGN 5.4): a decision that breaks one
+is a defect of HVPA, whatever its input.
 
-The operator checks them with `--check-invariants`, the simulator always. What takes several decisions to see (rest at
-constant load, no step back within a step's own stabilization, the order of lists) is for the tests of closed loops.
+The operator checks them with `--check-invariants`, the simulator always. Tests see to those that take several
+decisions: rest at constant load, no step down that is taken back, the order of lists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CAPACITY: Final = "capacity"
 UNMEASURED: Final = "unmeasured"
 """No resource is sized by a metric that does not measure it."""
 UNEXPLAINED: Final = "unexplained"
-"""Whatever differs from the recommendation has a reason in the status."""
+"""Each difference from the recommendation has a reason in the status."""
 INVARIANTS: Final = (CAPACITY, UNMEASURED, UNEXPLAINED)
 
 
@@ -36,7 +36,7 @@ class Violation(NamedTuple):
 
 
 def violations(seen: Observation, decision: Decision) -> tuple[Violation, ...]:
-    """What a decision breaks; nothing where it is not a joint one."""
+    """The invariants that a decision breaks; none if it is not a joint one."""
     if decision.joint is None or seen.workload is None:
         return ()
     joint = cast(View, decision.joint).joint
@@ -50,10 +50,9 @@ def violations(seen: Observation, decision: Decision) -> tuple[Violation, ...]:
 def _too_small(seen: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
     """Metrics whose demand fewer pods, or smaller ones, don't serve any more. The pods that go are the largest."""
     view = decision.replicas
-    counts = joint.path.counts
-    if view is None or (view.target < view.current and view.target >= (counts.upper or 0)):
+    if view is None or not joint.path.counts.contains(view.current):
         return  # a count above maxReplicas is brought inside
-    now, then = joint.current, _requests(decision, joint)
+    now, then = joint.current, {item.key: _request(decision, item) for item in joint.items}
     lately = joint.kept_for or joint.found or ()  # in place a minute's mean counts, and no single measurement
     for one, late in zip(joint.found or (), lately, strict=True):
         if not one.keys:
@@ -76,21 +75,9 @@ def _served(
         if not shape.refuses:
             have = {key: then[key] if joint.in_place else min(size, then[key]) for key, size in have.items()}
         each += [serves(one, have, joint.requests)] * shape.count
-    if (
-        not joint.in_place
-    ):  # a pod is replaced once the one that takes its place is ready, and so are new ones
+    if not joint.in_place:  # pods are replaced by such that are ready
         each += [serves(one, then, joint.requests)] * max(0, count - len(each))
     return sum(sorted(each)[:count])
-
-
-def _requests(decision: Decision, joint: Joint) -> Sizes:
-    """The requests after the decision."""
-    return {
-        key: decision.containers[key.container].requests.get(key.resource, size)
-        if key.container in decision.containers
-        else size
-        for key, size in joint.current.items()
-    }
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
@@ -110,6 +97,7 @@ def _sized_by_others(seen: Observation, decision: Decision, joint: Joint) -> Ite
 
 
 def _request(decision: Decision, item: ContainerResource) -> int:
+    """The request after the decision."""
     found = decision.containers.get(item.container)
     return item.current if found is None else found.requests.get(item.resource, item.current)
 

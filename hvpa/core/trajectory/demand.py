@@ -228,12 +228,12 @@ def _pod(demand: MetricDemand, resource: Resource, requests: Requests) -> _Pod:
 
 def _work_of_one(demand: MetricDemand, pod: _Pod, requests: Requests) -> int:
     """What a pod that the metric's target is meant for has for work."""
-    sizes = requests.first if demand.absolute else requests.pods
-    return sum(requests.work(key, sizes.get(key) or requests.now[key]) for key in pod.keys)
+    sizes = {key: requests.at_first([key]) if demand.absolute else requests.measured(key) for key in pod.keys}
+    return sum(requests.work(key, size) for key, size in sizes.items())
 
 
 def _target(demand: MetricDemand, pod: _Pod) -> tuple[int, int]:
-    """What is used is to what it calls for as the one to the other."""
+    """Two numbers whose ratio is that of use to the requests it calls for: at a target of 80 percent, 80 and 100."""
     return (demand.per_pod or 0, pod.reference) if demand.absolute else (demand.utilization, 100)
 
 

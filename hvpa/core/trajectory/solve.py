@@ -31,11 +31,9 @@ class Joint:
     the one that sizes are for: that of the last minutes. `held` is the demand that the HPA still counts, `last` the
     count that was recommended last, which stands while what is measured may be of other pods (0: it is not),
     `holds_in` why nothing is taken away at all, `keeps` why no replicas are, whatever the sizes.
-    `unproven` pods failed lately or are new, and count as full ones where fewer would do; `fails`: so many of them that
-    what is measured is no reason for
-    smaller ones. `in_place`: sizes follow the present demand. `keeps_pods`: the
-    workload's controller replaces no pod for another size. `serving` are the pods that serve or are measured (0: not
-    known).
+    `unproven` pods failed lately or are new, and count as full if fewer would do; `fails`: so many failed that what is
+    measured is no reason for smaller pods. `in_place`: sizes follow the present demand. `keeps_pods`: the workload's
+    controller replaces no pod for another size. `serving` are the pods that serve or are measured (0: not known).
     """
 
     path: Path

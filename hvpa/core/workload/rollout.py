@@ -197,8 +197,8 @@ def _failures(pod: Pod) -> list[dt.datetime]:
 
 
 def _unproven_until(pod: Pod) -> dt.datetime | None:
-    """Until when what a pod that runs uses is no measure of demand: for ten minutes after a failure of a container, and
-    until the HPA counts a new pod, ten minutes after its creation at the latest. None where it never was."""
+    """Until when the use of a pod that runs is no measure of demand: for ten minutes after a failure of a container,
+    and until the HPA counts a new pod, ten minutes after its creation at the latest. None: it always was."""
     if pod.status.phase != "Running":
         return None
     created, counted = pod.metadata.creation_timestamp, _counted_from(pod)

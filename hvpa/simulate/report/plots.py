@@ -24,17 +24,15 @@ DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot")
 CORE: Final = 1000.0
 """Millicores."""
 EVENT_ORDER: Final = (
-    *(
-        "Violation",
-        "OOM",
-        "Evicted",
-        "Unschedulable",
-        "Replicas",
-        "Requests",
-        "Condition",
-        "Blocked",
-        "Event",
-    ),
+    "Violation",
+    "OOM",
+    "Evicted",
+    "Unschedulable",
+    "Replicas",
+    "Requests",
+    "Condition",
+    "Blocked",
+    "Event",
 )
 """Kinds of events, those first that are kept where there are too many to show."""
 

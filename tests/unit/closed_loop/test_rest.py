@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -35,3 +36,22 @@ def test_at_constant_load_with_noise_nothing_is_written(strategy: str, weight: i
     late = [one for one in found.result.events if one.time >= 7 * HOUR]
     assert [one for one in late if one.kind in ("Replicas", "Requests")] == []
     assert [one for one in found.result.events if one.kind == "Violation"] == []
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("weight", [0, 50, 100])
+def test_no_step_down_is_taken_back_within_its_own_stabilization(strategy: str, weight: int) -> None:
+    """The load falls to a third at 2 h, with noise of 5 percent. No step raises replicas or sizes again within five
+    minutes, nor sizes of replaced pods within the six hours that lowering them takes."""
+    falling, low = noisy(5.2, 5, weight), noisy(1.7, 5, weight + 1)
+    load = build.Shape(lambda time: (falling if time < 2 * HOUR else low).at(time))
+    found = simulated(
+        hvpa(weight, metric(70), strategy=strategy), load, 12, 9, pods(strategy, 600), step=15.0
+    )
+    shapes = [one for one in found.shapes if one[0] >= 2 * HOUR]
+    for read, wait in ((0, 300.0), (1, 6 * HOUR if strategy == "Rollout" else 300.0)):
+        steps = [(when, after[read] - before[read]) for (_, before), (when, after) in pairwise(shapes)]
+        lowered = [when for when, by in steps if by < 0]
+        raised = [when for when, by in steps if by > 0]
+        assert not [(down, up) for down in lowered for up in raised if down < up < down + wait]
+    assert found.end.cores < 0.6 * found.at(2 * HOUR - 15).cores

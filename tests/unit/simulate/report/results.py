@@ -24,6 +24,7 @@ from hvpa.simulate.model import (
     Totals,
 )
 from hvpa.simulate.report.compare import Comparison, compare
+from hvpa.simulate.report.plots import EVENT_ORDER
 
 START = dt.datetime(2026, 11, 16, tzinfo=dt.UTC)
 GIB = 2.0**30
@@ -137,19 +138,6 @@ def compared(*policies: PolicyResult, **changes: Any) -> Comparison:
     return compare(result(*policies, **changes), PRICES)
 
 
-KINDS = (
-    "Violation",
-    "OOM",
-    "Evicted",
-    "Unschedulable",
-    "Replicas",
-    "Requests",
-    "Condition",
-    "Blocked",
-    "Event",
-)
-
-
 def busy(steps: int, policies: int = 6) -> Comparison:
     """So many steps of 15 s that nothing can be left out of, under policies that cost nearly the same and have long
     names and thousands of events."""
@@ -160,7 +148,9 @@ def busy(steps: int, policies: int = 6) -> Comparison:
 
 def _policy(at: int, steps: int, draw: random.Random) -> PolicyResult:
     events = tuple(
-        SimulationEvent(15.0 * steps * i / 3000, KINDS[i % len(KINDS)], "AReason", "a message " * 40)
+        SimulationEvent(
+            15.0 * steps * i / 3000, EVENT_ORDER[i % len(EVENT_ORDER)], "AReason", "a message " * 40
+        )
         for i in range(3000)
     )
     return policy(
