@@ -116,8 +116,8 @@ class State:
     requests: Resources
 
     def is_as(self, other: State) -> bool:
-        """Whether it is the same as another. The operator leaves sizes alone inside of the overlap, so up to a tenth
-        they are the same: 262m after 250m."""
+        """Whether it is the same as another. The operator leaves sizes alone within twice the overlap (`hvpa.yaml`), so
+        up to a tenth they are the same: 262m after 250m."""
 
         def near(mine: int | None, theirs: int | None) -> bool:
             return abs((mine or 0) - (theirs or 0)) * 10 <= (theirs or 0)
