@@ -84,7 +84,9 @@ SPEC: dict[str, Any] = {
         "template": {"metadata": {"labels": {"of": "web"}}},
     },
     "weightBasedScalingIntervals": [{"vpaWeight": 50}],
+    "updateStrategy": {"type": "Rollout"},
 }
+"""The usual Hvpa. Its pods are replaced, with both blends."""
 
 
 def hvpa(

@@ -303,7 +303,7 @@ def _is_ready(address: str) -> bool:
 def with_sizes(hvpa: Json, sizes: Sizes) -> Json:
     """The Hvpa with this way for a changed size to reach the pods (resizes in place are left as they stand)."""
     if sizes == "Rollout":
-        del hvpa["spec"]["updateStrategy"]
+        hvpa["spec"]["updateStrategy"] = {"type": "Rollout"}
         hvpa["spec"]["vpa"]["scaleDown"]["stabilizationDuration"] = "2m"
     return hvpa
 

@@ -70,7 +70,7 @@ def workload_field(workload: Workload, resize: Resize, leak: str) -> Fields:
     field: Fields = {"name": "web", "replicas": 3, "startUp": "30s", "containers": [container]}
     if workload.slow:
         field["terminationGrace"] = SLOW["terminationGrace"]
-    return field if resize == "Recreate" else {**field, "resize": resize, "resizeDelay": RESIZE_DELAY}
+    return {**field, "resize": resize, **({"resizeDelay": RESIZE_DELAY} if resize == "InPlace" else {})}
 
 
 # --- headroom -------------------------------------------------------------------------------------------------------

@@ -110,12 +110,12 @@ class View(NamedTuple):
     """Whether the operator is alive; None if nobody looked."""
 
     @property
-    def target(self) -> tuple[str, str, str]:
+    def target(self) -> tuple[str, str, str | None]:
         """The target, the mode and the update strategy of the spec."""
         spec = self.seen.spec
         if spec is None:
             return ("unknown", "unknown", "unknown")
-        return f"{spec.target_ref.kind} {spec.target_ref.name}", spec.mode, spec.update_strategy.type
+        return f"{spec.target_ref.kind} {spec.target_ref.name}", spec.mode, spec.strategy.type
 
     @property
     def counts(self) -> tuple[int | None, int | None]:
@@ -138,7 +138,7 @@ class View(NamedTuple):
 def view_of(objects: Objects, seen: Observation) -> View:
     """The state of the Hvpa that was observed."""
     status, workload = seen.status, seen.target
-    if seen.spec is not None and seen.spec.update_strategy.in_place:
+    if seen.spec is not None and seen.spec.strategy.in_place:
         size, pods = status.desired, pod_rows(seen, objects.pods, status.desired)
         if size is None:
             return View(seen, None, {}, None, status.actuation, pods)

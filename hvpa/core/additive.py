@@ -68,7 +68,7 @@ def _resized_until(seen: ObservedState, context: GateContext, desired: DesiredRe
     pods are smaller than their specs: a pod of 1 core that is to have 2 uses 50 percent at most. Targets that are no
     percentage (a queue's) are the same for all sizes.
     """
-    waits = context.spec.update_strategy.in_place and desired.is_relative
+    waits = context.spec.strategy.in_place and desired.is_relative
     gaps = [awaited(pod) for pod in own_pods(seen)] if waits else []
     if not any(raised or lowered for raised, lowered in gaps):
         return None
@@ -87,7 +87,7 @@ def scale_vertically(
     `wants_out`: the workload has maxReplicas and the HPA wants more, so that what goes up has full weight, once the HPA
     can have measured that count (it still wants out, DESIGN 5.2).
     """
-    axis = RequestsAxis(seen, context, governed(seen), disruptive=not context.spec.update_strategy.in_place)
+    axis = RequestsAxis(seen, context, governed(seen), disruptive=not context.spec.strategy.in_place)
     steps = [_step(axis, item, weight.vertical_ppm, wants_out) for item in axis.items]
     return axis.result([(step, axis.hold(step)) for step in steps if step is not None])
 

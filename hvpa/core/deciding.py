@@ -116,7 +116,7 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
             record = next_record(clock, seen, bounds, decided.needed, decided.scaled_to_zero)
             decided = structs.replace(decided, forecast=record)
         decided = _rolled(context, seen, decided)
-        if seen.spec.update_strategy.in_place:
+        if seen.spec.strategy.in_place:
             decided = _fallen_back(context, seen, _actuated(context, seen, decided))
         patch = _patch(context, seen, decided)
     status, view = next_status(seen, clock, decided), None
@@ -192,7 +192,7 @@ def _fallen_back(context: GateContext, seen: ObservedState, decided: DecisionPar
     that."""
     size, resizing = decided.desired_size, decided.resizing
     assert size is not None and resizing is not None and seen.target is not None
-    if context.spec.update_strategy.type != "InPlaceOrRollout" or not resizing.stuck:
+    if context.spec.strategy.type != "InPlaceOrRollout" or not resizing.stuck:
         return decided
     if template_held(context, seen.target, sizes_of(size.containers)):
         return decided

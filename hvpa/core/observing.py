@@ -197,8 +197,8 @@ def _state(
     target = _existing(objects.workload)
     rollout = own_rollout(target)
     status = _with_rolled_back(hvpa.status, rollout)
-    in_place = spec is not None and spec.update_strategy.in_place
-    tries = spec is not None and spec.update_strategy.canary is not None
+    in_place = spec is not None and spec.strategy.in_place
+    tries = spec is not None and spec.strategy.canary is not None
     if workload is not None and in_place:
         workload = as_desired(workload, status.desired)
     annotation = None if workload is None else workload.metadata.annotations.get(LAST_APPLIED)
@@ -274,7 +274,7 @@ def _problem(objects: Objects) -> Finding | None:
 
 def _unsupported(spec: HvpaSpec) -> str:
     """Why no target of this kind can be scaled in this way; empty where it can."""
-    target, strategy = spec.target_ref, spec.update_strategy
+    target, strategy = spec.target_ref, spec.strategy
     version = target.api_version or api_version_of(target.kind)
     if is_custom(version, target.kind):
         if strategy.type != "InPlace":

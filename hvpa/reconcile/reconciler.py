@@ -360,7 +360,7 @@ class Reconciler:
         metrics called for of late. A refusal is forgotten where the same is not asked for again within twice its wait:
         sizes change with the demand."""
         spec = objects.hvpa.spec
-        if spec is not None and spec.joint and spec.update_strategy.in_place:
+        if spec is not None and spec.joint and spec.strategy.in_place:
             objects = replace(objects, lately=self._lately.setdefault(key, Lately(self._clock.now())))
         else:
             self._lately.pop(key, None)

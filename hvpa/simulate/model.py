@@ -81,7 +81,7 @@ class WorkloadModel:
     termination_grace: float = 0.0
     max_surge: int | str = "25%"
     max_unavailable: int | str = "25%"
-    resize: ResizeMode = "Recreate"
+    resize: ResizeMode = "InPlace"
     resize_delay: float = 0.0
     resize_deferred: float = 0.0
     resize_refused: bool = False

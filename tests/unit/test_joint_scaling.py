@@ -169,7 +169,7 @@ CONSTANTS: list[tuple[object, object, list[str]]] = [
         tuning.NOT_WORTH_REPLACING,
         [
             "CPU must have been short for 5 minutes (held by `SustainedDemand`, with the time)",
-            "One that is shorter than 5 minutes is not served whole",
+            "one that is shorter than 5 minutes is not served whole",
             "only where the count is held for more than 5 minutes",
         ],
     ),
@@ -394,17 +394,6 @@ def test_usual_demand_goes_half_the_way_in_a_day() -> None:
 def test_memory_that_is_not_measured_follows_the_vpa(target: str, memory: int) -> None:
     assert result(decided("3 × 1", 1500, 3000, {"cpu": "1", "memory": target})) == (3, 1000, memory)
     assert "If none does, it requests the VPA's target." in ONE_LINE
-
-
-def test_measured_memory_is_no_smaller_than_its_limit_allows() -> None:
-    container = jointly.app("1", "1G")
-    container["resources"]["limits"] = {"memory": "1500M"}
-    reading = jointly.value("memory", "1G", "500M")
-    decision = build.decided(
-        jointly.state(3, [container], [reading], {"app": {"cpu": "1", "memory": "1800M"}}), resizes=True
-    )
-    size = format_memory(jointly.requests(decision)["memory"])
-    assert f"with a target of 1800M and limits of 1.5 times the requests, at least {size}" in ONE_LINE
 
 
 def test_saturated_pods_count_for_more() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from functools import cached_property
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -60,9 +60,10 @@ class Canary(SpecModel):
 class UpdateStrategy(SpecModel):
     """How a changed size reaches the pods."""
 
-    type: StrategyType = "Rollout"
+    type: StrategyType | None = None
     """Rollout patches the pod template, and the workload replaces its pods. InPlace resizes the running pods and leaves
-    the template as it is. InPlaceOrRollout does the same, and patches the template where pods can't be resized."""
+    the template as it is. InPlaceOrRollout does the same, and patches the template where pods can't be resized. Where
+    it is missing: with blend Trajectory InPlaceOrRollout if the API server can resize pods, else Rollout."""
     timeout: PositiveDuration = Field(default=dt.timedelta(minutes=5), json_schema_extra={"default": "5m"})
     """How long a resize may be deferred or in progress before the template is patched (InPlaceOrRollout) or the pod
     is reported as stuck (InPlace). A resize that is infeasible is not waited for."""
@@ -73,10 +74,30 @@ class UpdateStrategy(SpecModel):
     """Where it is set, a new size is tried on some pods first. Of a Rollout those are the first pods that the workload
     replaces: it is held then."""
 
-    @cached_property
+    @property
     def in_place(self) -> bool:
         """Whether running pods are resized."""
-        return self.type != "Rollout"
+        return self.type in ("InPlace", "InPlaceOrRollout")
+
+    @property
+    def is_default(self) -> bool:
+        """Whether no type was named."""
+        return "type" not in self.model_fields_set
+
+    @cached_property
+    def resizing(self) -> Self:
+        """The same as InPlaceOrRollout, which nobody named."""
+        return self._by_default("InPlaceOrRollout")
+
+    @cached_property
+    def replacing(self) -> Self:
+        """The same as Rollout, which nobody named."""
+        return self._by_default("Rollout")
+
+    def _by_default(self, kind: StrategyType) -> Self:
+        found = self.model_copy(update={"type": kind})
+        found.model_fields_set.discard("type")
+        return found
 
     def most_unavailable(self, pods: int) -> int:
         """How many of this number of pods may be unavailable at once. 25% of 10 pods: 2; of 3 pods: 1."""

@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -172,6 +172,20 @@ class HvpaSpec(SpecModel):
     missing."""
     update_strategy: UpdateStrategy = UpdateStrategy()
     """How a changed size reaches the pods."""
+
+    @property
+    def strategy(self) -> UpdateStrategy:
+        """`update_strategy` with the type that counts (DESIGN 5.6)."""
+        found = self.update_strategy
+        if found.type is not None:
+            return found
+        return found.resizing if self.joint else found.replacing
+
+    def without_resizes(self) -> Self:
+        """The same for an API server that can't resize pods, where the default strategy is Rollout."""
+        if self.update_strategy.type is not None:
+            return self
+        return self.model_copy(update={"update_strategy": self.update_strategy.replacing})
 
     @cached_property
     def joint(self) -> bool:

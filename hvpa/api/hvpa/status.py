@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from pydantic import BaseModel, Field, WithJsonSchema
 
+from hvpa.api.hvpa.actuation import StrategyType
 from hvpa.api.schema.base import StatusModel, read_json
 from hvpa.api.schema.fields import INT64_MAX, Timestamp
 
@@ -509,6 +510,8 @@ class HvpaStatus(StatusModel):
     """Conditions: Ready, HpaActive, VpaActive, ScalingBlocked, Paused, Contested."""
     recommended: Recommended | None = None
     """What is recommended, before gates and maxStep: what would be applied if nothing were blocked."""
+    update_strategy: StrategyType | None = Field(default=None, exclude_if=lambda value: value is None)
+    """How sizes reach the pods, where the spec does not say it and blend is Trajectory."""
     desired: DesiredSize | None = None
     """What was decided, where pods are resized in place."""
     actuation: Actuation | None = None

@@ -201,7 +201,7 @@ def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: st
         raise WhatIfError("the pods have used no CPU beyond what each of them uses anyway: there is no load")
     begin = values[0]["time"]
     rows = [f"{begin + STEP * at:.3f},{load:.6g}" for at, load in enumerate(loads)]
-    in_place = measured.objects.hvpa.spec is not None and measured.objects.hvpa.spec.update_strategy.in_place
+    in_place = measured.objects.hvpa.spec is not None and measured.objects.hvpa.spec.strategy.in_place
     return {
         "name": f"{manifest['metadata']['namespace']}/{manifest['metadata']['name']}",
         "description": f"{len(values) * STEP / 60:.1f} minutes of load as measured, over and over.",

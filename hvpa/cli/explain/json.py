@@ -165,7 +165,7 @@ def _floor(floor: FloorState, begin: dt.datetime | None = None) -> Json | None:
 def _actuation(seen: Observation, decision: Decision) -> Json | None:
     """How far the pods have got; None where they are replaced by rollouts."""
     spec, size, found = seen.spec, decision.status.desired, decision.status.actuation
-    if spec is None or not spec.update_strategy.in_place:
+    if spec is None or not spec.strategy.in_place:
         return None
     desired = counts = None
     if size is not None:
@@ -180,7 +180,7 @@ def _actuation(seen: Observation, decision: Decision) -> Json | None:
         }
         counts = {"pods": found.pods, "resized": found.pods - sum(left.values()), **left}
     pods = [one.to_json() for one in pod_rows(seen, seen.resizable, size)]
-    return {"type": spec.update_strategy.type, "desired": desired, "counts": counts, "pods": pods}
+    return {"type": spec.strategy.type, "desired": desired, "counts": counts, "pods": pods}
 
 
 # --- what the operator reported -------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def pod_rows(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) -
     if seen.target is None:
         return ()
     own = by_owner(tuple(pods), seen.target).own
-    in_place = seen.spec is not None and seen.spec.update_strategy.in_place
+    in_place = seen.spec is not None and seen.spec.strategy.in_place
     rows = _in_place(seen, own, size) if in_place else _rolled_out(seen, own)
     return tuple(sorted(rows, key=lambda row: row.name))
 
@@ -114,7 +114,7 @@ def _waits_for(seen: Observation, spec: HvpaSpec, pod: Pod, found: PodState, due
         return f"the operator reports: {reported}"
     if pod.metadata.uid in due:
         return "is resized next"
-    most = spec.update_strategy.max_unavailable
+    most = spec.strategy.max_unavailable
     return f"its containers restart for it, and no more pods may be unavailable (maxUnavailable {most})"
 
 

@@ -375,9 +375,9 @@ def _next_look(seen: Observation, decision: Decision) -> str:
 # --- resizes in place -----------------------------------------------------------------------------------------------
 def _resizing(seen: Observation, decision: Decision) -> Iterable[str]:
     """The strategy, the desired size, and the pods that do not have it. Nothing where pods are replaced by rollouts."""
-    if seen.spec is None or not seen.spec.update_strategy.in_place:
+    if seen.spec is None or not seen.spec.strategy.in_place:
         return
-    strategy, size = seen.spec.update_strategy, decision.status.desired
+    strategy, size = seen.spec.strategy, decision.status.desired
     timeout = format_duration(strategy.timeout)
     yield f"{strategy.type}, timeout {timeout}, maxUnavailable {strategy.max_unavailable}"
     if size is None:

@@ -28,6 +28,7 @@ from hvpa.kube.cache.custom_targets import custom_target
 from hvpa.kube.cache.scales import NotScalable, read
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.credentials import Credentials, own_namespace
+from hvpa.kube.client.discovery import resizes_pods, served
 from hvpa.kube.client.errors import ApiError, ConfigError, Unreachable
 from hvpa.kube.client.library import kube_config
 from hvpa.kube.client.pages import Page, read_list
@@ -58,12 +59,6 @@ class _Name(msgspec.Struct):
 
 class _Named(msgspec.Struct):
     metadata: _Name = msgspec.field(default_factory=_Name)
-
-
-class _Served(msgspec.Struct):
-    """The resources of a group's version (`metav1.APIResourceList`)."""
-
-    resources: list[_Name] = []
 
 
 def read_cluster(read: Callable[[Reader], Awaitable[T]], user_agent: str, args: argparse.Namespace) -> T:
@@ -146,11 +141,13 @@ class Reader:
     async def objects(self, name: str) -> Objects:
         """All that belongs to the Hvpa of this name in the reader's namespace."""
         spec = (await self.hvpa(name)).spec
-        served = await self.list(VPAS)
-        self.local.set_served(VPAS, served)
-        if served and await self._may_list(CHECKPOINTS):
+        has_vpas = await self.list(VPAS)
+        self.local.set_served(VPAS, has_vpas)
+        if has_vpas and await self._may_list(CHECKPOINTS):
             self.local.note_silences(SystemClock().now())
         self.local.set_served(HVPA_SIZES, await self._list_sizes())
+        if spec is not None and spec.joint and spec.strategy.is_default:
+            await self.note_resizes()
         await self.list(HPAS)
         target = spec.target_ref if spec is not None else None
         if target is not None:
@@ -238,14 +235,16 @@ class Reader:
     async def is_served(self, resource: Resource[Any]) -> bool:
         """Whether the cluster knows the resource; every user may read that. Raises ApiError."""
         try:
-            known = msgspec.json.decode(await self.transport.request("GET", resource.api), type=_Served)
+            known = await served(self.transport, resource.api)
         except ApiError as error:
             if error.status == 404:
                 return False
             raise
-        except msgspec.MsgspecError as error:
-            raise CommandError(f"{resource.api} can't be read: {error}") from error
-        return any(one.name == resource.plural for one in known.resources)
+        return any(one.name == resource.plural for one in known)
+
+    async def note_resizes(self) -> None:
+        """Look whether the cluster can resize pods. Raises ApiError and Unreachable."""
+        self.local.set_resizes_pods(await resizes_pods(self.transport))
 
     def _put(self, resource: Resource[Any], raw: msgspec.Raw) -> None:
         try:

@@ -61,6 +61,7 @@ def fetch(args: argparse.Namespace) -> Fetched:
         for resource in (DEPLOYMENTS, STATEFULSETS, HPAS, PODS, HVPAS):
             await _list(reader, resource)
         reader.local.set_served(VPAS, await _list(reader, _WHOLE_VPAS))
+        await reader.note_resizes()
         return Fetched(reader.local, unreadable, await _read_named(reader))
 
     return read_cluster(read, "hvpa-report", args)

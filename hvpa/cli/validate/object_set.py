@@ -151,7 +151,7 @@ def _plain_containers(workload: Document, field: str = "containers") -> Iterator
 
 def _resizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
     """Pods that can't be resized in place, and a last rung that is not there."""
-    kind = spec.update_strategy.type
+    kind = spec.strategy.type
     at = workload.place
     containers = [*_plain_containers(workload), *_plain_containers(workload, "initContainers")]
     has_any = any(
@@ -170,7 +170,7 @@ def _resizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
 
 def _replacements(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
     """A workload that does not replace its pods, and so does not give them another size by itself."""
-    kind = spec.update_strategy.type
+    kind = spec.strategy.type
     why = _keeps_pods(workload)
     if not why or kind == "InPlace" or not has_vpa(spec) or are_off(spec.vpa):
         return

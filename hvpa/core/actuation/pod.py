@@ -167,7 +167,7 @@ class Look(NamedTuple):
         found = pending or _fresh(pod, RESIZE_IN_PROGRESS)
         times = [self.since, pod.status.start_time, None if found is None else found.last_transition_time]
         begun = max(when for when in times if when is not None)
-        late = self.context.clock.is_past(after(begun, self.context.spec.update_strategy.timeout))
+        late = self.context.clock.is_past(after(begun, self.context.spec.strategy.timeout))
         why = "the kubelet has not answered" if found is None else found.message
         state: State = "in_progress" if pending is None else "deferred"
         return PodState(pod, state, why, restarts=restarts, is_stuck=late)

@@ -52,7 +52,7 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
     of pods that ran out of memory, and of resizes that restart a container no more at once than may be unavailable."""
     seen = pod_states(context, observed, desired)
     unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in seen)
-    room = context.spec.update_strategy.most_unavailable(len(seen)) - unavailable
+    room = context.spec.strategy.most_unavailable(len(seen)) - unavailable
     resizes: list[PodResize] = []
     for one in sorted(seen, key=lambda one: not one.raises):
         if one.resize is None:

@@ -59,7 +59,7 @@ def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
         return RolloutStep(None, HeldRollout(reason=mode, message=message) if record.held else None)
     tried, until = record.previous, None
     if tried:
-        template, canary = target.spec.template.spec.containers, context.spec.update_strategy.canary
+        template, canary = target.spec.template.spec.containers, context.spec.strategy.canary
         pods = [pod for pod in own_pods(seen) if runs_template(pod, template)]
         until = _tried_until(context, target, pods)
         is_over = canary is None or (until is not None and context.clock.is_past(until))
@@ -79,7 +79,7 @@ def _without_node(context: GateContext, seen: ObservedState, target: Workload) -
     """The template's sizes are taken back where no node takes them: pods of that size have waited for one for
     `NO_NODE_FOR`, and others run with a smaller one. Replicas serve in its place (DESIGN 5.4, sentence 13)."""
     waiting = next((one for one in seen.pods.stuck if one.reason == UNSCHEDULABLE), None)
-    if not context.applies or context.spec.update_strategy.type == "InPlace" or waiting is None:
+    if not context.applies or context.spec.strategy.type == "InPlace" or waiting is None:
         return None
     template = target.spec.template.spec.containers
     if waiting.since is None or not context.clock.is_past(after(waiting.since, NO_NODE_FOR)):
@@ -99,7 +99,7 @@ def _without_node(context: GateContext, seen: ObservedState, target: Workload) -
 
 def _tried_until(context: GateContext, target: Workload, pods: list[Pod]) -> dt.datetime | None:
     """Until when the new size is tried; None while not all pods that it is tried on are there."""
-    canary, created = context.spec.update_strategy.canary, [one.metadata.creation_timestamp for one in pods]
+    canary, created = context.spec.strategy.canary, [one.metadata.creation_timestamp for one in pods]
     times = [one for one in created if one is not None]
     if canary is None or not times or len(times) < _tried_on(context, target):
         return None
@@ -108,7 +108,7 @@ def _tried_until(context: GateContext, target: Workload, pods: list[Pod]) -> dt.
 
 def _tried_on(context: GateContext, target: Workload) -> int:
     """How many pods a new size is tried on."""
-    return min(context.spec.update_strategy.canary_pods(target.spec.replicas), target.spec.replicas)
+    return min(context.spec.strategy.canary_pods(target.spec.replicas), target.spec.replicas)
 
 
 def _taken_back(context: GateContext, seen: ObservedState, record: RolloutRecord, why: str) -> RolloutStep:
@@ -190,7 +190,7 @@ def _begun(
     have = present_resources(target.spec.template.spec.containers)
     containers = spec["template"]["spec"]["containers"]
     changes = read_all({one["name"]: Resources(**one["resources"]) for one in containers})
-    strategy, is_back = context.spec.update_strategy, step.rolled_back is not None
+    strategy, is_back = context.spec.strategy, step.rolled_back is not None
     raised, lowered = moved(have, {} if is_back else changes)
     is_tried = strategy.canary is not None and not is_back
     is_first = target.kind == "StatefulSet" and _tried_on(context, target) < target.spec.replicas

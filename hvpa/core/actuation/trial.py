@@ -38,7 +38,7 @@ def tried(context: GateContext, seen: ObservedState, size: DesiredSize) -> Trial
     """The desired size where a changed one is tried first: a trial begins, goes on, or ends. A size that fails is taken
     back, whatever else was decided, and so is one that no pod can have where nothing else is left to try (`InPlace`):
     replicas serve in its place. What one pod alone can't have, the others keep."""
-    before, strategy = seen.status.desired, context.spec.update_strategy
+    before, strategy = seen.status.desired, context.spec.strategy
     if before is not None and strategy.type == "InPlace":
         states = _states(context, seen, before, own_pods(seen))
         if states and all(one.is_too_much for one in states):
@@ -82,7 +82,7 @@ def _canaries(context: GateContext, seen: ObservedState, size: DesiredSize, run:
         return not ran_out_of_memory(pod, size.since), name not in run.pods, not is_ready(pod), name
 
     pods = own_pods(seen)
-    return sorted(pods, key=order)[: context.spec.update_strategy.canary_pods(len(pods))]
+    return sorted(pods, key=order)[: context.spec.strategy.canary_pods(len(pods))]
 
 
 def _states(

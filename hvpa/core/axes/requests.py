@@ -101,7 +101,7 @@ class RequestsAxis:
     def _canary_until(self) -> dt.datetime | None:
         """Until when another size is tried on some pods: NO_CLOCK where they do not have it yet."""
         assert self.seen.spec is not None
-        canary, desired = self.seen.spec.update_strategy.canary, self.seen.status.desired
+        canary, desired = self.seen.spec.strategy.canary, self.seen.status.desired
         run = None if canary is None or desired is None else desired.canary
         if canary is not None and run is not None and run.since is not None:
             return after(run.since, canary.duration)

@@ -48,6 +48,10 @@ VPA_INACTIVE: Final = "VpaInactive"
 """The VPA's recommendation is not used although one is configured."""
 NOT_RESIZED: Final = "PodsNotResized"
 """Pods can't have the desired size, or have not got it in time (spec.updateStrategy)."""
+NOT_PERMITTED: Final = "NotPermitted"
+"""The operator has no right to patch the workload, as in `config/in-place`."""
+_NO_RIGHT: Final = "cannot patch resource"
+"""What the API server says if a right is missing (`forbiddenMessage` in apiserver/pkg/endpoints/handlers)."""
 POSTPONED: Final = "DecisionPostponed"
 """The namespace's Hvpas need more computing time than the operator gives to one namespace."""
 DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
@@ -280,7 +284,8 @@ def _obstacles(
             entry.until for entry in decided.blocked if entry.reason == REFUSED and entry.until is not None
         }
         parts += [f"retrying at {readable_timestamp(when)}" for when in sorted(times)]
-        yield Finding(REFUSED, text.joined(parts))
+        lacks_right = all(_NO_RIGHT in record.message for _, record in refused)
+        yield Finding(NOT_PERMITTED if lacks_right else REFUSED, text.joined(parts))
     failures = list(_failures(seen, clock, decided))
     if any(one.reason == NOT_STARTING for one in failures) and (bounds := tuple(out_of_memory(seen))):
         yield Finding(OUT_OF_MEMORY, text.joined(bounds))

@@ -38,6 +38,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "ScaledToZero": "Scale the target to 1 or more when it is to be scaled again",
     "Saturated": "Raise maxReplicas or maxAllowed, or reduce the load",
     "Refused": "Change the policy, webhook or quota that refuses it, or lower maxReplicas and maxAllowed",
+    "NotPermitted": "Install config/default, whose operator may patch workloads, or set spec.updateStrategy.type to "
+    "InPlace",
     "WriteFailed": "Remove the cause that the API server's message names; the operator repeats the write",
     "DecisionFailed": "Report it, with the line of the operator's log that has the traceback",
     "DecisionPostponed": "Give the Hvpas of this namespace fewer windows, intervals and containers, or change them "

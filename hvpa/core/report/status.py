@@ -64,6 +64,7 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
         "last_error": _refused(seen, decided),
         "conditions": found,
         "recommended": _recommended(seen, decided),
+        "update_strategy": spec.strategy.type if spec.joint and spec.update_strategy.is_default else None,
         "desired": decided.desired_size,
         "rollout": decided.rollout.held,
         "rolled_back": decided.rolled_back or before.rolled_back,

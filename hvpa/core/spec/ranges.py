@@ -207,15 +207,13 @@ def _why_off(name: str, exists: bool, axis: HpaSpec | VpaSpec) -> str:
 # --- resizes ----------------------------------------------------------------------------------------------------
 def review_resizes(spec: HvpaSpec) -> tuple[Remark, ...]:
     """The remarks on how a changed size reaches the pods."""
-    checks = (
-        (_resize_timeout, _restarts, _nothing_to_resize) if spec.update_strategy.in_place else (_no_effect,)
-    )
+    checks = (_resize_timeout, _restarts, _nothing_to_resize) if spec.strategy.in_place else (_no_effect,)
     return tuple(remark for check in checks for remark in check(spec))
 
 
 def _no_effect(spec: HvpaSpec) -> Iterator[Remark]:
     """Fields beside `type: Rollout`. What the API server fills in is no remark."""
-    strategy = spec.update_strategy
+    strategy = spec.strategy
     for field, value, default in (
         ("timeout", strategy.timeout, _DEFAULT.timeout),
         ("maxUnavailable", strategy.max_unavailable, _DEFAULT.max_unavailable),
@@ -229,10 +227,10 @@ def _no_effect(spec: HvpaSpec) -> Iterator[Remark]:
 
 
 def _resize_timeout(spec: HvpaSpec) -> Iterator[Remark]:
-    timeout = spec.update_strategy.timeout
+    timeout = spec.strategy.timeout
     if timeout >= SHORTEST:
         return
-    falls = spec.update_strategy.type == "InPlaceOrRollout"
+    falls = spec.strategy.type == "InPlaceOrRollout"
     yield Remark(
         f"{_STRATEGY}.timeout",
         f"{format_duration(timeout)} is shorter than a kubelet may take to report a resize:"
@@ -243,7 +241,7 @@ def _resize_timeout(spec: HvpaSpec) -> Iterator[Remark]:
 
 def _restarts(spec: HvpaSpec) -> Iterator[Remark]:
     """All pods at once, where containers restart for a resize."""
-    most, template = spec.update_strategy.max_unavailable, deployed_hpa(spec)
+    most, template = spec.strategy.max_unavailable, deployed_hpa(spec)
     if isinstance(most, str):
         is_all, why = most == "100%", "it is all pods"
     else:
@@ -262,6 +260,6 @@ def _nothing_to_resize(spec: HvpaSpec) -> Iterator[Remark]:
     if has_vpa(spec) and are_off(spec.vpa):
         yield Remark(
             f"{_STRATEGY}.type",
-            f"{spec.update_strategy.type} resizes no pod: spec.vpa.scaleUp and spec.vpa.scaleDown are Off",
+            f"{spec.strategy.type} resizes no pod: spec.vpa.scaleUp and spec.vpa.scaleDown are Off",
             "set updatePolicy: {updateMode: Auto} in the directions in which requests are to be scaled",
         )

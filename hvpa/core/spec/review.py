@@ -74,7 +74,7 @@ def _recommenders(spec: HvpaSpec) -> Iterator[Remark]:
 def _target(spec: HvpaSpec) -> Iterator[Remark]:
     target = spec.target_ref
     if is_custom(target.api_version, target.kind):
-        if spec.update_strategy.type != "InPlace":
+        if spec.strategy.type != "InPlace":
             why = f"the pod template of a {target.kind} can't be changed"
             yield Remark("spec.updateStrategy.type", why, "set InPlace")
     elif target.kind not in KINDS:

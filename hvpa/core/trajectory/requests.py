@@ -15,7 +15,6 @@ from hvpa.core.gates.gates import MIN_CHANGE, GateContext, Hold
 from hvpa.core.model import ObservedState
 from hvpa.core.path.path import Sizes
 from hvpa.core.trajectory.solve import Joint
-from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import after
 from hvpa.core.values.tuning import HALF_LIFE, NOT_WORTH_REPLACING, SHRINKS_AFTER
 from hvpa.core.values.weight import FULL
@@ -29,7 +28,7 @@ def scale_to_sizes(
 ) -> RequestsResult:
     """Decide on the requests and limits, which should be `sizes`. `is_held`: these sizes make up for a count that is
     held."""
-    items = [structs.replace(item, target=_protected(item, sizes[item.key])) for item in joint.items]
+    items = [structs.replace(item, target=sizes[item.key]) for item in joint.items]
     # Where no pod is replaced, the overlap of the path is enough of a minimum.
     least = _NO_MIN_CHANGE if joint.in_place else DEFAULT_MIN_CHANGE
     axis = RequestsAxis(
@@ -59,16 +58,6 @@ def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Step
         return found
     along = [(step, axis.hold(step)) for step in [_along(joint, step) for step in movers]]
     return along + [(step, None) for step in near if axis.hold(step) is None]
-
-
-def _protected(item: ContainerResource, size: int) -> int:
-    """The size of memory on the path with which its limit is no less than the VPA's target: the peaks that one pod had.
-    Example: 1Gi, limits of 1.5 times the requests, a target of 1.8Gi: 1.2Gi."""
-    if item.resource != "memory":
-        return size
-    if not item.limit or item.limit <= item.current:
-        return max(size, item.target)
-    return max(size, ceil_div(item.target * item.current, item.limit))
 
 
 def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:

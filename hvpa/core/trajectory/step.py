@@ -74,7 +74,7 @@ class JointScaling:
         self.context = context
         self.desired = desired
         self.replicas = seen.workload.spec.replicas
-        self.in_place = seen.spec.update_strategy.in_place
+        self.in_place = seen.spec.strategy.in_place
         self.starving = bool(seen.pods.starving) or seen.legacy_override
         self.vertical_only = seen.vpa.configured and not seen.hpa.configured
         self.bounds = self._bounds(bounds)
@@ -171,7 +171,8 @@ class JointScaling:
             last=last_recommended(seen) if desired.unknown or stands else 0,
             in_place=self.in_place,
             keeps_pods=not self.in_place and bool(keeps_pods(seen.workload)),
-            serving=max(seen.pods.ready, clock.count_past(seen.pods.counted_from)),
+            serving=max(seen.pods.ready, clock.count_past(seen.pods.counted_from))
+            or seen.workload.status.ready_replicas,
         )
 
     def _kept_for(

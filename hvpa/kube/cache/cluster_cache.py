@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from hvpa.api.hvpa.resource import HvpaObject
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.kinds import kind_key
 from hvpa.api.objects.read_models import Hpa, HvpaSizes, Pod, Selector, Vpa, Workload
 from hvpa.core.model import Objects, OtherHvpa, Settings
 from hvpa.core.recommenders.ownership import O
 from hvpa.core.recommenders.stale import silences
+from hvpa.core.values.memo import remembered
 from hvpa.core.workload.selector import has_too_many_terms
 from hvpa.kube.cache import changes
 from hvpa.kube.cache.checkpoints import Checkpoints
@@ -44,6 +48,7 @@ from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa.reconcile.ports import Key
 
 _VPA_PERIOD: Final = Settings().vpa_period
+_without_resizes: Final[Callable[[HvpaSpec], HvpaSpec]] = remembered(HvpaSpec.without_resizes)
 
 
 class LocalCluster:
@@ -84,6 +89,7 @@ class LocalCluster:
             HVPA_SIZES.kind: self.creation_sizes,
             CHECKPOINTS.kind: self.checkpoints.store,
         }
+        self._resizes_pods = True
         self._served = {VPAS.kind: True, HVPA_SIZES.kind: False, CHECKPOINTS.kind: False}
         self._sizes_of: dict[Key, tuple[tuple[str, str], ...]] = {}
         """By Hvpa, be it there or not: the sizes of new pods that were written for it."""
@@ -114,6 +120,13 @@ class LocalCluster:
         """A resource that a cluster need not serve is, or is not, known to it; a change concerns every Hvpa."""
         if served != self._served[resource.kind]:
             self._served[resource.kind] = served
+            for key in self.hvpas:
+                self._enqueue(key)
+
+    def set_resizes_pods(self, can: bool) -> None:
+        """Whether the API server can resize pods; a change concerns every Hvpa."""
+        if can != self._resizes_pods:
+            self._resizes_pods = can
             for key in self.hvpas:
                 self._enqueue(key)
 
@@ -200,7 +213,7 @@ class LocalCluster:
         vpas = tuple(self._related(VPAS, stored, target))
         keys = [Key(one.metadata.namespace, one.metadata.name) for one in vpas]
         return Objects(
-            hvpa=stored.read(),
+            hvpa=self._read(stored),
             workload=workload,
             others=others,
             hpas=tuple(self._related(HPAS, stored, target, others)),
@@ -212,6 +225,13 @@ class LocalCluster:
             unlisted=unlisted,
             silent_recommenders=self._silent,
         )
+
+    def _read(self, stored: StoredHvpa) -> HvpaObject:
+        """The Hvpa, with the update strategy that is the default of this API server."""
+        found = stored.read()
+        if self._resizes_pods or found.spec is None or not found.spec.joint:
+            return found
+        return replace(found, spec=_without_resizes(found.spec))
 
     def owners_of_sizes(self, key: Key) -> list[str]:
         """The owners of pods whose sizes were written for the Hvpa of `key`."""

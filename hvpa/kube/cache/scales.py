@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-import msgspec
 import structlog
 
 from hvpa.api.objects.read_models import Workload
@@ -22,6 +21,7 @@ from hvpa.api.values.names import is_label
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import CustomTarget
 from hvpa.kube.cache.store import below
+from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
 from hvpa.kube.client.paths import PathError, api_path
 from hvpa.kube.client.transport import Transport
@@ -123,11 +123,11 @@ def _version(workload: Workload) -> str:
 
 async def read(transport: Transport, local: LocalCluster, one: CustomTarget) -> Workload | None:
     """A workload of a custom kind; None where it does not exist. Raises NotScalable, ApiError and Unreachable."""
-    served = (one.api_version, one.kind)
-    resource = local.custom.resources.get(served)
+    named = (one.api_version, one.kind)
+    resource = local.custom.resources.get(named)
     if resource is None:
         plural = await _plural_of(transport, one.api_version, one.kind)
-        resource = local.custom.resources[served] = custom(one.api_version, one.kind, plural)
+        resource = local.custom.resources[named] = custom(one.api_version, one.kind, plural)
     namespace, kind, name = one.target
     try:
         response = await transport.request("GET", resource.path(namespace, name, "scale"))
@@ -136,8 +136,8 @@ async def read(transport: Transport, local: LocalCluster, one: CustomTarget) -> 
             raise
         if error.is_of_an_object:
             return None
-        if local.custom.resources.get(served) is resource:  # another read may have noticed it as well
-            del local.custom.resources[served]
+        if local.custom.resources.get(named) is resource:  # another read may have noticed it as well
+            del local.custom.resources[named]
         raise NotScalable(f"the cluster serves no {one.kind} of {one.api_version} any more") from error
     found = decoded(resource.decode, response, f"the scale of {kind} {name}")
     if (found.metadata.namespace, found.metadata.name) != (namespace, name):
@@ -146,33 +146,18 @@ async def read(transport: Transport, local: LocalCluster, one: CustomTarget) -> 
 
 
 # --- discovery --------------------------------------------------------------------------------------------------------
-class _Served(msgspec.Struct):
-    """A resource or subresource, as `metav1.APIResourceList` lists it."""
-
-    name: str = ""
-    kind: str = ""
-
-
-class _List(msgspec.Struct):
-    resources: list[_Served] = []
-
-
-_decode = msgspec.json.Decoder(_List).decode
-
-
 async def _plural_of(transport: Transport, api_version: str, kind: str) -> str:
     """The plural of a custom kind with a `scale` subresource. Example: `rollouts` of Rollout. Raises NotScalable,
     ApiError and Unreachable."""
     try:
-        response = await transport.request("GET", api_path(api_version))
+        found = await served(transport, api_path(api_version))
     except ApiError as error:
         if error.status == 404:
             raise NotScalable(f"the cluster does not serve {api_version}") from error
         raise
-    served = decoded(_decode, response, f"what the cluster serves of {api_version}").resources
-    plural = next((one.name for one in served if one.kind == kind and is_label(one.name)), None)
+    plural = next((one.name for one in found if one.kind == kind and is_label(one.name)), None)
     if plural is None:
         raise NotScalable(f"the cluster serves no {kind} of {api_version}")
-    if f"{plural}/scale" not in {one.name for one in served}:
+    if f"{plural}/scale" not in {one.name for one in found}:
         raise NotScalable(f"{plural} of {api_version} have no scale subresource")
     return plural

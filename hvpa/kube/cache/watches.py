@@ -17,6 +17,7 @@ from hvpa.kube.cache.custom_targets import NOT_YET
 from hvpa.kube.cache.reflector import Reflector, Reports
 from hvpa.kube.cache.scales import Scales
 from hvpa.kube.cache.targeting import Target
+from hvpa.kube.client.discovery import resizes_pods
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import CHECKPOINTS, ON_DEMAND, OPTIONAL, VPAS, WATCHED, Resource
@@ -34,6 +35,11 @@ ROUND: Final = 60.0
 CHECKS: Final = 10.0
 """Seconds, at least, from one look at the server's versions, after a conflict, to the next."""
 
+UPGRADE: Final = 600.0
+"""Seconds between two looks whether the API server can resize pods."""
+RETRY: Final = 2.0
+"""Seconds to the next look where there was no response."""
+
 
 class Watches(Reports):
     """One reflector per resource and scope."""
@@ -47,6 +53,7 @@ class Watches(Reports):
         clock: Clock,
         supervisor: Supervisor | None = None,
     ) -> None:
+        self._transport = transport
         self._local = local
         self._clock = clock
         self._changed = asyncio.Event()
@@ -57,6 +64,8 @@ class Watches(Reports):
         """Reflectors that have not listed since the cluster was found to be set back."""
         self._set_back_at = 0.0
         self._conflicted = asyncio.Event()
+        self._has_looked = False
+        """Whether it is known if pods can be resized."""
 
         def watch(resource: Resource[Any]) -> list[Reflector[Any]]:
             store = local.store(resource)
@@ -76,6 +85,9 @@ class Watches(Reports):
                 self._supervisor.keep("look for silent recommenders", self._note_silences)
             )
             self._group.create_task(self._supervisor.keep("compare versions", self._compare))
+            self._group.create_task(
+                self._supervisor.keep("look whether pods can be resized", self._note_resizes)
+            )
             for reflector in self.reflectors:
                 self._begin(reflector)
 
@@ -86,6 +98,19 @@ class Watches(Reports):
             if all(one.state != "starting" and one.freshness.problem is None for one in read):
                 self._local.note_silences(self._clock.now())
             await asyncio.sleep(LOOK)
+
+    async def _note_resizes(self) -> None:
+        """Look for ever whether the API server can resize pods: one of another version may take its place. One that
+        does not tell is taken for one that can: it says so where it can't."""
+        while True:
+            with suppress(Unreachable):
+                try:
+                    self._local.set_resizes_pods(await resizes_pods(self._transport))
+                except ApiError as error:
+                    log.warning("the API server does not say whether it can resize pods", error=str(error))
+                self._has_looked = True
+                self._changed.set()
+            await asyncio.sleep(UPGRADE if self._has_looked else RETRY)
 
     def _begin(self, reflector: Reflector[Any]) -> None:
         assert self._group is not None
@@ -145,7 +170,8 @@ class Watches(Reports):
     def synced(self) -> bool:
         """Whether everything that is served has been listed. Kinds that are watched on demand are waited for by the
         Hvpas that name them."""
-        return all(one.state != "starting" for one in self.reflectors if one.resource not in ON_DEMAND)
+        listed = all(one.state != "starting" for one in self.reflectors if one.resource not in ON_DEMAND)
+        return listed and self._has_looked
 
     def healthy(self) -> bool:
         """Whether no reflector is stuck."""

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable
 from hvpa.kube.client.paths import path_of
 from hvpa.kube.client.transport import Transport
@@ -25,22 +26,13 @@ class _Group(msgspec.Struct):
     versions: list[_Version] = []
 
 
-class _Served(msgspec.Struct):
-    name: str = ""
-
-
-class _Resources(msgspec.Struct):
-    resources: list[_Served] = []
-
-
 async def other_version(transport: Transport) -> str | None:
     """What to say where our version of Hvpas is not served and another one is; None where the cluster has none, or does
     not tell. Every user may read that."""
     try:
         group = msgspec.json.decode(await transport.request("GET", GROUP), type=_Group)
         names = [one.version for one in group.versions if one.version != OURS][:MOST]
-        answers = await asyncio.gather(*(transport.request("GET", GROUP + path_of(name)) for name in names))
-        found = [msgspec.json.decode(one, type=_Resources).resources for one in answers]
+        found = await asyncio.gather(*(served(transport, GROUP + path_of(name)) for name in names))
     except (ApiError, Unreachable, *UNREADABLE):
         return None
     versions = [

@@ -66,7 +66,9 @@ class HvpaScaler:
         if spec is None:
             raise SimulationError(f"policy {policy.name}: {problems[0]}")
         scenario, workload = context.scenario, context.state.model
-        if spec.update_strategy.in_place:
+        if workload.resize != "InPlace":
+            spec = spec.without_resizes()
+        if spec.strategy.in_place:
             if workload.resize != "InPlace":
                 why = "spec.updateStrategy resizes pods in place, so the workload's resize must be InPlace"
                 raise SimulationError(f"policy {policy.name}: {why}")

@@ -108,7 +108,7 @@ class _Reader:
         if (kind_key(target.api_version, target.kind), target.name) != (own, workload.name):
             wanted = f"must be the workload, {own} {workload.name}"
             raise place.refuse("spec.targetRef", f"{wanted}: is {target.kind} {target.name}")
-        if workload.is_custom and spec.update_strategy.type != "InPlace":
+        if workload.is_custom and spec.strategy.type != "InPlace":
             reason = f"must be InPlace: the pod template of a {target.kind} can't be changed"
             raise place.refuse("spec.updateStrategy.type", reason)
         if (metadata.get("namespace") or workload.namespace) != workload.namespace:

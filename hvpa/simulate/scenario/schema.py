@@ -159,7 +159,7 @@ class ScenarioWorkload(SpecModel):
     termination_grace: Seconds = 0.0
     max_surge: SomePods = "25%"
     max_unavailable: SomePods = "25%"
-    resize: ResizeMode = "Recreate"
+    resize: ResizeMode = "InPlace"
     resize_delay: Seconds = 2.0
     resize_deferred: Seconds = 0.0
     resize_refused: Flag = False

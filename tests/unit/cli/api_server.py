@@ -50,6 +50,7 @@ class Api:
         self.asked: list[tuple[str, str]] = []
         self.paths: list[str] = []
         self.unserved: set[str] = set()
+        self.resizes_pods = True
         self.discovered: dict[str, tuple[int, bytes]] = {}
         self.put_lease("hvpa", "the-operator")
 
@@ -140,7 +141,8 @@ class Api:
             return self.discovered[path]
         if path in self.unserved:
             return 404, b'{"message": "not found"}'
-        return 200, json.dumps({"resources": [{"name": one} for one in PLURALS.values()]}).encode()
+        served = [*PLURALS.values(), *(["pods/resize"] if self.resizes_pods else [])]
+        return 200, json.dumps({"resources": [{"name": one} for one in served]}).encode()
 
     def patch(self, path: str, body: Doc) -> tuple[int, bytes]:
         """The code and body for a merge patch of an Hvpa's mode and annotations."""

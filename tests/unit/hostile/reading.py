@@ -173,7 +173,7 @@ def is_bounded(writes: Writes) -> None:
         assert (one.reason + one.message).isprintable()
     if writes.patch is not None:
         metadata: Any = writes.patch.body["metadata"]
-        for text in metadata["annotations"].values():
+        for text in metadata.get("annotations", {}).values():
             assert len(text) < MOST_ANNOTATION
             _of_the_schema(json.loads(text))
         _of_the_schema(json.loads(msgspec.json.encode(writes.patch.body)))

@@ -26,13 +26,15 @@ def metric(target: int | str, resource: str = "cpu") -> dict[str, Any]:
 
 
 def joint(weight: float = 50, *metrics: dict[str, Any], most: int = 30, **spec: Any) -> dict[str, Any]:
-    """An Hvpa with one weight, whose path begins at one pod of 1 core and 1Gi; its HPA keeps CPU at 80 percent."""
+    """An Hvpa with one weight, whose path begins at one pod of 1 core and 1Gi; its HPA keeps CPU at 80 percent. Pods
+    are replaced, unless `spec` says otherwise."""
     template = {"minReplicas": 1, "maxReplicas": most, "metrics": list(metrics) or [metric(80)]}
     found: dict[str, Any] = build.hvpa(template=template, blend="Trajectory")
     body = found["spec"]
     policies = [{"containerName": "*", "minAllowed": LEAST}]
     body["vpa"]["template"]["spec"] = {"resourcePolicy": {"containerPolicies": policies}}
     body["weightBasedScalingIntervals"] = [{"vpaWeight": weight}]
+    body["updateStrategy"] = {"type": "Rollout"}
     for name, value in spec.items():
         body[name] = body[name] | value if isinstance(body.get(name), dict) else value
     return found

@@ -12,7 +12,7 @@ from hvpa.core.invariants import Violation
 from hvpa.core.model import ResourceRequirements
 from hvpa.reconcile import reconciler
 from hvpa.simulate.engine import simulate
-from hvpa.simulate.model import NodeModel, Policy, PolicyResult, Scenario, WorkloadModel
+from hvpa.simulate.model import NodeModel, Policy, PolicyResult, ResizeMode, Scenario, WorkloadModel
 from hvpa.simulate.policy.base import SimulationError
 from tests.unit.simulate import build
 
@@ -200,8 +200,19 @@ def test_an_hvpa_that_is_not_valid_is_refused() -> None:
 
 
 def test_pods_are_resized_in_place_only_where_kubelets_can() -> None:
+    given = Policy("hvpa", "Hvpa", hvpa=build.hvpa(updateStrategy={"type": "InPlace"}))
     with pytest.raises(SimulationError, match="the workload's resize must be InPlace"):
-        run(Policy("hvpa", "Hvpa", hvpa=build.hvpa(updateStrategy={"type": "InPlace"})))
+        run(given, workload=build.workload(resize="Recreate"))
+
+
+@pytest.mark.parametrize("resize", ["InPlace", "Recreate"])
+def test_by_default_a_joint_hvpa_resizes_pods_in_place_where_kubelets_can(resize: ResizeMode) -> None:
+    body = cast(dict[str, Any], SENSITIVE.hvpa)
+    jointly = replace(SENSITIVE, hvpa={**body, "spec": {**body["spec"], "blend": "Trajectory"}})
+    options: dict[str, Any] = {"load": build.step(90.0, 600, 300.0), "duration": 12 * HOUR}
+    result = run(jointly, workload=build.workload(resize=resize), **options)
+    assert result.totals.request_changes >= 1
+    assert (result.totals.restarts > 0) == (resize == "Recreate")
 
 
 def test_memory_that_runs_out_is_seen_by_the_recommender_and_by_the_totals() -> None:

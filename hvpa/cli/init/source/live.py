@@ -14,6 +14,7 @@ from hvpa.cli.errors import CommandError
 from hvpa.cli.init.source.present import SCALED_OBJECTS, Present, TargetName, present, read_workload
 from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.core.workload.selector import selector_text
+from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import ApiError, decoded
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource, custom
@@ -35,17 +36,6 @@ class _Group(msgspec.Struct, rename="camel"):
     """An API group (`metav1.APIGroup`)."""
 
     preferred_version: _Version = msgspec.field(default_factory=_Version)
-
-
-class _Resource(msgspec.Struct):
-    name: str = ""
-    kind: str = ""
-
-
-class _Served(msgspec.Struct):
-    """The resources of a group's version (`metav1.APIResourceList`)."""
-
-    resources: list[_Resource] = []
 
 
 def fetch_present(args: argparse.Namespace, wanted: TargetName) -> Present:
@@ -84,12 +74,12 @@ async def _custom(reader: Reader, wanted: TargetName) -> Resource[Any]:
     try:
         group = await _read(reader, f"/apis/{wanted.group}", _Group)
         version = group.preferred_version.group_version
-        served = (await _read(reader, f"/apis/{version}", _Served)).resources
+        found = await served(reader.transport, f"/apis/{version}")
     except ApiError as error:
         if error.status != _NOT_THERE:
             raise
         raise CommandError(f"the cluster does not serve {wanted.group}") from None
-    for one in served:
+    for one in found:
         if wanted.kind in (one.name, one.kind.lower()) and "/" not in one.name:
             return replace(custom(version, one.kind, one.name), kind=one.kind)
     raise CommandError(f"the cluster serves no {wanted.kind} of {version}")

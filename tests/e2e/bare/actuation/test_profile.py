@@ -14,6 +14,7 @@ from localcluster.operator.operator import REPOSITORY
 from localcluster.workloads.bare_manifests import merged, weight
 from tests.e2e.bare.accounts import api_of, bind_cluster_role, new_account
 from tests.e2e.bare.actuation.pods import Pods
+from tests.e2e.bare.actuation.test_in_place import in_place
 from tests.e2e.bare.conftest import NewScenario, Start
 
 ROLE = "hvpa-operator-in-place"
@@ -55,6 +56,15 @@ def test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed(
         one.change({"mode": "Apply"})
         one.await_replicas(4)
         one.soon(partial(Pods(one).requests, pod, cpu="1", memory="1G"), f"a resize of {pod}")
+
+    falling = new_scenario(changes=in_place("InPlaceOrRollout"))
+    pods = Pods(falling)
+    name = pods.start("0")
+    falling.vpa_recommends(cpu="800m", memory="600M")
+    falling.soon(partial(pods.requests, name, cpu="800m", memory="600M"), "a resize")
+    pods.report(name, "PodResizePending", "Infeasible", "Node didn't have enough capacity: cpu")
+    missing = falling.await_condition("Ready", "False", "NotPermitted")["message"]
+    assert 'cannot patch resource "deployments"' in missing
 
     for resource in WORKLOADS:
         written = plane.audit.requests(user=user, resource=resource, code=200)

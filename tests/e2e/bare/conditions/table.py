@@ -65,6 +65,10 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
         "takes pods and what their kubelet says",
         "tests/e2e/bare/actuation/test_in_place.py::test_what_the_api_server_refuses_is_reported_in_its_words",
     ),
+    "NotPermitted": Elsewhere(
+        "takes an operator without the right to patch workloads",
+        "tests/e2e/bare/actuation/test_profile.py::test_with_these_rights_both_axes_are_scaled_and_no_template_can_be_changed",
+    ),
     "VpaNotServed": Elsewhere(
         "takes a cluster without the VPA's CRDs, which all other rows need",
         "tests/unit/core/test_observing.py::test_a_cluster_without_vpas_is_reported",

@@ -158,11 +158,39 @@ def test_labels_that_are_no_mapping_are_refused() -> None:
 
 
 # --- spec.updateStrategy --------------------------------------------------------------------------------------
-def test_pods_are_replaced_unless_something_else_is_asked_for() -> None:
+def test_running_pods_are_resized_in_place_by_two_types() -> None:
     found = UpdateStrategy.model_validate({})
-    assert (found.type, found.in_place, found.timeout) == ("Rollout", False, dt.timedelta(minutes=5))
+    assert (found.type, found.in_place, found.timeout) == (None, False, dt.timedelta(minutes=5))
+    assert not UpdateStrategy.model_validate({"type": "Rollout"}).in_place
     assert UpdateStrategy.model_validate({"type": "InPlace"}).in_place
     assert UpdateStrategy.model_validate({"type": "InPlaceOrRollout"}).in_place
+
+
+@pytest.mark.parametrize(
+    ("spec", "resizes", "counts"),
+    [
+        ({}, True, "Rollout"),
+        ({"blend": "Additive"}, True, "Rollout"),
+        ({"blend": "Trajectory"}, True, "InPlaceOrRollout"),
+        ({"trajectory": {}}, True, "InPlaceOrRollout"),
+        ({"blend": "Trajectory"}, False, "Rollout"),
+        ({"blend": "Trajectory", "updateStrategy": {"timeout": "3m"}}, True, "InPlaceOrRollout"),
+        ({"blend": "Trajectory", "updateStrategy": {"timeout": "3m"}}, False, "Rollout"),
+        ({"blend": "Trajectory", "updateStrategy": {"type": None}}, True, "InPlaceOrRollout"),
+        ({"blend": "Trajectory", "updateStrategy": {"type": "Rollout"}}, True, "Rollout"),
+        ({"blend": "Trajectory", "updateStrategy": {"type": "InPlace"}}, False, "InPlace"),
+        ({"updateStrategy": {"type": "InPlaceOrRollout"}}, False, "InPlaceOrRollout"),
+    ],
+)
+def test_the_default_strategy_is_that_of_the_blend_and_the_api_server(
+    spec: dict[str, Any], resizes: bool, counts: str
+) -> None:
+    given = HvpaSpec.model_validate({"targetRef": {"kind": "Deployment", "name": "web"}, **spec})
+    found = given if resizes else given.without_resizes()
+    assert found.strategy.type == counts
+    assert found.strategy.is_default == (spec.get("updateStrategy", {}).get("type") is None)
+    assert found.strategy.timeout == given.update_strategy.timeout
+    assert given.update_strategy.type == spec.get("updateStrategy", {}).get("type")
 
 
 @pytest.mark.parametrize(

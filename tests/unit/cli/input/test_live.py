@@ -65,6 +65,16 @@ def test_the_namespace_is_the_contexts_or_the_given_one(explain: Live, api: Api,
     assert (ran.code, ran.err) == (1, MISSING)
 
 
+@pytest.mark.parametrize(("resizes", "strategy"), [(True, "InPlaceOrRollout"), (False, "Rollout")])
+def test_the_default_update_strategy_is_that_of_the_api_server(
+    explain: Live, api: Api, owned: list[Doc], resizes: bool, strategy: str
+) -> None:
+    api.resizes_pods = resizes
+    api.put(changed(owned, Hvpa__spec__blend="Trajectory"))
+    assert explain().json["nextStatus"]["updateStrategy"] == strategy
+    assert ("/api/v1", "discovery") in api.asked
+
+
 def test_long_lists_are_read_page_by_page(explain: Live, api: Api, owned: list[Doc]) -> None:
     pod = of_kind(owned, "Pod")
     crowd = [{**pod, "metadata": {**pod["metadata"], "name": f"more-{number}"}} for number in range(PAGE)]

@@ -98,7 +98,8 @@ def test_with_an_hvpa_it_is_what_that_recommends(shell: Shell, gardener: list[Do
 
 
 def test_the_other_blend_remembers_no_step_of_the_present_one(shell: Shell, gardener: list[Doc]) -> None:
-    joint = changed(gardener, Hvpa__spec__blend="Trajectory")
+    replaced = {"Hvpa__spec__updateStrategy": {"type": "Rollout"}}
+    joint = changed(gardener, Hvpa__spec__blend="Trajectory", **replaced)
     explained = shell.explain(joint)
     last = {"Deployment__metadata__annotations": explained["patch"]["metadata"]["annotations"]}
     stepped = changed(joint, Hvpa__status=explained["nextStatus"], **last)

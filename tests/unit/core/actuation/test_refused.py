@@ -77,11 +77,11 @@ def test_what_was_set_before_the_step_that_is_refused_is_still_known() -> None:
     assert axes.horizontal.applied_from is not None
 
 
-def stuck(kind: str, since: int = 0, **template: Any) -> Observation:
+def stuck(kind: str, since: int = 0, message: str = "no quota", **template: Any) -> Observation:
     """A size that pods can't have, since the kubelet calls it infeasible."""
     containers = [{"name": "app", "requests": {"cpu": "2500m"}}]
     changes = [{"container": "app", "resource": "cpu", "current": 1000, "wanted": 2500}]
-    refusal = {"count": 1, "time": stamp(NOW), "message": "no right", "changes": changes, **template}
+    refusal = {"count": 1, "time": stamp(NOW), "message": message, "changes": changes, **template}
     status = {
         "desired": {"replicas": 3, "since": stamp(NOW), "generation": 1, "containers": containers},
         "axes": {"vertical": {"refused": refusal} if since == 0 else {}},
@@ -110,6 +110,13 @@ def test_a_template_that_was_refused_for_pods_that_can_not_be_resized_waits_and_
     assert (held.axis, held.reason, held.current, held.wanted) == ("vertical", "Refused", 1000, 2500)
     assert build.condition(decision, "Ready").reason == "Refused"
     assert decision.recheck_after is not None
+
+
+def test_a_right_that_is_missing_has_a_remedy_of_its_own() -> None:
+    message = 'deployments.apps "web" is forbidden: User "x" cannot patch resource "deployments"'
+    found = build.condition(decide(stuck("InPlaceOrRollout", message=message)), "Ready")
+    assert found.reason == "NotPermitted"
+    assert message in found.message
 
 
 @pytest.mark.parametrize(

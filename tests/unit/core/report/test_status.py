@@ -43,6 +43,28 @@ def test_the_status_has_what_the_scale_subresource_needs_policies_and_weights() 
     assert (status.hpa_weight, status.vpa_weight) == (50, 50)
 
 
+@pytest.mark.parametrize(
+    ("blend", "named", "reported"),
+    [
+        ("Trajectory", None, "InPlaceOrRollout"),
+        ("Trajectory", "Rollout", None),
+        ("Additive", None, None),
+    ],
+)
+def test_the_status_says_which_update_strategy_is_used_where_the_spec_does_not(
+    blend: str, named: str | None, reported: str | None
+) -> None:
+    strategy = None if named is None else {"type": named}
+    seen = usual({"blend": blend, "updateStrategy": strategy})
+    status = build.decided(seen).status
+    assert status.update_strategy == reported
+    assert to_wire(status).get("updateStrategy") == reported
+    if reported is not None:
+        assert seen.hvpa.spec is not None
+        old = replace(seen, hvpa=replace(seen.hvpa, spec=seen.hvpa.spec.without_resizes()))
+        assert build.decided(old).status.update_strategy == "Rollout"
+
+
 def test_weights_stay_as_they_were_at_0_replicas() -> None:
     before = build.decided(usual()).status
     assert build.decided(usual(status=before, target=build.workload(0))).status.vpa_weight == 50

@@ -310,27 +310,20 @@ def test_in_place_pods_that_use_more_than_they_request_grow_by_half_as_much_agai
     assert [one.present for one in usual if one.resource == "cpu"] == [4800], "it is in no mean"
 
 
-def test_in_place_cpu_shrinks_and_without_a_limit_memory_keeps_the_vpas_target() -> None:
-    quiet = value("cpu", "1", "100m")
-    decision = in_place([quiet, value("memory", "1Gi", "100Mi")])
-    assert wanted(decision) == (1, {CPU: 400, MEMORY: 419_431_000}), "4 x 100m and 4 x 100Mi"
-    assert (count(decision), requests(decision)) == (1, {"cpu": 400, "memory": GIB})
-    more = in_place([quiet, value("memory", "1Gi", "2Gi")])
-    assert wanted(more)[1][MEMORY] == 8 * GIB // 3 // 1000 * 1000 + 1000
-
-
-def test_in_place_the_limits_hold_the_vpas_target_of_memory() -> None:
-    """The VPA's target is 1Gi: with limits of twice the requests, half of that suffices, or what is used."""
+@pytest.mark.parametrize("limit", [None, "1Gi", "2Gi"])
+def test_in_place_measured_memory_follows_its_metric_as_cpu_does(limit: str | None) -> None:
+    """The VPA's target, 1Gi, is of no account where a metric measures memory."""
     targets, quiet = {"app": {"cpu": "1", "memory": "1Gi"}}, value("cpu", "1", "100m")
 
-    def memory(limit: str, used: str = "100Mi") -> int:
-        made = [build.container("app", {"cpu": "1", "memory": "1Gi"}, {"memory": limit})]
+    def decision(used: str) -> Decision:
+        limits = {} if limit is None else {"memory": limit}
+        made = [build.container("app", {"cpu": "1", "memory": "1Gi"}, limits)]
         seen = state(4, made, [quiet, value("memory", "1Gi", used)], targets, {"trajectory": EXACT})
-        return requests(build.decided(seen, resizes=True))["memory"]
+        return build.decided(seen, resizes=True)
 
-    assert memory("2Gi") == 536_871_000
-    assert memory("1Gi") == GIB, "the limit is no larger than the request"
-    assert memory("2Gi", "2Gi") == memory("1Gi", "2Gi") == 8 * GIB // 3 // 1000 * 1000 + 1000
+    assert wanted(decision("100Mi")) == (1, {CPU: 400, MEMORY: 419_431_000}), "4 x 100m and 4 x 100Mi"
+    assert requests(decision("100Mi")) == {"cpu": 400, "memory": 419_431_000}
+    assert requests(decision("2Gi"))["memory"] == 8 * GIB // 3 // 1000 * 1000 + 1000
 
 
 def test_in_place_cpu_is_for_the_pods_that_serve_and_the_count_for_all() -> None:

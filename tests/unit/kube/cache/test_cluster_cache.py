@@ -317,6 +317,29 @@ def test_when_vpas_become_known_every_hvpa_is_looked_at() -> None:
     assert not harness.seen("a").vpa_served
 
 
+def test_an_api_server_that_can_not_resize_pods_makes_rollout_the_default() -> None:
+    harness = Harness()
+    harness.hvpa("a", "x", spec={"blend": "Trajectory"})
+    harness.hvpa("b", "y", spec={"blend": "Trajectory", "updateStrategy": {"type": "InPlaceOrRollout"}})
+
+    def strategies() -> list[str | None]:
+        found = [harness.seen(name).hvpa.spec for name in ("a", "b")]
+        return [one.strategy.type for one in found if one is not None]
+
+    harness.woken.clear()
+    harness.local.set_resizes_pods(True)
+    assert harness.woken == []
+    assert strategies() == ["InPlaceOrRollout", "InPlaceOrRollout"]
+    harness.local.set_resizes_pods(False)
+    assert sorted(harness.woken) == ["a", "b"]
+    assert strategies() == ["Rollout", "InPlaceOrRollout"]
+    assert (
+        harness.seen("a").hvpa.spec is harness.seen("a").hvpa.spec
+    )  # the same object: nothing is decided anew
+    harness.local.set_resizes_pods(True)
+    assert strategies() == ["InPlaceOrRollout", "InPlaceOrRollout"]
+
+
 def test_sizes_of_new_pods_are_those_that_were_written_for_the_hvpa() -> None:
     harness = Harness()
     harness.hvpa("a", "x")

@@ -210,3 +210,60 @@ async def test_a_watch_that_crashes_is_begun_again_with_a_list_and_ends_no_other
             await until(lambda: cluster.lists.count("pods") == 4 and not watches.problems())
     assert supervisor.problems() == {"watch pods": "fails again and again: KeyError"}
     assert {one for one in cluster.lists if cluster.lists.count(one) > 1} == {"pods"}
+
+
+RESIZABLE = {"resources": [{"name": "pods"}, {"name": "pods/resize"}]}
+
+
+@pytest.mark.parametrize(
+    ("code", "core", "resizes"),
+    [
+        pytest.param(200, RESIZABLE, True, id="from 1.33 on"),
+        pytest.param(200, {"resources": [{"name": "pods"}, {"name": "pods/eviction"}]}, False, id="before"),
+        pytest.param(200, {"resources": []}, True, id="a list that says nothing"),
+        pytest.param(403, {}, True, id="no right to read it"),
+    ],
+)
+async def test_whether_pods_can_be_resized_is_known_before_anything_is_decided(
+    tmp_path: Path, code: int, core: dict[str, Any], resizes: bool
+) -> None:
+    told = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path == "/api/v1":
+            await told.wait()
+            return web.json_response(core, status=code)
+        return await Stream().respond(request) if "watch" in request.query else listing([], "1")
+
+    async with FakeServer(answer).connected(tmp_path) as transport:
+        watches, local = watching(transport)
+        found: list[bool] = []
+        local.set_resizes_pods = found.append  # type: ignore[method-assign]
+        async with background(watches.run()):
+            await until(lambda: all(one.state == "synced" for one in watches.reflectors))
+            assert not watches.synced()
+            told.set()
+            await watches.wait(watches.synced)
+    assert found == ([resizes] if code == 200 else [])
+
+
+async def test_the_api_server_is_asked_again_after_an_upgrade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hvpa.kube.cache.watches.UPGRADE", 0.001)
+    monkeypatch.setattr("hvpa.kube.cache.watches.RETRY", 0.001)
+    answers: list[dict[str, Any] | None] = [RESIZABLE, {"resources": [{"name": "pods"}]}, None]
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path != "/api/v1":
+            return await Stream().respond(request) if "watch" in request.query else listing([], "1")
+        found = answers.pop() if len(answers) > 1 else answers[0]
+        return web.Response(text="<html>") if found is None else web.json_response(found)
+
+    async with FakeServer(answer).connected(tmp_path) as transport:
+        watches, local = watching(transport)
+        found: list[bool] = []
+        local.set_resizes_pods = found.append  # type: ignore[method-assign]
+        async with background(watches.run()):
+            await until(lambda: len(found) > 3)
+    assert found[:3] == [False, True, True]

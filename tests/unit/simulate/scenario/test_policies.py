@@ -67,10 +67,9 @@ def test_an_hpa_and_a_vpa_by_themselves_become_their_specs(tmp_path: Path) -> No
 
 def test_a_vpa_may_resize_in_place_where_the_workload_can(tmp_path: Path) -> None:
     text = with_policies("- {name: V, vpa: {updatePolicy: {updateMode: InPlaceOrRecreate, minReplicas: 1}}}")
-    found = scenario(tmp_path, text.replace("  name: web\n", "  name: web\n  resize: InPlace\n"))
+    found = scenario(tmp_path, text)
     assert found.workload.resize == "InPlace"
     assert found.policies[0].vpa == {"updatePolicy": {"updateMode": "InPlaceOrRecreate", "minReplicas": 1}}
-    assert scenario(tmp_path, with_policies("- {name: V, vpa: {}}")).workload.resize == "Recreate"
 
 
 def test_a_fixed_size_replaces_what_it_names(tmp_path: Path) -> None:

@@ -1,0 +1,41 @@
+"""What a cluster serves: resources and subresources of an API version. Every user may read it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from hvpa.kube.client.errors import decoded
+from hvpa.kube.client.transport import Transport
+
+CORE: Final = "/api/v1"
+RESIZE: Final = "pods/resize"
+
+
+class Served(msgspec.Struct):
+    """A resource or subresource, as `metav1.APIResourceList` lists it. Example: `deployments/scale`, kind Scale."""
+
+    name: str = ""
+    kind: str = ""
+
+
+class _List(msgspec.Struct):
+    resources: list[Served] = []
+
+
+_decode = msgspec.json.Decoder(_List).decode
+
+
+async def served(transport: Transport, path: str) -> list[Served]:
+    """What is served of an API version, such as that at `/apis/apps/v1`. Raises ApiError and Unreachable."""
+    return decoded(
+        _decode, await transport.request("GET", path), f"what the cluster serves at {path}"
+    ).resources
+
+
+async def resizes_pods(transport: Transport) -> bool:
+    """Whether the API server can resize pods (Kubernetes 1.33 on, unless its feature gate is off). A list without pods
+    says nothing, and counts as yes. Raises ApiError and Unreachable."""
+    names = {one.name for one in await served(transport, CORE)}
+    return RESIZE in names or "pods" not in names
