@@ -225,7 +225,7 @@ RESIZABLE = {"resources": [{"name": "pods"}, {"name": "pods/resize"}]}
     ],
 )
 async def test_whether_pods_can_be_resized_is_known_before_anything_is_decided(
-    tmp_path: Path, code: int, core: dict[str, Any], resizes: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, core: dict[str, Any], resizes: bool
 ) -> None:
     told = asyncio.Event()
 
@@ -238,7 +238,7 @@ async def test_whether_pods_can_be_resized_is_known_before_anything_is_decided(
     async with FakeServer(answer).connected(tmp_path) as transport:
         watches, local = watching(transport)
         found: list[bool] = []
-        local.set_resizes_pods = found.append  # type: ignore[method-assign]
+        monkeypatch.setattr(local, "set_resizes_pods", found.append)
         async with background(watches.run()):
             await until(lambda: all(one.state == "synced" for one in watches.reflectors))
             assert not watches.synced()
@@ -263,7 +263,7 @@ async def test_the_api_server_is_asked_again_after_an_upgrade(
     async with FakeServer(answer).connected(tmp_path) as transport:
         watches, local = watching(transport)
         found: list[bool] = []
-        local.set_resizes_pods = found.append  # type: ignore[method-assign]
+        monkeypatch.setattr(local, "set_resizes_pods", found.append)
         async with background(watches.run()):
             await until(lambda: len(found) > 3)
     assert found[:3] == [False, True, True]
