@@ -197,6 +197,11 @@ def _head(view: View, now: dt.datetime) -> Iterable[tuple[str, str]]:
         yield "Operator", text
     for note in view.notes:
         yield "Note", note
+    if (fall := seen.status.replacing) is not None and strategy == "Rollout":
+        yield (
+            "Replacing",
+            f"pods{_since(fall.since, now)}, for a day, as they could not be resized: {fall.message}",
+        )
     for one in seen.status.conditions:
         if one.type == "Ready" or (one.type in ("Paused", "Contested") and one.status == "True"):
             since = _since(one.last_transition_time, now)

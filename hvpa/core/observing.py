@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -48,6 +48,7 @@ from hvpa.core.state import recorded_axes
 from hvpa.core.values.arithmetic import two_digits
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, latest, remembered, remembered_while
+from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.workload.containers import amount, amounts, recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
 from hvpa.core.workload.pod_owner import PodsByOwner, by_owner
@@ -55,6 +56,7 @@ from hvpa.core.workload.rollout import see_pods
 from hvpa.core.workload.selector import MOST_TERMS, has_too_many_terms, selector_text
 from hvpa.core.workload.starving import raised_at
 
+_replacing_pods: Final = remembered(HvpaSpec.replacing_pods)
 MOST_CONTAINERS = 100
 """Containers of a pod that is scaled. What is reported and kept of each has room in a status and an annotation."""
 MOST_PROBLEMS = 20
@@ -191,7 +193,7 @@ def _state(
     clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: Histories
 ) -> ObservedState:
     """What is observed, without the HPA."""
-    hvpa, spec = objects.hvpa, objects.hvpa.spec
+    hvpa, spec = objects.hvpa, _acting(clock, objects.hvpa.spec, objects.hvpa.status)
     problem = _problem(objects)
     workload = objects.workload if problem is None else None
     target = _existing(objects.workload)
@@ -238,6 +240,16 @@ def _state(
         postponed=objects.postponed,
         lately=objects.lately if in_place else None,
     )
+
+
+def _acting(clock: Clock, spec: HvpaSpec | None, status: HvpaStatus) -> HvpaSpec | None:
+    """The spec that is acted by: pods that could not be resized are replaced for a day, with the decisions of pods that
+    are replaced. Each other size would be one rollout more."""
+    if spec is None or spec.strategy.type != "InPlaceOrRollout" or status.replacing is None:
+        return spec
+    if clock.held_until(status.replacing.since, RESIZES_AGAIN) is None:
+        return spec
+    return _replacing_pods(spec)
 
 
 def _with_rolled_back(status: HvpaStatus, rollout: RolloutRecord | None) -> HvpaStatus:

@@ -187,6 +187,12 @@ class HvpaSpec(SpecModel):
             return self
         return self.model_copy(update={"update_strategy": self.update_strategy.replacing})
 
+    def replacing_pods(self) -> Self:
+        """The same with Rollout in place of InPlaceOrRollout, whose pods could not be resized."""
+        named = self.update_strategy
+        strategy = named.replacing if named.is_default else named.model_copy(update={"type": "Rollout"})
+        return self.model_copy(update={"update_strategy": strategy})
+
     @cached_property
     def joint(self) -> bool:
         """Whether both axes are solved together, on a path (`Trajectory`)."""

@@ -285,6 +285,15 @@ class FailedChange(_OfRequest):
     """The request that failed."""
 
 
+class Replacing(StatusModel):
+    """Pods could not be resized, so that the pod template was patched: `InPlaceOrRollout` is `Rollout` for a day."""
+
+    since: Timestamp
+    """When that was."""
+    message: str = ""
+    """Why they could not."""
+
+
 class RolledBack(StatusModel):
     """A size that failed on the pods that it was tried on (`spec.updateStrategy.canary`). It is not tried again for a
     day, twice as long each time that it fails again."""
@@ -511,7 +520,9 @@ class HvpaStatus(StatusModel):
     recommended: Recommended | None = None
     """What is recommended, before gates and maxStep: what would be applied if nothing were blocked."""
     update_strategy: StrategyType | None = Field(default=None, exclude_if=lambda value: value is None)
-    """How sizes reach the pods, where the spec does not say it and blend is Trajectory."""
+    """How sizes reach the pods, if it is another type than the spec names."""
+    replacing: Replacing | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Since when pods are replaced although they are to be resized, and why."""
     desired: DesiredSize | None = None
     """What was decided, where pods are resized in place."""
     actuation: Actuation | None = None

@@ -168,16 +168,26 @@ def scale_patch(target: Workload, replicas: int) -> WorkloadPatch | None:
 def template_patch(target: Workload, size: DesiredSize, *, at_once: bool = False) -> WorkloadPatch | None:
     """The write of all that was decided, pod template included, for pods that can't be resized; None where the template
     has it already, or while pods are being replaced and it is not to be written `at_once`."""
-    present = present_resources(target.spec.template.spec.containers)
-    containers = [
-        {"name": name, "resources": found}
-        for name, one in sizes_of(size.containers).items()
-        if name in present and (found := changes(present[name], one))
-    ]
+    containers = _changed(target, size)
     if not containers or not (at_once or rollout_complete(target)):
         return None
     replicas = {"replicas": size.replicas} if has_replicas(target.kind) else {}
     return patch_of(target, {**replicas, "template": {"spec": {"containers": containers}}})
+
+
+def template_has(target: Workload, size: DesiredSize) -> bool:
+    """Whether the pod template has the size that was decided."""
+    return not _changed(target, size)
+
+
+def _changed(target: Workload, size: DesiredSize) -> list[dict[str, object]]:
+    """The containers of the template whose resources are to be others."""
+    present = present_resources(target.spec.template.spec.containers)
+    return [
+        {"name": name, "resources": found}
+        for name, one in sizes_of(size.containers).items()
+        if name in present and (found := changes(present[name], one))
+    ]
 
 
 def patch_of(

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from hvpa.api.hvpa.actuation import StrategyType
 from hvpa.api.hvpa.scaling import ScaleType
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import (
     Axes,
     BlockedScaling,
@@ -19,6 +21,7 @@ from hvpa.api.hvpa.status import (
     LastScaling,
     Recommended,
     RecommendedContainer,
+    Replacing,
     StatusCondition,
     StatusUpdatePolicy,
     VpaRecommendationStatus,
@@ -26,15 +29,19 @@ from hvpa.api.hvpa.status import (
 )
 from hvpa.api.values import text
 from hvpa.api.values.quantity import format_resource
+from hvpa.core.actuation.desired import template_has
 from hvpa.core.gates.forecast import unused
 from hvpa.core.model import Axis, Blocked, ObservedState
 from hvpa.core.report.conditions import conditions, refusals
 from hvpa.core.report.summary import DecisionParts
 from hvpa.core.values.clock import Clock
+from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.values.weight import FULL, percent
 from hvpa.core.workload.containers import wire
 from hvpa.core.workload.selector import selector_text
 
+_LONGEST: Final = 1024
+"""Characters of a message that is remembered."""
 WRITE_FAILED: Final = "WriteFailed"
 """A write got no answer, or an error."""
 CRASHED: Final = "DecisionFailed"
@@ -64,7 +71,8 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
         "last_error": _refused(seen, decided),
         "conditions": found,
         "recommended": _recommended(seen, decided),
-        "update_strategy": spec.strategy.type if spec.joint and spec.update_strategy.is_default else None,
+        "update_strategy": _strategy(spec, before),
+        "replacing": _replacing(seen, clock, decided),
         "desired": decided.desired_size,
         "rollout": decided.rollout.held,
         "rolled_back": decided.rolled_back or before.rolled_back,
@@ -75,6 +83,25 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
         ),
     }
     return _updated(before, fields)
+
+
+def _strategy(spec: HvpaSpec, before: HvpaStatus) -> StrategyType | None:
+    """The update strategy, if the spec does not name it, or names another one."""
+    is_other = before.replacing is not None and not spec.strategy.in_place
+    return spec.strategy.type if (spec.joint and spec.update_strategy.is_default) or is_other else None
+
+
+def _replacing(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Replacing | None:
+    """Since when pods are replaced that could not be resized: from when the template has the size, so that nothing is
+    lost with the operator."""
+    size, resizing = decided.desired_size, decided.resizing
+    if decided.falls_back and resizing is not None and size is not None:
+        assert seen.spec is not None and seen.target is not None
+        if seen.spec.mode != "Apply" or not template_has(seen.target, size):
+            return None
+        return Replacing(since=clock.stamp(), message=text.one_line(resizing.stuck, _LONGEST))
+    known = seen.status.replacing
+    return None if known is None or clock.held_until(known.since, RESIZES_AGAIN) is None else known
 
 
 def _not_scaled(seen: ObservedState) -> dict[str, object]:

@@ -34,6 +34,9 @@ SHRINKS_AFTER: Final = dt.timedelta(hours=6)
 0014)."""
 FEW_NEW: Final = 10
 """One of so many pods may be new without its share in a mean over all being worth to wait for."""
+RESIZES_AGAIN: Final = dt.timedelta(days=1)
+"""How long `InPlaceOrRollout` replaces pods after they could not be resized (the most often that a kubelet that refuses
+costs a rollout for nothing)."""
 NO_NODE_FOR: Final = dt.timedelta(minutes=5)
 """How long pods wait for a node before their size is taken back: an autoscaler of nodes has made one by then. Not
 measured: the arena's nodes come after 2 minutes."""

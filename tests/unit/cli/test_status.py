@@ -105,6 +105,16 @@ def test_what_a_pod_waits_for(shown: Shown, one: Doc, why: str) -> None:
     assert (pods["a"]["state"], pods["a"]["why"]) == ("waiting", why)
 
 
+def test_pods_that_are_replaced_as_they_could_not_be_resized_are_reported_so(shown: Shown) -> None:
+    fall = {"since": "2026-11-21T09:00:00Z", "message": "pod a: the node is too small"}
+    one = hvpa(status={"desired": None, "actuation": None, "replacing": fall})
+    one["spec"]["updateStrategy"] = {"type": "InPlaceOrRollout"}
+    text, _ = shown(one, deployment(1), vpa(), pod("a", SMALL))
+    assert "mode Apply, Rollout" in text
+    why = "for a day, as they could not be resized: pod a: the node is too small"
+    assert f"Replacing  pods since 2026-11-21T09:00:00Z (1h), {why}" in text
+
+
 def test_where_nothing_was_decided_pods_have_the_size_of_their_template(shown: Shown) -> None:
     one = hvpa(status={"desired": None, "actuation": None, "conditions": []})
     text, pods = shown(one, deployment(1), vpa(), pod("a", SMALL))

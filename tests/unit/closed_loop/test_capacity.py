@@ -4,6 +4,7 @@ broken."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -141,6 +142,20 @@ def test_replicas_stay_until_pods_have_their_size(changes: dict[str, Any], more:
     refused = changes.get("resize_refused", False)
     assert found.end.replicas >= 12 if refused else found.end.replicas <= 6
     assert found.end.cores <= 8000 * 1.4 / 1000
+
+
+def test_pods_that_refuse_every_resize_are_replaced_no_more_than_with_rollout() -> None:
+    """A wave of 2 to 8 cores in two hours, for half a day: in place the sizes follow it."""
+    load = build.Shape(lambda at: 5.0 - 3.0 * math.cos(2 * math.pi * at / (2 * HOUR)))
+
+    def restarts(strategy: str, **changes: Any) -> int:
+        workload = pods(strategy, 700, **changes)
+        found = simulated(hvpa(50, metric(75), strategy=strategy), load, 12, 8, workload, step=30.0)
+        assert found.result.totals.unmet_share < 0.01
+        return found.result.totals.restarts
+
+    assert restarts("InPlaceOrRollout") == 0
+    assert restarts("InPlaceOrRollout", resize_refused=True) <= restarts("Rollout") + 8
 
 
 def test_a_node_that_is_too_small_keeps_the_replicas() -> None:

@@ -101,10 +101,22 @@ def test_where_pods_can_not_be_resized_the_template_is_patched(new_scenario: New
     pods.report(name, "PodResizePending", "Infeasible", "Node didn't have enough capacity: cpu")
     one.await_requests(cpu="800m", memory="600M")
     one.rollout_completes()
+    one.soon(lambda: "replacing" in one.status, "pods that are replaced for a day")
     one.api.delete("Pod", name, one.namespace)
     pods.start("1")
     one.await_ready()
-    one.soon(lambda: one.status["actuation"]["resized"] == "1/1", "the pod has the size of the template")
+    assert one.status["replacing"]["message"] == f"pod {name}: Node didn't have enough capacity: cpu"
+    assert (one.status["updateStrategy"], one.status.get("desired")) == ("Rollout", None)
+
+
+def test_pods_of_a_joint_hvpa_are_resized_by_default(new_scenario: NewScenario) -> None:
+    one = new_scenario(changes=merged(weight(50), {"blend": "Trajectory"}))
+    pods = Pods(one)
+    name = pods.start("0")
+    one.vpa_recommends(cpu="500m", memory="700M")
+    one.soon(lambda: pods.spec(name)["requests"]["memory"] == "700M", "a resize")
+    assert one.status["updateStrategy"] == "InPlaceOrRollout"
+    assert one.resources() == SIZE
 
 
 def test_a_node_that_vanishes_in_the_middle(new_scenario: NewScenario) -> None:

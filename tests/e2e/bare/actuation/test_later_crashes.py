@@ -72,13 +72,13 @@ class Falls(Plot):
     def ends(self, plane: ControlPlane) -> None:
         self.one.await_requests(**self.recommended)
         self.one.rollout_completes()
+        self.one.soon(lambda: "replacing" in self.one.status, "pods that are replaced for a day")
         for name in self.names:
             self.one.api.delete("Pod", name, self.one.namespace)
             self.pods.start(f"new-{name}")
         self.one.await_ready()
-        self.one.soon(lambda: self.one.status["actuation"]["resized"] == "2/2", "pods of the new template")
         assert len(self.one.patches(plane.audit, USER)) == 1
-        assert self.one.status["desired"]["containers"][0]["requests"] == self.recommended
+        assert self.one.resources()["requests"] == self.recommended
 
 
 class TakenBack(Plot):

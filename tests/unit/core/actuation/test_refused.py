@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from builders import build
-from builders.build import NOW, stamp
-from hvpa.core import Decision, Observation, Settings, decide, observe
+from builders.build import NOW, at, stamp
+from hvpa.api.hvpa.status import to_wire
+from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
 from hvpa.core.actuation.refused import with_refusal
 from hvpa.core.deciding import as_far_as
 
@@ -78,7 +81,14 @@ def test_what_was_set_before_the_step_that_is_refused_is_still_known() -> None:
 
 
 def stuck(kind: str, since: int = 0, message: str = "no quota", **template: Any) -> Observation:
-    """A size that pods can't have, since the kubelet calls it infeasible."""
+    """A size that pods can't have, since the kubelet calls it infeasible, and a template that was refused."""
+    return observe(objects_of(kind, since=since, message=message, **template), NOW, Settings())
+
+
+def objects_of(
+    kind: str, mode: str = "Apply", since: int = 1, message: str = "no quota", **template: Any
+) -> Objects:
+    """The same as objects; nothing was refused of the template unless `since` is 0."""
     containers = [{"name": "app", "requests": {"cpu": "2500m"}}]
     changes = [{"container": "app", "resource": "cpu", "current": 1000, "wanted": 2500}]
     refusal = {"count": 1, "time": stamp(NOW), "message": message, "changes": changes, **template}
@@ -98,9 +108,9 @@ def stuck(kind: str, since: int = 0, message: str = "no quota", **template: Any)
     statuses = [{"name": "app", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
     change = {"metadata": owner, "status": {"conditions": conditions, "containerStatuses": statuses}}
     pods = [build.pod(f"web-{number}", containers=spec, change=change) for number in range(3)]
-    one = build.hvpa({"replicas": 3, "updateStrategy": {"type": kind}}, status)
+    one = build.hvpa({"replicas": 3, "mode": mode, "updateStrategy": {"type": kind}}, status)
     vpa = build.vpa({"app": {"cpu": "2500m"}})
-    return observe(build.objects(one, None, build.hpa(3, 50), vpa, pods), NOW, Settings())
+    return build.objects(one, None, build.hpa(3, 50), vpa, pods)
 
 
 def test_a_template_that_was_refused_for_pods_that_can_not_be_resized_waits_and_is_reported() -> None:
@@ -134,6 +144,46 @@ def test_a_template_of_which_nothing_else_was_refused_is_sent(seen: Observation)
     assert decision.patched == ("vertical",)
     [held] = decide(with_refusal(seen, decision, "vertical", "no right")).blocked
     assert (held.reason, held.current, held.wanted) == ("Refused", 1000, 2500)
+
+
+def strategy(seen: Objects, when: dt.datetime) -> tuple[str | None, str | None, bool]:
+    """The type that is acted by, the type that the status says, and whether that remembers a fall."""
+    observed = observe(seen, when, Settings())
+    assert observed.spec is not None
+    status = decide(observed).status
+    return observed.spec.strategy.type, status.update_strategy, status.replacing is not None
+
+
+def test_after_the_fall_pods_are_replaced_for_a_day() -> None:
+    """Each other size would be one more rollout, so sizes are decided as those of pods that are replaced."""
+    seen = objects_of("InPlaceOrRollout")
+    first = build.decided(seen, NOW)
+    assert (first.patched, first.status.replacing) == (("vertical",), None), "it is not written yet"
+    target = build.workload(3, [build.container(requests={"cpu": "2500m", "memory": "1Gi"})])
+    seen = replace(seen, workload=target, hvpa=build.with_status(seen.hvpa, first.status))
+    second = build.decided(seen, NOW)
+    fall = {"since": stamp(NOW), "message": "pod web-0 (and 2 more pods): too large"}
+    assert (second.workload_patch, to_wire(second.status)["replacing"]) == (None, fall)
+    after = replace(seen, hvpa=build.with_status(seen.hvpa, second.status))
+    assert strategy(after, at(hours=1)) == ("Rollout", "Rollout", True)
+    assert strategy(after, at(hours=23)) == ("Rollout", "Rollout", True)
+    assert strategy(after, at(hours=24))[:2] == ("InPlaceOrRollout", None)
+    assert build.decided(after, at(hours=1)).recheck_after is not None
+
+
+def test_the_default_strategy_falls_as_well_and_one_without_a_fall_is_as_it_was() -> None:
+    spec = {"blend": "Trajectory", "updateStrategy": None}
+    fallen = {"replacing": {"since": stamp(NOW), "message": "too large"}}
+    seen = build.objects(build.hvpa(spec, fallen), None, build.hpa(3, 50), build.vpa({"app": {"cpu": "1"}}))
+    assert strategy(seen, at(hours=1)) == ("Rollout", "Rollout", True)
+    assert strategy(seen, at(hours=24)) == ("InPlaceOrRollout", "InPlaceOrRollout", False)
+    only = replace(seen, hvpa=build.hvpa({"updateStrategy": {"type": "InPlace"}}, fallen))
+    assert strategy(only, at(hours=1))[:2] == ("InPlace", None)
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("InPlace", "Apply"), ("InPlaceOrRollout", "Recommend")])
+def test_what_was_not_replaced_is_not_remembered(kind: str, mode: str) -> None:
+    assert build.decided(objects_of(kind, mode)).status.replacing is None
 
 
 def test_in_place_only_no_template_is_refused() -> None:
