@@ -116,7 +116,8 @@ def weight(percent: float) -> Json:
 
 def trajectory(*, least: Json | None = None, most: int = 20, metrics: tuple[str, ...] = ("cpu",)) -> Json:
     """A change of an Hvpa's spec: joint scaling up to `most` replicas, by an HPA on the utilization of these resources
-    (100 percent of the requests) and a VPA; pods are replaced. `least` is the VPA's minAllowed, where the path begins."""
+    (100 percent of the requests) and a VPA; pods are replaced. `least` is the VPA's minAllowed, where the path
+    begins."""
     target = {"type": "Utilization", "averageUtilization": 100}
     reported = [{"type": "Resource", "resource": {"name": one, "target": target}} for one in metrics]
     changes: Json = {
