@@ -30,7 +30,7 @@ from hvpa.core.workload.rollout import STARTS_FOR
 _NO_SOURCE = MetricSource()
 SETTLING = dt.timedelta(seconds=60)
 """After a rollout is complete, the HPA has measured the new pods once this has passed: a metric window (30 s), a scrape
-and an HPA period (15 s). Without it there were 230 restarts instead of 125 (decision 0014)."""
+and an HPA period (15 s). Without it there were 230 restarts instead of 125 (decision 0062)."""
 MICRO = 1_000_000
 """Fractions of pods are counted in millionths."""
 MOST_PODS = 2**31 * MICRO

@@ -159,7 +159,7 @@ def boosted(demands: Iterable[MetricDemand], requests: Requests) -> tuple[Metric
 
 
 def _boosted(demand: MetricDemand, requests: Requests) -> MetricDemand:
-    """The demand of one metric, as `boosted` has it (docs/decisions/0032): at least `BOOST_PERCENT` of
+    """The demand of one metric, as `boosted` has it (docs/decisions/0062): at least `BOOST_PERCENT` of
     `SATURATED_PERCENT` of the requests, where as much as `SATURATED_PERCENT` of them is used.
 
     Example: of 500m, 115 percent are 575m, and 150 percent of that 862.5m. A pod that uses 600m (so it is saturated)

@@ -44,7 +44,7 @@ NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
 """A count that is held for no longer than this is waited for: to replace all pods takes as long."""
 HALF_LIFE: Final = dt.timedelta(hours=24)
 """Of the usual demand, as of the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's). With six
-hours there were 402 restarts instead of 125, with 72 hours more demand went unmet (decision 0014)."""
+hours there were 402 restarts instead of 125, with 72 hours more demand went unmet (decision 0062)."""
 SAMPLE_EVERY: Final = dt.timedelta(minutes=5)
 """How long a measured demand stands for the present one in the usual demand, at least."""
 MOVED_PERCENT: Final = 20

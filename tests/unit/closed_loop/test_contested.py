@@ -1,5 +1,5 @@
 """Another client takes replicas away, again and again: its pods are not measured for a while, and that ends no contest
-(docs/decisions/0014, 19)."""
+(docs/decisions/0062)."""
 
 from __future__ import annotations
 

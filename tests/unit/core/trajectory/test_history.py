@@ -1,4 +1,4 @@
-"""What a joint decision remembers (DESIGN 5.4, docs/decisions/0014): where the path begins, and what is usual."""
+"""What a joint decision remembers (DESIGN 5.4, docs/decisions/0062): where the path begins, and what is usual."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What joint decisions wait for where pods are replaced: larger ones until a spike is none, smaller ones for hours
-(DESIGN 5.4, docs/decisions/0014)."""
+(DESIGN 5.4, docs/decisions/0062)."""
 
 from __future__ import annotations
 
