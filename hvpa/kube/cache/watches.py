@@ -100,17 +100,22 @@ class Watches(Reports):
             await asyncio.sleep(LOOK)
 
     async def _note_resizes(self) -> None:
-        """Look for ever whether the API server can resize pods: one of another version may take its place. One that
-        does not tell is taken for one that can: it says so where it can't."""
+        """Look for ever whether the API server can resize pods: one of another version may take its place."""
         while True:
-            with suppress(Unreachable):
-                try:
-                    self._local.set_resizes_pods(await resizes_pods(self._transport))
-                except ApiError as error:
-                    log.warning("the API server does not say whether it can resize pods", error=str(error))
+            if await self._looked():
                 self._has_looked = True
                 self._changed.set()
             await asyncio.sleep(UPGRADE if self._has_looked else RETRY)
+
+    async def _looked(self) -> bool:
+        """Whether the API server says if it can resize pods, or never will: then it is taken for one that can, and says
+        so where it can't."""
+        try:
+            self._local.set_resizes_pods(await resizes_pods(self._transport))
+        except (ApiError, Unreachable) as error:
+            log.info("the API server does not say whether it can resize pods", error=str(error))
+            return isinstance(error, ApiError) and error.status in (403, 404)
+        return True
 
     def _begin(self, reflector: Reflector[Any]) -> None:
         assert self._group is not None

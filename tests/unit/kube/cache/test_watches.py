@@ -252,13 +252,15 @@ async def test_the_api_server_is_asked_again_after_an_upgrade(
 ) -> None:
     monkeypatch.setattr("hvpa.kube.cache.watches.UPGRADE", 0.001)
     monkeypatch.setattr("hvpa.kube.cache.watches.RETRY", 0.001)
-    answers: list[dict[str, Any] | None] = [RESIZABLE, {"resources": [{"name": "pods"}]}, None]
+    answers: list[dict[str, Any] | int] = [RESIZABLE, {"resources": [{"name": "pods"}]}, 200, 503]
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path != "/api/v1":
             return await Stream().respond(request) if "watch" in request.query else listing([], "1")
         found = answers.pop() if len(answers) > 1 else answers[0]
-        return web.Response(text="<html>") if found is None else web.json_response(found)
+        if isinstance(found, int):  # while it starts, or a proxy's page
+            return web.Response(text="<html>", status=found)
+        return web.json_response(found)
 
     async with FakeServer(answer).connected(tmp_path) as transport:
         watches, local = watching(transport)
