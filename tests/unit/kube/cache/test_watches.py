@@ -27,6 +27,8 @@ from hvpa.reconcile.telemetry import Telemetry
 from tests.unit.kube.fake_server import FakeServer, Stream, background, listing, status, until
 
 NOW = dt.datetime(2026, 11, 22, 15, 0, 0, 7, tzinfo=dt.UTC)
+RESIZABLE = {"resources": [{"name": "pods"}, {"name": "pods/resize"}]}
+"""What an API server serves that can resize pods."""
 
 
 class Clock:
@@ -134,6 +136,8 @@ class Cluster:
         self.held.set()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        if request.path == "/api/v1":
+            return web.json_response(RESIZABLE)
         if "watch" in request.query:
             return await Stream().respond(request)
         if request.path.endswith(
@@ -210,9 +214,6 @@ async def test_a_watch_that_crashes_is_begun_again_with_a_list_and_ends_no_other
             await until(lambda: cluster.lists.count("pods") == 4 and not watches.problems())
     assert supervisor.problems() == {"watch pods": "fails again and again: KeyError"}
     assert {one for one in cluster.lists if cluster.lists.count(one) > 1} == {"pods"}
-
-
-RESIZABLE = {"resources": [{"name": "pods"}, {"name": "pods/resize"}]}
 
 
 @pytest.mark.parametrize(
