@@ -76,7 +76,8 @@ def load(cluster: Cluster, operator: Operator, namespace: str) -> Iterator[Load]
     metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
     horizontal = objects.horizontal()
     horizontal["template"]["spec"]["metrics"] = [metric]
-    spec = {"blend": "Trajectory", "hpa": horizontal, "vpa": objects.vertical()}
+    replaced = {"updateStrategy": {"type": "Rollout"}}
+    spec = {"blend": "Trajectory", "hpa": horizontal, "vpa": objects.vertical(), **replaced}
     api.create(objects.hvpa("web", namespace, **spec))
     api.create(objects.hvpa("lost", namespace, hpa=objects.horizontal()))
     await_pods(api, namespace, "web")

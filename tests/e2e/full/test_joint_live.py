@@ -86,6 +86,7 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
     api.create(deployment(name, namespace, replicas=2, cpu=LOAD // 2))
     spec = {
         "blend": "Trajectory",
+        "updateStrategy": {"type": "Rollout"},
         "mode": "Paused",
         "hpa": horizontal(),
         "vpa": vertical("cpu", minAllowed={"cpu": "200m"}),
