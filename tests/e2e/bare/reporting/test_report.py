@@ -69,8 +69,10 @@ def test_it_says_what_hvpas_would_set_and_writes_nothing(
     assert main(["report", "-n", space, "-o", "json", "--kubeconfig", str(kubeconfig)]) == 0
     report = json.loads(capsys.readouterr().out)
     requests = [one for one in plane.audit.requests(mark) if one.user_agent == "hvpa-report"]
-    assert {one.verb for one in requests if one.resource} == {"list"}
-    assert not any(one.is_write for one in requests)
+    [discovery] = [one for one in requests if not one.resource]
+    assert (discovery.verb, discovery.uri) == ("get", "/api/v1"), "whether pods can be resized"
+    requests.remove(discovery)
+    assert {one.verb for one in requests} == {"list"}
     assert sorted(one.resource for one in requests) == sorted(
         ["deployments", "statefulsets", "horizontalpodautoscalers", "pods", "hvpas", "verticalpodautoscalers"]
     )
