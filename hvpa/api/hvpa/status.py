@@ -15,22 +15,12 @@ from pydantic import BaseModel, Field, WithJsonSchema
 
 from hvpa.api.hvpa.actuation import StrategyType
 from hvpa.api.schema.base import StatusModel, read_json
-from hvpa.api.schema.fields import INT64_MAX, Timestamp
+from hvpa.api.schema.fields import Real, Timestamp, Whole
 
 Axis = Literal["horizontal", "vertical"]
 Direction = Literal["up", "down"]
 _NUMBER = WithJsonSchema({"type": "number"})
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-
-_LARGEST: Final = 1e30
-"""Above every number that is remembered: amounts of 19 digits, weights of seconds times replicas."""
-
-
-Whole = Annotated[int, Field(ge=0, le=INT64_MAX), WithJsonSchema({"type": "integer"})]
-"""A whole number that is not negative. Somebody else may have written another: then the record can't be read."""
-Real = Annotated[float, Field(ge=0, le=_LARGEST, allow_inf_nan=False), WithJsonSchema({"type": "number"})]
-"""A number that is not negative."""
 
 
 class StatusUpdatePolicy(StatusModel):
@@ -520,7 +510,7 @@ class HvpaStatus(StatusModel):
     recommended: Recommended | None = None
     """What is recommended, before gates and maxStep: what would be applied if nothing were blocked."""
     update_strategy: StrategyType | None = Field(default=None, exclude_if=lambda value: value is None)
-    """How sizes reach the pods, if it is another type than the spec names."""
+    """How sizes reach the pods, if the spec of a Trajectory names no type, or another one is used."""
     replacing: Replacing | None = Field(default=None, exclude_if=lambda value: value is None)
     """Since when pods are replaced although they are to be resized, and why."""
     desired: DesiredSize | None = None

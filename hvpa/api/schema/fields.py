@@ -49,6 +49,12 @@ INT32_MAX: Final = 2**31 - 1
 """Kubernetes counts replicas in 32 bits."""
 INT64_MAX: Final = 2**63 - 1
 """The largest whole number, and the largest quantity, of Kubernetes."""
+_LARGEST: Final = 1e30
+"""Above every number that is remembered: amounts of 19 digits, weights of seconds times replicas."""
+Whole = Annotated[int, Field(ge=0, le=INT64_MAX), WithJsonSchema({"type": "integer"})]
+"""A whole number that is not negative. Somebody else may have written another: then the record can't be read."""
+Real = Annotated[float, Field(ge=0, le=_LARGEST, allow_inf_nan=False), WithJsonSchema({"type": "number"})]
+"""A number that is not negative."""
 LIST_LENGTH: Final = 100
 """Longest list of intervals, metrics or policies. The API server prices CEL rules by it."""
 LONGEST_FLOOR: Final = dt.timedelta(days=7)

@@ -108,7 +108,7 @@ def row(hvpa: HvpaObject) -> Json:
         "target": None if spec is None else f"{spec.target_ref.kind} {spec.target_ref.name}",
         "mode": None if spec is None else spec.mode,
         "blend": None if spec is None else "Trajectory" if spec.joint else "Additive",
-        "updateStrategy": None if spec is None else spec.strategy.type,
+        "updateStrategy": None if spec is None else status.update_strategy or spec.strategy.type,
         "state": state,
         "reason": why.reason,
         "message": why.message,

@@ -120,7 +120,7 @@ class Memory:
         the present count, filled up with what is measured now.
 
         Example: the VPA is there for half an hour, 1787 s of weight, and its target calls for 800m; 1200m are measured.
-        They fill the hour with 1813 s: (800m * 1787 + 1200m * 1813) / 3600 = 1001m (docs/decisions/0062).
+        They fill the hour with 1813 s: (800m * 1787 + 1200m * 1813) / 3600 = 1001m.
         """
         if before is None:
             now = self.clock.stamp()

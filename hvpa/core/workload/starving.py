@@ -20,7 +20,7 @@ EVICTED: Final = "Evicted"
 STARVES_FOR: Final = dt.timedelta(days=1)
 """How long an OOM or an eviction counts (DESIGN 6.4): a container that ran for longer since then has enough memory."""
 RAISED_WITHIN: Final = dt.timedelta(seconds=30)
-"""After a raise in place, all pods have it (decision 0062). The kubelet does not report when, so an OOM before that
+"""After a raise in place, all pods have it. The kubelet does not report when, so an OOM before that
 counts as one with the memory before the raise. A container for which the raise is too little runs out of it again."""
 _LOW_ON_MEMORY: Final = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
 """The kubelet's eviction message (pkg/kubelet/eviction/helpers.go): `The node was low on resource: memory.`"""

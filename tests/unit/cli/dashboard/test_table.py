@@ -37,6 +37,12 @@ def conditions(*given: tuple[str, str, str]) -> list[Doc]:
 READY = ("Ready", "True", "Reconciled")
 
 
+def test_the_update_strategy_is_the_one_that_the_operator_uses() -> None:
+    """It knows what the API server can do, and whether pods could not be resized."""
+    assert made()["updateStrategy"] == "InPlace"
+    assert made(updateStrategy="Rollout")["updateStrategy"] == "Rollout"
+
+
 @pytest.mark.parametrize(
     ("reported", "state", "reason"),
     [

@@ -1,4 +1,4 @@
-"""What a joint decision remembers (DESIGN 5.4, docs/decisions/0062): where the path begins, and what is usual."""
+"""The memory of a joint decision (DESIGN 5.4): the beginning of the path, and the usual demand."""
 
 from __future__ import annotations
 
