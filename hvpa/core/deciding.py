@@ -53,7 +53,7 @@ from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.values.weight import Axes, Bounds, Weight, weight_at
 from hvpa.core.workload.containers import changes, present_resources
-from hvpa.core.workload.rollout import progress_deadline, rollout_complete
+from hvpa.core.workload.rollout import progress_deadline, rollout_complete, rollout_goes_on
 
 _PARTS = attrgetter(*[name for name in ObservedState.__struct_fields__ if name != "hpa"])
 """All of what is seen but the HPA, part by part."""
@@ -384,7 +384,7 @@ def _with_metered(hpa: Hpa, desired: DesiredReplicas) -> DesiredReplicas:
 
 def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
     """The write to the workload. Where pods can't be resized, the template is patched as soon as a change of requests
-    is allowed."""
+    is allowed and no other rollout goes on."""
     size, resizing = decided.desired_size, decided.resizing
     if size is None or resizing is None:
         patch = _rollout_patch(seen, decided)
@@ -393,9 +393,12 @@ def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) ->
     assert seen.spec is not None and seen.target is not None
     if seen.spec.mode != "Apply":
         return None
-    is_back, is_held = decided.rollout.rolled_back is not None, decided.rollout.held is not None
-    is_due = decided.falls_back or is_back
-    patch = template_patch(seen.target, size, at_once=is_back or is_held) if is_due else None
+    step, clock = decided.rollout, context.clock
+    is_due = step.rolled_back is not None or (
+        decided.falls_back
+        and (step.held is not None or not rollout_goes_on(seen.target, seen.resizable, clock))
+    )
+    patch = template_patch(seen.target, size) if is_due else None
     return with_record(context, seen, patch or scale_patch(seen.target, size.replicas), decided.rollout)
 
 

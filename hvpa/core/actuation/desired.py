@@ -19,7 +19,6 @@ from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements, WorkloadPatch
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import changes, present_resources, read_all, wire
-from hvpa.core.workload.rollout import rollout_complete
 
 NOTHING: Final = ResourceRequirements({}, {})
 Sizes = Mapping[str, ResourceRequirements]
@@ -165,11 +164,11 @@ def scale_patch(target: Workload, replicas: int) -> WorkloadPatch | None:
     return patch_of(target, {"replicas": replicas}, is_scale=True)
 
 
-def template_patch(target: Workload, size: DesiredSize, *, at_once: bool = False) -> WorkloadPatch | None:
+def template_patch(target: Workload, size: DesiredSize) -> WorkloadPatch | None:
     """The write of all that was decided, pod template included, for pods that can't be resized; None where the template
-    has it already, or while pods are being replaced and it is not to be written `at_once`."""
+    has it already."""
     containers = _changed(target, size)
-    if not containers or not (at_once or rollout_complete(target)):
+    if not containers:
         return None
     replicas = {"replicas": size.replicas} if has_replicas(target.kind) else {}
     return patch_of(target, {**replicas, "template": {"spec": {"containers": containers}}})

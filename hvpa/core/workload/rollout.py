@@ -70,19 +70,55 @@ def rollout_gaps(workload: Workload) -> tuple[str, ...]:
     """
     spec, status = workload.spec, workload.status
     wanted, available, updated = spec.replicas, status.available_replicas, status.updated_replicas
-    expected, strategy = wanted, spec.update_strategy
-    if strategy is not None and strategy.type == "OnDelete":
-        expected = 0
-    elif strategy is not None and strategy.rolling_update is not None:
-        expected = max(0, wanted - (strategy.rolling_update.partition or 0))
-    is_behind = status.observed_generation < workload.metadata.generation
+    expected = _to_update(workload)
     gaps = (
-        (is_behind, "its controller has not seen the latest spec"),
+        (_is_behind(workload), "its controller has not seen the latest spec"),
         (status.replicas != wanted, f"{status.replicas} pods exist, {wanted} are wanted"),
         (available < wanted, f"{available} of {wanted} pods are available"),
         (updated < expected, f"{updated} of {expected} pods are updated"),
     )
     return tuple([text for is_missing, text in gaps if is_missing])
+
+
+def _to_update(workload: Workload) -> int:
+    """How many pods have the newest template once the last rollout is through."""
+    strategy = workload.spec.update_strategy
+    if strategy is not None and strategy.type == "OnDelete":
+        return 0
+    rolling = None if strategy is None else strategy.rolling_update
+    return max(0, workload.spec.replicas - (0 if rolling is None else rolling.partition or 0))
+
+
+def _is_behind(workload: Workload) -> bool:
+    """Whether the workload's controller has not seen its latest spec."""
+    return workload.status.observed_generation < workload.metadata.generation
+
+
+def rollout_goes_on(workload: Workload, pods: Iterable[Pod], clock: Clock) -> bool:
+    """Whether the last rollout is neither complete nor past its progress deadline. Where all pods exist and are
+    updated, the deadline counts from the creation of the newest one that is not ready; before, from that of the newest
+    pod. Sizes that were decided in place begin no rollout, and a pod that starts again and again is no progress.
+
+    Example: of 5 updated pods one has run out of memory all day: no rollout goes on. If one of the 5 has the old
+    template, and the last pod was created at 10:00, one goes on until 10:10.
+    """
+    if rollout_complete(workload):
+        return False
+    wait, spec, status = _deadline(workload), workload.spec, workload.status
+    if wait is None or _is_behind(workload):
+        return True
+    replaces = status.replicas != spec.replicas or status.updated_replicas < _to_update(workload)
+    awaited = [pod for pod in pods if _is_living(pod) and (replaces or _ready(pod) is None)]
+    created = [one for pod in awaited if (one := pod.metadata.creation_timestamp) is not None]
+    return not created or not clock.is_past(after(max(created), wait))
+
+
+def _deadline(workload: Workload) -> dt.timedelta | None:
+    """For how long a rollout may make no progress; None: for ever."""
+    seconds = workload.spec.progress_deadline_seconds
+    if seconds is not None and seconds >= NO_DEADLINE:
+        return None
+    return dt.timedelta(seconds=DEFAULT_DEADLINE if seconds is None else seconds)
 
 
 def last_change_is_past(seen: ObservedState, clock: Clock) -> bool:
@@ -104,10 +140,8 @@ def progress_deadline(seen: ObservedState) -> dt.datetime | None:
     """
     workload, pods = seen.workload, seen.pods
     assert workload is not None
-    if workload.status.observed_generation < workload.metadata.generation:
-        return None
-    seconds = workload.spec.progress_deadline_seconds
-    if seconds is not None and seconds >= NO_DEADLINE:
+    wait = _deadline(workload)
+    if wait is None or _is_behind(workload):
         return None
     since = pods.newest_unready
     if since is None:
@@ -116,7 +150,6 @@ def progress_deadline(seen: ObservedState) -> dt.datetime | None:
         if since is None:
             return None
         since = max(since, pods.last_ready_at or since, seen.horizontal.last_scale_time or since)
-    wait = dt.timedelta(seconds=DEFAULT_DEADLINE if seconds is None else seconds)
     return after(max(since, seen.vertical.last_scale_time or since), wait)
 
 

@@ -158,6 +158,28 @@ def test_pods_that_refuse_every_resize_are_replaced_no_more_than_with_rollout() 
     assert restarts("InPlaceOrRollout", resize_refused=True) <= restarts("Rollout") + 8
 
 
+def test_a_starving_pod_whose_kubelet_refuses_is_replaced(hook: Callable[[Hook], None]) -> None:
+    """A pod of the first size runs out of memory whenever it starts: it is never ready, so that no rollout is complete.
+    The template is patched although that pod is unavailable."""
+    killed = []
+
+    def starve(workload: Workload, now: float) -> None:
+        pod = next((one for one in workload.pods if one.serial == 3), None)
+        if pod is None or not pod.containers[0].running or pod.resources["app"].requests["memory"] > GIB:
+            return
+        killed.append(now)
+        pod.kill(pod.containers[0], now)
+        if workload.on_oom is not None:
+            workload.on_oom(pod, pod.containers[0], now)
+        workload._react(now)
+
+    hook(starve)
+    spec = hvpa(50, metric(75), strategy="InPlaceOrRollout")
+    found = simulated(spec, build.constant(6.0), 3, 12, pods("InPlaceOrRollout", 700, resize_refused=True))
+    assert max(killed) < 600
+    assert found.end.memory > GIB
+
+
 def test_a_node_that_is_too_small_keeps_the_replicas() -> None:
     found = simulated(
         hvpa(50, metric(75), strategy="InPlace"),

@@ -16,9 +16,9 @@ from builders.build import LONG_AGO, NOW, at, stamp
 from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.core.model import PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.values.clock import Clock
+from hvpa.core.values.clock import LAST_INSTANT, Clock
 from hvpa.core.workload.pod_owner import PodsByOwner
-from hvpa.core.workload.rollout import rollout_complete, see_pods
+from hvpa.core.workload.rollout import rollout_complete, rollout_goes_on, see_pods
 from hvpa.recommend.hpa.inputs import PodReading
 from hvpa.recommend.hpa.pods import TargetPods
 
@@ -55,6 +55,63 @@ def test_a_rollout_is_complete_when_all_is_observed_updated_and_available(change
 @pytest.mark.parametrize("change", INCOMPLETE.values(), ids=INCOMPLETE)
 def test_a_rollout_is_not_complete_where_something_of_it_is_missing(change: Mapping[str, Any]) -> None:
     assert not rollout_complete(build.workload(3, change=change))
+
+
+UNREADY, OLD, YOUNG = {"status": {"availableReplicas": 2}}, at(hours=-3), at(minutes=-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "pods", "goes_on_until"),
+    [
+        pytest.param({}, [(True, YOUNG)], None, id="it is complete"),
+        pytest.param(UNREADY, [(True, YOUNG), (False, OLD)], None, id="an old pod is not ready"),
+        pytest.param(UNREADY, [(True, OLD), (False, YOUNG)], at(minutes=6), id="a new pod starts"),
+        pytest.param(
+            {"status": {"updatedReplicas": 2}},
+            [(True, YOUNG), (False, OLD)],
+            at(minutes=6),
+            id="pods are replaced",
+        ),
+        pytest.param(
+            {"status": {"updatedReplicas": 2, "availableReplicas": 1}},
+            [(True, OLD), (False, OLD)],
+            None,
+            id="no pod has been replaced for 10 minutes",
+        ),
+        pytest.param({"status": {"replicas": 2}}, [(True, OLD)], None, id="no pod can be created"),
+        pytest.param(UNREADY, [(True, OLD)], LAST_INSTANT, id="ready pods become available by themselves"),
+        pytest.param(
+            UNREADY | {"metadata": {"generation": 2}},
+            [(False, OLD)],
+            LAST_INSTANT,
+            id="a new spec is not seen yet",
+        ),
+        pytest.param(
+            UNREADY | {"spec": {"progressDeadlineSeconds": 300}},
+            [(False, YOUNG)],
+            at(minutes=1),
+            id="a deadline of its own",
+        ),
+        pytest.param(
+            UNREADY | {"spec": {"progressDeadlineSeconds": 2**31 - 1}},
+            [(False, OLD)],
+            LAST_INSTANT,
+            id="no deadline",
+        ),
+    ],
+)
+def test_a_rollout_goes_on_while_pods_are_created(
+    change: Mapping[str, Any], pods: list[tuple[bool, dt.datetime]], goes_on_until: dt.datetime | None
+) -> None:
+    own = [
+        build.pod(f"web-{number}", ready=ready, change={"metadata": {"creationTimestamp": stamp(created)}})
+        for number, (ready, created) in enumerate(pods)
+    ]
+    workload = build.workload(3, change=change)
+    assert rollout_goes_on(workload, own, Clock(NOW)) == (goes_on_until is not None)
+    if goes_on_until is not None and goes_on_until != LAST_INSTANT:
+        assert rollout_goes_on(workload, own, Clock(goes_on_until - dt.timedelta(seconds=1)))
+        assert not rollout_goes_on(workload, own, Clock(goes_on_until))
 
 
 def seen(*pods: Pod, sized: bool = False) -> PodsSeen:
