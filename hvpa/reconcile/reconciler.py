@@ -417,7 +417,7 @@ class Reconciler:
         log.debug("status", fields=patch.fields)
         with _writing("PatchStatus"):
             await self._cluster.patch_status(hvpa.metadata, patch, status)
-        log_transitions(hvpa.metadata, hvpa.status, status)
+        log_transitions(hvpa, status)
         forget_decision((hvpa.metadata.namespace, hvpa.metadata.name))
 
     async def _record_events(self, hvpa: HvpaObject, events: Sequence[Event]) -> None:
@@ -489,8 +489,8 @@ class Reconciler:
             is_known = failed.last_error == before.last_error
             ready = [] if is_known else [one for one in failed.conditions if one.type == "Ready"]
             for one in [*ready, *(one for one in entered(before, failed) if one.type != "Ready")]:
-                meta = objects.hvpa.metadata
-                event = Event("Warning", one.reason, advised(one.reason, one.message, meta))
+                meta, spec = objects.hvpa.metadata, objects.hvpa.spec
+                event = Event("Warning", one.reason, advised(one.reason, one.message, meta, spec))
                 await self._cluster.record_event(meta, event)
         except _Failed as again:
             log.debug("error not reported in the status", error=str(again))
@@ -523,14 +523,15 @@ def is_quiet(decision: Decision) -> bool:
     return decision.workload_patch is None and decision.scale_replicas is None and not any(to_write)
 
 
-def log_transitions(hvpa: Meta, before: HvpaStatus, after: HvpaStatus) -> None:
-    """Log what changes with the status `after`, once it is written in place of `before`: a line when a condition begins
-    to need action, and one when that ends. Nothing is repeated, also not after a restart."""
+def log_transitions(hvpa: HvpaObject, after: HvpaStatus) -> None:
+    """Log what changes with the status `after`, once it is written in place of the present one: a line when a condition
+    begins to need action, and one when that ends. Nothing is repeated, also not after a restart."""
+    before = hvpa.status
     if after.conditions is before.conditions:
         return
     for was, now in left(before, after):
         message = f"{was.reason} is over: {now.type} is {now.status}, {now.reason}"
         log.info(message, condition=now.type, was=was.reason)
     for one in entered(before, after):
-        message = f"{one.reason}: {advised(one.reason, one.message, hvpa)}"
+        message = f"{one.reason}: {advised(one.reason, one.message, hvpa.metadata, hvpa.spec)}"
         log.warning(message, condition=one.type, reason=one.reason)

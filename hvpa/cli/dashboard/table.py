@@ -113,7 +113,7 @@ def row(hvpa: HvpaObject) -> Json:
         "reason": why.reason,
         "message": why.message,
         "since": timestamp(why.last_transition_time),
-        "remedy": remedy(why.reason, hvpa.metadata) if state == "attention" else None,
+        "remedy": remedy(why.reason, hvpa.metadata, spec) if state == "attention" else None,
         "replicas": status.replicas,
         "desired": None if desired is None else desired.replicas,
         "held": _held(status),

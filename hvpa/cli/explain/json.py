@@ -18,6 +18,8 @@ from hvpa.core.gates.floors import FloorState, floor_state, next_floor
 from hvpa.core.gates.gates import REFUSED
 from hvpa.core.model import Blocked, Decision, JointResource, JointView, Observation
 from hvpa.core.path.path import Point, ResourceKey
+from hvpa.core.state import held_until
+from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.values.weight import FULL, percent
 
 _WRITES = (
@@ -72,6 +74,7 @@ def as_json(
         "inModeApply": None if applied is None else _in_mode_apply(applied),
         "resizes": resizes(decision),
         "actuation": _actuation(seen, decision),
+        "replacing": _replacing(seen),
         "schedule": _schedule(seen),
         "forecast": _forecast(decision),
         "operator": operator,
@@ -181,6 +184,22 @@ def _actuation(seen: Observation, decision: Decision) -> Json | None:
         counts = {"pods": found.pods, "resized": found.pods - sum(left.values()), **left}
     pods = [one.to_json() for one in pod_rows(seen, seen.resizable, size)]
     return {"type": spec.strategy.type, "desired": desired, "counts": counts, "pods": pods}
+
+
+def replacing(seen: Observation) -> tuple[dt.datetime, str] | None:
+    """Until when InPlaceOrRollout replaces pods, and why they could not be resized; None if it resizes them."""
+    spec, fall = seen.spec, seen.status.replacing
+    if spec is None or fall is None or spec.strategy.type != "Rollout":
+        return None
+    until = held_until(fall.since, RESIZES_AGAIN, seen.now)
+    return None if until is None else (until, fall.message)
+
+
+def _replacing(seen: Observation) -> Json | None:
+    if (found := replacing(seen)) is None:
+        return None
+    until, message = found
+    return {"until": timestamp(until), "message": message}
 
 
 # --- what the operator reported -------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from hvpa.api.values.quantity import (
 from hvpa.api.values.text import names, printable
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.explain.demand import demand, path_lines
-from hvpa.cli.explain.json import differing, patch_body, resizes
+from hvpa.cli.explain.json import differing, patch_body, replacing, resizes
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
 from hvpa.cli.explain.words import at, counted, held, kind, readable, refused, when
 from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE
@@ -112,7 +112,7 @@ def _conditions(seen: Observation, decision: Decision) -> Iterable[str]:
     """The conditions after this decision, each with its remedy where action is needed."""
     for one in decision.status.conditions:
         yield f"{one.type} {one.status} {one.reason}: {one.message}"
-        if needs_action(one) and (what := remedy(one.reason, seen.metadata)) not in one.message:
+        if needs_action(one) and (what := remedy(one.reason, seen.metadata, seen.spec)) not in one.message:
             yield f"  to do: {what}."
 
 
@@ -122,7 +122,7 @@ def _differences(seen: Observation, decision: Decision) -> Iterable[str]:
         was, now = one.reported, one.decided
         yield f"{was.type} was reported {was.status} {was.reason} and is now {now.status} {now.reason}: {one.why}"
         if needs_action(was):
-            yield f"  to do: {remedy(was.reason, seen.metadata)}."
+            yield f"  to do: {remedy(was.reason, seen.metadata, seen.spec)}."
 
 
 # --- blend ----------------------------------------------------------------------------------------------------------
@@ -374,7 +374,11 @@ def _next_look(seen: Observation, decision: Decision) -> str:
 
 # --- resizes in place -----------------------------------------------------------------------------------------------
 def _resizing(seen: Observation, decision: Decision) -> Iterable[str]:
-    """The strategy, the desired size, and the pods that do not have it. Nothing where pods are replaced by rollouts."""
+    """The strategy, the desired size, and the pods that do not have it. Nothing where pods are replaced by rollouts,
+    but for how long that lasts if they could not be resized."""
+    if (fall := replacing(seen)) is not None:
+        until, why = fall
+        yield f"pods could not be resized, so InPlaceOrRollout is Rollout until {when(until, seen.now)}: {why}"
     if seen.spec is None or not seen.spec.strategy.in_place:
         return
     strategy, size = seen.spec.strategy, decision.status.desired

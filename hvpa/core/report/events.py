@@ -96,7 +96,7 @@ def _scales(seen: ObservedState, status: HvpaStatus) -> bool:
 
 def _condition_events(seen: ObservedState, status: HvpaStatus) -> Iterator[Event]:
     for entry in entered(seen.status, status):
-        yield Event("Warning", entry.reason, advised(entry.reason, entry.message, seen.metadata))
+        yield Event("Warning", entry.reason, advised(entry.reason, entry.message, seen.metadata, seen.spec))
     warnings = "; ".join(seen.spec.warnings) if seen.spec is not None and seen.problem is None else ""
     ready_before = next((entry.message for entry in seen.status.conditions if entry.type == "Ready"), "")
     if warnings and text.one_line(warnings, _COMPARED).removesuffix("…") not in ready_before:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
 from hvpa.api.objects.read_models import Meta
 from hvpa.api.values import text
@@ -48,7 +49,9 @@ REMEDIES: Final[Mapping[str, str]] = {
     "PodsNotCreated": "See the StatefulSet's Events (`kubectl describe statefulset`) for what refuses its pods",
     "PodsUnschedulable": "Add nodes, or lower maxAllowed so that a pod fits on one",
     "PodsNotStarting": "See `kubectl describe pod` of the pod that the message names",
-    "PodsNotResized": "Lower maxAllowed, or set spec.updateStrategy.type to InPlaceOrRollout",
+    "PodsNotResized": "Lower maxAllowed, or wait: the pods are replaced once no rollout goes on, and in a maintenance "
+    "window if requests need one",
+    "PodsNotResized, InPlace": "Lower maxAllowed, or set spec.updateStrategy.type to InPlaceOrRollout",
     "PodsNotReplaced": "Delete the pods one by one, set updateStrategy RollingUpdate with partition 0, or set "
     "spec.updateStrategy.type of the Hvpa to InPlace",
     "OutOfMemory": "Raise the bound that the message names, or look for a memory leak",
@@ -92,7 +95,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "Paused": "Run `hvpa resume NAME` when the incident is over, or set spec.mode to Apply",
     "SetBack": "With Argo CD, set ignoreDifferences for these fields and RespectIgnoreDifferences=true",
 }
-"""What to do, by reason: sentences without their full stop."""
+"""What to do, by reason (and update strategy, if that matters): sentences without their full stop."""
 _METRICS: Final = (
     "Check that metrics are served (`kubectl top pods`, or the adapter) and that all containers have requests"
 )
@@ -107,19 +110,22 @@ LENGTH: Final = 1024
 """Characters of a message with its remedy: the API server's limit for an Event's message."""
 
 
-def remedy(reason: str, hvpa: Meta | None = None) -> str:
-    """What to do about a reason; where to look, for one that is not known. Commands name this Hvpa, `NAME` without
-    one."""
-    if reason in REMEDIES:
+def remedy(reason: str, hvpa: Meta | None = None, spec: HvpaSpec | None = None) -> str:
+    """What to do about a reason, with the update strategy of this spec; where to look, for one that is not known.
+    Commands name this Hvpa, `NAME` without one."""
+    by_strategy = "" if spec is None else f"{reason}, {spec.strategy.type}"
+    if by_strategy in REMEDIES:
+        what = REMEDIES[by_strategy]
+    elif reason in REMEDIES:
         what = REMEDIES[reason]
     else:
         what = next((what for prefix, what in FAMILIES.items() if reason.startswith(prefix)), _OTHERWISE)
     return what if hvpa is None else what.replace(_NAME, f"{hvpa.name} -n {hvpa.namespace}")
 
 
-def advised(reason: str, message: str, hvpa: Meta | None = None) -> str:
+def advised(reason: str, message: str, hvpa: Meta | None = None, spec: HvpaSpec | None = None) -> str:
     """A condition's message with the remedy at its end, once; a long message is cut so that the remedy fits."""
-    what = remedy(reason, hvpa)
+    what = remedy(reason, hvpa, spec)
     if what in message:
         return text.one_line(message, LENGTH)
     sentence = text.one_line(message, LENGTH - len(what) - 3).rstrip(". ")

@@ -10,6 +10,7 @@ import pytest
 
 from hvpa.cli.dashboard import table as module
 from hvpa.cli.dashboard.table import PROBLEM, row
+from hvpa.core.report.remedies import REMEDIES
 from hvpa.kube.objects.resources import HVPAS
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.dashboard.harness import Watched, serving
@@ -19,9 +20,9 @@ from tests.unit.cli.support import Doc
 AT = "2026-11-21T09:58:00Z"
 
 
-def made(**status: Any) -> Doc:
-    """The row of an Hvpa with this status."""
-    document = hvpa(status=status)
+def made(kind: str = "InPlace", /, **status: Any) -> Doc:
+    """The row of an Hvpa with this status, and this update strategy."""
+    document = hvpa(kind, status=status)
     document["metadata"]["namespace"] = "default"
     return row(HVPAS.decode(json.dumps(document).encode()).read())
 
@@ -41,6 +42,11 @@ def test_the_update_strategy_is_the_one_that_the_operator_uses() -> None:
     """It knows what the API server can do, and whether pods could not be resized."""
     assert made()["updateStrategy"] == "InPlace"
     assert made(updateStrategy="Rollout")["updateStrategy"] == "Rollout"
+
+
+def test_the_remedy_is_of_the_update_strategy() -> None:
+    assert made()["remedy"] == REMEDIES["PodsNotResized, InPlace"]
+    assert made("InPlaceOrRollout")["remedy"] == REMEDIES["PodsNotResized"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ EMPTY: Doc = {
     "replicas": None, "weights": None, "containers": {}, "recommended": {"replicas": None, "containers": {}},
     "changes": False, "blocked": [], "recheckAfterSeconds": None, "path": None, "patch": None, "scaleReplicas": None,
     "reported": {"conditions": [], "lastError": None, "refused": []}, "differences": [], "inModeApply": None,
-    "resizes": [], "actuation": None, "schedule": None, "forecast": None, "operator": None,
+    "resizes": [], "actuation": None, "replacing": None, "schedule": None, "forecast": None,
+    "operator": None,
 }  # fmt: skip
 """What is explained where nothing can be decided."""
 

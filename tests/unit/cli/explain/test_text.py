@@ -14,7 +14,7 @@ from hvpa.core.actuation.pod import State
 from hvpa.core.report.remedies import REMEDIES
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.resizing import SMALL, deployment, hvpa, pod, resizing, vpa
-from tests.unit.cli.schema import DOCS
+from tests.unit.cli.schema import DOCS, check, schema_of
 from tests.unit.cli.support import NOW, Doc, Shell, changed
 
 APP = "resource-consumer"
@@ -444,6 +444,38 @@ def test_the_desired_size_and_what_each_pod_waits_for(shell: Shell) -> None:
         f"full: deferred: no room {BOTH}",
         f"small: waiting: is resized next {BOTH}",
     ]
+
+
+FALL = {"since": "2026-11-21T09:00:00Z", "message": "pod a: the node is too small"}
+
+
+def test_pods_that_are_replaced_for_a_day_are_explained_with_the_reason_and_the_end(shell: Shell) -> None:
+    one = hvpa("InPlaceOrRollout", status={"desired": None, "actuation": None, "replacing": FALL})
+    documents = [one, deployment(1), vpa(), pod("a", SMALL)]
+    until = "InPlaceOrRollout is Rollout until 2026-11-22T09:00:00Z (in 23h)"
+    assert shell.section(documents, "Resizes") == [
+        f"pods could not be resized, so {until}: {FALL['message']}"
+    ]
+    explained = shell.explain(documents)
+    assert explained["replacing"] == {"until": "2026-11-22T09:00:00Z", "message": FALL["message"]}
+    check(explained, schema_of("explain"))
+    ended = {"since": "2026-11-20T09:00:00Z", "message": "too small"}
+    documents[0] = hvpa("InPlaceOrRollout", status={"replacing": ended})
+    assert shell.explain(documents)["replacing"] is None
+    documents[0] = hvpa("Rollout", status={"replacing": ended})
+    assert shell.explain(documents)["replacing"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [("InPlace", "PodsNotResized, InPlace"), ("InPlaceOrRollout", "PodsNotResized")],
+)
+def test_the_remedy_of_pods_that_are_not_resized_fits_the_strategy(
+    shell: Shell, kind: str, reason: str
+) -> None:
+    one = hvpa(updateStrategy={"type": kind, "timeout": "1s"})
+    documents = [one, deployment(1), vpa(), pod("full", has=SMALL, condition=DEFERRED)]
+    assert f"  to do: {REMEDIES[reason]}." in shell.section(documents, "Conditions")
 
 
 def test_live_objects_are_explained_the_same(shell: Shell, api: Api, kubeconfig: str) -> None:

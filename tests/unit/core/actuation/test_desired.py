@@ -24,6 +24,7 @@ from builders.build import (
 from hvpa.api.hvpa.status import CanaryRun, DesiredSize, RecommendedContainer
 from hvpa.core.actuation.desired import size_of_new_pods
 from hvpa.core.model import Decision
+from hvpa.core.report.remedies import REMEDIES
 from tests.unit.core.actuation.sized_pods import desired, infeasible, patches_template, running, size_status
 
 IN_PLACE: Final[dict[str, Any]] = {
@@ -139,6 +140,8 @@ def test_the_template_is_patched_where_pods_can_not_be_resized(
 ) -> None:
     found = vertical(DECIDED, spec, target=target, pods=STUCK)
     assert patches_template(found) == patched
+    [remedy] = [one.message for one in found.events if one.reason == "PodsNotResized"]
+    assert remedy.endswith(f" {REMEDIES['PodsNotResized']}.")
     if found.workload_patch is not None:
         template = {"spec": {"containers": [{"name": "app", "resources": {"requests": SIZE}}]}}
         assert found.workload_patch.body["spec"] == {"replicas": 3, "template": template}

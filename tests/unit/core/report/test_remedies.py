@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from builders import build
 from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
 from hvpa.api.objects.read_models import Meta
 from hvpa.core.report import remedies
@@ -52,6 +54,24 @@ def test_a_command_names_the_hvpa() -> None:
     assert "`hvpa resume web -n shop`" in remedy("Paused", web)
     assert "`hvpa resume web -n shop`" in advised("Paused", "spec.mode is Paused", web)
     assert remedy("TargetNotFound", web) == remedy("TargetNotFound")
+
+
+@pytest.mark.parametrize(
+    ("spec", "replaces"),
+    [
+        ({"updateStrategy": {"type": "InPlace"}}, False),
+        ({"updateStrategy": {"type": "InPlaceOrRollout"}}, True),
+        ({"blend": "Trajectory", "updateStrategy": None}, True),
+        ({"updateStrategy": {"type": "Rollout"}}, True),
+    ],
+)
+def test_no_remedy_names_the_strategy_that_counts_already(spec: dict[str, Any], replaces: bool) -> None:
+    """Set, or by default, or for a day in place of InPlaceOrRollout."""
+    found = build.hvpa(spec).spec
+    text = remedy("PodsNotResized", None, found)
+    assert ("to InPlaceOrRollout" in text, "the pods are replaced" in text) == (not replaces, replaces)
+    assert advised("PodsNotResized", "pod a: no room", None, found) == f"pod a: no room. {text}."
+    assert remedy("TargetNotFound", None, found) == REMEDIES["TargetNotFound"]
 
 
 def test_a_message_ends_with_its_remedy_once_and_is_cut_for_it() -> None:
