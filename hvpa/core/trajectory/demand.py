@@ -21,13 +21,15 @@ from hvpa.core.values.weight import FULL
 class MetricRequirement(Struct, frozen=True):
     """What one metric calls for: `required` (millicores or bytes) of the requests of `keys` together, without their
     base usage; of a metric that covers no governed request, `pods` (millionths) instead. The pods may serve less by
-    `tolerance` (parts per million of what they serve)."""
+    `tolerance` (parts per million of what they serve). `is_shared`: it measures containers that are not governed too,
+    and how much of it is theirs is not known."""
 
     label: str
     keys: tuple[ResourceKey, ...]
     required: int
     pods: int
     tolerance: int = 0
+    is_shared: bool = False
 
     @property
     def amount(self) -> int:
@@ -203,7 +205,8 @@ def _requirement(demand: MetricDemand, requests: Requests) -> MetricRequirement:
         required = max(required, ceil_div(ran_out * call, max(1, use)))
     elif requests.horizontal:
         required = min(required, ceil_div(demand.pods * _work_of_one(demand, pod, requests), MICRO))
-    return MetricRequirement(demand.label, pod.keys, required, demand.pods, demand.tolerance)
+    is_shared = not demand.container and pod.whole > pod.governed
+    return MetricRequirement(demand.label, pod.keys, required, demand.pods, demand.tolerance, is_shared)
 
 
 class _Pod(NamedTuple):
@@ -238,12 +241,14 @@ def _target(demand: MetricDemand, pod: _Pod) -> tuple[int, int]:
 
 
 def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> int:
-    """What of the requests that a metric of the whole pod calls for is used by containers that are not governed: their
-    share by VPA targets, but no more than their targets: a load that the VPA has not seen yet is the app's. Those
-    without a target use what is left beside the others' targets, but no more than the HPA's target lets them.
+    """What of the requests that a metric of the whole pod calls for is used by containers that are not governed. With a
+    VPA target: their share by VPA targets, but no more than their targets, since a load that the VPA has not seen yet
+    is the app's. Without: what is left beside the others' targets, and at least as large a share of their requests as
+    pods are called for of theirs, but no more than they request (docs/decisions/0062).
 
-    Example: each of 4 pods, an app and a native sidecar of 500m, uses 500m; target 50 percent. The app's VPA target is
-    288m, of which it uses 250m. So the sidecar uses 250m: of 4000m that are called for, 2000m are the sidecars'.
+    Example: each of 4 pods, an app of 500m and a native sidecar of 500m, uses 375m; target 50 percent. The app's VPA
+    target is 288m, of which it uses 250m. So the sidecar uses 125m: of 3000m that are called for, 1000m are the
+    sidecars'. But 3000m are three quarters of what pods request, so 1500m are. If 5000m were called for, 2000m would be.
     """
     use, call = _target(demand, pod)
     if demand.container or not use:
@@ -257,9 +262,11 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     of_app, known = sum(requests.targets[key] for key in pod.keys), sum(others.values())
     calls = 100 * call * demand.counted  # of a target in percent of `VPA_PERCENT * use`
     of_known = min(known * calls // (VPA_PERCENT * use), called * known // max(1, of_app + known))
-    rest = max(0, pod.whole - pod.governed - sum(map(requests.measured, others))) * demand.counted
-    left = called - of_known - of_app * calls // (VPA_PERCENT * use)
-    return of_known + min(max(0, left), rest)
+    left = max(0, called - of_known)
+    whole = max(pod.governed, pod.whole - sum(map(requests.measured, others)))
+    share = min(left, whole * demand.counted) * (whole - pod.governed) // whole
+    beside = min(left - of_app * calls // (VPA_PERCENT * use), (whole - pod.governed) * demand.counted)
+    return of_known + max(share, beside)
 
 
 def pods_needed(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> int:

@@ -15,8 +15,8 @@ from hvpa.core.path.path import Overlaps, Path, Point, ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import Unknown
 from hvpa.core.trajectory.capacity import Capacity
 from hvpa.core.trajectory.demand import MetricRequirement, Requests, by_sizes, by_targets, pods_needed
-from hvpa.core.values.arithmetic import ceil_div
-from hvpa.core.values.tuning import LOWER_OVERLAPS, ROUNDED
+from hvpa.core.values.arithmetic import LARGEST, ceil_div
+from hvpa.core.values.tuning import LOWER_OVERLAPS, PINNED_PERCENT, ROUNDED, VPA_PERCENT
 from hvpa.core.workload.containers import ContainerResource
 
 
@@ -147,7 +147,23 @@ class Joint:
         """The path's sizes for so many replicas. What no demand is known of keeps its size: a size that follows from
         what all pods request would grow with itself, as long as there are more pods than the path has."""
         found = self.path.sizes(replicas, self.sized_for)
-        return {key: size if key in self.known else self.current[key] for key, size in found.items()}
+        return {
+            key: max(size, self._seen_in_use(key)) if key in self.known else self.current[key]
+            for key, size in found.items()
+        }
+
+    def _seen_in_use(self, key: ResourceKey) -> int:
+        """The least size of what a metric does not tell from containers that are not governed (0: it does): the use
+        that the VPA saw. Memory is not raised to it, since the pods would be fewer, and their CPU short. CPU that was
+        seen at its limit may need more: the VPA's target."""
+        if not any(one.is_shared and key in one.keys for one in self.found or ()):
+            return 0
+        target = self.requests.targets[key]
+        used = target * 100 // VPA_PERCENT
+        if key.resource == "memory":
+            return min(used, self.current[key])
+        is_pinned = used * 100 >= self.requests.limits.get(key, LARGEST) * PINNED_PERCENT
+        return target if is_pinned else used
 
     @cached_property
     def exact(self) -> Sizes:

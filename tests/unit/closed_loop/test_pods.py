@@ -84,9 +84,9 @@ def test_requests_of_the_pods_themselves_hold_whatever_the_app_requests() -> Non
 @pytest.mark.parametrize("cpu", [None, 100])
 def test_requests_of_a_limit_range_are_those_of_the_template(cpu: int | None) -> None:
     """A proxy that nothing governs has 100m of a LimitRange, or of the template: the same comes of it. The app takes
-    2 cores of requests, and a little more as far as its VPA target is behind its use."""
+    2 cores of requests, which are 2 pods on the path, and a third stays inside the overlap."""
     loop = run(APP, proxy(50, "template", cpu, governed=False), weight=50)
-    assert (loop.deployment.replicas, loop.request("app")) == (3, 683), loop.writes
+    assert (loop.deployment.replicas, loop.request("app")) == (3, 966), loop.writes
 
 
 def test_an_app_without_a_request_has_that_of_the_limit_range_until_it_needs_another() -> None:
@@ -109,16 +109,25 @@ SEVENTY = hvpas.utilization(70)
 
 
 def test_one_container_of_three_is_governed() -> None:
-    """The others have no target: they are taken to use what is left beside the app's target, at most 70 percent of
-    their requests."""
+    """The others have no target: they keep their requests, and 5 pods are what the HPA alone would have. The app grows
+    in steps, as its share of what pods request does."""
     others = [
         Use(name, cpu, share=cpu / 0.9 * 0.7 / 1000, memory_share=0, governed=False)
         for name, cpu in (("proxy", 10), ("large", 4000))
     ]
     loop = run(APP, *others, weight=50, metric=SEVENTY, load=3600, until=2 * DAY)
-    assert (loop.deployment.replicas, loop.request("large")) == (4, 4000), loop.writes
+    assert (loop.deployment.replicas, loop.request("large")) == (5, 4000), loop.writes
     assert loop.request("app") == pytest.approx(900 / 0.7, rel=0.2), loop.writes
-    assert len(loop.vertical()) <= 2, loop.writes
+    assert len(loop.vertical()) <= 5, loop.writes
+    assert written(loop, 5 * HOUR) == []
+
+
+def test_an_app_beside_an_idle_container_of_mode_off_is_not_cut_below_its_use() -> None:
+    """The other requests 2 cores and uses 50m, so that pods are far below the HPA's target together. The HPA goes down
+    to 2 pods, and the app of 500m, which then uses 900m, follows the VPA up."""
+    other = Use("large", 2000, share=0.0, base=50, memory_share=0, governed=False)
+    loop = run(APP, other, weight=50, load=1800, until=3 * DAY)
+    assert loop.deployment.replicas * loop.request("app") >= 1800, loop.writes
 
 
 def test_memory_is_shared_by_targets_as_well() -> None:

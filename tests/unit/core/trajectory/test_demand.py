@@ -253,7 +253,7 @@ def beside(
 def test_what_other_containers_use_is_taken_off_and_what_they_request_serves_nobody_else() -> None:
     """Targets are alike, so half of the 4000m that are called for is the app's: 4 pods of 500m."""
     found = requirement(MEASURED, beside(288, 288))
-    assert found == MetricRequirement("cpu", (CPU,), 2000, 4 * MICRO)
+    assert found == MetricRequirement("cpu", (CPU,), 2000, 4 * MICRO, is_shared=True)
     assert pods_needed(found, {CPU: 500}, beside()) == 4
     assert by_sizes([found], {CPU: 500}, beside()) == by_targets([found], beside(288, 288)) == {CPU: 2000}
 
@@ -264,10 +264,22 @@ def test_of_a_measurement_the_governed_part_is_that_of_its_targets() -> None:
 
     assert own(518, 58) == pytest.approx(3600, abs=5), "58 of 576 are a tenth"
     assert own(288, None) == pytest.approx(2000, abs=5), "250m are the app's by its target, and 250m are left"
-    assert own(575, None) == 4000, "nothing is left"
+    assert own(575, None) == 2000, "nothing is left by the app's target, but pods request enough together"
     assert own(100, None) == 2000, "no more is the other's than its request"
     # No target of the app yet. The proxy's 288m are of 250m, which at a target of 50 percent call for 500m of each pod.
     assert own(0, 288) == pytest.approx(2000, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("called", "app"), [(0, 0), (1000, 500), (2000, 1000), (4000, 2000), (5000, 3000), (16_000, 14_000)]
+)
+def test_a_container_without_a_target_keeps_its_request_and_what_is_called_for_beyond_is_the_apps(
+    called: int, app: int
+) -> None:
+    """4 pods request 500m for the app and 500m for the other. The app's VPA target is the recommender's least, however
+    little it uses: without a share for the other, each further pod would call for one more."""
+    measured = structs.replace(MEASURED, pods=called * 1000, requested=called)
+    assert requirement(measured, beside(2000)).required == app
 
 
 def test_what_other_containers_use_beyond_their_requests_at_the_target_is_no_demand() -> None:
@@ -327,8 +339,8 @@ def test_an_absolute_target_of_the_whole_pod_speaks_of_the_pod_at_first_sight() 
     value = MetricDemand("cpu", 4 * MICRO, True, 0, "cpu", per_pod=500, counted=4)
     total: dict[Resource, PodTotal] = {"cpu": PodTotal(1500)}
     alone = Requests({CPU: 1000}, {CPU: 500}, {CPU: 1000}, {}, {CPU: 575}, totals=total)
-    assert requirement(value, alone).required == 4000
-    larger = structs.replace(alone, others={PROXY: 575})
+    assert requirement(value, alone).required == 2667, "1000m of the 1500m that pods request are the app's"
+    larger = structs.replace(alone, pods={CPU: 1000, PROXY: 500}, others={PROXY: 575})
     assert requirement(value, larger).required == 2000
     container = structs.replace(value, container="app")
     assert requirement(container, larger) == MetricRequirement("cpu", (CPU,), 2000, 4 * MICRO)

@@ -9,6 +9,7 @@ import pytest
 
 from builders import build
 from builders.build import GIB, at
+from hvpa.api.values.quantity import Resource
 from hvpa.core import Decision
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.view import View
@@ -165,6 +166,36 @@ def test_a_container_with_mode_off_keeps_its_size_and_counts_in_what_pods_serve(
     # Of 6000m 1739m are those of the side: its targets are 1000m for 870m of each pod. 2 pods of 1000m serve 2000m of
     # the rest, and 2 of 2000m what is left.
     assert count(decision) == 4
+
+
+@pytest.mark.parametrize(
+    ("resource", "target", "limit", "expected"),
+    [
+        ("cpu", "460m", None, 500),  # pods use half of their target together, so the app takes half of its request
+        ("cpu", "920m", None, 800),  # 800m were seen in use
+        ("cpu", "2300m", None, 2000),
+        ("cpu", "1150m", "1", 1150),  # 1 core was seen in use, which is the limit
+        ("cpu", "1150m", "2", 1000),
+        ("memory", "460M", None, 500_000_000),
+        ("memory", "920M", None, 800_000_000),
+        ("memory", "2300M", None, 1_000_000_000),
+        ("memory", "1150M", "1G", 1_000_000_000),
+    ],
+)
+def test_beside_a_container_of_mode_off_sizes_are_no_less_than_what_the_vpa_saw_in_use(
+    resource: Resource, target: str, limit: str | None, expected: int
+) -> None:
+    """CPU is raised to it, memory is only not lowered below it."""
+    core = "1" if resource == "cpu" else "1G"
+    pods = [app(name=name, **{resource: core}) for name in ("app", "side")]
+    if limit is not None:
+        pods[0]["resources"]["limits"] = {resource: limit}
+    weights = [{"vpaWeight": 100}]
+    off = policy(containerName="side", mode="Off")
+    spec = {**off, "trajectory": EXACT, "weightBasedScalingIntervals": weights}
+    readings = [utilization(resource, 50, 25, "500m" if resource == "cpu" else "500M")]
+    decision = build.decided(state(1, pods, readings, {"app": {resource: target}}, spec), resizes=True)
+    assert wanted(decision)[1] == {ResourceKey("app", resource): expected}
 
 
 def test_a_resource_that_only_the_vpa_sees_follows_the_vpa_alone() -> None:
