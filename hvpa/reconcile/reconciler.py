@@ -22,9 +22,10 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta, Workload
 from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
-from hvpa.core.actuation.pod import USE_COUNTS, by_pod, refusal_wait
+from hvpa.core.actuation.pod import USE_COUNTS, by_pod
 from hvpa.core.actuation.refused import with_refusal
 from hvpa.core.deciding import as_far_as
+from hvpa.core.gates.backoff import refusal_wait
 from hvpa.core.invariants import violations
 from hvpa.core.model import (
     Decision,
@@ -372,7 +373,9 @@ class Reconciler:
         if use is None and not refused:
             return objects
         uids, now = {pod.metadata.uid for pod in objects.pods}, self._clock.now()
-        left = tuple([one for one in refused if one.uid in uids and now - one.time < 2 * refusal_wait(one)])
+        left = tuple(
+            [one for one in refused if one.uid in uids and now - one.time < 2 * refusal_wait(one.count)]
+        )
         if len(left) < len(refused):
             self._refused[key] = left
         return replace(objects, memory_use=use, refused_resizes=left)

@@ -19,11 +19,13 @@ import msgspec
 from hvpa.api.objects.read_models import Container, ContainerStatus, Pod, PodCondition, condition
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
 from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, differing, moved
+from hvpa.core.gates.backoff import refusal_wait
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, ResourceRequirements
 from hvpa.core.values.arithmetic import ceil_div
-from hvpa.core.values.clock import after, doubled
+from hvpa.core.values.clock import after
 from hvpa.core.workload.containers import changes, read_all, reported
+from hvpa.core.workload.rollout import is_living
 from hvpa.core.workload.starving import OOM_KILLED
 
 RESIZE_PENDING: Final = "PodResizePending"
@@ -40,8 +42,6 @@ USE_COUNTS: Final = dt.timedelta(minutes=1)
 """How long what was measured counts: metrics-server measures every 15 seconds, and usage can grow."""
 RECENT: Final = dt.timedelta(minutes=10)
 """A container that ran out of memory within this time before a decision may be what the decision was made for."""
-FIRST_REFUSAL_WAIT: Final = dt.timedelta(minutes=1)
-LONGEST_REFUSAL_WAIT: Final = dt.timedelta(hours=1)
 MOST_REFUSALS: Final = 3
 """A resize that was refused so often in a row (over three minutes) is too much: a LimitRange, a quota, the node."""
 
@@ -67,19 +67,6 @@ class PodState(msgspec.Struct, frozen=True, gc=False):
     is_near_use: bool = False
 
 
-class _Sized(NamedTuple):
-    """A pod with the sizes of its containers by its spec; `gaps` are those of these that they do not have yet."""
-
-    pod: Pod
-    sizes: Sizes
-    gaps: Sizes
-
-    @classmethod
-    def of(cls, pod: Pod) -> _Sized:
-        """The pod with its sizes."""
-        return cls(pod, read_all({one.name: one.resources for one in pod.spec.containers}), _gaps(pod))
-
-
 class Look(NamedTuple):
     """What pods are compared with: desired `sizes` by container, decided at `since`."""
 
@@ -96,47 +83,44 @@ class Look(NamedTuple):
 
     def at(self, pod: Pod) -> PodState:
         """Where a pod stands."""
-        sized = _Sized.of(pod)
-        due = self._changes(sized)
-        to_come = {**sized.gaps, **due}
+        sizes = _of_spec(pod)
+        gaps = _gaps(pod, sizes)
+        due = self._changes(pod, sizes, gaps)
+        to_come = {**gaps, **due}
         restarts = any(
             one.name in to_come and _restarts(one, to_come[one.name])
             for one in pod.spec.containers
             if one.resize_policy
         )
         if due:
-            return self._unless_refused(_due(sized, due, restarts))
-        if sized.gaps:
+            return self._unless_refused(_due(pod, sizes, due, restarts))
+        if gaps:
             return self._under_way(pod, restarts)
-        if why := self._near_use(sized):
+        if self.use is not None and (kept := sorted(self._changes(pod, sizes, gaps, in_use=False))):
+            # It is looked at again when usage counts no longer.
+            self.context.clock.is_past(after(self.use.time, USE_COUNTS))
+            used = readable_resource("memory", self.use.of.get((pod.metadata.name, kept[0]), 0))
+            why = f"container {kept[0]} uses {used} of memory, too near to the limit that it is to have"
             return PodState(pod, "waiting", why, is_near_use=True)
         return PodState(pod, "resized")
 
-    def _changes(self, sized: _Sized, *, in_use: bool = True) -> Sizes:
-        """What is to be changed of the pod's containers, whatever they use of memory where not `in_use`. The same
-        object for containers that are alike."""
+    def _changes(self, pod: Pod, sizes: Sizes, gaps: Sizes, *, in_use: bool = True) -> Sizes:
+        """What is to be changed of a pod's containers that have these sizes by its spec, but for `gaps` that they do
+        not have yet; whatever they use of memory where not `in_use`. The same object for containers that are alike."""
         used = {} if self.use is None or not in_use else self.use.of
-        is_guaranteed = qos_class(sized.pod, sized.sizes.values()) == "Guaranteed"
-        pod, known, found = sized.pod.metadata.name, dict[object, ResourceRequirements](), {}
-        for name, have in sized.sizes.items():
+        is_guaranteed = qos_class(pod, sizes.values()) == "Guaranteed"
+        known, found = dict[object, ResourceRequirements](), {}
+        for name, have in sizes.items():
             if name not in self.sizes:
                 continue
-            wanted, of_memory, is_there = self.sizes[name], used.get((pod, name), 0), name not in sized.gaps
+            wanted, is_there = self.sizes[name], name not in gaps
+            of_memory = used.get((pod.metadata.name, name), 0)
             key = (id(have), id(wanted), of_memory, is_there)
             if key not in known:
                 known[key] = _change(have, wanted, of_memory, is_there=is_there, is_guaranteed=is_guaranteed)
             if known[key] != NOTHING:
                 found[name] = known[key]
         return found
-
-    def _near_use(self, sized: _Sized) -> str:
-        """Why a memory limit stays as it is; empty where none does that is to fall. It is looked at again when usage
-        counts no longer."""
-        if self.use is None or not (kept := sorted(self._changes(sized, in_use=False))):
-            return ""
-        self.context.clock.is_past(after(self.use.time, USE_COUNTS))
-        used = readable_resource("memory", self.use.of.get((sized.pod.metadata.name, kept[0]), 0))
-        return f"container {kept[0]} uses {used} of memory, too near to the limit that it is to have"
 
     def _unless_refused(self, found: PodState) -> PodState:
         """A resize that the API server refused is not asked for again for a minute, then two, an hour at most. The pod
@@ -147,17 +131,16 @@ class Look(NamedTuple):
         refused = next((one for one in known if one.body == found.resize.body), None)
         if refused is None:
             return found
-        is_too_much = refused.count >= MOST_REFUSALS and not refused.of_any_size
-        stuck = PodState(found.pod, "infeasible", refused.message, is_stuck=True, is_too_much=is_too_much)
-        if self.context.clock.held_until(refused.time, refusal_wait(refused)) is not None:
+        stuck = msgspec.structs.replace(
+            found,
+            state="infeasible",
+            why=refused.message,
+            is_stuck=True,
+            is_too_much=refused.count >= MOST_REFUSALS and not refused.of_any_size,
+        )
+        if self.context.clock.held_until(refused.time, refusal_wait(refused.count)) is None:
             return stuck
-        again = {
-            "resize": found.resize,
-            "raises": found.raises,
-            "lowers": found.lowers,
-            "restarts": found.restarts,
-        }
-        return msgspec.structs.replace(stuck, **again)
+        return msgspec.structs.replace(stuck, resize=None, restarts=False)
 
     def _under_way(self, pod: Pod, restarts: bool) -> PodState:
         """A pod that was asked for the desired size and does not have it yet."""
@@ -173,10 +156,9 @@ class Look(NamedTuple):
         return PodState(pod, state, why, restarts=restarts, is_stuck=late)
 
 
-def _due(sized: _Sized, due: Sizes, restarts: bool) -> PodState:
+def _due(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
     """A pod that is to be resized, or can't be. Of containers that have the same and are to have the same, one is
     looked at."""
-    pod, have, _ = sized
     kinds = {(id(one), id(due.get(name))): name for name, one in have.items()}.values()
     first = {name: due[name] for name in kinds if name in due}
     now = qos_class(pod, have.values())
@@ -237,26 +219,21 @@ def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
     return "Guaranteed" if is_guaranteed else "Burstable"
 
 
-def _gaps(pod: Pod) -> Sizes:
-    """Of the containers that do not have the requested size yet: what of it they do not have. A container that does not
-    run yet starts with the size in the spec."""
-    have = reported(pod)
-    wanted = {
-        one.name: one.resources
-        for one in pod.spec.containers
-        if have[one.name] is not one.resources and have[one.name] != one.resources
-    }
-    if not wanted:
-        return {}
-    present = read_all(have)
-    found = {name: differing(present[name], one) for name, one in read_all(wanted).items()}
+def _gaps(pod: Pod, wanted: Sizes) -> Sizes:
+    """Of the containers that do not have the size that the pod's spec names yet: what of it they do not have. A
+    container that does not run yet starts with that size."""
+    present = present_sizes(pod)
+    found = {name: differing(present[name], one) for name, one in wanted.items() if present[name] != one}
     return {name: one for name, one in found.items() if one != NOTHING}
+
+
+def _of_spec(pod: Pod) -> Sizes:
+    return read_all({one.name: one.resources for one in pod.spec.containers})
 
 
 def awaited(pod: Pod) -> tuple[frozenset[Resource], frozenset[Resource]]:
     """Which resources the kubelet has yet to raise, and to lower, of what the pod's spec names."""
-    gaps = _gaps(pod)
-    return moved(present_sizes(pod) if gaps else {}, gaps)
+    return moved(present_sizes(pod), _of_spec(pod))
 
 
 def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:
@@ -293,20 +270,7 @@ def is_ready(pod: Pod) -> bool:
 
 def own_pods(observed: ObservedState) -> list[Pod]:
     """The workload's pods that run or will run."""
-    return _living(observed.resizable)
-
-
-def other_pods(observed: ObservedState) -> list[Pod]:
-    """Pods that run or will run, and are not the workload's, though its selector matches them."""
-    return _living(observed.others)
-
-
-def _living(pods: Sequence[Pod]) -> list[Pod]:
-    return [
-        pod
-        for pod in pods
-        if pod.metadata.deletion_timestamp is None and pod.status.phase not in ("Failed", "Succeeded")
-    ]
+    return [pod for pod in observed.resizable if is_living(pod)]
 
 
 def ends(status: ContainerStatus, since: dt.datetime) -> set[str]:
@@ -326,11 +290,6 @@ def by_pod(refused: Sequence[RefusedResize]) -> dict[str, list[RefusedResize]]:
     for one in refused:
         found.setdefault(one.uid, []).append(one)
     return found
-
-
-def refusal_wait(refused: RefusedResize) -> dt.timedelta:
-    """How long a resize is not asked for again."""
-    return doubled(FIRST_REFUSAL_WAIT, refused.count - 1, LONGEST_REFUSAL_WAIT)
 
 
 def ran_out_of_memory(pod: Pod, since: dt.datetime) -> bool:

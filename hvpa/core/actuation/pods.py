@@ -16,18 +16,12 @@ from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import Sizes, moved, size_of_new_pods, sizes_of
-from hvpa.core.actuation.pod import (
-    Look,
-    PodState,
-    is_ready,
-    other_pods,
-    own_pods,
-    ran_out_of_memory,
-)
+from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, ran_out_of_memory
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
 from hvpa.core.model import ObservedState, PodResize
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import present_resources, wire
+from hvpa.core.workload.rollout import is_living
 
 CREATED_WITHIN: Final = dt.timedelta(seconds=30)
 """Controllers create pods within seconds. Where some are missing so long after the decision, its size may be why: a
@@ -151,7 +145,7 @@ def _status(seen: Sequence[PodState], observed: ObservedState) -> Actuation:
 def _of_others(observed: ObservedState) -> list[PodState]:
     """The pods that the workload's selector matches, and whose owner is another one, with that owner."""
     found = []
-    for pod in other_pods(observed):
+    for pod in filter(is_living, observed.others):
         owner = pod.metadata.controller()
         whose = "has no controller" if owner is None else f"is of {owner.kind} {owner.name}"
         found.append(PodState(pod, "waiting", f"matches the selector, but {whose}, and is not resized"))

@@ -108,7 +108,7 @@ def rollout_goes_on(workload: Workload, pods: Iterable[Pod], clock: Clock) -> bo
     if wait is None or _is_behind(workload):
         return True
     replaces = status.replicas != spec.replicas or status.updated_replicas < _to_update(workload)
-    awaited = [pod for pod in pods if _is_living(pod) and (replaces or _ready(pod) is None)]
+    awaited = [pod for pod in pods if is_living(pod) and (replaces or _ready(pod) is None)]
     created = [one for pod in awaited if (one := pod.metadata.creation_timestamp) is not None]
     return not created or not clock.is_past(after(max(created), wait))
 
@@ -174,11 +174,11 @@ def see_pods(
     there = [pod for pod in pods.own if pod.metadata.deletion_timestamp is None]
     ready = [found for pod in there if (found := _ready(pod)) is not None]
     ready_since = sorted([one.last_transition_time for one in ready if one.last_transition_time is not None])
-    unready = [pod for pod in there if _ready(pod) is None and _is_living(pod)]
+    unready = [pod for pod in there if _ready(pod) is None and is_living(pod)]
     starving = starving_containers(clock, there, workload.spec.template.spec.containers, since)
     failed = [pod for pod in there if _failed(pod, clock)]
     created = [pod.metadata.creation_timestamp for pod in unready]
-    others = [pod for pod in pods.others if _is_living(pod)]
+    others = [pod for pod in pods.others if is_living(pod)]
     seen = PodsSeen(
         ready=len(ready),
         running=sum(pod.status.phase == "Running" for pod in there),
@@ -249,7 +249,7 @@ def _measured_from(pod: Pod) -> dt.datetime:
 
 def _compared(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, Any]:
     """How many pods there are, and how many have other resources than the template: fields of PodsSeen."""
-    living = [pod for pod in pods if _is_living(pod)]
+    living = [pod for pod in pods if is_living(pod)]
     wanted = [(one.name, texts(one.resources), one.resources) for one in template]
     known: dict[tuple[Texts, Texts | None], tuple[Resource, ...]] = {}
 
@@ -282,7 +282,7 @@ def _compared(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, A
 
 def _requested(pods: Iterable[Pod]) -> dict[str, Any]:
     """What the pods that run or will run request and have: fields of PodsSeen."""
-    living = [pod for pod in pods if _is_living(pod)]
+    living = [pod for pod in pods if is_living(pod)]
     # The local copy holds equal specs once, and most pods of a workload are equal.
     known: dict[Texts, Mapping[Resource, int]] = {}
     by_spec = {key: _of_spec(pod, known) for key, pod in {id(pod.spec): pod for pod in living}.items()}
@@ -344,7 +344,7 @@ def _total(found: Sequence[PodTotal]) -> PodTotal:
     return PodTotal(_mean([one.requested for one in found]), any(one.is_whole for one in found))
 
 
-def _is_living(pod: Pod) -> bool:
+def is_living(pod: Pod) -> bool:
     """Whether a pod runs or will run."""
     return pod.metadata.deletion_timestamp is None and pod.status.phase not in ("Failed", "Succeeded")
 
