@@ -11,7 +11,7 @@ from msgspec import structs
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import RolledBack
 from hvpa.api.objects.read_models import Hpa
-from hvpa.core.actuation.desired import Decided, next_desired, scale_patch, sizes_of, template_patch
+from hvpa.core.actuation.desired import next_desired, scale_patch, sizes_of, template_patch
 from hvpa.core.actuation.pods import creation_changes, resize_pods, template_held
 from hvpa.core.actuation.refused import template_refusals
 from hvpa.core.actuation.rollouts import next_step, with_record
@@ -171,20 +171,15 @@ def _over(one: ResourceRequirements, previous: ResourceRequirements | None) -> R
 
 def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
     """What was made of both axes, with what becomes of running pods (`InPlace`, `InPlaceOrRollout`)."""
-    assert seen.target is not None
-    parts = Decided(decided.target, decided.containers, decided.changed)
-    size = next_desired(context.clock, seen.status.desired, seen.target, parts)
-    if decided.rolled_back is not None:
-        return structs.replace(decided, desired_size=size, resizing=resize_pods(context, seen, size))
-    trial = tried(context, seen, size)
-    if trial.rolled_back is not None:
-        decided = _without_sizes(seen, decided, trial.rolled_back)
-    return structs.replace(
-        decided,
-        desired_size=trial.desired,
-        rolled_back=trial.rolled_back,
-        resizing=resize_pods(context, seen, trial.desired),
-    )
+    clock = context.clock
+    size = next_desired(clock, seen, decided.target, decided.containers, decided.changed)
+    rolled_back = decided.rolled_back
+    if rolled_back is None:
+        size, rolled_back = tried(context, seen, size)
+        if rolled_back is not None:
+            decided = _without_sizes(seen, decided, rolled_back)
+    resizing = resize_pods(context, seen, size)
+    return structs.replace(decided, desired_size=size, rolled_back=rolled_back, resizing=resizing)
 
 
 def _fallen_back(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:

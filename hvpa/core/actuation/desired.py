@@ -7,16 +7,16 @@ killed in between finds it, and acts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Final
 
 from msgspec import structs
 
 from hvpa.api.hvpa.status import DesiredSize, RecommendedContainer
 from hvpa.api.objects.kinds import has_replicas
-from hvpa.api.objects.read_models import Container, Resources, Workload
+from hvpa.api.objects.read_models import Resources, Workload
 from hvpa.api.values.quantity import Resource
-from hvpa.core.model import ResourceRequirements, WorkloadPatch
+from hvpa.core.model import ObservedState, ResourceRequirements, WorkloadPatch
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import changes, present_resources, read_all, wire
 
@@ -94,43 +94,33 @@ def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
     if desired is None:
         return workload
     spec = workload.spec
-    containers = resized(spec.template.spec.containers, desired.containers)
+    changed = {one.name: one for one in desired.containers}
+    containers = [
+        structs.replace(
+            one,
+            resources=Resources(
+                {**one.resources.requests, **changed[one.name].requests},
+                {**one.resources.limits, **changed[one.name].limits},
+            ),
+        )
+        if one.name in changed
+        else one
+        for one in spec.template.spec.containers
+    ]
     template = structs.replace(spec.template, spec=structs.replace(spec.template.spec, containers=containers))
     is_pending = has_replicas(workload.kind) and desired.generation == workload.metadata.generation
     replicas = desired.replicas if is_pending else spec.replicas
     return structs.replace(workload, spec=structs.replace(spec, replicas=replicas, template=template))
 
 
-def resized(containers: Sequence[Container], changes: Sequence[RecommendedContainer]) -> list[Container]:
-    """Containers with other requests and limits, where there are changes of theirs."""
-    by_name = {one.name: one for one in changes}
-    return [
-        structs.replace(
-            one,
-            resources=Resources(
-                {**one.resources.requests, **by_name[one.name].requests},
-                {**one.resources.limits, **by_name[one.name].limits},
-            ),
-        )
-        if one.name in by_name
-        else one
-        for one in containers
-    ]
-
-
-class Decided(NamedTuple):
-    """What a decision made of both axes: replicas, resources by container, and which of the containers it changed."""
-
-    replicas: int
-    containers: Sizes
-    changed: frozenset[str]
-
-
-def next_desired(clock: Clock, before: DesiredSize | None, target: Workload, decided: Decided) -> DesiredSize:
-    """What the status has from now on: the replicas, and of the containers what was changed by this decision or an
-    earlier one. `target` is the workload as it is. What is the pod template's, its user may change: of what a container
-    is to have, that alone was decided which differs from it or was decided before."""
-    replicas, containers, changed = decided
+def next_desired(
+    clock: Clock, seen: ObservedState, replicas: int, containers: Sizes, changed: Set[str]
+) -> DesiredSize:
+    """What the status has from now on: the replicas that were decided, and of the containers what was changed by this
+    decision (those named in `changed`) or an earlier one. What is the pod template's, its user may change: of what a
+    container is to have, that alone was decided which differs from it or was decided before."""
+    before, target = seen.status.desired, seen.target
+    assert target is not None
     known = sizes_of(() if before is None else before.containers)
     template = present_resources(target.spec.template.spec.containers)
     found = {

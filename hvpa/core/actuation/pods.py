@@ -68,20 +68,15 @@ def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSi
     since, run = desired.since, desired.canary
     look = Look.of(context, observed, sizes_of(desired.containers), since)
     before = look if run is None else look._replace(sizes=sizes_of(run.previous))
-    states = [
-        look.at(pod)
-        if run is None or pod.metadata.name in run.pods or ran_out_of_memory(pod, since)
-        else _after_canary(before.at(pod))
-        for pod in own_pods(observed)
-    ]
+    states = []
+    for pod in own_pods(observed):
+        if run is None or pod.metadata.name in run.pods or ran_out_of_memory(pod, since):
+            states.append(look.at(pod))
+        elif (state := before.at(pod)).state != "resized":
+            states.append(state)
+        else:
+            states.append(PodState(pod, "waiting", "the new size is tried on other pods first"))
     return _held_back(context, since, states)
-
-
-def _after_canary(state: PodState) -> PodState:
-    """A pod that gets the new size when it was tried on others."""
-    if state.state != "resized":
-        return state
-    return msgspec.structs.replace(state, state="waiting", why="the new size is tried on other pods first")
 
 
 def _held_back(context: GateContext, since: dt.datetime, seen: Sequence[PodState]) -> list[PodState]:

@@ -3,32 +3,17 @@ with it, the refused change is held back, and whatever else is wanted goes on.""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import structs
 
-from hvpa.api.hvpa.status import (
-    DesiredSize,
-    HpaScalingStatus,
-    HvpaStatus,
-    LastScaling,
-    Refusal,
-    RefusedChange,
-)
+from hvpa.api.hvpa.status import DesiredSize, HpaScalingStatus, Refusal, RefusedChange
 from hvpa.api.values import text
 from hvpa.api.values.quantity import RESOURCES
-from hvpa.core.actuation.desired import as_desired, sizes_of
+from hvpa.core.actuation.desired import Sizes, as_desired, sizes_of
 from hvpa.core.gates.backoff import HOUR, key_of, refusal_wait, refused_until
 from hvpa.core.gates.gates import REFUSED
-from hvpa.core.model import (
-    Axis,
-    Blocked,
-    Decision,
-    Direction,
-    Observation,
-    ObservedState,
-    ResourceRequirements,
-)
+from hvpa.core.model import Axis, Blocked, Decision, Direction, Observation, ObservedState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import present_resources, request_now
@@ -40,10 +25,17 @@ def with_refusal(seen: Observation, decision: Decision, axis: Axis, message: str
     alone: the workload's annotation names only what was written. What is refused two hours after the last time is
     refused for the first time again; of a message (webhooks can answer with whole pages) 1024 characters are kept."""
     if axis == "horizontal":
-        changes: tuple[RefusedChange, ...] = (_replicas(seen, decision),)
+        assert seen.target is not None and decision.replicas is not None
+        current, wanted = seen.target.spec.replicas, decision.replicas.target
+        changes: tuple[RefusedChange, ...] = (RefusedChange(current=current, wanted=wanted),)
         seen = _without_pending(seen)
     else:
-        changes = tuple(_requests(seen, decision))
+        size = decision.status.desired
+        sizes = decision.containers if size is None else sizes_of(size.containers)
+        changes = tuple(
+            RefusedChange(container=key.container, resource=key.resource, current=now, wanted=wanted)
+            for key, now, wanted in _requests(seen, sizes)
+        )
     own = seen.horizontal if axis == "horizontal" else seen.vertical
     record, count = own.refused, 1
     if record is not None and seen.now - record.time < 2 * HOUR:
@@ -55,31 +47,23 @@ def with_refusal(seen: Observation, decision: Decision, axis: Axis, message: str
     return structs.replace(seen, **{axis: own.model_copy(update={"refused": found})})
 
 
-def _replicas(seen: Observation, decision: Decision) -> RefusedChange:
-    """The count that the decision sets, from the one that the workload has."""
-    assert seen.target is not None and decision.replicas is not None
-    return RefusedChange(current=seen.target.spec.replicas, wanted=decision.replicas.target)
-
-
-def _requests(seen: Observation, decision: Decision) -> Iterator[RefusedChange]:
-    """The requests that the decision changes of the pod template."""
+def _requests(seen: ObservedState, sizes: Sizes) -> Iterator[tuple[ResourceKey, int, int]]:
+    """The requests of the pod template that these sizes change: as they are, and as they are wanted."""
     assert seen.target is not None
-    wanted: Mapping[str, ResourceRequirements] = decision.containers
-    if decision.status.desired is not None:
-        wanted = sizes_of(decision.status.desired.containers)
     for name, before in present_resources(seen.target.spec.template.spec.containers).items():
-        for resource in RESOURCES:
-            now = request_now(before, ResourceKey(name, resource), seen.pods)
-            then = wanted[name].requests.get(resource, now) if name in wanted else now
-            if then != now:
-                yield RefusedChange(container=name, resource=resource, current=now, wanted=then)
+        for resource in RESOURCES if name in sizes else ():
+            key = ResourceKey(name, resource)
+            now = request_now(before, key, seen.pods)
+            wanted = sizes[name].requests.get(resource, now)
+            if wanted != now:
+                yield key, now, wanted
 
 
 def _without_pending(seen: Observation) -> Observation:
     """The observation without replicas that an earlier decision left to be written (in place, the status has them
     first): nothing has come of that step."""
     status, target = seen.status, seen.target
-    desired, axis = status.desired, seen.horizontal
+    desired, axis, last = status.desired, seen.horizontal, status.last_scaling
     assert target is not None and seen.workload is not None
     current = target.spec.replicas
     if desired is None or seen.workload.spec.replicas == current:
@@ -87,31 +71,19 @@ def _without_pending(seen: Observation) -> Observation:
     back = desired.model_copy(update={"replicas": current})
     if axis.applied_from is not None and axis.applied_from.replicas == desired.replicas:
         axis = axis.model_copy(update={"applied_from": None})
-    status = status.model_copy(update={"desired": back, "last_scaling": _without_step(status, current)})
-    return structs.replace(seen, status=status, workload=as_desired(target, back), horizontal=axis)
-
-
-def _without_step(status: HvpaStatus, current: int) -> LastScaling | None:
-    """What the status says of the last step, without a step from the `current` replicas, which was not taken."""
-    last, desired = status.last_scaling, status.desired
-    assert desired is not None
     step = HpaScalingStatus(current_replicas=current, desired_replicas=desired.replicas)
-    if last is None or last.hpa_status != step:
-        return last
-    return None if last.vpa_status is None else last.model_copy(update={"hpa_status": None})
+    if last is not None and last.hpa_status == step:
+        last = None if last.vpa_status is None else last.model_copy(update={"hpa_status": None})
+    status = status.model_copy(update={"desired": back, "last_scaling": last})
+    return structs.replace(seen, status=status, workload=as_desired(target, back), horizontal=axis)
 
 
 # --- a pod template that was refused, for pods that can't be resized -------------------------------------------------
 def template_refusals(clock: Clock, seen: ObservedState, size: DesiredSize) -> tuple[Blocked, ...]:
     """The requests of the desired size that the pod template is not sent now, since the API server refused them."""
-    target, record, found = seen.target, seen.vertical.refused, []
-    assert target is not None
-    template = present_resources(target.spec.template.spec.containers)
-    for name, one in sizes_of(size.containers).items() if record is not None else ():
-        for resource, wanted in one.requests.items() if name in template else ():
-            key = ResourceKey(name, resource)
-            now = request_now(template[name], key, seen.pods)
-            if (until := refused_until(record, clock, now, wanted, key)) is not None:
-                direction: Direction = "up" if wanted > now else "down"
-                found.append(Blocked("vertical", direction, REFUSED, now, wanted, name, resource, until))
+    found = []
+    for key, now, wanted in _requests(seen, sizes_of(size.containers)):
+        if (until := refused_until(seen.vertical.refused, clock, now, wanted, key)) is not None:
+            direction: Direction = "up" if wanted > now else "down"
+            found.append(Blocked("vertical", direction, REFUSED, now, wanted, *key, until))
     return tuple(found)

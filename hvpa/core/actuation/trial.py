@@ -10,8 +10,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from hvpa.api.hvpa.actuation import Canary
 from hvpa.api.hvpa.status import CanaryRun, DesiredSize, FailedChange, RolledBack
 from hvpa.api.objects.read_models import Pod
@@ -27,17 +25,13 @@ from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.core.workload.stuck import CRASH_LOOP
 
 
-class Trial(msgspec.Struct, frozen=True, gc=False):
-    """The desired size with what is tried of it, and what was taken back by this decision."""
-
-    desired: DesiredSize
-    rolled_back: RolledBack | None = None
-
-
-def tried(context: GateContext, seen: ObservedState, size: DesiredSize) -> Trial:
-    """The desired size where a changed one is tried first: a trial begins, goes on, or ends. A size that fails is taken
-    back, whatever else was decided, and so is one that no pod can have where nothing else is left to try (`InPlace`):
-    replicas serve in its place. What one pod alone can't have, the others keep."""
+def tried(
+    context: GateContext, seen: ObservedState, size: DesiredSize
+) -> tuple[DesiredSize, RolledBack | None]:
+    """The desired size with what is tried of it first, and what was taken back by this decision: a trial begins, goes
+    on, or ends. A size that fails is taken back, whatever else was decided, and so is one that no pod can have where
+    nothing else is left to try (`InPlace`): replicas serve in its place. What one pod alone can't have, the others
+    keep."""
     before, strategy = seen.status.desired, context.spec.strategy
     if before is not None and strategy.type == "InPlace":
         states = _states(context, seen, before, own_pods(seen))
@@ -47,7 +41,7 @@ def tried(context: GateContext, seen: ObservedState, size: DesiredSize) -> Trial
             return _without(context, seen, size, previous, first.why, first.pod)
     run = None if before is None or strategy.canary is None else before.canary
     if before is not None and strategy.canary is not None and run is not None:
-        states = _states(context, seen, before, _canaries(context, seen, before, run))
+        states = _states(context, seen, before, _canaries(context, seen, before.since, run.pods))
         has_size = bool(states) and all(one.state == "resized" for one in states)
         since = (run.since or context.clock.stamp()) if has_size else None
         is_over = since is not None and context.clock.is_past(after(since, strategy.canary.duration))
@@ -67,19 +61,20 @@ def tried(context: GateContext, seen: ObservedState, size: DesiredSize) -> Trial
         assert seen.workload is not None
         present = present_resources(seen.workload.spec.template.spec.containers)
         begun_from = recorded(had(present, sizes_of(size.containers))) if run is None else run.previous
-        run = CanaryRun(previous=begun_from)
-        names = tuple(pod.metadata.name for pod in _canaries(context, seen, size, run))
-        run = run.model_copy(update={"pods": names})
-    return Trial(size if size.canary == run else size.model_copy(update={"canary": run}))
+        pods = _canaries(context, seen, size.since, ())
+        run = CanaryRun(pods=tuple(pod.metadata.name for pod in pods), previous=begun_from)
+    return (size if size.canary == run else size.model_copy(update={"canary": run})), None
 
 
-def _canaries(context: GateContext, seen: ObservedState, size: DesiredSize, run: CanaryRun) -> list[Pod]:
-    """The pods that a size is tried on: those that ran out of memory, which need it most; those that it was tried on
-    before; those that are ready."""
+def _canaries(
+    context: GateContext, seen: ObservedState, since: dt.datetime, before: Sequence[str]
+) -> list[Pod]:
+    """The pods that a size is tried on: those that ran out of memory `since` it was decided, which need it most; those
+    that it was tried on `before`, by name; those that are ready."""
 
     def order(pod: Pod) -> tuple[bool, bool, bool, str]:
         name = pod.metadata.name
-        return not ran_out_of_memory(pod, size.since), name not in run.pods, not is_ready(pod), name
+        return not ran_out_of_memory(pod, since), name not in before, not is_ready(pod), name
 
     pods = own_pods(seen)
     return sorted(pods, key=order)[: context.spec.strategy.canary_pods(len(pods))]
@@ -126,13 +121,13 @@ def failure(
 
 def _without(
     context: GateContext, seen: ObservedState, size: DesiredSize, previous: Sizes, why: str, pod: Pod
-) -> Trial:
+) -> tuple[DesiredSize, RolledBack]:
     """The desired size with `previous` in place of what failed on a pod."""
     assert seen.status.desired is not None
     failed = sizes_of(seen.status.desired.containers)
     record = taken_back(context, seen, failed, previous, f"pod {pod.metadata.name}: {why}")
     update = {"containers": recorded(previous), "canary": None, "since": record.time.replace(microsecond=0)}
-    return Trial(size.model_copy(update=update), record)
+    return size.model_copy(update=update), record
 
 
 def taken_back(

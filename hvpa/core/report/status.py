@@ -20,7 +20,6 @@ from hvpa.api.hvpa.status import (
     LastError,
     LastScaling,
     Recommended,
-    RecommendedContainer,
     Replacing,
     StatusCondition,
     StatusUpdatePolicy,
@@ -29,7 +28,7 @@ from hvpa.api.hvpa.status import (
 )
 from hvpa.api.values import text
 from hvpa.api.values.quantity import format_resource
-from hvpa.core.actuation.desired import template_has
+from hvpa.core.actuation.desired import recorded, template_has
 from hvpa.core.gates.forecast import unused
 from hvpa.core.model import Axis, Blocked, ObservedState
 from hvpa.core.report.conditions import conditions, refusals
@@ -237,9 +236,5 @@ def _last_scaling(seen: ObservedState, clock: Clock, decided: DecisionParts) -> 
 
 def _recommended(seen: ObservedState, decided: DecisionParts) -> Recommended:
     """What would be set if nothing were blocked."""
-    containers = [
-        RecommendedContainer(name=name, requests=wire(one.requests), limits=wire(one.limits))
-        for name, one in decided.recommended.items()
-        if seen.vpa.configured
-    ]
-    return Recommended(replicas=decided.recommended_replicas, containers=tuple(containers))
+    containers = recorded(decided.recommended) if seen.vpa.configured else ()
+    return Recommended(replicas=decided.recommended_replicas, containers=containers)
