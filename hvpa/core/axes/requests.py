@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import structs
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ScaleParams
-from hvpa.api.hvpa.status import Pending, VerticalAxis
+from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
 from hvpa.api.values.quantity import Resource
 from hvpa.core.axes.steps import OVERRIDE_EVERY, Record, RequestsResult, Step
@@ -27,7 +27,7 @@ from hvpa.core.gates.gates import (
 )
 from hvpa.core.model import Direction, ObservedState, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.recommenders.history import LOST, known_until, view_history
+from hvpa.core.recommenders.history import LOST, view_history
 from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up, scale_limit, threshold
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.weight import FULL
@@ -36,7 +36,7 @@ from hvpa.core.workload.containers import ContainerResource, amounts, present_re
 DEFAULT_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 200, "memory": 200_000_000}
 """200m and 200M, gardener's defaults, where neither value nor percentage is set (DESIGN 6.3)."""
 LONGEST_TIMEOUT: Final = dt.timedelta(days=1)
-"""Up to this `minChangeTimeout` doubles (DESIGN 6.4)."""
+"""Up to this `minChangeTimeout` doubles with each step in a row that is smaller than `minChange` (DESIGN 6.4)."""
 OOM_PERCENT: Final = 120
 """Memory that ran out is raised to this share, where the VPA does not ask for more yet (as VPA's OOM bump does) ..."""
 OOM_LEAST: Final = 100 * 1024 * 1024
@@ -79,7 +79,9 @@ class RequestsAxis:
         self.starving = bool(seen.pods.starving) or seen.legacy_override
         min_history = self.spec.scale_down.min_history
         self.provided_until = self._provided_until(min_history)
-        self.history = view_history(seen.vertical.history, seen.history, min_history, self.clock)
+        self.history, self.short_until = view_history(
+            seen.vertical.history, seen.history, min_history, self.clock
+        )
         self.young: list[dt.datetime] = []
         self.canary_until = self._canary_until()
         self.rolled_back = seen.status.rolled_back
@@ -89,13 +91,15 @@ class RequestsAxis:
         """Until when there have been recommendations for less than `least`; None if that is over."""
         assert self.seen.vpa.object is not None
         provided = condition(self.seen.vpa.object.status.conditions, "RecommendationProvided")
-        since = None if provided is None else provided.last_transition_time
-        return known_until(since, least, self.clock)
+        if provided is None or provided.last_transition_time is None:
+            return None
+        until = after(provided.last_transition_time, least)
+        return None if self.clock.is_past(until) else until
 
     def young_until(self, container: str) -> dt.datetime | None:
         """Until when the history of a container's recommendation is too short to lower anything (`minHistory`); None
         if it is long enough."""
-        times = (self.provided_until, self.history.short_until.get(container))
+        times = (self.provided_until, self.short_until.get(container))
         return max([one for one in times if one is not None], default=None)
 
     def _canary_until(self) -> dt.datetime | None:
@@ -132,7 +136,11 @@ class RequestsAxis:
         )
         small_until = None
         if abs(wanted - item.current) < least or self._is_raised(item, least):
-            small_until = NO_CLOCK if pending is None else after(pending.since, self._timeout(item))
+            small_until = NO_CLOCK
+            if pending is not None:
+                least_wait = self.spec.scale_up.min_change_timeout
+                small_steps = self.record.small_steps(item)
+                small_until = after(pending.since, doubled(least_wait, small_steps, LONGEST_TIMEOUT))
         young_until = None if up else self.young_until(item.container)
         if young_until is not None:
             self.young.append(young_until)
@@ -181,11 +189,6 @@ class RequestsAxis:
         if before is None or item.resource != "memory" or item.container not in self.record.overrides:
             return False
         return item.current > before[0] and abs(item.target - before[0]) < max(1, least)
-
-    def _timeout(self, item: ContainerResource) -> dt.timedelta:
-        """How long a rise that is smaller than minChange waits: `minChangeTimeout`, doubled with each such step that
-        came before, up to a day (DESIGN 6.4)."""
-        return doubled(self.spec.scale_up.min_change_timeout, self.record.small_steps(item), LONGEST_TIMEOUT)
 
     def pending_since(self, item: ContainerResource, direction: Direction) -> Pending:
         """Since when a change in this direction has been wanted."""
@@ -261,16 +264,19 @@ class RequestsAxis:
         """What becomes of all requests and limits, given the changes that are wanted and what holds each of them."""
         reported = self._with_raises(decided)
         applied = [step for step, hold in decided if hold is None]
+        axis = self.record.after(decided)
+        if axis.history != self.history:
+            axis = axis.model_copy(update={"history": self.history})
         return RequestsResult(
             containers=self._resources(applied),
             recommended=self._resources([step for step, _ in reported if not step.change.weightless]),
             changed=frozenset([step.item.container for step in applied]),
             directions=tuple(sorted({step.direction for step in applied})),
-            axis=self._with_history(self.record.after(decided)),
+            axis=axis,
             blocked=tuple([step.blocked(hold) for step, hold in reported if hold is not None]),
             steps=tuple([step.text(hold) for step, hold in reported]),
             young_until=max(self.young, default=None),
-            short_until=self.history.short_until,
+            short_until=self.short_until,
             lost_until=self._lost_until(),
             without_request=tuple(
                 [f"{one.container} {one.resource}" for one in self.items if one.request is None]
@@ -279,20 +285,12 @@ class RequestsAxis:
 
     def _lost_until(self) -> Mapping[str, dt.datetime]:
         """The containers whose history is short although there have been recommendations for long, and until when."""
-        short_until = self.history.short_until
-        if not short_until or self._provided_until(LOST * self.spec.scale_down.min_history) is not None:
+        if not self.short_until or self._provided_until(LOST * self.spec.scale_down.min_history) is not None:
             return {}
-        return short_until
-
-    def _with_history(self, axis: VerticalAxis) -> VerticalAxis:
-        """The record with what the upper bounds tell of the history."""
-        records = self.history.records
-        return axis if records == axis.history else axis.model_copy(update={"history": records})
+        return self.short_until
 
     def _resources(self, steps: Sequence[Step]) -> Mapping[str, ResourceRequirements]:
         """All containers' resources with the steps taken."""
-        if not steps:
-            return self.present
         found = dict(self.present)
         for step in steps:
             item = step.item

@@ -43,10 +43,9 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
     def blocked(self, hold: Hold) -> Blocked:
         """The step where it is held back."""
-        item, direction = self.item, self.direction
-        wanted, resource = self.request, item.resource
+        item = self.item
         return Blocked(
-            "vertical", direction, hold.reason, item.current, wanted, item.container, resource, hold.until
+            "vertical", self.direction, hold.reason, item.current, self.request, *item.key, hold.until
         )
 
     def text(self, hold: Hold | None) -> str:

@@ -15,17 +15,15 @@ from __future__ import annotations
 import datetime as dt
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
-
-import msgspec
 
 from hvpa.api.hvpa.status import TrustedHistory
 from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.read_models import ContainerRecommendation, Vpa, VpaContainerPolicy, policies_by_name
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.model import BoundRatio
-from hvpa.core.values.clock import Clock, after
+from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.containers import amount
 
@@ -105,29 +103,18 @@ def _rounded_up(ratio: float) -> float:
     return _ROUNDED[bisect_left(_UP_TO, ratio)]
 
 
-class HistoryView(msgspec.Struct, frozen=True, gc=False):
-    """Which containers' recommendations are not trusted to lower anything, each with the time until then; and what is
-    remembered of all of them."""
-
-    short_until: Mapping[str, dt.datetime]
-    records: tuple[TrustedHistory, ...]
-
-
 def view_history(
     records: Sequence[TrustedHistory],
     ratios: Sequence[BoundRatio],
     min_history: dt.timedelta,
     clock: Clock,
-) -> HistoryView:
-    """The histories of the containers whose bounds have these ratios."""
+) -> tuple[tuple[TrustedHistory, ...], dict[str, dt.datetime]]:
+    """What is remembered of the containers whose bounds have these ratios, and until when the recommendation of each
+    of them is not trusted to lower anything, by name."""
     known = {one.container: one for one in records}
-    kept = [_judged(known.get(one.container), one, min_history, clock) for one in ratios]
-    short_until = {
-        one.container: until
-        for one in kept
-        if (until := clock.held_until(one.short_since, min_history)) is not None
-    }
-    return HistoryView(short_until, tuple(kept))
+    kept = tuple([_judged(known.get(one.container), one, min_history, clock) for one in ratios])
+    held = {one.container: clock.held_until(one.short_since, min_history) for one in kept}
+    return kept, {container: until for container, until in held.items() if until is not None}
 
 
 def _judged(
@@ -168,11 +155,3 @@ def _record(
         ratio=seen.ratio if ratio is None else ratio,
         short_since=short_since,
     )
-
-
-def known_until(provided: dt.datetime | None, min_history: dt.timedelta, clock: Clock) -> dt.datetime | None:
-    """Until when there have been recommendations for less than `min_history`; None if that is over."""
-    if provided is None:
-        return None
-    until = after(provided, min_history)
-    return None if clock.is_past(until) else until

@@ -20,15 +20,12 @@ from typing import Final
 
 from hvpa.api.objects.checkpoints import VpaCheckpoint
 from hvpa.api.objects.read_models import ContainerRecommendation, Vpa
+from hvpa.core.recommenders.history import DAY, MINUTES
 from hvpa.core.values.clock import Clock, after
 from hvpa.core.workload.containers import amount
 
 PERIODS: Final = 3
 """How many of the recommender's periods a recommendation may be old."""
-NONE_SILENT: Final[Mapping[str, dt.datetime]] = {}
-_DAY: Final = dt.timedelta(days=1)
-_MINUTES: Final = 1440
-"""Samples of a day: the recommender's history counts days, or samples by this number."""
 _SEEN_BYTES: Final = 2
 """A bound that moves by less than this in a minute may stand for some."""
 _ROUNDED_TO: Final = 1024
@@ -71,12 +68,12 @@ def _note(newest: dict[str, dt.datetime], name: str, time: dt.datetime | None) -
 
 
 def silent_since(
-    vpa: Vpa, clock: Clock, period: dt.timedelta, silent: Mapping[str, dt.datetime] = NONE_SILENT
+    vpa: Vpa, clock: Clock, period: dt.timedelta, silent: Mapping[str, dt.datetime]
 ) -> dt.datetime | None:
     """When the recommender last wrote the status of a VPA that it should have written since; None where that is not
     known, or not long ago. Example: last written at 10:00, and its period is a minute: reported from 10:03 on.
     `silent`: as `silences` gives it."""
-    if silent and (since := silent.get(recommender_of(vpa))) is not None:
+    if (since := silent.get(recommender_of(vpa))) is not None:
         return since
     written = vpa.metadata.written_at()
     if written is None or not must_change(vpa):
@@ -90,7 +87,7 @@ def must_change(vpa: Vpa) -> bool:
     written = vpa.metadata.written_at()
     if recommendation is None or created is None or written is None or vpa.spec.recommenders:
         return False
-    days = max(1.0, (written - created) / _DAY)
+    days = max(1.0, (written - created) / DAY)
     return any(_is_moving(vpa, one, days) for one in recommendation.container_recommendations or ())
 
 
@@ -103,4 +100,4 @@ def _is_moving(vpa: Vpa, one: ContainerRecommendation, days: float) -> bool:
     if not text.isdecimal() or int(text) % _ROUNDED_TO == 0:
         return False
     most = amount(vpa.spec.policy(one.container_name).max_allowed, "memory")
-    return (most is None or upper < most) and upper >= _SEEN_BYTES * _MINUTES * days * days
+    return (most is None or upper < most) and upper >= _SEEN_BYTES * MINUTES * days * days

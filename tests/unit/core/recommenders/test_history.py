@@ -296,27 +296,29 @@ def test_whatever_the_bounds_do_a_decrease_waits_no_longer_than_minHistory_after
     now = build.NOW
     for ratio, capped_, seconds in course:
         now += dt.timedelta(seconds=seconds)
-        view = view_history(records, [BoundRatio("app", ratio, capped_)], min_history, Clock(now))
-        records = view.records
-        for until in view.short_until.values():
+        records, short_until = view_history(
+            records, [BoundRatio("app", ratio, capped_)], min_history, Clock(now)
+        )
+        for until in short_until.values():
             assert now < until <= now + min_history
     if now.year + min_history.days / 365 < 9990:
-        view = view_history(
+        _, short_until = view_history(
             records, [BoundRatio("app", ratio, capped_)], min_history, Clock(now + min_history)
         )
-        assert view.short_until == {}
+        assert short_until == {}
 
 
 def test_a_container_that_is_gone_is_forgotten() -> None:
     known = (TrustedHistory(container="gone", ratio=2),)
-    view = view_history(known, [BoundRatio("app", 2)], HOUR, Clock(build.NOW))
-    assert [one.container for one in view.records] == ["app"]
+    records, _ = view_history(known, [BoundRatio("app", 2)], HOUR, Clock(build.NOW))
+    assert [one.container for one in records] == ["app"]
 
 
 def test_a_ratio_that_halves_is_written_down_and_a_smaller_fall_is_not() -> None:
     def ratio(now: float) -> float:
         known = (TrustedHistory(container="app", ratio=8),)
-        return view_history(known, [BoundRatio("app", now)], HOUR, Clock(build.NOW)).records[0].ratio
+        ((record,), _) = view_history(known, [BoundRatio("app", now)], HOUR, Clock(build.NOW))
+        return record.ratio
 
     assert (ratio(5.0), ratio(4.0), ratio(9.0)) == (8, 4, 8)
 
