@@ -6,7 +6,7 @@ from __future__ import annotations
 import datetime as dt
 
 from hvpa.core.actuation.pod import awaited, own_pods
-from hvpa.core.axes.replicas import MEASURED, ReplicasResult, Way, as_recommended_last, begun, go, settling
+from hvpa.core.axes.replicas import ReplicasResult, Way, as_recommended_last, begun, go, settling
 from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import NO_CLOCK, GateContext
@@ -42,7 +42,7 @@ def _way(seen: ObservedState, context: GateContext, desired: DesiredReplicas, we
     done.
     """
     assert seen.workload is not None
-    current, before, measurement = seen.workload.spec.replicas, seen.horizontal.applied_from, MEASURED
+    current, before, measurement = seen.workload.spec.replicas, seen.horizontal.applied_from, None
     if desired.replicas is None or desired.replicas == current:
         return Way(current, current, weight.percent, weight.percent)
     is_begun = begun(seen.horizontal, current)

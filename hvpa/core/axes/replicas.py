@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Final
 
 from msgspec import Struct, structs
 
@@ -78,9 +77,9 @@ def as_recommended_last(
     again at once, as at other times (docs/decisions/0005)."""
     assert seen.workload is not None
     current, last = seen.workload.spec.replicas, bounds.clamp(last_recommended(seen))
-    goal, measured_at = restored(seen, last), MEASURED
-    if not goal:
-        goal, measured_at = last, unknown.until or NO_CLOCK
+    goal = restored(seen, last)
+    measured_at = None if goal else unknown.until
+    goal = goal or last
     how, is_begun = f"recommended last, and {unknown.why}", begun(seen.horizontal, current)
     way = Way(goal, goal, 0, 0, is_begun, how=how, measured_at=measured_at, is_unknown=True)
     found = go(seen, context, desired, way, bounds, starving)
@@ -186,10 +185,6 @@ def without_past_goal(axis: HorizontalAxis, current: int, desired: DesiredReplic
     return axis.model_copy(update={"applied_from": applied_from})
 
 
-MEASURED: Final[dt.datetime | None] = None
-"""Until when a step waits for the HPA's measurement, where there is one of the present workload: not at all."""
-
-
 def settling(seen: ObservedState, context: GateContext) -> dt.datetime | None:
     """Until when the HPA has yet to measure what the last changes made of the workload: until the rollout is complete,
     or past its progress deadline, and 60 seconds more (DESIGN 5.2). NO_CLOCK: until the rollout is complete, which no
@@ -203,15 +198,15 @@ def settling(seen: ObservedState, context: GateContext) -> dt.datetime | None:
         context.settles_at,
     )
     held = [until for when in changes if (until := context.clock.held_until(when, SETTLING)) is not None]
-    return max(held, default=MEASURED)
+    return max(held, default=None)
 
 
 class Way(Struct, frozen=True):
     """Where the desired replicas lead: to `goal`, blended with the vertical `weight` (percent), and now to `step`,
     which is less where `maxStep` says so. `weight_now` is the weight at the present count, which may be another.
     `begun`: earlier steps went part of the way, `next_at`: when the next step of `maxStep` is due, `how`: what was done
-    with the desired replicas, `measured_at`: until when it waits for a measurement, having had its step (`is_unknown`:
-    since the demand is not known)."""
+    with the desired replicas, `measured_at`: until when it waits for a measurement, having had its step (None: not at
+    all; `is_unknown`: since the demand is not known)."""
 
     goal: int
     step: int
@@ -220,7 +215,7 @@ class Way(Struct, frozen=True):
     begun: bool = False
     next_at: dt.datetime | None = None
     how: str = "after weighting"
-    measured_at: dt.datetime | None = MEASURED
+    measured_at: dt.datetime | None = None
     is_unknown: bool = False
 
     def text(self, current: int, desired: DesiredReplicas) -> str:
@@ -247,7 +242,7 @@ def _cut(seen: ObservedState, context: GateContext, way: Way, bounds: Bounds) ->
     current, axis, raised = seen.workload.spec.replicas, seen.horizontal, bounds.raised
     most, goal = seen.spec.hpa.scale_up.max_step, raised.clamp(way.goal)
     if goal > bounds.clamp(way.goal):
-        way = structs.replace(way, how=f"at least {bounds.floor_by}", measured_at=MEASURED)
+        way = structs.replace(way, how=f"at least {bounds.floor_by}", measured_at=None)
     if most is None or goal <= current:
         return way if goal == way.goal else structs.replace(way, goal=goal, step=goal)
     ours = axis.applied_from is not None and axis.applied_from.replicas == current

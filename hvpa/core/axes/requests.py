@@ -31,7 +31,7 @@ from hvpa.core.recommenders.history import LOST, view_history
 from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up, scale_limit, threshold
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.weight import FULL
-from hvpa.core.workload.containers import ContainerResource, amounts, present_resources
+from hvpa.core.workload.containers import ContainerResource, amount_of, present_resources
 
 DEFAULT_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 200, "memory": 200_000_000}
 """200m and 200M, gardener's defaults, where neither value nor percentage is set (DESIGN 6.3)."""
@@ -84,7 +84,6 @@ class RequestsAxis:
         )
         self.young: list[dt.datetime] = []
         self.canary_until = self._canary_until()
-        self.rolled_back = seen.status.rolled_back
         self.raises = {item.key: raised for item in items if (raised := self._raise(item)) is not None}
 
     def _provided_until(self, least: dt.timedelta) -> dt.datetime | None:
@@ -148,7 +147,7 @@ class RequestsAxis:
             self._change(item, wanted),
             weightless=ppm == 0,
             canary_until=self.canary_until,
-            rolled_back_until=rolled_back_until(self.rolled_back, self.clock, wanted, item.key),
+            rolled_back_until=rolled_back_until(self.seen.status.rolled_back, self.clock, wanted, item.key),
             young_until=young_until,
             kept_until=NO_CLOCK if starves and not up else None,
             raised_until=raised_until,
@@ -244,7 +243,7 @@ class RequestsAxis:
         before = self.record.overrides.get(item.container)
         if item.resource != "memory" or before is None or item.key in self.on_path:
             return None
-        raised = amounts({"memory": before.memory}).get("memory") if before.memory else None
+        raised = amount_of("memory", before.memory)
         until = self.clock.held_until(before.time, OVERRIDE_EVERY)
         return None if raised is None or until is None else (raised * OOM_FOLLOWED, until)
 
@@ -267,6 +266,9 @@ class RequestsAxis:
         axis = self.record.after(decided)
         if axis.history != self.history:
             axis = axis.model_copy(update={"history": self.history})
+        # Where there have been recommendations for long, a short history was lost.
+        long_ago = LOST * self.spec.scale_down.min_history
+        is_lost = bool(self.short_until) and self._provided_until(long_ago) is None
         return RequestsResult(
             containers=self._resources(applied),
             recommended=self._resources([step for step, _ in reported if not step.change.weightless]),
@@ -277,17 +279,11 @@ class RequestsAxis:
             steps=tuple([step.text(hold) for step, hold in reported]),
             young_until=max(self.young, default=None),
             short_until=self.short_until,
-            lost_until=self._lost_until(),
+            lost_until=self.short_until if is_lost else {},
             without_request=tuple(
                 [f"{one.container} {one.resource}" for one in self.items if one.request is None]
             ),
         )
-
-    def _lost_until(self) -> Mapping[str, dt.datetime]:
-        """The containers whose history is short although there have been recommendations for long, and until when."""
-        if not self.short_until or self._provided_until(LOST * self.spec.scale_down.min_history) is not None:
-            return {}
-        return self.short_until
 
     def _resources(self, steps: Sequence[Step]) -> Mapping[str, ResourceRequirements]:
         """All containers' resources with the steps taken."""

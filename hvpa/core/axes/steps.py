@@ -16,7 +16,7 @@ from hvpa.core.gates.gates import CONTESTED, MIN_CHANGE, Change, GateContext, Ho
 from hvpa.core.model import Blocked, Direction, ResourceRequirements
 from hvpa.core.state import step_time
 from hvpa.core.values.weight import percent
-from hvpa.core.workload.containers import ContainerResource, amounts
+from hvpa.core.workload.containers import ContainerResource, amount_of, amounts
 
 OVERRIDE_EVERY: Final = dt.timedelta(minutes=10)
 """The memory of a container that ran out of it is raised at most this often (DESIGN 6.4)."""
@@ -117,9 +117,9 @@ class Record:
         """The target that the request was blended from, and the weight (percent) that it was blended with; None where
         another client has set another request since, or nothing is known."""
         before = self.applied_from.get(item.key)
-        if before is None or amounts({item.resource: before.request}) != {item.resource: item.current}:
+        if before is None or amount_of(item.resource, before.request) != item.current:
             return None
-        target = amounts({item.resource: before.target}).get(item.resource)
+        target = amount_of(item.resource, before.target)
         return None if target is None else (target, before.weight)
 
     def small_steps(self, item: ContainerResource) -> int:

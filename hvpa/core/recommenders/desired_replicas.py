@@ -178,7 +178,7 @@ def _as_desired(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDem
     """Demands of which the largest is that of the desired replicas itself, since the HPA knows better (DESIGN 4)."""
     largest = max(range(len(demands)), key=lambda index: demands[index].pods)
     return tuple(
-        one.scaled(pods) if index == largest else one.limited(pods) for index, one in enumerate(demands)
+        one.scaled(pods) if index == largest or one.pods > pods else one for index, one in enumerate(demands)
     )
 
 

@@ -60,10 +60,6 @@ class MetricDemand(Struct, frozen=True):
     utilization: int = 0
     used: int | None = None
 
-    def limited(self, pods: int) -> MetricDemand:
-        """The same for at most so many pods (millionths)."""
-        return self if self.pods <= pods else self.scaled(pods)
-
     def scaled(self, pods: int) -> MetricDemand:
         """The same for so many pods (millionths); where none were called for, of the size that pods have."""
         requested = None
@@ -259,10 +255,9 @@ def _proposal(one: Reading, seen: Observation, hpa: Hpa, clock: Clock) -> int:
     if not seen.spec.joint:
         # Not more than there were when it measured.
         counted = min(counted, hpa.status.current_replicas or counted)
-    if one.is_of_status:
-        return ceil_div(one.have * counted, one.wanted)
-    of_ready = one.source.name == "cpu" or one.metric.type in ("Object", "External")
-    counted += pods.others_ready if of_ready else pods.others_running
+    if not one.is_of_status:
+        of_ready = one.source.name == "cpu" or one.metric.type in ("Object", "External")
+        counted += pods.others_ready if of_ready else pods.others_running
     return ceil_div(one.have * counted, one.wanted)
 
 
@@ -273,17 +268,15 @@ def _identity(metric: Metric) -> tuple[object, ...]:
 
 def _ratio(target: MetricValue, current: MetricValue) -> tuple[int, int] | None:
     """Measured over wanted, as numerator and denominator; None when either is missing or does not parse."""
-    try:
-        if target.average_utilization:
-            if current.average_utilization is None:
-                return None
-            return current.average_utilization, target.average_utilization
-        for wanted, have in ((target.average_value, current.average_value), (target.value, current.value)):
-            if wanted is not None and have is not None and (divisor := parse_quantity(wanted)) > 0:
-                measured = parse_quantity(have)
+    if target.average_utilization:
+        have = current.average_utilization
+        return None if have is None else (have, target.average_utilization)
+    pairs = ((target.average_value, current.average_value), (target.value, current.value))
+    with suppress(QuantityError):
+        for wanted, value in pairs:
+            if wanted is not None and value is not None and (divisor := parse_quantity(wanted)) > 0:
+                measured = parse_quantity(value)
                 return measured.numerator * divisor.denominator, measured.denominator * divisor.numerator
-    except QuantityError:
-        return None
     return None
 
 

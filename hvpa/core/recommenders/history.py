@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
@@ -45,9 +44,6 @@ NO_HISTORY: Final = 1e9
 STEPS: Final = 4
 """Ratios are rounded up to a quarter of a doubling, 19 percent: a bound moves all the time, and each of its values
 would be a reason for another decision."""
-_UP_TO: Final = [2 ** ((step + 1e-9) / STEPS) for step in range(64 * STEPS)]
-_ROUNDED: Final = [round(2 ** (step / STEPS), 3) for step in range(64 * STEPS + 1)]
-"""What a ratio up to that one is rounded to. None is beyond 2**63, the largest amount."""
 
 
 @remembered
@@ -100,7 +96,8 @@ def history_ratios(vpa: Vpa, checkpoints: Sequence[VpaCheckpoint]) -> tuple[Boun
 
 def _rounded_up(ratio: float) -> float:
     """A ratio rounded up to a quarter of a doubling; 1 at least. Example: 1.125 is 1.19, 25 is 26.9."""
-    return _ROUNDED[bisect_left(_UP_TO, ratio)]
+    step = math.ceil(STEPS * math.log2(max(ratio, 1)) - 1e-9)
+    return round(2 ** (step / STEPS), 3)
 
 
 def view_history(

@@ -113,13 +113,12 @@ def _deployed(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
     ranked: list[O] = sorted(kept + adopted, key=_age)
     if ranked:
         return _kept_up(rules, ranked[0], (*changes, *_deletions(rules, ranked[1:])))
-    going = next((one for one in rules.present if _is_given_up(rules, one)), None)
-    controller = None if going is None else going.metadata.controller()
-    if going is None or controller is None:
-        return _created(rules, changes)
-    its = f"{rules.kind} {going.metadata.name} of Hvpa {controller.name}"
-    why = f"{its}, which is not in mode Apply, is removed first"
-    return Recommender(True, Finding(f"{rules.short}Awaited", why), changes, in_charge=True)
+    for one in rules.present:
+        if (other := _is_given_up_by(rules, one)) is not None:
+            its = f"{rules.kind} {one.metadata.name} of Hvpa {other.name}"
+            why = f"{its}, which is not in mode Apply, is removed first"
+            return Recommender(True, Finding(f"{rules.short}Awaited", why), changes, in_charge=True)
+    return _created(rules, changes)
 
 
 def _not_deployed(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
@@ -145,16 +144,16 @@ def _foreign(rules: OwnerRules[O], found: list[O]) -> list[O]:
         one
         for one in found
         if rules.acts(one) or (rules.is_hpa and (rules.ours(one) or rules.served(one) is not None))
-        if not _is_given_up(rules, one)
+        if _is_given_up_by(rules, one) is None
     ]
 
 
-def _is_given_up(rules: OwnerRules[O], one: O) -> bool:
-    """Whether it is the HPA of an Hvpa that only looks, which deletes it for one in mode Apply."""
+def _is_given_up_by(rules: OwnerRules[O], one: O) -> OtherHvpa | None:
+    """The Hvpa that only looks and whose HPA it is, which it deletes for one in mode Apply; None for all others."""
     other, controller = rules.served(one), one.metadata.controller()
     if other is None or other.applies or controller is None:
-        return False
-    return (controller.kind, controller.name) == (HVPA, other.name)
+        return None
+    return other if (controller.kind, controller.name) == (HVPA, other.name) else None
 
 
 def _give_way(rules: OwnerRules[O], foreign: list[O], changes: Changes) -> Recommender[O]:

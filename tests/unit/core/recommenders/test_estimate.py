@@ -167,8 +167,7 @@ def test_the_tolerance_is_the_hpas_own_for_scaling_out() -> None:
 
 def test_a_demand_for_fewer_pods_requests_less() -> None:
     found = demand(utilization("cpu", 50, 80, "801m"))
-    assert found.limited(6_400_000) is found
-    half = found.limited(3_200_000)
+    half = found.scaled(3_200_000)
     assert (half.pods, half.requested, half.counted) == (3_200_000, 3204, 4)
     assert demand(MEASURED).scaled(5).requested is None
     nothing = demand(utilization("cpu", 50, 0, "0")).scaled(2 * MICRO)
