@@ -88,9 +88,7 @@ class Look(NamedTuple):
         due = self._changes(pod, sizes, gaps)
         to_come = {**gaps, **due}
         restarts = any(
-            one.name in to_come and _restarts(one, to_come[one.name])
-            for one in pod.spec.containers
-            if one.resize_policy
+            _restarts(one, to_come.get(one.name, NOTHING)) for one in pod.spec.containers if one.resize_policy
         )
         if due:
             return self._unless_refused(_due(pod, sizes, due, restarts))

@@ -5,9 +5,7 @@ The recommender multiplies the upper bound by 1 + 1 / days (`upper_factor` in `h
 history's days are those from the first to the last sample, or the samples at one a minute if that is less. So the
 upper bound over the uncapped target is at least 1 + 1 / days. An hour of history: 25; a minute: 1441; 8 days: 1.125.
 
-Three things blur this. A bound that `maxAllowed` or a flag caps shows a longer history than there is. A bound that
-`minAllowed` raises shows a shorter one, and is not looked at. A container with rare high peaks has a larger ratio for
-ever: it is trusted after `minHistory` under watch, since the ratio of a short history falls.
+What blurs this, and what is done about it: docs/decisions/0059.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Recommendations that are older than three periods of their recommender (docs/decisions/0024).
+"""Recommendations that are older than three periods of their recommender, which is down then, or has no metrics
+(docs/decisions/0024).
 
-The VPA's recommender has no heartbeat: it writes a VPA's status only where that changes. What changes with each of
-its periods, as long as pods are measured, is the upper bound of memory: the 95th percentile times 1 + 1 / (days of
-history) (`WithConfidenceMultiplier` in pkg/recommender/logic/estimator.go). So a status whose upper bound of memory
-must move and which is not written any more comes from a recommender that is down, or that has no metrics. Where that
-bound may stand still (held by maxAllowed or by the recommender's minimum, rounded, no memory at all, another
-recommender than the default one), a VPA's own status reports nothing.
+It writes a VPA's status only where that changes. What changes with each of its periods, as long as pods are measured,
+is the upper bound of memory: the 95th percentile times 1 + 1 / (days of history) (`WithConfidenceMultiplier` in
+pkg/recommender/logic/estimator.go). Where that bound may stand still, a VPA's own status reports nothing.
 
-The recommender's checkpoints are its heartbeat, if they can be read: it saves them with each of its rounds, each with
-the time (`StoreCheckpoints` in pkg/recommender/checkpoint/checkpoint_writer.go; of thousands, the oldest first, ten
-a round at least). So a recommender none of whose checkpoints is newer than three periods is down.
+Its checkpoints, if they can be read, are its heartbeat (docs/decisions/0055): it saves them with each of its rounds,
+each with the time (`StoreCheckpoints` in pkg/recommender/checkpoint/checkpoint_writer.go; of thousands, the oldest
+first, ten a round at least).
 """
 
 from __future__ import annotations
