@@ -248,7 +248,7 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
 
     Example: each of 4 pods, an app of 500m and a native sidecar of 500m, uses 375m; target 50 percent. The app's VPA
     target is 288m, of which it uses 250m. So the sidecar uses 125m: of 3000m that are called for, 1000m are the
-    sidecars'. But 3000m are three quarters of what pods request, so 1500m are. If 5000m were called for, 2000m would be.
+    sidecars'. But 3000m are three quarters of what pods request, so 1500m are. Of 5000m, 2000m would be theirs.
     """
     use, call = _target(demand, pod)
     if demand.container or not use:

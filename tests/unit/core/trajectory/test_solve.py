@@ -171,7 +171,12 @@ def test_a_container_with_mode_off_keeps_its_size_and_counts_in_what_pods_serve(
 @pytest.mark.parametrize(
     ("resource", "target", "limit", "expected"),
     [
-        ("cpu", "460m", None, 500),  # pods use half of their target together, so the app takes half of its request
+        (
+            "cpu",
+            "460m",
+            None,
+            500,
+        ),  # pods use half of their target together, so the app takes half of its request
         ("cpu", "920m", None, 800),  # 800m were seen in use
         ("cpu", "2300m", None, 2000),
         ("cpu", "1150m", "1", 1150),  # 1 core was seen in use, which is the limit
