@@ -16,9 +16,11 @@ from hvpa.core.values.arithmetic import ceil_div
 
 class Capacity(Struct, frozen=True):
     """The workload's pods by size. A pod that `refuses` its resize (the kubelet deferred it, or can't do it) keeps what
-    it has."""
+    it has. `stays_mixed`: the smaller pods are never replaced, so that all serve what the smallest does, for a Service
+    gives each the same load."""
 
     shapes: Sequence[PodShape] = ()
+    stays_mixed: bool = False
 
     def needed(self, one: MetricRequirement, sizes: Sizes, requests: Requests, *, resized: bool) -> int:
         """How many pods serve a requirement: those that there are, and new ones of these sizes. `resized`: pods that
@@ -28,8 +30,11 @@ class Capacity(Struct, frozen=True):
         if not one.keys:
             return ceil_div(one.pods, MICRO)
         new = max(1, serves(one, sizes, requests))
+        there = self._smallest_first(one, sizes, requests, resized)
+        if there and self.stays_mixed:
+            return ceil_div(one.required, max(1, min(new, there[0][0])))
         counted = served = 0
-        for each, count in self._smallest_first(one, sizes, requests, resized):
+        for each, count in there:
             if served + each * count >= one.required:
                 return counted + ceil_div(one.required - served, max(1, each))
             counted, served = counted + count, served + each * count

@@ -205,17 +205,20 @@ def _requirement(demand: MetricDemand, requests: Requests) -> MetricRequirement:
         required = max(required, ceil_div(ran_out * call, max(1, use)))
     elif requests.horizontal:
         required = min(required, ceil_div(demand.pods * _work_of_one(demand, pod, requests), MICRO))
-    is_shared = not demand.container and pod.whole > pod.governed
+    is_shared = not demand.container and pod.unknown > 0
     return MetricRequirement(demand.label, pod.keys, required, demand.pods, demand.tolerance, is_shared)
 
 
 class _Pod(NamedTuple):
     """A pod as a metric measured it: what it requests of what the metric covers (`whole`), the part of its governed
-    containers (`governed`, `keys`), and what pods request for which the metric's target is meant (`reference`)."""
+    containers (`governed`, `keys`), the part of those without a VPA target (`unknown`), the VPA's targets of the
+    `others`, and what pods request for which the metric's target is meant (`reference`)."""
 
     keys: tuple[ResourceKey, ...]
     governed: int
     whole: int
+    unknown: int
+    others: Mapping[ResourceKey, int]
     reference: int
 
 
@@ -225,8 +228,15 @@ def _pod(demand: MetricDemand, resource: Resource, requests: Requests) -> _Pod:
     keys = requests.covered(resource, demand.container)
     governed = sum(requests.measured(key) for key in keys)
     whole = max(governed, requests.of_pod(resource, demand.container))
+    # A governed container that requests nothing yet serves nothing, and uses its part all the same.
+    others = {
+        key: target
+        for key, target in (*requests.others.items(), *requests.targets.items())
+        if key.resource == resource and key not in keys
+    }
+    unknown = max(0, whole - governed - sum(map(requests.measured, others)))
     first = requests.of_pod_at_first(resource, demand.container)
-    return _Pod(keys, governed, whole, first if demand.absolute else whole)
+    return _Pod(keys, governed, whole, unknown, others, first if demand.absolute else whole)
 
 
 def _work_of_one(demand: MetricDemand, pod: _Pod, requests: Requests) -> int:
@@ -253,19 +263,12 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
     use, call = _target(demand, pod)
     if demand.container or not use:
         return 0
-    # A governed container that requests nothing yet serves nothing, and uses its part all the same.
-    others = {
-        key: target
-        for key, target in (*requests.others.items(), *requests.targets.items())
-        if key.resource == demand.resource and key not in pod.keys
-    }
-    of_app, known = sum(requests.targets[key] for key in pod.keys), sum(others.values())
+    of_app, known = sum(requests.targets[key] for key in pod.keys), sum(pod.others.values())
     calls = 100 * call * demand.counted  # of a target in percent of `VPA_PERCENT * use`
     of_known = min(known * calls // (VPA_PERCENT * use), called * known // max(1, of_app + known))
-    left = max(0, called - of_known)
-    whole = max(pod.governed, pod.whole - sum(map(requests.measured, others)))
-    share = min(left, whole * demand.counted) * (whole - pod.governed) // whole
-    beside = min(left - of_app * calls // (VPA_PERCENT * use), (whole - pod.governed) * demand.counted)
+    left, whole = max(0, called - of_known), pod.governed + pod.unknown
+    share = min(left, whole * demand.counted) * pod.unknown // whole
+    beside = min(left - of_app * calls // (VPA_PERCENT * use), pod.unknown * demand.counted)
     return of_known + max(share, beside)
 
 

@@ -16,7 +16,7 @@ from hvpa.core.recommenders.desired_replicas import Unknown
 from hvpa.core.trajectory.capacity import Capacity
 from hvpa.core.trajectory.demand import MetricRequirement, Requests, by_sizes, by_targets, pods_needed
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
-from hvpa.core.values.tuning import LOWER_OVERLAPS, PINNED_PERCENT, ROUNDED, VPA_PERCENT
+from hvpa.core.values.tuning import LOWER_OVERLAPS, MOST_OF_SHARED, PINNED_PERCENT, ROUNDED, VPA_PERCENT
 from hvpa.core.workload.containers import ContainerResource
 
 
@@ -107,7 +107,8 @@ class Joint:
         if self.in_place:
             return point
         served = self.path.present(point, self.present)
-        return replace(served, replicas=self.replicas_for(served.sizes))
+        sizes = self._bounded(served.sizes)
+        return replace(served, replicas=self.replicas_for(sizes), sizes=sizes)
 
     @cached_property
     def settled(self) -> Point:
@@ -116,13 +117,30 @@ class Joint:
         demand, path = self.sized_for, self.path
         if not self.in_place:
             replicas, binding = path.asked(demand)
+            if self.keeps_pods:  # sizes for as many as it takes: pods that stay small don't become fewer
+                replicas = max(replicas, self._count(self.called_for, self.current))
         else:
             settled, binding = path.settled(self.replicas, demand, self.margins)
             rest = [pods_needed(one, {}, self.requests) for one in self.kept_for if not one.keys]
             stretch = path.vertical_from(settled, demand)
             replicas = path.counts.clamp(max([settled, *rest])) if stretch is None else settled
             replicas = max(replicas, self.held_down_to(path.sizes(replicas, demand)))
+        replicas = max(replicas, self._for_cpu(demand))
         return Point(replicas, self.sizes_at(replicas), binding, path.short(replicas, self.known))
+
+    def _for_cpu(self, demand: Mapping[ResourceKey, int]) -> int:
+        """The fewest pods whose CPU is enough if no metric measures it: as many as this demand for memory takes with
+        pods as they were at first sight, or less as far as their CPU has grown since."""
+        requests, found = self.requests, 0
+        for key, amount in demand.items():
+            cpu = ResourceKey(key.container, "cpu")
+            if key.resource == "cpu" or cpu in self.current:
+                continue
+            first, now = requests.first.get(cpu, 0), requests.now.get(cpu, 0)
+            size = requests.at_first([key])
+            size = size * now // first if now > first > 0 else size
+            found = max(found, ceil_div(amount, max(1, requests.work(key, size))))
+        return self.path.counts.clamp(found)
 
     def sizes_at(self, replicas: int) -> Sizes:
         """The sizes with which so many replicas serve; in place the CPU with which those of them do that there are, at
@@ -147,23 +165,26 @@ class Joint:
         """The path's sizes for so many replicas. What no demand is known of keeps its size: a size that follows from
         what all pods request would grow with itself, as long as there are more pods than the path has."""
         found = self.path.sizes(replicas, self.sized_for)
-        return {
-            key: max(size, self._seen_in_use(key)) if key in self.known else self.current[key]
-            for key, size in found.items()
-        }
+        return self._bounded(
+            {key: size if key in self.known else self.current[key] for key, size in found.items()}
+        )
 
-    def _seen_in_use(self, key: ResourceKey) -> int:
-        """The least size of what a metric does not tell from containers that are not governed (0: it does): the use
-        that the VPA saw. Memory is not raised to it, since the pods would be fewer, and their CPU short. CPU that was
-        seen at its limit may need more: the VPA's target."""
-        if not any(one.is_shared and key in one.keys for one in self.found or ()):
-            return 0
-        target = self.requests.targets[key]
-        used = target * 100 // VPA_PERCENT
-        if key.resource == "memory":
-            return min(used, self.current[key])
-        is_pinned = used * 100 >= self.requests.limits.get(key, LARGEST) * PINNED_PERCENT
-        return target if is_pinned else used
+    def _bounded(self, sizes: Sizes) -> Sizes:
+        """The sizes, within what the VPA's targets allow where a metric does not tell containers from such that are not
+        governed. At least the use that the VPA saw: memory is not raised to it, since the pods would be fewer, and
+        their CPU short; CPU that was seen at its limit may need more, the target. At most `MOST_OF_SHARED` targets:
+        the rest may be of the others, and becomes replicas."""
+        shared = {key for one in self.found or () if one.is_shared for key in one.keys}
+        found = dict(sizes)
+        for key in shared & sizes.keys():
+            target, current = self.requests.targets[key], self.current[key]
+            least = used = target * 100 // VPA_PERCENT
+            if key.resource == "memory":
+                least = min(used, current)
+            elif used * 100 >= self.requests.limits.get(key, LARGEST) * PINNED_PERCENT:
+                least = target
+            found[key] = max(least, min(sizes[key], max(current, MOST_OF_SHARED * target)))
+        return found
 
     @cached_property
     def exact(self) -> Sizes:
@@ -212,14 +233,15 @@ class Joint:
 
     def _count(self, requirements: Sequence[MetricRequirement], sizes: Sizes) -> int:
         """How many pods serve the requirements, new ones of these sizes. Where pods are replaced and the path is
-        vertical, larger pods come first."""
+        vertical, larger pods come first, unless they may be `_bounded`."""
         counts = {one: self.pods_for(one, sizes) for one in requirements}
         demand = by_sizes([one for one in requirements if one.keys], sizes, self.requests)
-        stretch = None if self.keeps_pods else self.path.vertical_from(self.settled.replicas, demand)
+        stays = self.keeps_pods or any(one.is_shared for one in requirements)
+        stretch = None if stays else self.path.vertical_from(self.settled.replicas, demand)
         if stretch is not None:
             grows = [one for one in requirements if not (one.keys and self.in_place)]
             counts |= {one: min(counts[one], stretch) for one in grows}
-        return self.path.counts.clamp(max(counts.values(), default=0))
+        return self.path.counts.clamp(max(self._for_cpu(demand), *counts.values(), 0))
 
     def pods_for(self, one: MetricRequirement, sizes: Sizes) -> int:
         """How many pods serve a requirement, new ones of these sizes."""
@@ -240,7 +262,7 @@ class Joint:
 
     def grown(self, replicas: int, sizes: Sizes) -> Sizes:
         """Sizes, not below these, with which `replicas` that are held serve the present demand."""
-        return self.path.enlarged(replicas, sizes, self.present)
+        return self._bounded(self.path.enlarged(replicas, sizes, self.present))
 
     @property
     def once_replaced(self) -> Joint:

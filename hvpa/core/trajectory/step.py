@@ -144,6 +144,7 @@ class JointScaling:
             self.known, usual = memory.brought_up(self.known, measured, desired.unmeasured)
         stands = found is not None and unsettled and not begun(seen.horizontal, self.replicas)
         is_short = lately is not None and lately.is_short(clock, window) is not None
+        keeps = not self.in_place and bool(keeps_pods(seen.workload))
         if desired.unmeasured:
             holds_in = "a metric has no value"
         elif self.in_place:
@@ -158,7 +159,7 @@ class JointScaling:
             margins=overlaps(self.spec),
             replicas=self.replicas,
             usual=usual,
-            capacity=Capacity(seen.pods.shapes),
+            capacity=Capacity(seen.pods.shapes, stays_mixed=keeps),
             found=found,
             urgent=urgent,
             kept_for=self._kept_for(found or (), urgent) if self.in_place else urgent,
@@ -170,7 +171,7 @@ class JointScaling:
             unknown=desired.unknown,
             last=last_recommended(seen) if desired.unknown or stands else 0,
             in_place=self.in_place,
-            keeps_pods=not self.in_place and bool(keeps_pods(seen.workload)),
+            keeps_pods=keeps,
             serving=max(seen.pods.ready, clock.count_past(seen.pods.counted_from))
             or seen.workload.status.ready_replicas,
         )

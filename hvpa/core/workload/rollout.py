@@ -16,7 +16,7 @@ from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import LAST_INSTANT, Clock, after
 from hvpa.core.values.memo import Basis, remembered_while
-from hvpa.core.workload.containers import Texts, amount, amounts, texts
+from hvpa.core.workload.containers import Texts, amount, amounts, reported, texts
 from hvpa.core.workload.pod_owner import PodsByOwner
 from hvpa.core.workload.starving import starving_containers
 from hvpa.core.workload.stuck import stuck_pods
@@ -386,8 +386,9 @@ def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[str, Mapping[Resourc
 
 
 def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:
-    """Whether a pod's containers have what those of the template ask for."""
-    own = {one.name: one.resources for one in pod.spec.containers}
+    """Whether a pod's containers have what those of the template ask for, by the kubelet: a resize that waits has
+    changed the pod's spec, and nothing else."""
+    own = reported(pod)
     return all(one.name in own and _has(own[one.name], one.resources, RESOURCES) for one in containers)
 
 

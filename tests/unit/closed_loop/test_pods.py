@@ -131,8 +131,8 @@ def test_an_app_beside_an_idle_container_of_mode_off_is_not_cut_below_its_use() 
 
 
 def test_memory_is_shared_by_targets_as_well() -> None:
-    """1250 MiB and 100 MiB of each of four pods; both request 1000 MiB at first. The app has no limit: its request is
-    no less than the VPA's target, the peak of one pod."""
+    """1250 MiB and 100 MiB of each of four pods; both request 1000 MiB at first. No metric measures CPU, so there are
+    as many pods as with the memory of the first request, less the overlap: four would be short of CPU."""
     uses = [
         Use(name, 500, 1000 * MIB, memory_base=0, memory_share=share * MIB)
         for name, share in (("app", 1250), ("proxy", 100))
@@ -140,13 +140,25 @@ def test_memory_is_shared_by_targets_as_well() -> None:
     metric = hvpas.utilization(70, resource="memory")
     loop = run(*uses, weight=50, metric=metric, controlled=("memory",), load=4000, until=2 * DAY)
     each = MIB / loop.deployment.replicas / 0.7
-    target = loop.recommended("app", "memory")
-    assert loop.request("app", "memory") == pytest.approx(max(target, 5000 * each), rel=0.1), loop.writes
+    assert loop.deployment.replicas == 9, loop.writes
+    assert loop.request("app", "memory") == pytest.approx(5000 * each, rel=0.2), loop.writes
     assert loop.request("proxy", "memory") <= 1.5 * 400 * each, (
         "the least target of the recommender is 125 MiB"
     )
     assert len(loop.vertical()) <= 2, loop.writes
     assert written(loop, 7 * HOUR) == []
+
+
+@pytest.mark.parametrize("strategy", ["Rollout", "InPlace"])
+@pytest.mark.parametrize("weight", [30, 50, 100])
+def test_memory_that_is_each_pods_own_makes_no_pods_fewer(weight: int, strategy: str) -> None:
+    """16 pods use 380m of 500m and 378 MiB of 600 MiB each, however many there are; the HPA measures memory alone, and
+    would leave them alone. Fewer pods would use less memory, and look like less demand with each that goes."""
+    heap = Use(cpu=500, memory=600 * MIB, memory_base=378 * MIB, memory_share=0)
+    shape = Shape((heap,), 16)
+    spec = hvpas.spec(shape, "Trajectory", weight, hvpas.utilization(70, resource="memory"), most=40)
+    loop = Loop({**spec, "updateStrategy": {"type": strategy}}, shape, loads.constant(6080)).run(16 * HOUR)
+    assert written(loop) == []
 
 
 def noise(percent: float) -> Any:

@@ -542,3 +542,13 @@ def test_a_size_that_no_node_takes_is_taken_back(
         assert rollout.memory == "500M"
         rollout.replaced(PODS)
         assert rollout.decide(at(hours=1)).workload_patch is None, "not tried again for a day"
+
+
+def test_so_is_one_that_running_pods_were_to_get_in_place_first() -> None:
+    """A pod's spec names the size that it was to be resized to. It has what the kubelet says, which is 500M."""
+    rollout = Rollout(merged(BASE, {"updateStrategy": {"type": "InPlaceOrRollout"}}))
+    small = [running(f"old-{index}", LARGE, {"requests": SMALL}) for index in range(PODS - 1)]
+    rollout.wants("1G")
+    rollout.replaced(1, [*small, unschedulable("new-0", at(minutes=-7))])
+    assert rolled_back(rollout.decide()).message.startswith("pod new-0: 0/3 nodes are available")
+    assert rollout.memory == "500M"

@@ -60,6 +60,15 @@ def test_how_many_pods_it_takes(
     assert needed(required, *shapes, size=size, resized=resized) == expected
 
 
+@pytest.mark.parametrize(("size", "expected"), [(2000, 12), (500, 14), (0, 7000)])
+def test_where_small_pods_stay_all_are_worth_as_much(size: int, expected: int) -> None:
+    """3 pods of 600m stay beside 5 of 2 cores: a Service gives each the same load. Smaller new ones bind as well."""
+    one = MetricRequirement("cpu", (CPU,), 7000, 0)
+    mixed = Capacity((pods(2000, 5), pods(600, 3)), stays_mixed=True)
+    assert mixed.needed(one, {CPU: size}, PLAIN, resized=False) == expected
+    assert Capacity(stays_mixed=True).needed(one, {CPU: 2000}, PLAIN, resized=False) == 4, "there are none"
+
+
 def test_what_covers_no_request_is_counted_in_pods() -> None:
     queue = MetricRequirement("queue", (), 0, 2_500_000)
     assert Capacity((pods(1, 9),)).needed(queue, {}, PLAIN, resized=False) == 3

@@ -253,7 +253,7 @@ def beside(
 def test_what_other_containers_use_is_taken_off_and_what_they_request_serves_nobody_else() -> None:
     """Targets are alike, so half of the 4000m that are called for is the app's: 4 pods of 500m."""
     found = requirement(MEASURED, beside(288, 288))
-    assert found == MetricRequirement("cpu", (CPU,), 2000, 4 * MICRO, is_shared=True)
+    assert found == MetricRequirement("cpu", (CPU,), 2000, 4 * MICRO)
     assert pods_needed(found, {CPU: 500}, beside()) == 4
     assert by_sizes([found], {CPU: 500}, beside()) == by_targets([found], beside(288, 288)) == {CPU: 2000}
 

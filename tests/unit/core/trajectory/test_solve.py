@@ -203,6 +203,26 @@ def test_beside_a_container_of_mode_off_sizes_are_no_less_than_what_the_vpa_saw_
     assert wanted(decision)[1] == {ResourceKey("app", resource): expected}
 
 
+def test_beside_a_container_of_mode_off_no_size_is_more_than_four_targets() -> None:
+    """Pods of 1 core and 1 core use 16 cores. The VPA, whose target is 500m, saw the app use 435m."""
+    off = {**policy(containerName="side", mode="Off"), "weightBasedScalingIntervals": [{"vpaWeight": 100}]}
+    pods = [app("1"), app("1", name="side")]
+    readings = [utilization("cpu", 50, 800, "16")]
+    decision = build.decided(state(1, pods, readings, {"app": {"cpu": "500m"}}, off), resizes=True)
+    assert (count(decision), requests(decision)) == (10, {"cpu": 2000}), "4 targets; the rest are replicas"
+
+
+def test_pods_that_stay_small_are_joined_by_more_and_sizes_stay() -> None:
+    """A Deployment is paused: 3 of its 4 pods keep 500m. They use 2 of the 4 cores that are called for; the path has 3
+    pods of 1334m."""
+    pods = [build.pod(f"web-{index}", containers=[app("500m" if index else "1")]) for index in range(4)]
+    paused = {"spec": {"paused": True}}
+    readings, targets = [utilization("cpu", 50, 80, "500m")], {"app": {"cpu": "1"}}
+    seen = state(4, [app("500m")], readings, targets, workload=paused, pods=pods)
+    decision = build.decided(seen)
+    assert (count(decision), wanted(decision)[1]) == (8, {CPU: 500})
+
+
 def test_a_resource_that_only_the_vpa_sees_follows_the_vpa_alone() -> None:
     def decided(*readings: Reading) -> Decision:
         return build.decided(
