@@ -111,8 +111,8 @@ LENGTH: Final = 1024
 
 
 def remedy(reason: str, hvpa: Meta | None = None, spec: HvpaSpec | None = None) -> str:
-    """What to do about a reason, with the update strategy of this spec; where to look, for one that is not known.
-    Commands name this Hvpa, `NAME` without one."""
+    """The remedy for a reason with the update strategy of this spec; for an unknown reason, the place to look. Commands
+    name this Hvpa, or `NAME` if it is not given."""
     by_strategy = "" if spec is None else f"{reason}, {spec.strategy.type}"
     if by_strategy in REMEDIES:
         what = REMEDIES[by_strategy]

@@ -170,10 +170,10 @@ class Joint:
         )
 
     def _bounded(self, sizes: Sizes) -> Sizes:
-        """The sizes, within what the VPA's targets allow where a metric does not tell containers from such that are not
-        governed. At least the use that the VPA saw: memory is not raised to it, since the pods would be fewer, and
-        their CPU short; CPU that was seen at its limit may need more, the target. At most `MOST_OF_SHARED` targets:
-        the rest may be of the others, and becomes replicas."""
+        """The sizes, bounded by the VPA's targets if a metric measures containers without a target as well. CPU is at
+        least the use that the VPA saw, or the target if that use was at the limit. Memory is not lowered below that
+        use, but not raised to it: pods would be fewer, and their CPU short. Both are at most `MOST_OF_SHARED` targets;
+        what is called for beyond that may be the use of the other containers, and becomes replicas."""
         shared = {key for one in self.found or () if one.is_shared for key in one.keys}
         found = dict(sizes)
         for key in shared & sizes.keys():
@@ -241,7 +241,7 @@ class Joint:
         if stretch is not None:
             grows = [one for one in requirements if not (one.keys and self.in_place)]
             counts |= {one: min(counts[one], stretch) for one in grows}
-        return self.path.counts.clamp(max(self._for_cpu(demand), *counts.values(), 0))
+        return self.path.counts.clamp(max([self._for_cpu(demand), *counts.values()]))
 
     def pods_for(self, one: MetricRequirement, sizes: Sizes) -> int:
         """How many pods serve a requirement, new ones of these sizes."""

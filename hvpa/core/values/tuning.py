@@ -62,6 +62,7 @@ BOOST_PERCENT: Final = 150
 """What saturated CPU counts for, of what it would call for at that usage. Without it 0.906 and 0.70 % unmet, with it
 0.911 and 0.59 %, with 200 percent 0.910 and 0.55 %."""
 MOST_OF_SHARED: Final = 4
-"""Of a metric that measures containers too that are not governed, a size is at most so many VPA targets."""
+"""If a metric measures containers without a VPA target as well, a size is at most so many VPA targets. Of seed 107's 29
+such workloads 0.820 with it, 0.823 without it or with 2; without it an app of 150m grew to 14.9 cores."""
 VPA_PERCENT: Final = 115
 """What a VPA targets of what is used (`--recommendation-margin-fraction` of the recommender)."""

@@ -17,6 +17,7 @@ from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import LAST_INSTANT, Clock, after
 from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.workload.containers import Texts, amount, amounts, reported, texts
+from hvpa.core.workload.own_rollout import partition_of
 from hvpa.core.workload.pod_owner import PodsByOwner
 from hvpa.core.workload.starving import starving_containers
 from hvpa.core.workload.stuck import stuck_pods
@@ -85,8 +86,7 @@ def _to_update(workload: Workload) -> int:
     strategy = workload.spec.update_strategy
     if strategy is not None and strategy.type == "OnDelete":
         return 0
-    rolling = None if strategy is None else strategy.rolling_update
-    return max(0, workload.spec.replicas - (0 if rolling is None else rolling.partition or 0))
+    return max(0, workload.spec.replicas - partition_of(workload))
 
 
 def _is_behind(workload: Workload) -> bool:
