@@ -125,6 +125,8 @@ class Joint:
             stretch = path.vertical_from(settled, demand)
             replicas = path.counts.clamp(max([settled, *rest])) if stretch is None else settled
             replicas = max(replicas, self.held_down_to(path.sizes(replicas, demand)))
+            raised = {key: self.margins[key.resource].raised(amount) for key, amount in demand.items()}
+            replicas = max(replicas, min(self.replicas, self._for_cpu(raised)))
         replicas = max(replicas, self._for_cpu(demand))
         return Point(replicas, self.sizes_at(replicas), binding, path.short(replicas, self.known))
 
@@ -219,7 +221,8 @@ class Joint:
         with the overlap to spare."""
         kept_for = [one.raised(self.margins) for one in self.kept_for]
         counts = [self.capacity.needed(one, sizes, self.requests, resized=False) for one in kept_for]
-        return min(self.replicas, self.path.counts.clamp(max(counts, default=0)))
+        demand = by_sizes([one for one in kept_for if one.keys], sizes, self.requests)
+        return min(self.replicas, self.path.counts.clamp(max([self._for_cpu(demand), *counts])))
 
     def held_down_to(self, sizes: Sizes) -> int:
         """Down to which count the HPA's desired replicas let replicas be taken away. In place, what was called for of

@@ -212,6 +212,18 @@ def test_beside_a_container_of_mode_off_no_size_is_more_than_four_targets() -> N
     assert (count(decision), requests(decision)) == (10, {"cpu": 2000}), "4 targets; the rest are replicas"
 
 
+@pytest.mark.parametrize("resizes", [False, True])
+@pytest.mark.parametrize(("percent", "expected"), [(25, 10), (22, 10), (20, 9)])
+def test_beside_memory_alone_pods_become_fewer_with_the_overlap_to_spare(
+    percent: int, expected: int, resizes: bool
+) -> None:
+    """10 pods have twice the memory of before, and the same CPU: they stay as many as with 1 GiB each."""
+    seen = {"axes": {"vertical": {"base": {"app": {"cpu": "500m", "memory": "1Gi"}}}}}
+    readings, targets = [utilization("memory", 50, percent, f"{percent * 20}Mi")], {"app": {"memory": "2Gi"}}
+    seen_now = state(10, [app("500m", "2Gi")], readings, targets, status=seen)
+    assert wanted(build.decided(seen_now, resizes=resizes))[0] == expected
+
+
 def test_pods_that_stay_small_are_joined_by_more_and_sizes_stay() -> None:
     """A Deployment is paused: 3 of its 4 pods keep 500m. They use 2 of the 4 cores that are called for; the path has 3
     pods of 1334m."""
