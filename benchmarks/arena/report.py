@@ -104,6 +104,12 @@ PARTS: Final[Sequence[Group]] = (
     ("in place, CPU or memory is measured", lambda one: one.in_place and not _has_no_size(one)),
     ("replaced, CPU or memory is measured", lambda one: not one.in_place and not _has_no_size(one)),
     ("a queue or a Value is", lambda one: _has_no_size(one)),
+    *((name, lambda one, name=name: one.blend == name) for name in ("Trajectory", "Additive")),
+    *(
+        (f"Trajectory, {name}", lambda one, name=name: one.blend == "Trajectory" and one.metric == name)
+        for name in METRICS
+    ),
+    ("Trajectory, no weight", lambda one: one.blend == "Trajectory" and one.weight is None),
 )
 
 
