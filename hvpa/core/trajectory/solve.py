@@ -218,11 +218,20 @@ class Joint:
 
     def safe(self, sizes: Sizes) -> int:
         """Down to which count the pods, with the sizes that they have and keep, serve all that was called for of late,
-        with the overlap to spare."""
-        kept_for = [one.raised(self.margins) for one in self.kept_for]
-        counts = [self.capacity.needed(one, sizes, self.requests, resized=False) for one in kept_for]
-        demand = by_sizes([one for one in kept_for if one.keys], sizes, self.requests)
-        return min(self.replicas, self.path.counts.clamp(max([self._for_cpu(demand), *counts])))
+        with the overlap to spare. In place that is no more than `settled` has, which has found it to spare."""
+        raised = [one.raised(self.margins) for one in self.kept_for]
+        demand = by_sizes([one for one in raised if one.keys], sizes, self.requests)
+        count = max(self._for_cpu(demand), self._served(raised, sizes))
+        if self.in_place:
+            count = min(count, max(self.settled.replicas, self._served(self.kept_for, sizes)))
+        return min(self.replicas, self.path.counts.clamp(count))
+
+    def _served(self, requirements: Sequence[MetricRequirement], sizes: Sizes) -> int:
+        """How many of the pods serve the requirements with the sizes that they have and keep."""
+        return max(
+            [self.capacity.needed(one, sizes, self.requests, resized=False) for one in requirements],
+            default=0,
+        )
 
     def held_down_to(self, sizes: Sizes) -> int:
         """Down to which count the HPA's desired replicas let replicas be taken away. In place, what was called for of

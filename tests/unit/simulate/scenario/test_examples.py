@@ -139,7 +139,7 @@ def test_the_first_policy_is_a_trajectory(example: str) -> None:
 
 def test_a_large_base_is_served_cheapest_and_nothing_beats_it() -> None:
     found = results("large-base", duration=2 * 86400.0, step=240.0)
-    assert rank(found) == Rank(cost=1, unmet=1, beside=94)
+    assert rank(found) == Rank(cost=1, unmet=1, beside=85)
     assert unmet(found[0]) == 0
 
 
@@ -147,7 +147,7 @@ def test_in_a_flash_crowd_only_what_is_large_already_leaves_less_unmet() -> None
     """Controllers look at times of their own, which is luck in a single crowd: `make evidence` has five seeds."""
     found = results("flash-crowd", seed=1)
     assert [one.name for one in sorted(found, key=unmet)[:2]] == ["Fixed, for the crowds", FIRST]
-    assert rank(found).beside == 107
+    assert rank(found).beside == 106
 
 
 def test_a_forecast_has_replicas_there_before_load_that_jumps_each_day() -> None:
@@ -174,11 +174,11 @@ def test_beside_noisy_neighbours_replicas_alone_are_cheaper() -> None:
     assert 0.6 < unmet(found[0]) / unmet(alone) < 0.65
 
 
-def test_a_calm_wave_of_pods_with_little_base_use_is_cheaper_with_an_hpa_and_a_vpa() -> None:
+def test_a_calm_wave_of_pods_with_little_base_use_costs_as_much_as_with_an_hpa_and_a_vpa() -> None:
     found = results("day-and-night", duration=2 * 86400.0, step=240.0)
-    assert rank(found) == Rank(cost=4, unmet=1, beside=102)
+    assert rank(found) == Rank(cost=3, unmet=1, beside=100)
 
 
-def test_the_first_days_of_slow_growth_are_cheaper_with_an_hpa_and_a_vpa() -> None:
+def test_the_first_days_of_slow_growth_are_served_cheapest() -> None:
     found = results("growth", duration=1.5 * 86400.0, step=120.0)
-    assert rank(found) == Rank(cost=4, unmet=1, beside=103)
+    assert rank(found) == Rank(cost=1, unmet=1, beside=96)
