@@ -156,7 +156,7 @@ def boosted(demands: Iterable[MetricDemand], requests: Requests) -> tuple[Metric
     `SATURATED_PERCENT`. What is measured beyond that was not cut off.
 
     Example: 4 pods that request 500m use 600m each, 120 percent. A target of 80 percent calls for 3000m of requests;
-    115 percent call for 2875m, and 150 percent of that are 4313m. Pods that use 1000m each call for 5000m anyway."""
+    115 percent call for 2875m, and twice that are 5750m. Pods that use 1500m each call for 7500m anyway."""
     return tuple(_boosted(one, requests) for one in demands)
 
 
