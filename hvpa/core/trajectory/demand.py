@@ -164,8 +164,8 @@ def _boosted(demand: MetricDemand, requests: Requests) -> MetricDemand:
     """The demand of one metric, as `boosted` has it (docs/decisions/0062): at least `BOOST_PERCENT` of
     `SATURATED_PERCENT` of the requests, where as much as `SATURATED_PERCENT` of them is used.
 
-    Example: of 500m, 115 percent are 575m, and 150 percent of that 862.5m. A pod that uses 600m (so it is saturated)
-    counts as if it used these 862.5m: its demand is scaled by 862.5 / 600 = 1.44. From 862.5m on it stays as it is.
+    Example: of 500m, 115 percent are 575m, and twice that 1150m. A pod that uses 600m (so it is saturated) counts as if
+    it used these 1150m: its demand is scaled by 1150 / 600 = 1.92. From 1150m on it stays as it is.
     """
     if demand.resource != "cpu" or not demand.used:
         return demand
