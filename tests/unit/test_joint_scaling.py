@@ -404,7 +404,7 @@ def test_saturated_pods_count_for_more() -> None:
     assert "of 500m that use 600m each, a target of 80 percent calls for 3 cores, and 5750m" in ONE_LINE
     assert jointly.view(decision).items[0].present == 3000
     size = jointly.requests(decision)["cpu"]
-    assert jointly.count(decision) == 4 + ceil_div(4313 - 4 * 500, size), (
+    assert jointly.count(decision) == 4 + ceil_div(5750 - 4 * 500, size), (
         "the four have 500m until they are replaced"
     )
 
