@@ -59,6 +59,11 @@ class Authority:
         names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
         return self._issue(name, [], ExtendedKeyUsageOID.SERVER_AUTH, names)
 
+    def kubelet(self, address: str) -> Pair:
+        """A serving certificate for a kubelet at an address on loopback."""
+        names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(address))]
+        return self._issue(f"kubelet-{address}", [], ExtendedKeyUsageOID.SERVER_AUTH, names)
+
     def client(self, user: str, *groups: str, lifetime: dt.timedelta = _LIFETIME) -> Pair:
         """A client certificate that the API server reads as this user and these groups. A second one for the same user
         takes the first one's place."""

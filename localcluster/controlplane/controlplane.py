@@ -14,8 +14,9 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import yaml
 from cryptography.hazmat.primitives import serialization
@@ -29,8 +30,10 @@ from localcluster.client.pki import Authority
 from localcluster.controlplane import flags, manifests
 from localcluster.controlplane.cluster import Cluster
 from localcluster.controlplane.flags import Files, Ports, Settings
+from localcluster.node.config import Size
+from localcluster.node.node import Node
 from localcluster.process import Process, free_port
-from localcluster.programs.build import Programs, build
+from localcluster.programs.build import Programs, build, build_node
 
 _MASTERS = "system:masters"
 # How the programs of the control plane log in; kwok, metrics-server and the recommender have every right,
@@ -47,12 +50,14 @@ _USERS = {
 
 class ControlPlane(Cluster):
     """A cluster that this process owns. `full=False` leaves it at etcd and kube-apiserver: no controllers, so
-    a test writes the status of everything itself."""
+    a test writes the status of everything itself. With `nodes="real"` its pods are containers of this machine
+    (`localcluster.node`); `why_not` there says whether it can run them."""
 
     def __init__(
         self,
         *,
         full: bool = True,
+        nodes: Literal["simulated", "real"] = "simulated",
         settings: Settings | None = None,
         programs: Programs | None = None,
         folder: Path | None = None,
@@ -61,6 +66,7 @@ class ControlPlane(Cluster):
         default."""
         self.full = full
         self.settings = settings or Settings()
+        self.real = full and nodes == "real"
         self.programs = programs or build(full=full)
         self._own_folder = folder is None
         folder = folder or Path(tempfile.mkdtemp(prefix="hvpa-cluster-"))
@@ -71,6 +77,10 @@ class ControlPlane(Cluster):
         self._files = self._make_files(folder)
         super().__init__(folder, folder / "admin.kubeconfig", self.programs["kubectl"])
         self.processes = {name: self._process(name) for name in self._names()}
+        self.nodes = (
+            [self._node(number) for number in range(1, self.settings.real_nodes + 1)] if self.real else []
+        )
+        self.processes |= {node.process.name: node.process for node in self.nodes}
         self.audit = Audit(self._files.audit_log, lambda: self.api)
         self.circumstances = rights.Circumstances()
         self._stopped = False
@@ -118,6 +128,8 @@ class ControlPlane(Cluster):
         atexit.unregister(self.stop)
         for process in reversed(self.processes.values()):
             process.kill()
+        for node in self.nodes:
+            node.stop()
         if folder := os.environ.get(rights.VARIABLE):
             rights.leave(Path(folder), self._files.audit_log, self.circumstances)
         if self._own_folder:
@@ -181,7 +193,7 @@ class ControlPlane(Cluster):
             kwok_config=folder / "kwok.yaml",
         )
         files.audit_policy.write_text(manifests.audit_policy())
-        if self.full:
+        if self.full and not self.real:
             files.kwok_config.write_text(manifests.kwok_config(self.programs))
         for name, user in _USERS.items():
             identity = certificate_user(authority.client(*user))
@@ -190,8 +202,8 @@ class ControlPlane(Cluster):
 
     def _names(self) -> list[str]:
         bare = ["etcd", "kube-apiserver"]
-        rest = ["kwok", "kube-controller-manager", "kube-scheduler", "metrics-server", "vpa-recommender"]
-        return bare + rest if self.full else bare
+        rest = ["kube-controller-manager", "kube-scheduler", "metrics-server", "vpa-recommender"]
+        return bare + ([] if self.real else ["kwok"]) + rest if self.full else bare
 
     def _process(self, name: str) -> Process:
         kubeconfig = self.folder / f"{name}.kubeconfig"
@@ -212,17 +224,46 @@ class ControlPlane(Cluster):
         argv: list[str | Path] = [self.programs[name], *arguments[name]()]
         return Process(name, argv, self.logs / f"{name}.log", env=environment, cwd=self.folder)
 
+    def _node(self, number: int) -> Node:
+        """A real node, with the rights of a kubelet."""
+        name = f"127.0.0.{number}"
+        user = certificate_user(self.pki.client(f"system:node:{name}", "system:nodes"))
+        kubeconfig = self.folder / f"kubelet-{number}.kubeconfig"
+        write_kubeconfig(kubeconfig, self.server, self._files.authority, user)
+        return Node(
+            name,
+            self.folder / "nodes" / name,
+            build_node(),
+            kubeconfig,
+            self._files.authority,
+            self.pki.kubelet(name),
+            Size(self.settings.reserved_cpu, self.settings.reserved_memory),
+        )
+
+    def _start_simulated_nodes(self) -> None:
+        self.processes["kwok"].start()
+        names = [f"node-{number}" for number in range(self.settings.nodes)]
+        for name in names:
+            self.api.create(manifests.node(name, self.settings))
+        self._await("kwok", lambda: all(_is_ready(self.api, name) for name in names), 120)
+        self._warm_up(names[0])
+
+    def _start_real_nodes(self) -> None:
+        for node in self.nodes:
+            node.start()
+        for node in self.nodes:
+            self._await(node.process.name, partial(_is_ready, self.api, node.name), 120)
+
     def _start_rest(self) -> None:
-        for name in ("kwok", "kube-controller-manager", "kube-scheduler"):
+        for name in ("kube-controller-manager", "kube-scheduler"):
             self.processes[name].start()
         crds = [d for d in yaml.safe_load_all(self.programs.shared["vpa-crd.yaml"].read_text()) if d]
         for document in crds:
             self.api.apply(document)
-        nodes = [f"node-{number}" for number in range(self.settings.nodes)]
-        for name in nodes:
-            self.api.create(manifests.node(name, self.settings))
-        self._await("kwok", lambda: all(_is_ready(self.api, name) for name in nodes), 120)
-        self._warm_up(nodes[0])
+        if self.real:
+            self._start_real_nodes()
+        else:
+            self._start_simulated_nodes()
         self.processes["metrics-server"].start()
         for document in crds:
             self.await_crd(document["metadata"]["name"])
@@ -275,7 +316,7 @@ class ControlPlane(Cluster):
 
 
 def _is_ready(api: KubeApi, node: str) -> bool:
-    conditions = api.get("Node", node).get("status", {}).get("conditions", [])
+    conditions = (api.find("Node", node) or {}).get("status", {}).get("conditions", [])
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 

@@ -38,6 +38,10 @@ class Settings:
     node_cpu: str = "64"
     node_memory: str = "256Gi"
     node_pods: str = "500"
+    # Real nodes: how many, and what each leaves to the rest of the machine.
+    real_nodes: int = 1
+    reserved_cpu: str = "500m"
+    reserved_memory: str = "1Gi"
     # Write the audit log (costs the API server about a tenth of its throughput).
     audit: bool = True
 

@@ -31,6 +31,7 @@ __all__ = [
     "build_apiserver",
     "build_helm",
     "build_keda",
+    "build_node",
     "build_prometheus",
     "build_replays",
     "build_tools",
@@ -61,6 +62,8 @@ class _Group:
     """What the programs give as their version, if not what such a build gives (v0.0.0)."""
     tags: str = ""
     """Go's build tags."""
+    cgo: bool | None = None
+    """Whether C is compiled too (None: as Go likes it)."""
 
 
 _APISERVER = "k8s.io/kubernetes/cmd/kube-apiserver"
@@ -108,6 +111,21 @@ _GROUPS = {
             "stage-pod-complete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-complete.yaml"),
             "stage-pod-delete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-delete.yaml"),
         },
+    ),
+    # A real node. The kubelet shares most packages with the API server.
+    "kubelet": _Group("core", {"kubelet": "k8s.io/kubernetes/cmd/kubelet"}, version=_version("core")),
+    "containerd": _Group(
+        "containerd",
+        {
+            name: f"github.com/containerd/containerd/v2/cmd/{name}"
+            for name in ("containerd", "containerd-shim-runc-v2", "ctr")
+        },
+        tags="no_btrfs,no_zfs,no_devmapper,no_aufs",
+        cgo=False,
+    ),
+    "runc": _Group("runc", {"runc": "github.com/opencontainers/runc"}, cgo=True),
+    "node": _Group(
+        "node", {name: f"./{name}" for name in ("load", "pause", "unfiltered-runc")}, sources=".", cgo=False
     ),
     "hpa-replay": _Group("core", {"hpa-replay": "./hpa-replay"}, sources="hpa-replay"),
     "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
@@ -183,6 +201,7 @@ _GROUPS = {
     },
 }
 _CONTROL_PLANE = ("core", "addons")
+_NODE = ("kubelet", "containerd", "runc", "node")
 _TOOLS = ("helm", "prometheus")
 _REPLAYS = ("hpa-replay", "vpa-replay", "updater-replay")
 # What KUBEBUILDER_ASSETS holds by convention (envtest); used instead of building these.
@@ -218,6 +237,12 @@ def build_replays(*, report: Report = to_stderr) -> Programs:
     """The programs `hpa-replay`, `vpa-replay` and `updater-replay`, built where they are not in the cache yet. Raises
     `BuildError`."""
     return _build(_REPLAYS, lambda _: True, report)
+
+
+def build_node(*, report: Report = to_stderr) -> Programs:
+    """The programs of a real node, and those of its pods, built where they are not in the cache yet. Raises
+    `BuildError`."""
+    return _build(_NODE, lambda _: True, report)
 
 
 def build_helm(*, report: Report = to_stderr) -> Path:
@@ -316,6 +341,7 @@ def _key(name: str, go: Go) -> str:
         _flags(group),
         group.packages,
         group.shared,
+        *(() if group.cgo is None else (group.cgo,)),
         go.version[:2],
         platform.system(),
         platform.machine(),
@@ -371,6 +397,8 @@ def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, 
         "GOARCH",
     ):  # PyPI's Go knows its own root; the programs are for this machine
         environment.pop(name, None)
+    if group.cgo is not None:
+        environment["CGO_ENABLED"] = str(int(group.cgo))
     (folder / "bin").mkdir(parents=True, exist_ok=True)
     if missing:
         report(f"building {', '.join(missing)} with {program}")

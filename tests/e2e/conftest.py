@@ -15,13 +15,14 @@ import pytest
 
 from localcluster.controlplane.cluster import Cluster, ExternalCluster
 from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.node.node import why_not
 from localcluster.process import Process, tail
-from localcluster.programs.build import Programs, build, build_helm, build_prometheus
+from localcluster.programs.build import Programs, build, build_helm, build_node, build_prometheus
 from localcluster.programs.toolchain import BuildError
 from tests.e2e import whole_run
 
 _T = TypeVar("_T")
-_LOGS = pytest.StashKey[dict[str, Process]]()
+LOGS = pytest.StashKey[dict[str, Process]]()
 _TAIL_LINES = 10
 _OWN_TAIL_LINES = 60
 _EXTERNAL = "HVPA_E2E_KUBECONFIG"
@@ -39,7 +40,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
             yield ExternalCluster(Path(folder), Path(external).absolute(), programs["kubectl"])
         return
     with ControlPlane(programs=_programs(request.config, full=True)) as owned:
-        request.config.stash.setdefault(_LOGS, {}).update(owned.processes)
+        request.config.stash.setdefault(LOGS, {}).update(owned.processes)
         yield owned
 
 
@@ -48,7 +49,7 @@ def bare_cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """etcd and an API server only, one for the session: nothing moves but what a test moves."""
     with ControlPlane(full=False, programs=_programs(request.config, full=False)) as owned:
         logs = {f"bare {name}": process for name, process in owned.processes.items()}
-        request.config.stash.setdefault(_LOGS, {}).update(logs)
+        request.config.stash.setdefault(LOGS, {}).update(logs)
         yield owned
 
 
@@ -57,7 +58,7 @@ def own_bare_cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """As `bare_cluster`, for one module alone: one that replaces CRDs."""
     with ControlPlane(full=False, programs=_programs(request.config, full=False)) as owned:
         logs = {f"own bare {name}": process for name, process in owned.processes.items()}
-        request.config.stash.setdefault(_LOGS, {}).update(logs)
+        request.config.stash.setdefault(LOGS, {}).update(logs)
         yield owned
 
 
@@ -65,7 +66,7 @@ def own_bare_cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 def helm(request: pytest.FixtureRequest) -> Path:
     """The program Helm."""
     try:
-        return _build_shown(request.config, build_helm)
+        return build_shown(request.config, build_helm)
     except BuildError as error:
         pytest.fail(f"Helm could not be built: {error}", pytrace=False)
 
@@ -74,7 +75,7 @@ def helm(request: pytest.FixtureRequest) -> Path:
 def prometheus(request: pytest.FixtureRequest) -> Programs:
     """The programs Prometheus and promtool."""
     try:
-        return _build_shown(request.config, build_prometheus)
+        return build_shown(request.config, build_prometheus)
     except BuildError as error:
         pytest.fail(f"Prometheus could not be built: {error}", pytrace=False)
 
@@ -99,14 +100,20 @@ def _programs(config: pytest.Config, *, full: bool) -> Programs:
 
 
 def _build(config: pytest.Config, *, full: bool) -> Programs:
-    return _build_shown(config, lambda: build(full=full))
+    return build_shown(config, lambda: build(full=full))
 
 
-def _build_shown(config: pytest.Config, build: Callable[[], _T]) -> _T:
+def build_shown(config: pytest.Config, build: Callable[[], _T]) -> _T:
     capture = config.pluginmanager.getplugin("capturemanager")
     shown = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
     with shown:  # the progress of a build is for whoever waits
         return build()
+
+
+def _build_real_nodes() -> None:
+    if not why_not():
+        build()
+        build_node()
 
 
 def _namespace(cluster: Cluster) -> Iterator[str]:
@@ -146,10 +153,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
                 "cluster" in needed and not os.environ.get(_EXTERNAL)
             )
             _build(session.config, full=full)
-    for name, build_it in (("helm", build_helm), ("prometheus", build_prometheus)):
+    for name, build_it in (
+        ("helm", build_helm),
+        ("prometheus", build_prometheus),
+        ("real_nodes", _build_real_nodes),
+    ):
         if name in used and not session.config.option.collectonly:
             with contextlib.suppress(BuildError):
-                _build_shown(session.config, build_it)
+                build_shown(session.config, build_it)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -161,7 +172,7 @@ def pytest_runtest_makereport(
     report = yield
     if not report.failed:
         return report
-    for name, process in item.config.stash.get(_LOGS, {}).items():
+    for name, process in item.config.stash.get(LOGS, {}).items():
         report.sections.append((f"log of {name}", process.tail(_TAIL_LINES)))
     clusters = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Cluster)]
     for log in sorted({log for cluster in clusters for log in cluster.folder.glob("*.log")}):

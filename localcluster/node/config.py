@@ -1,0 +1,153 @@
+"""What a node's containerd and kubelet are configured with. Each line that is not self-evident says why it is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from localcluster.client.pki import Pair
+
+SOCKET = "/run/containerd/containerd.sock"
+IMAGE = "hvpa.test/node:1"
+"""The image of sandboxes and of the pods of tests. No other one is there, and none is ever pulled."""
+
+TUNABLES = {
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
+}
+"""Settings of the machine that the kubelet would write. Files with its values stand for them in the node's mount
+namespace: it finds them as it wants them, and writes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a node leaves to others of the machine's CPU and memory; the rest is what its pods may request."""
+
+    cpu: str = "500m"
+    memory: str = "1Gi"
+
+
+def containerd(state: Path, runc: Path) -> str:
+    """The configuration of containerd, which keeps its files in `state`."""
+    return f"""\
+version = 4
+root = "{state}/containerd"
+state = "/run/containerd"
+disabled_plugins = [
+  "io.containerd.nri.v1.nri", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp",
+]
+oom_score = 0
+[grpc]
+  address = "{SOCKET}"
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "overlayfs"
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = "{IMAGE}"
+[plugins."io.containerd.cri.v1.runtime"]
+  tolerate_missing_hugetlb_controller = true
+  disable_hugetlb_controller = true
+  disable_apparmor = true
+  # Without CAP_SYS_RESOURCE runc may not lower the score of a sandbox.
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["{state}/cni/bin"]
+    conf_dir = "{state}/cni/net.d"
+  [plugins."io.containerd.cri.v1.runtime".containerd]
+    default_runtime_name = "runc"
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+        BinaryName = "{runc}"
+        SystemdCgroup = false
+"""
+
+
+NETWORK = '{"cniVersion": "1.0.0", "name": "none", "plugins": [{"type": "loopback"}]}'
+"""Its plugin is never called, since all pods use the host's network: only lets the runtime say that its network is
+ready."""
+
+
+def kubelet(
+    state: Path, address: str, port: int, authority: Path, serving: Pair, cgroup: str, size: Size
+) -> str:
+    """The configuration of the kubelet, which listens at `address` alone."""
+    config: dict[str, Any] = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": address,
+        "port": port,
+        "readOnlyPort": 0,
+        "healthzPort": 0,
+        "tlsCertFile": str(serving.certificate),
+        "tlsPrivateKeyFile": str(serving.key),
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": str(authority)},
+        },
+        "authorization": {"mode": "Webhook"},
+        "containerRuntimeEndpoint": f"unix://{SOCKET}",
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{cgroup}",
+        "cgroupsPerQOS": True,
+        "enforceNodeAllocatable": ["pods"],
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "makeIPTablesUtilChains": False,
+        "localStorageCapacityIsolation": False,
+        # A full disk of the machine is no reason to evict pods or to remove the one image.
+        "evictionHard": {
+            "memory.available": "0%",
+            "nodefs.available": "0%",
+            "nodefs.inodesFree": "0%",
+            "imagefs.available": "0%",
+        },
+        "imageGCHighThresholdPercent": 100,
+        "imageGCLowThresholdPercent": 99,
+        "enableControllerAttachDetach": False,
+        "resolvConf": "",
+        "podLogsDir": f"{state}/pods",
+        "volumePluginDir": f"{state}/volume-plugins",
+        "kubeAPIQPS": 500,
+        "kubeAPIBurst": 1000,
+        "eventRecordQPS": 0,
+        "systemReserved": {"cpu": size.cpu, "memory": size.memory},
+    }
+    return yaml.safe_dump(config)
+
+
+INIT = rf"""
+set -eu
+STATE=$1; CGROUP=$2; NAME=$3
+for hierarchy in /sys/fs/cgroup/*/; do
+    case $hierarchy in */unified/) continue;; esac
+    echo 0 > "$hierarchy$CGROUP/system/cgroup.procs"
+done
+# Paths that are fixed, whatever flags say: shims' sockets, /var/log/containers, /var/lib/kubelet/device-plugins.
+for folder in /run /var/log /var/lib; do mount -t tmpfs -o size=64m tmpfs "$folder"; done
+mkdir -p /run/containerd /var/log/pods /var/log/containers /var/lib/kubelet
+mount --bind "$STATE/kubelet" /var/lib/kubelet  # a short path: the kubelet makes sockets there
+for file in {" ".join(TUNABLES)}; do
+    if [ -e "/proc/sys/$file" ]; then mount --bind "$STATE/sys/$file" "/proc/sys/$file"; fi
+done
+PATH=$STATE/bin:$PATH
+containerd --config "$STATE/containerd.toml" > "$STATE/containerd.log" 2>&1 &
+n=0
+until ctr --address {SOCKET} version > /dev/null 2>&1; do
+    n=$((n + 1)); [ $n -lt 300 ] || {{ echo "containerd does not answer"; tail -20 "$STATE/containerd.log"; exit 1; }}
+    sleep 0.1
+done
+ctr --address {SOCKET} -n k8s.io images import "$STATE/image.tar" > "$STATE/import.log" 2>&1
+kubelet --config "$STATE/kubelet.yaml" --kubeconfig "$STATE/kubelet.kubeconfig" --hostname-override "$NAME" \
+    --root-dir /var/lib/kubelet --cert-dir /var/lib/kubelet/pki --v=2 > "$STATE/kubelet.log" 2>&1 &
+wait $! || {{ tail -20 "$STATE/kubelet.log"; exit 1; }}
+# Not exec: as the namespace's first process, sh reaps what containerd's shims leave behind; the kubelet does not.
+"""
+"""What the node's first process does, in a mount and PID namespace of its own."""

@@ -1,0 +1,124 @@
+"""A real node: containerd, runc and the kubelet in a mount and PID namespace of their own, with cgroups below one of
+their own. Its one process is the namespace's first; where that ends, everything ends, containers included."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localcluster.client.pki import Pair
+from localcluster.node import cgroups, config
+from localcluster.node.config import Size
+from localcluster.node.image import write_image
+from localcluster.process import Process, free_port
+from localcluster.programs.build import Programs
+
+PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "runc", "unfiltered-runc")
+IN_IMAGE = ("load", "pause")
+_FOLDERS = ("bin", "cni/bin", "cni/net.d", "kubelet", "pods", "volume-plugins")
+_NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
+_NEEDED_HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
+
+
+def why_not() -> str:
+    """Why this machine can't run a real node, in a line; empty if it can. Nothing is changed on the way."""
+    if sys.platform != "linux":
+        return "real nodes need Linux"
+    if os.geteuid() != 0:
+        return "real nodes need root (cgroups and mounts)"
+    missing = [name for name in ("unshare", "gcc") if shutil.which(name) is None]
+    if missing:
+        return f"real nodes need {' and '.join(missing)}"
+    there = {one.name for one in cgroups.hierarchies()}
+    lacking = [name for name in _NEEDED_HIERARCHIES if name not in there]
+    if lacking:
+        return f"real nodes need cgroup v1, with {', '.join(lacking)} in {cgroups.ROOT}"
+    if not all(os.access(cgroups.ROOT / name, os.W_OK) for name in _NEEDED_HIERARCHIES):
+        return f"real nodes need to write {cgroups.ROOT}"
+    tried = subprocess.run(["unshare", *_NAMESPACES, "true"], capture_output=True, text=True)
+    if tried.returncode:
+        return f"real nodes need namespaces of their own: {tried.stderr.strip()}"
+    return ""
+
+
+@dataclass(slots=True)
+class Node:
+    """A node that this process owns. `name` is its address on loopback (127.0.0.1, 127.0.0.2, …), which the kubelet
+    takes as it is; `serving` is its kubelet's certificate for that, `kubeconfig` a client of the API server as this
+    node. `reserved` is not for its pods."""
+
+    name: str
+    state: Path
+    programs: Programs
+    kubeconfig: Path
+    authority: Path
+    serving: Pair
+    reserved: Size = field(default_factory=Size)
+    process: Process = field(init=False)
+    cgroup: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Write its files; nothing is started yet."""
+        self.cgroup = cgroups.name_of(self.name)
+        for folder in _FOLDERS:
+            (self.state / folder).mkdir(parents=True, exist_ok=True)
+        binaries = self.state / "bin"
+        for program in PROGRAMS:
+            (binaries / program).unlink(missing_ok=True)
+            (binaries / program).symlink_to(self.programs[program])
+        for path, value in config.TUNABLES.items():
+            file = self.state / "sys" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"{value}\n")
+        texts = {
+            "init.sh": config.INIT,
+            "containerd.toml": config.containerd(self.state, binaries / "unfiltered-runc"),
+            "cni/net.d/10-none.conflist": config.NETWORK,
+            "kubelet.yaml": config.kubelet(
+                self.state, self.name, free_port(), self.authority, self.serving, self.cgroup, self.reserved
+            ),
+            "kubelet.kubeconfig": self.kubeconfig.read_text(),
+        }
+        for name, text in texts.items():
+            (self.state / name).write_text(text)
+        files = {name: self.programs[name] for name in IN_IMAGE}
+        write_image(self.state / "image.tar", config.IMAGE, files, ["/bin/pause"])
+        argv: Sequence[str | Path] = [
+            shutil.which("unshare") or "unshare",
+            *_NAMESPACES,
+            "sh",
+            self.state / "init.sh",
+            self.state,
+            self.cgroup,
+            self.name,
+        ]
+        environment = {"HOME": str(self.state), "PATH": os.environ.get("PATH", "")}
+        log = self.state / "node.log"
+        self.process = Process(f"node {self.name}", argv, log, env=environment, cwd=self.state)
+
+    def start(self) -> None:
+        """Start it; its Node object is Ready some seconds later. Raises `OSError` where cgroups can't be made."""
+        cgroups.remove_stale()
+        try:
+            cgroups.make(self.cgroup)
+        except OSError:
+            cgroups.remove(self.cgroup)
+            raise
+        self.process.start()
+
+    def stop(self) -> list[Path]:
+        """End everything of it, and remove its cgroups; those that could not be removed."""
+        self.process.kill()
+        return cgroups.remove(self.cgroup)
+
+    def cgroup_of(self, pod_uid: str, quality: str, container: str, controller: str) -> Path:
+        """The cgroup of a controller (`cpu`, `memory`) of a pod's container, of the pod where `container` is empty.
+        `quality` is the pod's QoS class, `container` the id without its scheme."""
+        top = cgroups.ROOT / controller / self.cgroup / "kubepods"
+        pods = top if quality == "Guaranteed" else top / quality.lower()
+        return pods / f"pod{pod_uid}" / container

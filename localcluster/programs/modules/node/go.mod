@@ -1,0 +1,3 @@
+module hvpa.test/node
+
+go 1.26.0

@@ -1,0 +1,53 @@
+"""A cluster with a real node, one for the tests of a file."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.node.node import why_not
+from localcluster.process import Process
+from localcluster.programs.build import build, build_node
+from localcluster.programs.toolchain import BuildError
+from tests.e2e.conftest import LOGS, build_shown
+from tests.e2e.node.real_pods import RealPods
+
+
+@pytest.fixture(scope="session")
+def real_nodes(request: pytest.FixtureRequest) -> None:
+    """Skips where this machine can't run a real node, and builds its programs where it can."""
+    if reason := why_not():
+        pytest.skip(reason)
+    try:
+        build_shown(request.config, build)
+        build_shown(request.config, build_node)
+    except BuildError as error:
+        pytest.fail(f"the node could not be built: {error}", pytrace=False)
+
+
+@pytest.fixture(scope="module")
+def node_cluster(request: pytest.FixtureRequest, real_nodes: None) -> Iterator[ControlPlane]:
+    """A whole control plane with one real node, for the tests of a file."""
+    with ControlPlane(nodes="real") as owned:
+        logs: dict[str, Process] = {f"real {name}": one for name, one in owned.processes.items()}
+        request.config.stash.setdefault(LOGS, {}).update(logs)
+        yield owned
+
+
+@pytest.fixture
+def pods(node_cluster: ControlPlane, tmp_path: Path) -> Iterator[RealPods]:
+    """The pods of a new namespace; it and they are deleted afterwards."""
+    namespace = f"test-{uuid.uuid4().hex[:8]}"
+    api = node_cluster.api
+    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    found = RealPods(api, node_cluster.nodes[0], namespace, tmp_path)
+    try:
+        yield found
+    finally:
+        for pod in api.list("Pod", namespace):
+            found.delete(pod["metadata"]["name"])
+        api.delete("Namespace", namespace)

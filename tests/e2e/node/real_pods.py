@@ -1,0 +1,212 @@
+"""Pods of a real node that use what a file says, their resizes, and their cgroups."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from localcluster.client.api import ApiError, Json, KubeApi, read_kubeconfig, wait_for
+from localcluster.node.config import IMAGE
+from localcluster.node.node import Node
+
+MIB = 2**20
+Amounts = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """What the kernel grants: CPU shares, quota in microseconds per 100 ms (-1: none), bytes of memory; and the bytes
+    that are used, page cache included."""
+
+    shares: int
+    quota: int
+    limit: int
+    usage: int
+
+
+@dataclass
+class Versions:
+    """All versions of a namespace's pods, as a watch shows them, with the time at which each came."""
+
+    kubeconfig: Path
+    namespace: str
+    found: list[tuple[float, Json]] = field(default_factory=list)
+
+    def __enter__(self) -> Versions:
+        credentials = read_kubeconfig(self.kubeconfig)
+        url = urlsplit(credentials.server)
+        self._connection = http.client.HTTPSConnection(
+            url.hostname or "", url.port, context=credentials.tls, timeout=600
+        )
+        self._connection.request("GET", f"/api/v1/namespaces/{self.namespace}/pods?watch=true")
+        self._response = self._connection.getresponse()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._connection.sock is not None:
+            self._connection.sock.shutdown(2)
+        self._thread.join(10)
+        self._connection.close()
+
+    def of(self, name: str, since: float = 0.0) -> list[tuple[float, Json]]:
+        """The versions of one pod from then on (`time.time`)."""
+        return [(at, pod) for at, pod in list(self.found) if at >= since and pod["metadata"]["name"] == name]
+
+    def _read(self) -> None:
+        while True:
+            try:
+                line = self._response.readline()
+            except (OSError, ValueError, http.client.HTTPException):
+                return
+            if not line:
+                return
+            self.found.append((time.time(), json.loads(line)["object"]))
+
+
+@dataclass
+class RealPods:
+    """The pods of one namespace on one real node."""
+
+    api: KubeApi
+    node: Node
+    namespace: str
+    control: Path
+    """The folder with a file for each pod, which says what it uses."""
+
+    def use(self, name: str, cpu: int = 0, memory: int = 0) -> None:
+        """The pod uses so many millicores and MiB from now on."""
+        (self.control / name).write_text(f"cpu={cpu} memory={memory}\n")
+
+    def spec(self, name: str, requests: Amounts, limits: Amounts | None = None, **container: Any) -> Json:
+        """The spec of a pod, or of a template of pods, that uses what the file `name` says."""
+        resources = {"requests": dict(requests), **({"limits": dict(limits)} if limits else {})}
+        app = {
+            "name": "app",
+            "image": IMAGE,
+            "imagePullPolicy": "Never",
+            "command": ["/bin/load", f"/ctl/{name}"],
+            "resources": resources,
+            "volumeMounts": [{"name": "ctl", "mountPath": "/ctl"}],
+            **container,
+        }
+        return {
+            "hostNetwork": True,
+            "terminationGracePeriodSeconds": 1,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "containers": [app],
+            "volumes": [{"name": "ctl", "hostPath": {"path": str(self.control)}}],
+        }
+
+    def create(
+        self,
+        name: str,
+        requests: Amounts,
+        limits: Amounts | None = None,
+        *,
+        priority: str = "",
+        **container: Any,
+    ) -> Json:
+        """Create a pod, and wait until it is ready."""
+        if not (self.control / name).exists():
+            self.use(name)
+        spec = self.spec(name, requests, limits, **container)
+        if priority:
+            spec["priorityClassName"] = priority
+        metadata = {"name": name, "namespace": self.namespace}
+        self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        return self.until(name, is_ready, "is ready")
+
+    def resize(self, name: str, requests: Amounts | None = None, limits: Amounts | None = None) -> Json:
+        """Ask for other resources of the container `app`."""
+        parts = {"requests": requests, "limits": limits}
+        resources = {part: dict(amounts) for part, amounts in parts.items() if amounts is not None}
+        body = {"spec": {"containers": [{"name": "app", "resources": resources}]}}
+        return self.api.patch("Pod", name, self.namespace, body, type="strategic", subresource="resize")
+
+    def get(self, name: str) -> Json:
+        return self.api.get("Pod", name, self.namespace)
+
+    def until(self, name: str, test: Callable[[Json], object], what: str, timeout: float = 60) -> Json:
+        """The pod, once it passes."""
+
+        def found() -> Json | None:
+            pod = self.get(name)
+            return pod if test(pod) else None
+
+        return wait_for(found, timeout, f"{name} {what}", 0.05) or {}
+
+    def delete(self, name: str) -> None:
+        """Delete it, and wait until it is gone."""
+        self.api.delete("Pod", name, self.namespace, grace=0)
+        wait_for(lambda: self.api.find("Pod", name, self.namespace) is None, 60, f"{name} is gone", 0.05)
+
+    def cgroup(self, name: str, *, of_pod: bool = False) -> Cgroup:
+        """What the kernel grants the container, or the pod as a whole."""
+        pod = self.get(name)
+        container = "" if of_pod else status(pod)["containerID"].rpartition("://")[2]
+        metadata, quality = pod["metadata"], pod["status"]["qosClass"]
+        cpu, memory = (
+            self.node.cgroup_of(metadata["uid"], quality, container, controller)
+            for controller in ("cpu", "memory")
+        )
+        files = (
+            cpu / "cpu.shares",
+            cpu / "cpu.cfs_quota_us",
+            memory / "memory.limit_in_bytes",
+            memory / "memory.usage_in_bytes",
+        )
+        return Cgroup(*(int(file.read_text()) for file in files))
+
+
+def status(pod: Json) -> Json:
+    """The status of its container; empty where it has none yet."""
+    found: list[Json] = pod.get("status", {}).get("containerStatuses") or [{}]
+    return found[0]
+
+
+def applied(pod: Json) -> Json:
+    """The resources that its container has, by the kubelet."""
+    found: Json = status(pod).get("resources") or {}
+    return found
+
+
+def asked(pod: Json) -> Json:
+    """The resources that its container is to have."""
+    found: Json = pod["spec"]["containers"][0].get("resources") or {}
+    return found
+
+
+def condition(pod: Json, type_: str) -> Json | None:
+    """One of its conditions."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return next((one for one in conditions if one["type"] == type_), None)
+
+
+def is_ready(pod: Json) -> bool:
+    found = condition(pod, "Ready")
+    return found is not None and found["status"] == "True"
+
+
+def is_resized(pod: Json) -> bool:
+    """Whether its container has what it is to have, and the kubelet says nothing of a resize."""
+    conditions = [condition(pod, one) for one in ("PodResizeInProgress", "PodResizePending")]
+    return asked(pod) == applied(pod) and not any(conditions)
+
+
+def await_error(action: Callable[[], object]) -> ApiError:
+    """The refusal of a request."""
+    try:
+        action()
+    except ApiError as error:
+        return error
+    raise AssertionError("it was not refused")

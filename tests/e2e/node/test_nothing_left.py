@@ -1,0 +1,102 @@
+"""A real node leaves nothing on the machine, listens on loopback alone, and pulls no image."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from localcluster.client.api import wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.node import cgroups
+from localcluster.node.config import TUNABLES
+from tests.e2e.node.real_pods import RealPods
+
+pytestmark = [pytest.mark.owned_cluster, pytest.mark.usefixtures("real_nodes")]
+ROOT = Path(__file__).resolve().parents[3]
+LISTENS = "0A"
+"""The state of a socket in /proc/net/tcp."""
+
+
+def listening() -> set[str]:
+    """The addresses that are listened on."""
+    found = set()
+    for name, words in (("tcp", 1), ("tcp6", 4)):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            _, local, _, state, *_ = line.split()
+            if state == LISTENS:
+                raw = bytes.fromhex(local.split(":")[0])
+                parts = b"".join(raw[at * 4 : at * 4 + 4][::-1] for at in range(words))
+                address = ipaddress.ip_address(parts)
+                mapped = getattr(address, "ipv4_mapped", None)
+                found.add(str(mapped or address))
+    return found
+
+
+def machine(owner: int) -> dict[str, object]:
+    """What the nodes of a process could leave: cgroups, programs that run in them, mounts, settings of the machine."""
+    name = f"hvpa-node-{owner}-"
+    settings = {name: file.read_text() for name in TUNABLES if (file := Path("/proc/sys") / name).exists()}
+    return {
+        "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
+        "cgroups": sorted(str(one) for one in cgroups.ROOT.glob(f"*/{name}*")),
+        "settings": settings,
+        "running": sorted(
+            one.parent.name for one in Path("/proc").glob("[0-9]*/cgroup") if name in _text(one)
+        ),
+    }
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:  # ended meanwhile
+        return ""
+
+
+def test_it_leaves_nothing_and_listens_on_loopback_alone(tmp_path: Path) -> None:
+    before, open_before = machine(os.getpid()), listening()
+    assert (before["cgroups"], before["running"]) == ([], [])
+    with ControlPlane(nodes="real") as cluster:
+        pods = RealPods(cluster.api, cluster.nodes[0], "default", tmp_path)
+        pods.use("web", 50, 20)
+        pods.create("web", {"cpu": "50m", "memory": "32Mi"}, {"memory": "64Mi"})
+        meanwhile = machine(os.getpid())
+        assert meanwhile["cgroups"]
+        assert meanwhile["running"]
+        assert (meanwhile["settings"], meanwhile["mounts"]) == (before["settings"], before["mounts"])
+        beyond = {one for one in listening() - open_before if not ipaddress.ip_address(one).is_loopback}
+        assert beyond == set()
+        assert [len(node["status"]["images"]) for node in cluster.api.list("Node")] == [1]
+    assert machine(os.getpid()) == before
+
+
+def test_a_killed_run_leaves_no_process_and_the_next_one_removes_its_cgroups(tmp_path: Path) -> None:
+    script = (
+        "import time\n"
+        "from localcluster.controlplane.controlplane import ControlPlane\n"
+        "with ControlPlane(nodes='real') as cluster:\n"
+        "    print(cluster.folder, flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+    ) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline()
+        assert machine(owner.pid)["running"]
+        owner.send_signal(signal.SIGKILL)
+    wait_for(lambda: not machine(owner.pid)["running"], 60, "its processes have ended")
+    assert machine(owner.pid)["cgroups"]
+
+    def removed() -> bool:
+        cgroups.remove_stale()
+        return not machine(owner.pid)["cgroups"]
+
+    wait_for(removed, 60, "nothing is left")

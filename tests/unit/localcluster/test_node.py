@@ -1,0 +1,139 @@
+"""What of a real node needs none: its image, the machine that it needs, the cgroups that killed runs have left."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from localcluster.node import cgroups, node
+from localcluster.node.config import INIT, TUNABLES
+from localcluster.node.image import write_image
+
+HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
+MODULES = {"os": os, "shutil": shutil, "sys": sys}
+GONE = 2**30
+"""The number of no process: larger than the kernel's largest."""
+
+
+def test_an_image_is_what_its_digests_say_and_the_same_each_time(tmp_path: Path) -> None:
+    program = tmp_path / "run"
+    program.write_text("#!/bin/sh\n")
+    one = write_image(tmp_path / "one.tar", "hvpa.test/a:2", {"run": program}, ["/bin/run"])
+    program.touch()
+    assert (
+        write_image(tmp_path / "two.tar", "hvpa.test/a:2", {"run": program}, ["/bin/run"]).read_bytes()
+        == one.read_bytes()
+    )
+    with tarfile.open(one) as tar:
+        files = {member.name: tar.extractfile(member).read() for member in tar.getmembers()}  # type: ignore[union-attr]
+    blobs = {name.rpartition("/")[2]: content for name, content in files.items() if name.startswith("blobs/")}
+    assert all(hashlib.sha256(content).hexdigest() == name for name, content in blobs.items())
+    (entry,) = json.loads(files["index.json"])["manifests"]
+    assert entry["annotations"]["io.containerd.image.name"] == "hvpa.test/a:2"
+    manifest = json.loads(blobs[entry["digest"][7:]])
+    assert json.loads(blobs[manifest["config"]["digest"][7:]])["config"]["Entrypoint"] == ["/bin/run"]
+    layer = blobs[manifest["layers"][0]["digest"][7:]]
+    packed = tmp_path / "layer.tar.gz"
+    packed.write_bytes(layer)
+    with tarfile.open(packed) as tar:
+        assert "bin/run" in tar.getnames()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Cgroup v1 as folders."""
+    for name in HIERARCHIES:
+        (tmp_path / name).mkdir()
+    (tmp_path / "unified").mkdir()
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def able(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine that can run a real node."""
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "", ""))
+    return root
+
+
+class TestWhyNot:
+    def test_nothing_stands_in_the_way(self, able: Path) -> None:
+        assert node.why_not() == ""
+
+    @pytest.mark.parametrize(
+        ("module", "name", "value", "said"),
+        [
+            ("sys", "platform", "darwin", "real nodes need Linux"),
+            ("os", "geteuid", lambda: 1000, "real nodes need root (cgroups and mounts)"),
+            ("shutil", "which", lambda name: None, "real nodes need unshare and gcc"),
+        ],
+    )
+    def test_it_names_what_is_missing(
+        self, able: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str, value: object, said: str
+    ) -> None:
+        monkeypatch.setattr(MODULES[module], name, value)
+        assert node.why_not() == said
+
+    def test_it_names_the_hierarchies_that_are_missing(self, able: Path) -> None:
+        (able / "memory").rmdir()
+        assert node.why_not() == f"real nodes need cgroup v1, with memory in {able}"
+
+    def test_cgroup_v2_alone_will_not_do(self, able: Path) -> None:
+        (able / "cgroup.controllers").touch()
+        assert node.why_not() == f"real nodes need cgroup v1, with cpu, cpuset, memory, pids in {able}"
+
+    def test_it_gives_the_reason_why_namespaces_are_refused(
+        self, able: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        refused = subprocess.CompletedProcess([], 1, "", "unshare failed: Operation not permitted\n")
+        monkeypatch.setattr(subprocess, "run", lambda *_, **__: refused)
+        assert node.why_not() == (
+            "real nodes need namespaces of their own: unshare failed: Operation not permitted"
+        )
+
+    def test_cgroups_that_can_not_be_written(self, able: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        assert node.why_not() == f"real nodes need to write {able}"
+
+
+class TestCgroups:
+    def test_they_are_made_with_a_share_of_the_machine_and_removed(self, root: Path) -> None:
+        (root / "cpuset" / "cpuset.cpus").write_text("0-1")
+        name = cgroups.name_of("127.0.0.1")
+        for part in (name, f"{name}/system"):
+            (root / "cpuset" / part).mkdir(parents=True)
+            (root / "cpuset" / part / "cpuset.cpus").touch()
+        cgroups.make(name)
+        assert (root / "cpuset" / name / "system" / "cpuset.cpus").read_text() == "0-1"
+        assert (root / "memory" / name / "system").is_dir()
+        for file in list(root.glob(f"cpuset/{name}/**/cpuset.cpus")):
+            file.unlink()
+        assert cgroups.remove(name) == []
+        assert not list(root.glob(f"*/{name}"))
+
+    def test_those_of_killed_runs_are_removed_and_those_of_others_stay(self, root: Path) -> None:
+        names = [
+            f"hvpa-node-{GONE}-127.0.0.1",
+            f"hvpa-node-{os.getpid()}-127.0.0.1",
+            "hvpa-node-mine",
+            "kubepods",
+        ]
+        for name in names:
+            (root / "cpu" / name).mkdir()
+        cgroups.remove_stale()
+        assert sorted(one.name for one in (root / "cpu").iterdir()) == sorted(names[1:])
+
+
+def test_each_setting_that_the_kubelet_would_write_has_a_file_in_its_place() -> None:
+    assert all(name in INIT for name in TUNABLES)
