@@ -69,9 +69,10 @@ class OtherHvpa(msgspec.Struct, frozen=True, gc=False):
 
 
 class RefusedResize(msgspec.Struct, frozen=True, gc=False):
-    """A resize of a pod that the API server refused: what was asked for, the API server's message, when it did so last,
-    how often in a row, and whether it would have refused any size. It is not kept across a restart of the operator:
-    then it is tried once more."""
+    """A resize of a pod that the API server or the kubelet refused: what was asked for, the message, when it did so
+    last, how often in a row, and whether it would have refused any size. If the kubelet refused memory limits, `used`
+    is what these containers use at least, and no body is kept. It is not kept across a restart of the operator: then it
+    is tried once more."""
 
     uid: str
     body: Mapping[str, object]
@@ -79,6 +80,7 @@ class RefusedResize(msgspec.Struct, frozen=True, gc=False):
     time: dt.datetime
     count: int = 1
     of_any_size: bool = False
+    used: Mapping[str, int] = {}
 
 
 class MemoryUse(msgspec.Struct, frozen=True, gc=False):
@@ -311,12 +313,14 @@ class WorkloadPatch(msgspec.Struct, frozen=True, gc=False):
 
 class PodResize(msgspec.Struct, frozen=True, gc=False):
     """A write to the `resize` subresource of a pod: a strategic merge patch, conditional on the pod's uid.
-    `lowers_limit`: it lowers a memory limit, which is not to come near what is used."""
+    `lowers_limit`: it lowers a memory limit, which is not to come near what is used. `refused`: what the kubelet
+    refused and this puts back."""
 
     pod: str
     uid: str
     body: Mapping[str, object]
     lowers_limit: bool = False
+    refused: tuple[RefusedResize, ...] = ()
 
 
 class Involved(msgspec.Struct, frozen=True, gc=False):

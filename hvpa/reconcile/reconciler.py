@@ -335,7 +335,14 @@ class Reconciler:
         if not decision.resizes:
             return ()
         failures = await self._cluster.resize_pods(hvpa.metadata, decision.resizes)
-        self._note_refused(key, [(one, error) for one, error in failures if isinstance(error, Refused)])
+        now, failed = self._clock.now(), {one.uid for one, _ in failures}
+        by_api_server = [
+            RefusedResize(one.uid, one.body, str(error), now, of_any_size=isinstance(error, NotServed))
+            for one, error in failures
+            if isinstance(error, Refused)
+        ]
+        by_kubelet = [item for one in decision.resizes if one.uid not in failed for item in one.refused]
+        self._note_refused(key, [*by_api_server, *by_kubelet])
         for one, failure in failures:
             log.info("resize failed", pod=one.pod, error=str(failure))
         return failures
@@ -344,15 +351,14 @@ class Reconciler:
         with _writing("WriteCreationSizes"):
             await self._cluster.write_creation_sizes(hvpa, changes)
 
-    def _note_refused(self, key: Key, refused: ResizeFailures) -> None:
+    def _note_refused(self, key: Key, refused: Sequence[RefusedResize]) -> None:
         known = by_pod(self._refused.get(key, ()))
-        for one, error in refused:
+        for one in refused:
             same = [old for old in known.get(one.uid, ()) if old.body == one.body]
             others = [old for old in known.get(one.uid, ()) if old.body != one.body]
-            now, of_any_size = self._clock.now(), isinstance(error, NotServed)
-            count = 1 + sum(old.count for old in same)
-            last = RefusedResize(one.uid, one.body, str(error), now, count, of_any_size)
-            known[one.uid] = [*others, last]
+            used = dict(chain(*[old.used.items() for old in same], one.used.items()))
+            count = one.count + sum(old.count for old in same)
+            known[one.uid] = [*others, msgspec.structs.replace(one, count=count, used=used)]
         if known:
             self._refused[key] = tuple(chain.from_iterable(known.values()))
 

@@ -1,5 +1,6 @@
-"""Where one pod stands on its way to the desired size, and the resize that is due. Memory limits are lowered in steps
-(`LIMIT_STEP_PERCENT`).
+"""Where one pod stands on its way to the desired size, and the resize that is due. Memory limits are lowered last, in
+requests that raise nothing, and in steps (`LIMIT_STEP_PERCENT`). What a kubelet refuses is put back to what the
+containers have, so that nothing waits behind it (`kubelet`).
 
 Facts about the `resize` subresource that this follows are in KEP-1287 and, measured, in docs/in-place.md. Requests and
 limits are changed and never removed; a pod keeps its QoS class for life; a container restarts where its `resizePolicy`
@@ -16,9 +17,23 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from hvpa.api.objects.read_models import Container, ContainerStatus, Pod, PodCondition, condition
+from hvpa.api.objects.read_models import ContainerStatus, Pod, PodCondition, condition
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
-from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, differing, moved
+from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, differing, had, moved
+from hvpa.core.actuation.kubelet import (
+    ALL,
+    INFEASIBLE,
+    RESIZE_IN_PROGRESS,
+    RESIZE_PENDING,
+    RESTART,
+    fresh,
+    infeasible,
+    lowered_limits,
+    only,
+    resize_error,
+    resources_named,
+    used_at_least,
+)
 from hvpa.core.gates.backoff import refusal_wait
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import MemoryUse, ObservedState, PodResize, RefusedResize, ResourceRequirements
@@ -28,16 +43,13 @@ from hvpa.core.workload.containers import changes, read_all, reported
 from hvpa.core.workload.rollout import is_living
 from hvpa.core.workload.starving import OOM_KILLED
 
-RESIZE_PENDING: Final = "PodResizePending"
-RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
-INFEASIBLE: Final = "Infeasible"
-RESTART: Final = "RestartContainer"
 LIMIT_STEP_PERCENT: Final = 80
 """A memory limit falls to this share of what it is, at most, in one resize. The kubelet refuses a limit below what is
 used, but between its look and the write usage can grow, and then the container is killed (kubernetes#135670)."""
 USE_PERCENT: Final = 115
 """A memory limit falls to this share of what is used, at least: the margin that the VPA recommender adds to usage
-(`--recommendation-margin-fraction` 0.15)."""
+(`--recommendation-margin-fraction` 0.15). What is used is the larger of what the metrics API reports (hardly any page
+cache) and what the kubelet reported when it refused a limit (all of it)."""
 USE_COUNTS: Final = dt.timedelta(minutes=1)
 """How long what was measured counts: metrics-server measures every 15 seconds, and usage can grow."""
 RECENT: Final = dt.timedelta(minutes=10)
@@ -82,43 +94,128 @@ class Look(NamedTuple):
         return cls(context, sizes, since, seen.memory_use, by_pod(seen.refused_resizes))
 
     def at(self, pod: Pod) -> PodState:
-        """Where a pod stands."""
-        sizes = _of_spec(pod)
-        gaps = _gaps(pod, sizes)
-        due = self._changes(pod, sizes, gaps)
-        to_come = {**gaps, **due}
-        restarts = any(
-            _restarts(one, to_come.get(one.name, NOTHING)) for one in pod.spec.containers if one.resize_policy
-        )
+        """Where a pod stands. If its kubelet has refused a memory limit, it is stuck after the strategy's timeout,
+        although that was put back."""
+        found = self._standing(pod)
+        was_refused = any(one.used for one in self.refused.get(pod.metadata.uid, ()))
+        if found.state == "resized" or not was_refused or not self._is_late(pod, None):
+            return found
+        return msgspec.structs.replace(found, is_stuck=True)
+
+    def _standing(self, pod: Pod) -> PodState:
+        spec, present = _of_spec(pod), present_sizes(pod)
+        gaps = _gaps(present, spec)
+        used = None if gaps else self._used(pod)
+        due = self._changes(pod, spec, used)
+        if used is not None and moved(spec, due)[0]:
+            due = self._changes(pod, spec, None)
+        if not due and not gaps:
+            return self._at_rest(pod, spec, used or {})
+        if gaps and (found := self._put_back(pod, spec, present, gaps, due)) is not None:
+            return self._unless_refused(found)
+        restarts = bool(_restarting(pod, {**gaps, **due}))
         if due:
-            return self._unless_refused(_due(pod, sizes, due, restarts))
-        if gaps:
-            return self._under_way(pod, restarts)
-        if self.use is not None and (kept := sorted(self._changes(pod, sizes, gaps, in_use=False))):
-            # It is looked at again when usage counts no longer.
-            self.context.clock.is_past(after(self.use.time, USE_COUNTS))
-            used = readable_resource("memory", self.use.of.get((pod.metadata.name, kept[0]), 0))
-            why = f"container {kept[0]} uses {used} of memory, too near to the limit that it is to have"
+            found = self._unless_refused(_due(pod, spec, due, restarts))
+            if found.state != "infeasible" or not gaps or fresh(pod, RESIZE_PENDING) is not None:
+                return found  # else it is judged when it has the rest
+        return self._under_way(pod, restarts)
+
+    def _at_rest(self, pod: Pod, spec: Sizes, used: Mapping[str, int]) -> PodState:
+        """A pod that has what its spec names, and of which nothing is to be changed while it uses so much memory."""
+        if used and (kept := sorted(self._changes(pod, spec, {}))):
+            if self.use is not None:  # It is looked at again when usage counts no longer.
+                self.context.clock.is_past(after(self.use.time, USE_COUNTS))
+            amount = readable_resource("memory", used[kept[0]])
+            why = f"container {kept[0]} uses {amount} of memory, too near to the limit that it is to have"
             return PodState(pod, "waiting", why, is_near_use=True)
         return PodState(pod, "resized")
 
-    def _changes(self, pod: Pod, sizes: Sizes, gaps: Sizes, *, in_use: bool = True) -> Sizes:
-        """What is to be changed of a pod's containers that have these sizes by its spec, but for `gaps` that they do
-        not have yet; whatever they use of memory where not `in_use`. The same object for containers that are alike."""
-        used = {} if self.use is None or not in_use else self.use.of
+    def _used(self, pod: Pod) -> Mapping[str, int]:
+        """What the containers of a pod use of memory, where that is known. What a kubelet reported counts for as long
+        as a refused resize waits."""
+        refused = self.refused.get(pod.metadata.uid, ())
+        if self.use is None and not refused:
+            return {}
+        measured = {} if self.use is None else self.use.of
+        used = {one.name: measured.get((pod.metadata.name, one.name), 0) for one in pod.spec.containers}
+        for one in refused:
+            if one.used and self.context.clock.held_until(one.time, refusal_wait(one.count)) is not None:
+                used |= {name: max(used.get(name, 0), amount) for name, amount in one.used.items()}
+        return used
+
+    def _changes(self, pod: Pod, sizes: Sizes, used: Mapping[str, int] | None) -> Sizes:
+        """What is to be changed of a pod's containers that have these sizes by its spec and use so much memory; None:
+        no memory limit becomes lower now. The same object for containers that are alike."""
         is_guaranteed = qos_class(pod, sizes.values()) == "Guaranteed"
         known, found = dict[object, ResourceRequirements](), {}
         for name, have in sizes.items():
             if name not in self.sizes:
                 continue
-            wanted, is_there = self.sizes[name], name not in gaps
-            of_memory = used.get((pod.metadata.name, name), 0)
-            key = (id(have), id(wanted), of_memory, is_there)
+            wanted, of_memory = self.sizes[name], None if used is None else used.get(name, 0)
+            key = (id(have), id(wanted), of_memory)
             if key not in known:
-                known[key] = _change(have, wanted, of_memory, is_there=is_there, is_guaranteed=is_guaranteed)
+                known[key] = _change(have, wanted, of_memory, is_guaranteed=is_guaranteed)
             if known[key] != NOTHING:
                 found[name] = known[key]
         return found
+
+    def _put_back(self, pod: Pod, spec: Sizes, present: Sizes, gaps: Sizes, due: Sizes) -> PodState | None:
+        """The resize that puts parts of the spec back to what the containers have, with the rest of what is due: a
+        memory limit that the kubelet refuses, and what a raise waits behind (a memory limit that has yet to fall, a
+        resource that is infeasible). None where there is no such part.
+
+        Example: the spec names 500m and 320 MB, the container has 500m and 400 MB, and 800m are due: 800m and 400 MB
+        are requested.
+        """
+        error, never = resize_error(pod), infeasible(pod)
+        refused = frozenset[Resource]() if never is None else resources_named(never.message)
+        others = ALL - refused
+        rest = {name: only(one, others) for name, one in _over(spec, due).items()}
+        raises, limits = bool(moved(present, rest)[0]), lowered_limits(present, gaps)
+        if error is None:
+            restarting = _restarting(pod, {name: only(one, {"memory"}) for name, one in gaps.items()})
+            limits = {name: limit for name, limit in limits.items() if raises and name not in restarting}
+        back = {
+            name: only(one, (refused if raises else set()) | ({"memory"} if name in limits else set()))
+            for name, one in gaps.items()
+        }
+        base = _over(spec, had(present, back))
+        if base == spec:
+            return None
+        left = {name: only(one, others) for name, one in self._changes(pod, base, None).items()}
+        target = _over(base, left)
+        asked = {name: one for name in spec if (one := differing(spec[name], target[name])) != NOTHING}
+        found = _due(pod, spec, asked, bool(_restarting(pod, {**gaps, **asked})))
+        if found.resize is None:
+            return None  # its QoS class would change
+        raised, lowered = moved(base, left)
+        records = self._refusals(pod, target, limits, refused if raises else frozenset())
+        is_near_use = any(one.used for one in records)
+        return msgspec.structs.replace(
+            found,
+            why="; ".join([one.message for one in records]),
+            resize=msgspec.structs.replace(found.resize, refused=records),
+            raises=raised,
+            lowers=lowered,
+            is_near_use=is_near_use,
+            is_stuck=is_near_use and self._is_late(pod, error),
+        )
+
+    def _refusals(
+        self, pod: Pod, sizes: Sizes, limits: Mapping[str, int], resources: frozenset[Resource]
+    ) -> tuple[RefusedResize, ...]:
+        """The records of what the kubelet refuses and what is still wanted once the pod has these sizes: memory
+        `limits`, and infeasible `resources`."""
+        error, never = resize_error(pod), infeasible(pod)
+        uid, stamp, records = pod.metadata.uid, self.context.clock.stamp, list[RefusedResize]()
+        wanted = lowered_limits(sizes, self._changes(pod, sizes, {})).keys()
+        if error is not None and (known := {name: limits[name] for name in limits.keys() & wanted}):
+            used = used_at_least(error.message, known)
+            records.append(RefusedResize(uid, {}, error.message, stamp(), used=used))
+        later = {name: only(one, resources) for name, one in self._changes(pod, sizes, None).items()}
+        if never is not None and (left := {name: one for name, one in later.items() if one != NOTHING}):
+            records.append(RefusedResize(uid, _body(pod, left), never.message, stamp(), MOST_REFUSALS))
+        return tuple(records)
 
     def _unless_refused(self, found: PodState) -> PodState:
         """A resize that the API server refused is not asked for again for a minute, then two, an hour at most. The pod
@@ -142,16 +239,19 @@ class Look(NamedTuple):
 
     def _under_way(self, pod: Pod, restarts: bool) -> PodState:
         """A pod that was asked for the desired size and does not have it yet."""
-        pending = _fresh(pod, RESIZE_PENDING)
-        if pending is not None and pending.reason == INFEASIBLE:
-            return PodState(pod, "infeasible", pending.message or INFEASIBLE, is_stuck=True, is_too_much=True)
-        found = pending or _fresh(pod, RESIZE_IN_PROGRESS)
-        times = [self.since, pod.status.start_time, None if found is None else found.last_transition_time]
-        begun = max(when for when in times if when is not None)
-        late = self.context.clock.is_past(after(begun, self.context.spec.strategy.timeout))
+        if (never := infeasible(pod)) is not None:
+            return PodState(pod, "infeasible", never.message or INFEASIBLE, is_stuck=True, is_too_much=True)
+        pending = fresh(pod, RESIZE_PENDING)
+        found = pending or fresh(pod, RESIZE_IN_PROGRESS)
         why = "the kubelet has not answered" if found is None else found.message
         state: State = "in_progress" if pending is None else "deferred"
-        return PodState(pod, state, why, restarts=restarts, is_stuck=late)
+        return PodState(pod, state, why, restarts=restarts, is_stuck=self._is_late(pod, found))
+
+    def _is_late(self, pod: Pod, found: PodCondition | None) -> bool:
+        """Whether the size was decided, the pod started, and the condition began longer ago than the timeout."""
+        times = [self.since, pod.status.start_time, None if found is None else found.last_transition_time]
+        begun = max(when for when in times if when is not None)
+        return self.context.clock.is_past(after(begun, self.context.spec.strategy.timeout))
 
 
 def _due(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
@@ -166,35 +266,40 @@ def _due(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
     if then != now:
         why = f"its QoS class would change from {now} to {then}, which is fixed for a pod's life"
         return PodState(pod, "infeasible", why, is_stuck=True)
-    written = {id(one): changes(NOTHING, one) for one in first.values()}
-    containers = [{"name": name, "resources": written[id(due[name])]} for name in sorted(due)]
-    body = {"metadata": {"uid": pod.metadata.uid}, "spec": {"containers": containers}}
     raises, lowers = moved(have, first)
     limits = {name: ResourceRequirements({}, one.limits) for name, one in first.items()}
-    resize = PodResize(pod.metadata.name, pod.metadata.uid, body, "memory" in moved(have, limits)[1])
+    lowers_limit = "memory" in moved(have, limits)[1]
+    resize = PodResize(pod.metadata.name, pod.metadata.uid, _body(pod, due), lowers_limit)
     return PodState(pod, "waiting", resize=resize, raises=raises, lowers=lowers, restarts=restarts)
+
+
+def _body(pod: Pod, due: Sizes) -> Mapping[str, object]:
+    """A resize as it is written. Containers that are to have the same share one text."""
+    written = {id(one): changes(NOTHING, one) for one in due.values()}
+    containers = [{"name": name, "resources": written[id(due[name])]} for name in sorted(due)]
+    return {"metadata": {"uid": pod.metadata.uid}, "spec": {"containers": containers}}
 
 
 def _change(
     have: ResourceRequirements,
     desired: ResourceRequirements,
-    used: int,
+    used: int | None,
     *,
-    is_there: bool,
     is_guaranteed: bool,
 ) -> ResourceRequirements:
     """What is to be changed now of the requests and limits that a container's spec has. `used` is its memory (0: not
-    known), `is_there`: the container has what its spec names, `is_guaranteed`: its pod is.
+    known; None: its memory limit does not become lower now), `is_guaranteed`: its pod is.
 
     A memory limit falls by a fifth at a time, and the next step waits until the container has the last one.
     Example: from 1000 MB to 500 MB by 800, 640, 512 and 500 MB; where 500 MB are used, 575 MB are the end.
     """
-    requests, limits = dict(desired.requests), dict(desired.limits)
+    requests = dict(desired.requests) if is_guaranteed else {**have.requests, **desired.requests}
+    limits = dict(desired.limits)
     for resource, limit in have.limits.items():
         wanted = limits.get(resource, limit)
         if resource == "memory" and wanted < limit:
-            step = ceil_div(limit * LIMIT_STEP_PERCENT, 100) if is_there else limit
-            wanted = min(limit, max(wanted, step, ceil_div(used * USE_PERCENT, 100)))
+            step, least = ceil_div(limit * LIMIT_STEP_PERCENT, 100), ceil_div((used or 0) * USE_PERCENT, 100)
+            wanted = limit if used is None else min(limit, max(wanted, step, least))
         limits[resource] = max(wanted, requests.get(resource, 0))
         if is_guaranteed:
             requests[resource] = limits[resource]
@@ -217,10 +322,9 @@ def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
     return "Guaranteed" if is_guaranteed else "Burstable"
 
 
-def _gaps(pod: Pod, wanted: Sizes) -> Sizes:
+def _gaps(present: Sizes, wanted: Sizes) -> Sizes:
     """Of the containers that do not have the size that the pod's spec names yet: what of it they do not have. A
     container that does not run yet starts with that size."""
-    present = present_sizes(pod)
     found = {name: differing(present[name], one) for name, one in wanted.items() if present[name] != one}
     return {name: one for name, one in found.items() if one != NOTHING}
 
@@ -239,24 +343,26 @@ def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:
     return read_all(reported(pod))
 
 
-def _restarts(container: Container, change: ResourceRequirements) -> bool:
-    named = {one.resource_name for one in container.resize_policy if one.restart_policy == RESTART}
-    return bool(named & (change.requests.keys() | change.limits.keys()))
+def _over(sizes: Sizes, changed: Sizes) -> Sizes:
+    """The sizes with what is changed of them."""
+    return {name: by_section(or_, one, changed.get(name, NOTHING)) for name, one in sizes.items()}
 
 
-def _fresh(pod: Pod, kind: str) -> PodCondition | None:
-    """The condition, where it is True and of the spec that the pod has now."""
-    found = condition(pod.status.conditions, kind)
-    if found is None or found.status != "True":
-        return None
-    is_old = 0 < found.observed_generation < pod.metadata.generation
-    return None if is_old else found
+def _restarting(pod: Pod, changed: Sizes) -> set[str]:
+    """The containers that restart for a change of their resources."""
+    found = set()
+    for one in pod.spec.containers:
+        named = {policy.resource_name for policy in one.resize_policy if policy.restart_policy == RESTART}
+        change = changed.get(one.name, NOTHING)
+        if named & (change.requests.keys() | change.limits.keys()):
+            found.add(one.name)
+    return found
 
 
 def reported_since(pod: Pod, state: str) -> dt.datetime | None:
     """Since when a pod is in its state, by the kubelet; None where it does not report that."""
     kinds = {"in_progress": RESIZE_IN_PROGRESS, "deferred": RESIZE_PENDING, "infeasible": RESIZE_PENDING}
-    found = _fresh(pod, kinds[state]) if state in kinds else None
+    found = fresh(pod, kinds[state]) if state in kinds else None
     return None if found is None else found.last_transition_time
 
 

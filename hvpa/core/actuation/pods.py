@@ -56,7 +56,7 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
                 continue
             room -= 1
         resizes.append(one.resize)
-    refused = {one.uid for one in observed.refused_resizes}
+    refused = {one.uid for one in observed.refused_resizes if not one.used}
     too_large = any(one.is_stuck and (one.is_too_much or one.pod.metadata.uid in refused) for one in seen)
     stuck = _first_reason([one for one in seen if one.is_stuck])
     is_done = all(one.state == "resized" for one in seen)

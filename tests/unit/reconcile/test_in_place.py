@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -12,7 +12,7 @@ import pytest
 
 from builders import build
 from hvpa.api.hvpa.actuation import UpdateStrategy
-from hvpa.api.objects.read_models import Meta
+from hvpa.api.objects.read_models import Meta, Pod
 from hvpa.core.model import PodResize
 from hvpa.reconcile.ports import (
     Cluster,
@@ -80,6 +80,66 @@ def test_before_a_memory_limit_falls_it_is_asked_what_is_used_once_a_minute() ->
     assert harness.cluster.asked == ["app=web"] * 2
     harness.cluster.one = None
     harness.reconcile()
+
+
+NAMES = ("app", "log")
+
+
+def limited(limits: Mapping[str, str], refuses: str = "") -> Pod:
+    """A pod whose containers have memory limits of 1G, and others by its spec, of which the kubelet refuses one."""
+    requests = {"cpu": "1", "memory": "100M"}
+    spec = [build.container(name, requests, {"cpu": "2", "memory": limits.get(name, "1G")}) for name in NAMES]
+    has = {"requests": requests, "limits": {"cpu": "2", "memory": "1G"}}
+    said = f'attempting to set container "{refuses}" memory limit (800000000) below current usage (950000000)'
+    error = {"type": "PodResizeInProgress", "status": "True", "reason": "Error", "message": said}
+    status = {
+        "containerStatuses": [{"name": name, "resources": has} for name in NAMES],
+        "conditions": [error] if refuses else [],
+    }
+    return build.pod("web-0", containers=spec, change={"metadata": OWNER, "status": status})
+
+
+def test_a_memory_limit_that_a_kubelet_refuses_is_asked_for_again_after_a_while() -> None:
+    """Twice as long after the second time; of one container another one does not wait for its turn."""
+    harness = InPlace(1)
+    size = {"requests": {"cpu": "1", "memory": "100M"}, "limits": {"cpu": "2", "memory": "500M"}}
+    desired = {"replicas": 1, "since": build.stamp(build.NOW), "generation": 1}
+    desired |= {"containers": [{"name": name, **size} for name in NAMES]}
+    one = build.hvpa({"replicas": 1, "updateStrategy": {"type": "InPlace"}}, {"desired": desired})
+    template = [build.container(name, size["requests"], size["limits"]) for name in NAMES]
+    harness.change(hvpa=one, workload=build.workload(1, template), hpas=(), vpas=())
+
+    def asked(pod: Pod, seconds: float) -> dict[str, str]:
+        harness.cluster.writes.clear()
+        harness.change(pods=(pod,))
+        harness.reconcile(seconds=seconds)
+        return {
+            item["name"]: item["resources"]["limits"]["memory"]
+            for resizes in harness.written("resizes")
+            for resize in resizes
+            for item in resize.body["spec"]["containers"]
+        }
+
+    both = dict.fromkeys(NAMES, "800M")
+    at_rest = limited({})
+    assert asked(at_rest, 0) == both
+    assert asked(limited(both, "app"), 15) == dict.fromkeys(NAMES, "1G")
+    assert asked(at_rest, 1) == {"log": "800M"}
+    assert asked(limited({"log": "800M"}, "log"), 15) == {"log": "1G"}
+    assert asked(at_rest, 119) == {}
+    assert asked(at_rest, 1) == both
+
+
+def test_a_limit_that_could_not_be_put_back_is_put_back_again() -> None:
+    harness = InPlace(1)
+    refused = limited({"app": "800M"}, "app")
+    harness.change(pods=(refused,))
+    harness.cluster.failures["resizes"] = Unavailable("no answer")
+    harness.reconcile()
+    harness.cluster.failures.clear()
+    harness.cluster.writes.clear()
+    harness.reconcile(seconds=1)
+    assert harness.resized() == ["web-0"]
 
 
 def test_while_memory_is_only_raised_its_use_is_not_asked_for() -> None:
