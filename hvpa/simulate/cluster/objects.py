@@ -35,7 +35,7 @@ from hvpa.core.model import ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.starving import OOM_KILLED
 from hvpa.simulate.cluster.pods import Workload
-from hvpa.simulate.cluster.resizes import WHY
+from hvpa.simulate.cluster.resizes import message_of
 from hvpa.simulate.cluster.state import Resize, SimContainer, SimPod
 
 APP_LABEL: Final = "app"
@@ -211,7 +211,7 @@ class PodObjects:
             type=RESIZE_PENDING if is_pending else RESIZE_IN_PROGRESS,
             status="True",
             reason=resize.state,
-            message=WHY[resize.state],
+            message=message_of(resize),
             last_transition_time=instant(self._start, resize.since),
         )
 

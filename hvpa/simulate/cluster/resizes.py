@@ -2,7 +2,8 @@
 
 The rules are those of Kubernetes 1.37 (KEP-1287): what the API server refuses (`ValidatePodResize`), what the kubelet
 allocates and in which order (`pkg/kubelet/allocation/allocation_manager.go`), and that it lowers no memory limit
-below what is used (`validateMemoryResizeAction` in `pkg/kubelet/kuberuntime`). No container is started again for it
+below what is used (`validateMemoryResizeAction` in `pkg/kubelet/kuberuntime`), for which the rest of that pod's resize
+waits, until the limit is put back or less is used. No container is started again for it
 (`resizePolicy: NotRequired`). The kubelet looks at a resize `delay` seconds after it was requested; what is allowed
 takes effect then. A scenario's kubelet may also defer or refuse for reasons of its own (Kubernetes refuses under a
 static CPU manager, for one)."""
@@ -10,7 +11,7 @@ static CPU manager, for one)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from hvpa.api.values.quantity import RESOURCES
@@ -150,11 +151,26 @@ def _grows(resize: Resize) -> bool:
 
 def _uses_more(resize: Resize) -> bool:
     """Whether a memory limit that becomes lower is not above what its container uses."""
+    return any(_below_use(resize))
+
+
+def message_of(resize: Resize) -> str:
+    """The kubelet's message about a resize in its state."""
+    if resize.state != "Error":
+        return WHY[resize.state]
+    found = [
+        f'attempting to set container "{name}" memory limit ({limit}) below current usage ({used})'
+        for name, limit, used in _below_use(resize)
+    ]
+    return f"cannot decrease memory limits: [{', '.join(found)}]"
+
+
+def _below_use(resize: Resize) -> Iterator[tuple[str, int, int]]:
+    """Each container whose memory limit becomes lower and is not above what it uses, with both in bytes."""
     pod, shapes = resize.pod, map(shape_of, resize.resources.values())
-    return any(
-        wanted.memory_limit < shape.memory_limit and container.memory >= wanted.memory_limit
-        for container, shape, wanted in zip(pod.containers, pod.shapes, shapes, strict=True)
-    )
+    for container, shape, wanted in zip(pod.containers, pod.shapes, shapes, strict=True):
+        if wanted.memory_limit < shape.memory_limit and container.memory >= wanted.memory_limit:
+            yield container.name, int(wanted.memory_limit), math.ceil(container.memory)
 
 
 def is_refused(own: Template, wanted: Template) -> bool:

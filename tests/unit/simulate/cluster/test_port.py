@@ -17,6 +17,7 @@ from hvpa.api.objects.read_models import (
     Recommendation,
     VpaStatusRead,
 )
+from hvpa.core.actuation.kubelet import used_at_least
 from hvpa.core.model import Event, Involved, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
 from hvpa.core.workload.pod_owner import owns
 from hvpa.reconcile.ports import WriteError
@@ -170,6 +171,8 @@ def test_a_memory_limit_that_waits_is_in_progress() -> None:
     assert [(found.type, found.reason) for found in waiting.status.conditions[1:]] == [
         ("PodResizeInProgress", "Error")
     ]
+    used = {"app": 400 * build.MIB}
+    assert used_at_least(waiting.status.conditions[1].message, {"app": 300 * build.MIB}) == used
 
 
 def test_what_running_containers_use_of_memory_is_reported() -> None:

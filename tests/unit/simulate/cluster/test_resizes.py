@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
-from hvpa.simulate.cluster.resizes import Resizes, is_refused, qos_class
+from hvpa.simulate.cluster.resizes import Resizes, is_refused, message_of, qos_class
 from hvpa.simulate.cluster.state import SimPod
 from hvpa.simulate.model import NodeModel, SimulationEvent, WorkloadModel
 from tests.unit.simulate.cluster.build import (
@@ -251,6 +251,19 @@ def test_a_memory_limit_waits_until_less_is_used() -> None:
     assert state.changes > changes
     assert reasons(state) == [(15.0, "ResizeError")]
     assert state.advance(645.0, 15.0, 51.0).ooms == 1
+
+
+def test_the_rest_of_a_resize_goes_on_when_the_memory_limit_is_put_back() -> None:
+    state = in_place(1, FULL, nodes=NodeModel(cpu=1000, count=1))
+    state.advance(0.0, 15.0, 50.0)
+    resize_all(state, limited(600, cpu=500), 15.0)
+    resize_all(state, limited(600, cpu=600), 20.0)
+    (pod,) = state.pods
+    assert (states(state), cpus(state)) == (["Error"], [400])
+    assert pod.resize is not None
+    assert message_of(pod.resize).endswith('"app" memory limit (600) below current usage (600)]')
+    resize_all(state, limited(1000, cpu=600), 25.0)
+    assert (states(state), cpus(state)) == ([None], [600])
 
 
 def test_a_limit_above_what_is_used_is_lowered_and_one_that_grows_never_waits() -> None:
