@@ -71,7 +71,7 @@ class OtherHvpa(msgspec.Struct, frozen=True, gc=False):
 class RefusedResize(msgspec.Struct, frozen=True, gc=False):
     """A resize of a pod that the API server or the kubelet refused: what was asked for, the message, when it did so
     last, how often in a row, and whether it would have refused any size. If the kubelet refused memory limits, `used`
-    is what these containers use at least, and no body is kept. It is not kept across a restart of the operator: then it
+    is what these containers use at least, and `body` is empty. It is not kept across a restart of the operator: then it
     is tried once more."""
 
     uid: str

@@ -218,8 +218,8 @@ class Look(NamedTuple):
         return tuple(records)
 
     def _unless_refused(self, found: PodState) -> PodState:
-        """A resize that the API server refused is not asked for again for a minute, then two, an hour at most. The pod
-        stays infeasible until the API server takes it."""
+        """A resize that the API server refused, or of which the kubelet said that it is infeasible, is not asked for
+        again for a minute, then two, an hour at most. The pod stays infeasible until it is taken."""
         if found.resize is None:
             return found
         known = self.refused.get(found.pod.metadata.uid, ())

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Final
 
 from hvpa.api.objects.read_models import Condition, Hpa, Meta, Pod, Vpa, Workload, condition
-from hvpa.core.actuation.pod import RESIZE_IN_PROGRESS, RESIZE_PENDING
+from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.recommenders.history import bound_ratios
 from hvpa.core.recommenders.stale import must_change
 from hvpa.kube.objects.stored_hvpa import StoredHvpa

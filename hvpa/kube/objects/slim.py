@@ -33,7 +33,7 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.api.values.text import one_line
-from hvpa.core.actuation.pod import RESIZE_IN_PROGRESS, RESIZE_PENDING
+from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.workload.rollout import PROGRESSING, REPLICA_FAILURE
 from hvpa.core.workload.stuck import LONGEST, is_starting
 from hvpa.kube.objects.interning import share, text

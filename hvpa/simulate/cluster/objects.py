@@ -30,7 +30,7 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.api.objects.read_models import Workload as StoredWorkload
 from hvpa.api.values.quantity import Resource, format_resource
-from hvpa.core.actuation.pod import RESIZE_IN_PROGRESS, RESIZE_PENDING
+from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from hvpa.core.model import ResourceRequirements
 from hvpa.core.values.memo import remembered
 from hvpa.core.workload.starving import OOM_KILLED

@@ -38,7 +38,6 @@ BELOW: Final = (
     'attempting to set container "app" memory limit (256000000) below current usage (280000000)]'
 )
 STATIC: Final = 'Resize is infeasible for Guaranteed Pods alongside CPU Manager policy "static"'
-BOTH_SECTIONS: Final = ("requests", "limits")
 OLD: Final = {"status": {"startTime": stamp(at(hours=-2))}}
 
 
@@ -48,12 +47,16 @@ def size(cpu: str = "1", request: str = "100M", limit: str = "320M", most: str =
 
 
 def guaranteed(cpu: str, memory: str) -> dict[str, Any]:
-    both = {"cpu": cpu, "memory": memory}
-    return {"requests": both, "limits": both}
+    return both({"cpu": cpu, "memory": memory})
 
 
-def error(message: str = BELOW, **age: float) -> dict[str, Any]:
-    return {**resize_condition("InProgress", "Error", **(age or {"seconds": 15})), "message": message}
+def both(wanted: Mapping[str, str]) -> dict[str, Any]:
+    """Requests and limits that are the same."""
+    return {"requests": wanted, "limits": wanted}
+
+
+def error(message: str = BELOW, minutes: float = 0.25) -> dict[str, Any]:
+    return {**resize_condition("InProgress", "Error", minutes=minutes), "message": message}
 
 
 def never(message: str = STATIC) -> dict[str, Any]:
@@ -126,7 +129,7 @@ def test_what_is_used_at_least_by_a_refusal(message: str, expected: Mapping[str,
         (
             guaranteed("1", "1G"),
             guaranteed("2", "900M"),
-            [dict.fromkeys(BOTH_SECTIONS, {"cpu": "2"}), dict.fromkeys(BOTH_SECTIONS, {"memory": "900M"})],
+            [both({"cpu": "2"}), both({"memory": "900M"})],
         ),
     ],
     ids=["a raise first", "no raise: one request", "what else falls goes first", "Guaranteed"],
@@ -162,7 +165,7 @@ def test_a_refused_memory_limit_is_put_back_at_once_and_what_else_was_asked_for_
 
 def test_of_a_guaranteed_pod_the_request_goes_back_with_it() -> None:
     lower = asked(guaranteed("1", "256M"), guaranteed("1", "320M"), error())
-    back = dict.fromkeys(BOTH_SECTIONS, {"memory": "320M"})
+    back = both({"memory": "320M"})
     assert resized(decision([lower], guaranteed("1", "256M"))) == {"web-1": back}
 
 
@@ -268,7 +271,7 @@ def test_new_pods_keep_a_size_of_which_one_limit_is_refused() -> None:
 # --- a resource that is infeasible ------------------------------------------------------------------------------------
 BOTH: Final = guaranteed("2", "400M")
 SMALL: Final = guaranteed("1", "320M")
-CPU_BACK: Final = dict.fromkeys(BOTH_SECTIONS, {"cpu": "1"})
+CPU_BACK: Final = both({"cpu": "1"})
 
 
 def of_cpu(one: Decision) -> RefusedResize:
