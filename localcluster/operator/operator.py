@@ -10,7 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,10 +45,11 @@ def install_vpa_crd(cluster: Cluster) -> None:
     cluster.apply_all([document for document in yaml.safe_load_all(text) if document])
 
 
-def install_operator_rbac(cluster: Cluster) -> Path:
+def install_operator_rbac(cluster: Cluster, *, deployment: bool = True) -> Path:
     """Apply `config/default`, and `config/size-at-creation` where it can be used, as `make deploy` does, and return a
-    kubeconfig of the operator's own ServiceAccount. (The operator's pods are KWOK's then, and do nothing.)"""
-    _apply_kustomization(cluster, "default")
+    kubeconfig of the operator's own ServiceAccount. (The operator's pods are KWOK's then, and do nothing; a real
+    node has no image for them, so `deployment` is False.)"""
+    _apply_kustomization(cluster, "default", () if deployment else ("Deployment",))
     if serves_mutating_policies(cluster):
         _apply_kustomization(cluster, "size-at-creation")
     user = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
@@ -84,9 +85,10 @@ def operator_kubeconfig(cluster: Cluster) -> Path:
     return cluster.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
 
 
-def _apply_kustomization(cluster: Cluster, name: str) -> None:
+def _apply_kustomization(cluster: Cluster, name: str, without: Container[str] = ()) -> None:
     output = cluster.kubectl("kustomize", REPOSITORY / "config" / name).stdout
-    cluster.apply_all([document for document in yaml.safe_load_all(output) if document])
+    documents = [document for document in yaml.safe_load_all(output) if document]
+    cluster.apply_all([document for document in documents if document["kind"] not in without])
 
 
 class Operator:

@@ -9,7 +9,7 @@ import pytest
 
 from localcluster.controlplane.cluster import Cluster
 from localcluster.operator.operator import NAMESPACE, Operator, install_operator_rbac
-from tests.e2e.conftest import _LOGS
+from tests.e2e.conftest import LOGS
 
 ELECTION = ("--leader-elect", "--lease-namespace", NAMESPACE)
 
@@ -19,7 +19,7 @@ def operator(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Opera
     """The operator for all namespaces, with the rights of `config/default` and no others."""
     kubeconfig = install_operator_rbac(cluster)
     with Operator(cluster, kubeconfig, "--log-level", "debug", *ELECTION) as running:
-        logs = request.config.stash.setdefault(_LOGS, {})
+        logs = request.config.stash.setdefault(LOGS, {})
         logs["operator"] = running.process
         yield running
         logs.pop("operator", None)

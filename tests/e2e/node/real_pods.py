@@ -82,9 +82,9 @@ class RealPods:
     control: Path
     """The folder with a file for each pod, which says what it uses."""
 
-    def use(self, name: str, cpu: int = 0, memory: int = 0) -> None:
-        """The pod uses so many millicores and MiB from now on."""
-        (self.control / name).write_text(f"cpu={cpu} memory={memory}\n")
+    def use(self, name: str, cpu: int = 0, memory: int = 0, cache: int = 0) -> None:
+        """What is called `name` uses so many millicores and MiB from now on, and MiB of page cache."""
+        (self.control / name).write_text(f"cpu={cpu} memory={memory} cache={cache}\n")
 
     def spec(self, name: str, requests: Amounts, limits: Amounts | None = None, **container: Any) -> Json:
         """The spec of a pod, or of a template of pods, that uses what the file `name` says."""

@@ -1,0 +1,91 @@
+"""The operator resizes real containers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.operator.operator import Operator, install_operator_rbac
+from tests.e2e.full import objects
+from tests.e2e.node.real_pods import MIB, RealPods, Versions, condition, is_ready, is_resized
+
+pytestmark = pytest.mark.owned_cluster
+SMALL = {"cpu": {"value": "20m"}, "memory": {"value": "5M"}}
+AT_ONCE = {"minChange": SMALL, "minHistory": "5s", "stabilizationDuration": "0s"}
+
+
+@pytest.fixture(scope="module")
+def operator(node_cluster: ControlPlane) -> Iterator[Operator]:
+    """The operator as a process beside the node, with the rights of its ServiceAccount."""
+    kubeconfig = install_operator_rbac(node_cluster, deployment=False)
+    with Operator(node_cluster, kubeconfig) as running:
+        yield running
+
+
+def start(pods: RealPods, name: str, resources: Json, **spec: object) -> None:
+    """A Deployment of one pod that uses what the file `name` says, and an Hvpa that resizes it in place."""
+    labels = {"app": name}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": pods.spec(name, resources["requests"], resources["limits"]),
+    }
+    pods.api.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": pods.namespace},
+            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+        }
+    )
+    strategy = {"type": "InPlace", "timeout": "90s"}
+    vertical = objects.vertical(scaleUp={"minChange": SMALL}, scaleDown=AT_ONCE)
+    pods.api.create(objects.hvpa(name, pods.namespace, updateStrategy=strategy, vpa=vertical, **spec))
+
+
+def only_pod(pods: RealPods, name: str) -> str:
+    """The name of the Deployment's pod, once it is ready."""
+
+    def found() -> str:
+        ready = [one for one in pods.api.list("Pod", pods.namespace, f"app={name}") if is_ready(one)]
+        return str(ready[0]["metadata"]["name"]) if ready else ""
+
+    return wait_for(found, 60, f"the pod of {name} is ready")
+
+
+def test_page_cache_in_the_way_of_a_limit_keeps_no_cpu_from_a_pod(
+    node_cluster: ControlPlane, operator: Operator, pods: RealPods
+) -> None:
+    """250 MiB of page cache are no usage for the VPA, and usage for the kubelet: it refuses the limit that follows the
+    target. The CPU that is wanted then has to come all the same."""
+    pods.use("web", 60, 20, cache=250)
+    requests, limits = {"cpu": "100m", "memory": "160Mi"}, {"cpu": "200m", "memory": "320Mi"}
+    start(pods, "web", {"requests": requests, "limits": limits})
+    name = only_pod(pods, "web")
+    quota = pods.cgroup(name).quota
+    with Versions(node_cluster.kubeconfig, pods.namespace) as versions:
+
+        def is_refused() -> bool:
+            found = [condition(pod, "PodResizeInProgress") or {} for _, pod in versions.of(name)]
+            return any(one.get("reason") == "Error" for one in found)
+
+        wait_for(is_refused, 90, "the kubelet refuses a limit")
+    pods.until(name, is_resized, "has its limit put back", 30)
+    assert pods.cgroup(name).limit > 270 * MIB
+    pods.use("web", 500, 20, cache=250)
+    wait_for(lambda: pods.cgroup(name).quota > 2 * quota, 60, "it has more CPU")
+    pods.until(name, is_resized, "is resized")
+    assert pods.cgroup(name).limit == 320 * MIB
+
+
+def test_a_container_that_is_killed_for_memory_gets_more_at_once(operator: Operator, pods: RealPods) -> None:
+    """Killed once, then it has what it needs: no CrashLoopBackOff."""
+    pods.use("leak", 20, 40)
+    start(pods, "leak", {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "96Mi"}})
+    name = only_pod(pods, "leak")
+    pods.use("leak", 20, 150)
+    wait_for(lambda: pods.cgroup(name).limit > 170 * MIB, 60, "its limit is larger")
+    pod = pods.until(name, is_ready, "is ready")
+    assert pod["status"]["containerStatuses"][0]["restartCount"] <= 2
