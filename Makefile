@@ -83,6 +83,10 @@ coverage: venv ## all unit tests, with the coverage gate
 e2e: venv venv-docs control-plane chromium ## end-to-end tests on a control plane of their own
 	@$(PY) -m pytest tests/e2e $(PARALLEL) $(PYTEST_ARGS)
 
+.PHONY: node
+node: venv control-plane ## end-to-end tests on a real node: kubelet, containerd and runc (Linux, root, cgroup v1)
+	@$(PY) -m pytest tests/e2e/node $(PYTEST_ARGS)
+
 .PHONY: lint
 lint: venv ## format, style, types, directions of imports
 	@echo "lint: ruff format"; $(PY) -m ruff format --check --quiet --output-format concise $(PRESENT) || { echo "run: make format"; exit 1; }
