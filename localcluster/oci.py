@@ -1,0 +1,159 @@
+"""Images (OCI image-spec 1.1) as files, made without a container engine: the same content gives the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import platform
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Architectures by the names that `uname` has for them."""
+_TYPES = "application/vnd.oci.image"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A regular file."""
+
+    content: bytes
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder. Parents of other entries need none of their own: they get mode 755."""
+
+    mode: int = 0o755
+
+
+Entries = Mapping[str, File | Link | Folder]
+"""What a layer holds, by paths relative to the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer. `source` says where it comes from: the image's history shows it."""
+
+    source: str
+    entries: Entries
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What was written: digests of its manifest and its configuration, and the size of each packed layer. The
+    configuration names the layers by their unpacked content, so its digest does not depend on who packed them."""
+
+    manifest: str
+    config: str
+    layers: tuple[int, ...]
+
+
+def write(path: Path, name: str, layers: Sequence[Layer], config: Mapping[str, Any], epoch: int = 0) -> Image:
+    """Write an image as a tar file that `ctr images import`, `docker load`, `podman load` and `skopeo` read. `name` is
+    its name with its tag, `config` what its containers run with; all times are `epoch`."""
+    unpacked = [tar(with_parents(layer.entries), epoch) for layer in layers]
+    packed = [gzip.compress(layer, compresslevel=6, mtime=0) for layer in unpacked]
+    created = datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    system = {"architecture": architecture(), "os": "linux"}
+    description = {
+        **system,
+        "created": created,
+        "config": dict(config),
+        "history": [{"created": created, "created_by": layer.source} for layer in layers],
+        "rootfs": {"type": "layers", "diff_ids": [_digest(layer) for layer in unpacked]},
+    }
+    config_blob = _json(description)
+    manifest = _json(
+        {
+            "schemaVersion": 2,
+            "mediaType": f"{_TYPES}.manifest.v1+json",
+            "config": _described(f"{_TYPES}.config.v1+json", config_blob),
+            "layers": [_described(f"{_TYPES}.layer.v1.tar+gzip", blob) for blob in packed],
+        }
+    )
+    full = full_name(name)
+    names = {"io.containerd.image.name": full, "org.opencontainers.image.ref.name": full.rpartition(":")[2]}
+    entry = {**_described(f"{_TYPES}.manifest.v1+json", manifest), "platform": system, "annotations": names}
+    # Docker's own format beside OCI's: a Docker without containerd's store loads no other.
+    docker = {"Config": _blob(config_blob), "RepoTags": [name], "Layers": [_blob(blob) for blob in packed]}
+    files = {
+        "oci-layout": _json({"imageLayoutVersion": "1.0.0"}),
+        "index.json": _json({"schemaVersion": 2, "manifests": [entry]}),
+        "manifest.json": _json([docker]),
+        **{_blob(blob): blob for blob in (config_blob, manifest, *packed)},
+    }
+    path.write_bytes(tar({file: File(content) for file, content in files.items()}, epoch))
+    return Image(_digest(manifest), _digest(config_blob), tuple(len(blob) for blob in packed))
+
+
+def tar(entries: Entries, epoch: int = 0) -> bytes:
+    """These entries as a tar archive: sorted, owned by root, all of one time."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path, entry in sorted(entries.items()):
+            info = tarfile.TarInfo(path)
+            info.mtime = epoch
+            match entry:
+                case File(content, mode):
+                    info.size, info.mode = len(content), mode
+                    archive.addfile(info, io.BytesIO(content))
+                case Link(target):
+                    info.type, info.mode, info.linkname = tarfile.SYMTYPE, 0o777, target
+                    archive.addfile(info)
+                case Folder(mode):
+                    info.type, info.mode = tarfile.DIRTYPE, mode
+                    archive.addfile(info)
+    return raw.getvalue()
+
+
+def with_parents(entries: Entries) -> Entries:
+    """These entries and the folders that they are in."""
+    parents = {str(parent): Folder() for path in entries for parent in PurePosixPath(path).parents}
+    parents.pop(".", None)
+    return {**parents, **entries}
+
+
+def architecture() -> str:
+    """This machine's, as images name it."""
+    return MACHINES.get(platform.machine(), platform.machine())
+
+
+def full_name(name: str) -> str:
+    """An image's name with its registry, its namespace and its tag, which short names leave to defaults."""
+    if ":" not in name.rpartition("/")[2]:
+        name = f"{name}:latest"
+    first, slash, _ = name.partition("/")
+    if slash and ("." in first or ":" in first or first == "localhost"):
+        return name
+    return f"docker.io/{name}" if slash else f"docker.io/library/{name}"
+
+
+def _described(media_type: str, content: bytes) -> dict[str, Any]:
+    return {"mediaType": media_type, "digest": _digest(content), "size": len(content)}
+
+
+def _blob(content: bytes) -> str:
+    return f"blobs/sha256/{_digest(content)[7:]}"
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()
