@@ -17,8 +17,8 @@ RUN python -m venv /tools \
 COPY pyproject.toml README.md LICENSE ./
 COPY hvpa hvpa
 RUN /tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /wheels . \
- && /tools/bin/pip --python /opt/hvpa/bin/python install --quiet --no-deps /wheels/*.whl \
- && /opt/hvpa/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/hvpa/lib
+ && /tools/bin/pip --python /opt/hvpa/bin/python install --quiet --no-deps --no-index --find-links /wheels hvpa \
+ && /opt/hvpa/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/hvpa/lib
 
 FROM ${PYTHON_IMAGE}
 LABEL org.opencontainers.image.title="hvpa" \
