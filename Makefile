@@ -16,6 +16,7 @@ PYTHON_IMAGE ?=
 CONFIG ?= config/default
 SBOM ?= hvpa.cdx.json
 RELEASE ?= dist/hvpa-$(VERSION)
+IMAGE ?= dist/hvpa-image.tar
 MINUTES ?= 20
 LOAD ?= 500m
 TARGET ?= decision
@@ -253,6 +254,14 @@ docker-build: ## build the image IMG (PYTHON_IMAGE=NAME@sha256:…: on another b
 	@[ -z "$(PYTHON_IMAGE)" ] || echo "$(PYTHON_IMAGE)" | grep -Eq '@sha256:[0-9a-f]{64}$$' || { \
 	  echo "PYTHON_IMAGE must end in a digest, @sha256:…: a tag can be pushed anew" >&2; exit 1; }
 	$(DOCKER) build $(if $(PYTHON_IMAGE),--build-arg PYTHON_IMAGE=$(PYTHON_IMAGE) )--tag $(IMG) .
+
+.PHONY: image
+image: venv ## build the image IMG without Docker, from Debian's packages, into the file IMAGE, with an SBOM beside it
+	@$(PY) -m tools.image --out $(IMAGE) --name $(IMG)
+
+.PHONY: image-lock
+image-lock: venv ## write image.lock: the versions of Debian's packages that apt offers now (apt-get update first)
+	@$(PY) -m tools.image --lock
 
 # --- what others need, without an entry in the list -----------------------------------------------------------------
 .PHONY: python

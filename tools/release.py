@@ -69,7 +69,7 @@ def release(root: Path, kubectl: Path, image: str | None = None) -> dict[str, by
             f"{PROJECT}-{version}.tgz": tar_gz(_chart(source / "charts" / PROJECT), epoch),
             f"{PROJECT}-{version}.cdx.json": sbom.render(source).encode(),
             **_manifests(source, kubectl, version, image),
-            **_distributions(source, epoch),
+            **distributions(source, epoch),
         }
     sums = "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
     return {**files, CHECKSUMS: sums.encode()}
@@ -120,7 +120,7 @@ def _manifests(source: Path, kubectl: Path, version: str, image: str | None) -> 
     return found
 
 
-def _distributions(source: Path, epoch: int) -> dict[str, bytes]:
+def distributions(source: Path, epoch: int) -> dict[str, bytes]:
     """Wheel and source distribution. The latter is packed anew: setuptools writes times and owners of its own."""
     with tempfile.TemporaryDirectory(prefix="hvpa-dist-") as folder:
         environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}

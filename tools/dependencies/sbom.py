@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cyclonedx.model import ExternalReference, ExternalReferenceType, HashAlgorithm, HashType, XsUri
@@ -22,6 +23,7 @@ from packageurl import PackageURL
 
 from tools.dependencies.licences import licence_of
 from tools.dependencies.lockfile import LOCK, PROJECT, ROOT, Pin, read_lock, read_project
+from tools.image.lockfile import Package
 
 NAMESPACE = uuid.UUID("9a4c3d1e-5f7b-5c0a-8a52-6f2f1f6a1d3c")
 """Of the serial numbers (any fixed one)."""
@@ -42,23 +44,64 @@ def main() -> int:
 
 def render(root: Path) -> str:
     """The document for the lock file and pyproject.toml in a folder."""
-    pins, project = read_lock(root / LOCK), read_project(root / "pyproject.toml")
-    described = Component(
+    pins, described = read_lock(root / LOCK), _project(root)
+    bom = Bom(components=[_component(pin) for pin in pins.values()])
+    bom.metadata.component = described
+    for ref, needed in _needs(pins):
+        bom.dependencies.add(_dependency(ref, needed))
+    return _text(bom)
+
+
+def render_image(root: Path, packages: Sequence[Package]) -> str:
+    """The document for the image (tools/image) of what is in a folder, on these Debian packages."""
+    pins, project = read_lock(root / LOCK), _project(root)
+    base = [_debian(package) for package in packages]
+    bom = Bom(components=[project, *base, *(_component(pin) for pin in pins.values())])
+    bom.metadata.component = Component(
+        name=PROJECT, version=project.version, type=ComponentType.CONTAINER, bom_ref=f"{PROJECT}-image"
+    )
+    held = [Dependency(component.bom_ref) for component in (project, *base)]
+    bom.dependencies.add(Dependency(bom.metadata.component.bom_ref, dependencies=held))
+    for ref, needed in _needs(pins):
+        bom.dependencies.add(_dependency(ref, needed))
+    return _text(bom)
+
+
+def _project(root: Path) -> Component:
+    project = read_project(root / "pyproject.toml")
+    return Component(
         name=PROJECT,
         version=project.version,
         type=ComponentType.APPLICATION,
         bom_ref=PROJECT,
         licenses=[LicenseExpression(project.licence)],
     )
-    bom = Bom(components=[_component(pin) for pin in pins.values()])
-    bom.metadata.component = described
-    bom.metadata.timestamp = None  # type: ignore[assignment]
+
+
+def _needs(pins: Mapping[str, Pin]) -> Iterator[tuple[str, list[Pin]]]:
+    """The project and each dependency, by reference, with what it needs."""
     for name, ref in ((PROJECT, PROJECT), *((name, _url(pin).to_string()) for name, pin in pins.items())):
-        needed = [pin for pin in pins.values() if name in pin.wanted_by]
-        bom.dependencies.add(_dependency(ref, needed))
+        yield ref, [pin for pin in pins.values() if name in pin.wanted_by]
+
+
+def _text(bom: Bom) -> str:
+    bom.metadata.timestamp = None  # type: ignore[assignment]
     bom.serial_number = NAMESPACE
     bom.serial_number = uuid.uuid5(NAMESPACE, JsonV1Dot6(bom).output_as_string())
     return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
+
+
+def _debian(package: Package) -> Component:
+    where = {"arch": package.architecture, "distro": "debian-12"}
+    url = PackageURL("deb", "debian", package.name, package.version, where)
+    return Component(
+        name=package.name,
+        version=package.version,
+        type=ComponentType.LIBRARY,
+        bom_ref=url.to_string(),
+        purl=url,
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=package.sha256)],
+    )
 
 
 def _component(pin: Pin) -> Component:

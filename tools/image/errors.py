@@ -1,0 +1,5 @@
+"""What can go wrong."""
+
+
+class ImageError(Exception):
+    """Why there is no image; its text says what to do."""

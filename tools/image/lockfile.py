@@ -1,0 +1,104 @@
+"""image.lock: the Debian packages of the image's base, each pinned by version and checksum."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tools.image.errors import ImageError
+
+LOCK: Final = "image.lock"
+PACKAGES: Final = (
+    "base-files",  # the release of Debian, for whoever scans the image
+    "ca-certificates",
+    "gcc-12-base",  # the licence of libgcc and libstdc++
+    "libbz2-1.0",
+    "libc-bin",  # the locale C.UTF-8
+    "libc6",
+    "libcrypt1",
+    "libexpat1",
+    "libffi8",
+    "libgcc-s1",  # pydantic-core
+    "liblzma5",
+    "libpython3.11-minimal",
+    "libpython3.11-stdlib",
+    "libssl3",
+    "libstdc++6",  # frozenlist
+    "libuuid1",
+    "python3.11-minimal",
+    "zlib1g",
+)
+HEADER: Final = """\
+# The Debian packages of the image that `make image` builds: name, version, architecture, SHA-256.
+# Written by `make image-lock`; tools/image/lockfile.py says which packages, and why.
+"""
+_LINE: Final = re.compile(r"([a-z0-9][a-z0-9+.-]+) ([0-9][\w.+~:-]*) ([a-z0-9]+) sha256:([0-9a-f]{64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One Debian package."""
+
+    name: str
+    version: str
+    architecture: str
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version} {self.architecture} sha256:{self.sha256}"
+
+
+def read(path: Path, architecture: str) -> list[Package]:
+    """The packages of a lock file. Raises ImageError if one is missing, or another architecture's."""
+    found = []
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            match = _LINE.fullmatch(line)
+            if match is None:
+                raise ImageError(f"{path.name}: not NAME VERSION ARCHITECTURE sha256:…: {line}")
+            found.append(Package(*match.groups()))
+    if sorted(one.name for one in found) != sorted(PACKAGES):
+        raise ImageError(f"{path.name} has other packages than tools/image/lockfile.py: run make image-lock")
+    if others := {one.architecture for one in found} - {architecture, "all"}:
+        raise ImageError(
+            f"{path.name} is for {', '.join(sorted(others))}, and this machine is {architecture}: "
+            "run make image-lock for an image of its own"
+        )
+    return found
+
+
+def render(packages: Iterable[Package]) -> str:
+    """The text of a lock file."""
+    return HEADER + "".join(f"{one}\n" for one in sorted(packages, key=lambda one: one.name))
+
+
+def offered() -> list[Package]:
+    """What apt offers of the packages now. Raises ImageError if it offers none of one."""
+    try:
+        done = subprocess.run(
+            ["apt-cache", "show", "--no-all-versions", *PACKAGES], capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise ImageError("apt-cache is needed: the base is made of Debian's packages (Debian 12)") from error
+    return parse(done.stdout)
+
+
+def parse(text: str) -> list[Package]:
+    """The packages that `apt-cache show` prints. Raises ImageError if one is missing: versions that are installed and
+    no longer offered have no checksum."""
+    found: dict[str, Package] = {}
+    for paragraph in text.split("\n\n"):
+        fields = dict(re.findall(r"^(\w+): (.*)$", paragraph, re.MULTILINE))
+        if "SHA256" in fields:
+            package = Package(*(fields[key] for key in ("Package", "Version", "Architecture", "SHA256")))
+            found.setdefault(package.name, package)
+    if missing := [name for name in PACKAGES if name not in found]:
+        raise ImageError(
+            f"apt offers no {', '.join(missing)}: "
+            "is this Debian 12 (bookworm), and are its lists there (apt-get update)?"
+        )
+    return [found[name] for name in PACKAGES]
