@@ -80,6 +80,7 @@ NOT_HERE = {
     ): "these are the parts of `make test`; that each target is there is tested below",
     ("docs/getting-started.md", "git clone"): "the repository has no public address yet",
     ("docs/getting-started.md", "make docker-build"): "needs a container engine and a registry",
+    ("docs/getting-started.md", "make image"): "needs a registry; tests/e2e/test_image.py builds the image",
     ("docs/init.md", "hvpa init deployment/web -n shop --prometheus http://localhost:9090 \\"): (
         "simulates for minutes; docs/first-day.md has it with a day, and tests/unit/cli/init reads the flags"
     ),

@@ -49,7 +49,7 @@ def manifests(name: str) -> list[str]:
 
 
 START, ALERTS = page("getting-started.md"), blocks(page("alerts.md"))
-_CLONE, REPORT_FIRST, _BUILD, DEPLOY, _HELM, WATCH, EXPLAIN, WHO, LET_ACT, STOP = blocks(START)
+_CLONE, REPORT_FIRST, _BUILD, _IMAGE, DEPLOY, _HELM, WATCH, EXPLAIN, WHO, LET_ACT, STOP = blocks(START)
 (FIRST_HVPA,) = manifests("getting-started.md")
 OLD, NEW = manifests("migrating-from-hpa-and-vpa.md")
 (SWITCH,) = map(textwrap.dedent, blocks(page("migrating-from-hpa-and-vpa.md")))

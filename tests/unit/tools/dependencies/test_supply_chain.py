@@ -14,6 +14,7 @@ import pytest
 
 from tools.dependencies import audit, audit_services, licences, sbom
 from tools.dependencies.lockfile import DOCS, DOCS_LOCK, LOCK, ROOT, read_lock, read_project
+from tools.image.lockfile import Package
 
 HASH = "a" * 64
 Edit = Callable[[str], str]
@@ -139,6 +140,22 @@ def test_the_same_lock_gives_the_same_bytes_and_another_one_others(copy: Path) -
     edit(copy / LOCK, lambda text: text.replace("yarl==1", "yarl==2"))
     other = json.loads(sbom.render(copy))
     assert other["serialNumber"] != json.loads(printed)["serialNumber"]
+
+
+def test_the_images_bill_of_materials_has_debians_packages_too() -> None:
+    packages = [Package("libcrypt1", "1:4.4", "amd64", HASH), Package("ca-certificates", "20", "all", HASH)]
+    document = json.loads(sbom.render_image(ROOT, packages))
+    described = document["metadata"]["component"]
+    assert (described["type"], described["name"]) == ("container", "hvpa")
+    found = {one["name"]: one for one in document["components"]}
+    assert found.keys() == {"hvpa", "libcrypt1", "ca-certificates", *read_lock(ROOT / LOCK)}
+    crypt = found["libcrypt1"]
+    assert crypt["purl"] == "pkg:deb/debian/libcrypt1@1:4.4?arch=amd64&distro=debian-12"
+    assert crypt["hashes"] == [{"alg": "SHA-256", "content": HASH}]
+    needs = {one["ref"]: set(one.get("dependsOn", ())) for one in document["dependencies"]}
+    assert needs[described["bom-ref"]] == {"hvpa", crypt["bom-ref"], found["ca-certificates"]["bom-ref"]}
+    assert needs["hvpa"] > {found["aiohttp"]["bom-ref"]}
+    assert sbom.render_image(ROOT, packages[::-1]) == sbom.render_image(ROOT, packages)
 
 
 def done(code: int, stdout: str = "", stderr: str = "") -> subprocess.CompletedProcess[str]:
