@@ -13,7 +13,7 @@ import ssl
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
@@ -61,9 +61,10 @@ class ControlPlane(Cluster):
         settings: Settings | None = None,
         programs: Programs | None = None,
         folder: Path | None = None,
+        images: Sequence[Path] = (),
     ) -> None:
         """Nothing is started yet. `folder` keeps certificates, kubeconfigs and logs; a temporary one by
-        default."""
+        default. `images` are tar files of the images that real nodes have beside their own."""
         self.full = full
         self.settings = settings or Settings()
         self.real = full and nodes == "real"
@@ -78,7 +79,9 @@ class ControlPlane(Cluster):
         super().__init__(folder, folder / "admin.kubeconfig", self.programs["kubectl"])
         self.processes = {name: self._process(name) for name in self._names()}
         self.nodes = (
-            [self._node(number) for number in range(1, self.settings.real_nodes + 1)] if self.real else []
+            [self._node(number, images) for number in range(1, self.settings.real_nodes + 1)]
+            if self.real
+            else []
         )
         self.processes |= {node.process.name: node.process for node in self.nodes}
         self.audit = Audit(self._files.audit_log, lambda: self.api)
@@ -186,6 +189,7 @@ class ControlPlane(Cluster):
             authority=authority.certificate,
             server=authority.server("localhost"),
             service_accounts=accounts,
+            kubelet_client=authority.client("kube-apiserver-kubelet", _MASTERS),
             front_proxy_authority=front_proxy.certificate,
             front_proxy=front_proxy.client("front-proxy"),
             audit_policy=folder / "audit-policy.yaml",
@@ -210,9 +214,11 @@ class ControlPlane(Cluster):
         ports, files, settings = self._ports, self._files, self.settings
         arguments: dict[str, Callable[[], list[str]]] = {
             "etcd": lambda: flags.etcd(ports, files),
-            "kube-apiserver": lambda: flags.apiserver(ports, files, settings),
+            "kube-apiserver": lambda: flags.apiserver(ports, files, settings, real=self.real),
             "kwok": lambda: flags.kwok(kubeconfig, ports, files),
-            "kube-controller-manager": lambda: flags.controller_manager(kubeconfig, files, settings),
+            "kube-controller-manager": lambda: flags.controller_manager(
+                kubeconfig, files, settings, real=self.real
+            ),
             "kube-scheduler": lambda: flags.scheduler(kubeconfig),
             "metrics-server": lambda: flags.metrics_server(kubeconfig, ports, files, settings),
             "vpa-recommender": lambda: flags.recommender(kubeconfig, ports, settings),
@@ -224,7 +230,7 @@ class ControlPlane(Cluster):
         argv: list[str | Path] = [self.programs[name], *arguments[name]()]
         return Process(name, argv, self.logs / f"{name}.log", env=environment, cwd=self.folder)
 
-    def _node(self, number: int) -> Node:
+    def _node(self, number: int, images: Sequence[Path]) -> Node:
         """A real node, with the rights of a kubelet."""
         name = f"127.0.0.{number}"
         user = certificate_user(self.pki.client(f"system:node:{name}", "system:nodes"))
@@ -238,6 +244,7 @@ class ControlPlane(Cluster):
             self._files.authority,
             self.pki.kubelet(name),
             Size(self.settings.reserved_cpu, self.settings.reserved_memory),
+            images,
         )
 
     def _start_simulated_nodes(self) -> None:

@@ -66,6 +66,7 @@ class Files:
     authority: Path
     server: Pair
     service_accounts: Path
+    kubelet_client: Pair
     front_proxy_authority: Path
     front_proxy: Pair
     audit_policy: Path
@@ -90,8 +91,9 @@ def etcd(ports: Ports, files: Files) -> list[str]:
     ]
 
 
-def apiserver(ports: Ports, files: Files, settings: Settings) -> list[str]:
-    """TLS, RBAC, service account tokens, the aggregation layer and the audit log."""
+def apiserver(ports: Ports, files: Files, settings: Settings, *, real: bool) -> list[str]:
+    """TLS, RBAC, service account tokens, the aggregation layer and the audit log. With real nodes, pods have projected
+    tokens, and their logs can be read."""
     arguments = [
         f"--etcd-servers=http://127.0.0.1:{ports.etcd}",
         "--bind-address=127.0.0.1",
@@ -101,10 +103,10 @@ def apiserver(ports: Ports, files: Files, settings: Settings) -> list[str]:
         "--endpoint-reconciler-type=none",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--authorization-mode=Node,RBAC",
-        # ServiceAccount would hold pods back until their namespace has a default account, which no test
-        # needs; TaintNodesByCondition would taint every new node, and the controller that takes that away
-        # does not run.
-        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+        # ServiceAccount would hold simulated pods back until their namespace has a default account, which
+        # none of them needs; TaintNodesByCondition would taint every new node, and the controller that takes that
+        # away does not run.
+        f"--disable-admission-plugins={'' if real else 'ServiceAccount,'}TaintNodesByCondition",
         f"--client-ca-file={files.authority}",
         f"--tls-cert-file={files.server.certificate}",
         f"--tls-private-key-file={files.server.key}",
@@ -120,6 +122,12 @@ def apiserver(ports: Ports, files: Files, settings: Settings) -> list[str]:
         f"--proxy-client-cert-file={files.front_proxy.certificate}",
         f"--proxy-client-key-file={files.front_proxy.key}",
     ]
+    if real:
+        arguments += [
+            f"--kubelet-certificate-authority={files.authority}",
+            f"--kubelet-client-certificate={files.kubelet_client.certificate}",
+            f"--kubelet-client-key={files.kubelet_client.key}",
+        ]
     if settings.audit:
         arguments += [
             f"--audit-policy-file={files.audit_policy}",
@@ -129,9 +137,10 @@ def apiserver(ports: Ports, files: Files, settings: Settings) -> list[str]:
     return arguments
 
 
-def controller_manager(kubeconfig: Path, files: Files, settings: Settings) -> list[str]:
+def controller_manager(kubeconfig: Path, files: Files, settings: Settings, *, real: bool) -> list[str]:
     """The controllers that workloads and their autoscaling need, each with its own service account, so that
-    the audit log distinguishes the HPA controller from the deployment controller."""
+    the audit log distinguishes the HPA controller from the deployment controller. With real nodes, those as well
+    that make what projected tokens need."""
     controllers = [
         "clusterrole-aggregation-controller",
         "daemonset-controller",
@@ -145,6 +154,8 @@ def controller_manager(kubeconfig: Path, files: Files, settings: Settings) -> li
         "resourcequota-controller",  # counts what is used: without a count, the API server enforces no quota
         "statefulset-controller",
     ]
+    if real:
+        controllers += ["root-ca-certificate-publisher-controller", "serviceaccount-controller"]
     return [
         f"--kubeconfig={kubeconfig}",
         f"--controllers={','.join(controllers)}",

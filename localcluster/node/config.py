@@ -12,7 +12,7 @@ from localcluster.client.pki import Pair
 
 SOCKET = "/run/containerd/containerd.sock"
 IMAGE = "hvpa.test/node:1"
-"""The image of sandboxes and of the pods of tests. No other one is there, and none is ever pulled."""
+"""The image of sandboxes and of the pods of tests. None is ever pulled."""
 
 TUNABLES = {
     "vm/overcommit_memory": "1",
@@ -56,9 +56,13 @@ oom_score = 0
   disable_apparmor = true
   # Without CAP_SYS_RESOURCE runc may not lower the score of a sandbox.
   restrict_oom_score_adj = true
+  # Settings of a pod's network, which is the machine's.
+  enable_unprivileged_ports = false
+  enable_unprivileged_icmp = false
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = ["{state}/cni/bin"]
     conf_dir = "{state}/cni/net.d"
+    use_internal_loopback = true
   [plugins."io.containerd.cri.v1.runtime".containerd]
     default_runtime_name = "runc"
     [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
@@ -69,9 +73,27 @@ oom_score = 0
 """
 
 
-NETWORK = '{"cniVersion": "1.0.0", "name": "none", "plugins": [{"type": "loopback"}]}'
-"""Its plugin is never called, since all pods use the host's network: only lets the runtime say that its network is
-ready."""
+NETWORK = '{"cniVersion": "1.0.0", "name": "none", "plugins": [{"type": "addresses"}]}'
+"""The network of pods that don't ask for the host's."""
+
+PLUGIN = r"""#!/bin/sh
+# Gives each pod an address on the machine's loopback. Nothing is set up for it: all of 127.0.0.0/8 is there.
+set -eu
+case $CNI_COMMAND in
+VERSION) echo '{"cniVersion": "1.0.0", "supportedVersions": ["1.0.0"]}' ;;
+ADD)
+    mkdir -p "$STATE/addresses"
+    n=1
+    until mkdir "$STATE/addresses/$n" 2> /dev/null; do n=$((n + 1)); done
+    cat << END
+{"cniVersion": "1.0.0",
+ "interfaces": [{"name": "$CNI_IFNAME", "sandbox": "$CNI_NETNS"}],
+ "ips": [{"interface": 0, "address": "127.$((100 + ${NAME##*.})).$((n / 250)).$((n % 250 + 1))/8"}]}
+END
+    ;;
+esac
+"""
+"""The plugin (CNI). `unfiltered-runc` leaves the pod in the network of the machine."""
 
 
 def kubelet(
@@ -125,7 +147,7 @@ def kubelet(
 
 INIT = rf"""
 set -eu
-STATE=$1; CGROUP=$2; NAME=$3
+export STATE=$1 NAME=$3; CGROUP=$2
 for hierarchy in /sys/fs/cgroup/*/; do
     case $hierarchy in */unified/) continue;; esac
     echo 0 > "$hierarchy$CGROUP/system/cgroup.procs"
@@ -144,7 +166,9 @@ until ctr --address {SOCKET} version > /dev/null 2>&1; do
     n=$((n + 1)); [ $n -lt 300 ] || {{ echo "containerd does not answer"; tail -20 "$STATE/containerd.log"; exit 1; }}
     sleep 0.1
 done
-ctr --address {SOCKET} -n k8s.io images import "$STATE/image.tar" > "$STATE/import.log" 2>&1
+for image in "$STATE"/images/*.tar; do
+    ctr --address {SOCKET} -n k8s.io images import "$image" >> "$STATE/import.log" 2>&1
+done
 kubelet --config "$STATE/kubelet.yaml" --kubeconfig "$STATE/kubelet.kubeconfig" --hostname-override "$NAME" \
     --root-dir /var/lib/kubelet --cert-dir /var/lib/kubelet/pki --v=2 > "$STATE/kubelet.log" 2>&1 &
 wait $! || {{ tail -20 "$STATE/kubelet.log"; exit 1; }}

@@ -20,7 +20,7 @@ from localcluster.programs.build import Programs
 
 PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "runc", "unfiltered-runc")
 IN_IMAGE = ("load", "pause")
-_FOLDERS = ("bin", "cni/bin", "cni/net.d", "kubelet", "pods", "volume-plugins")
+_FOLDERS = ("bin", "cni/bin", "cni/net.d", "images", "kubelet", "pods", "volume-plugins")
 _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
 _NEEDED_HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
 
@@ -50,7 +50,8 @@ def why_not() -> str:
 class Node:
     """A node that this process owns. `name` is its address on loopback (127.0.0.1, 127.0.0.2, …), which the kubelet
     takes as it is; `serving` is its kubelet's certificate for that, `kubeconfig` a client of the API server as this
-    node. `reserved` is not for its pods."""
+    node. `reserved` is not for its pods. `images` are tar files of further images: none is
+    pulled."""
 
     name: str
     state: Path
@@ -59,6 +60,7 @@ class Node:
     authority: Path
     serving: Pair
     reserved: Size = field(default_factory=Size)
+    images: Sequence[Path] = ()
     process: Process = field(init=False)
     cgroup: str = field(init=False)
 
@@ -78,6 +80,7 @@ class Node:
         texts = {
             "init.sh": config.INIT,
             "containerd.toml": config.containerd(self.state, binaries / "unfiltered-runc"),
+            "cni/bin/addresses": config.PLUGIN,
             "cni/net.d/10-none.conflist": config.NETWORK,
             "kubelet.yaml": config.kubelet(
                 self.state, self.name, free_port(), self.authority, self.serving, self.cgroup, self.reserved
@@ -86,8 +89,11 @@ class Node:
         }
         for name, text in texts.items():
             (self.state / name).write_text(text)
+        (self.state / "cni/bin/addresses").chmod(0o755)
+        for number, image in enumerate(self.images):
+            shutil.copy(image, self.state / "images" / f"{number}.tar")
         files = {name: self.programs[name] for name in IN_IMAGE}
-        write_image(self.state / "image.tar", config.IMAGE, files, ["/bin/pause"])
+        write_image(self.state / "images" / "node.tar", config.IMAGE, files, ["/bin/pause"])
         argv: Sequence[str | Path] = [
             shutil.which("unshare") or "unshare",
             *_NAMESPACES,

@@ -1,7 +1,11 @@
-// runc without seccomp: takes the filter out of a container's configuration, and becomes the runc beside it.
+// runc without seccomp and without networks of pods: takes both out of a container's configuration, and becomes the runc
+// beside it.
 //
 // The kubelet asks for the default filter for each sandbox, and a runc that was built without libseccomp refuses that. With
 // this one, a node needs no C library that is not there wherever a C compiler is. Containers of the tests are our own.
+//
+// Without a network namespace of its own a pod reaches everything on the machine's loopback, the API server among it, and
+// its own address there is one that the node's CNI plugin has given it. Its manifest says nothing of that.
 package main
 
 import (
@@ -9,13 +13,14 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
 func main() {
 	for at, argument := range os.Args {
 		if argument == "--bundle" && at+1 < len(os.Args) {
-			if err := unfilter(filepath.Join(os.Args[at+1], "config.json")); err != nil {
+			if err := rewrite(filepath.Join(os.Args[at+1], "config.json")); err != nil {
 				log.Fatal(err)
 			}
 		}
@@ -24,7 +29,12 @@ func main() {
 	log.Fatal(syscall.Exec(runc, append([]string{runc}, os.Args[1:]...), os.Environ()))
 }
 
-func unfilter(path string) error {
+type namespace struct {
+	Type string `json:"type"`
+	Path string `json:"path,omitempty"`
+}
+
+func rewrite(path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -38,6 +48,14 @@ func unfilter(path string) error {
 		return err
 	}
 	delete(linux, "seccomp")
+	var namespaces []namespace
+	if err := json.Unmarshal(linux["namespaces"], &namespaces); err != nil {
+		return err
+	}
+	isNetwork := func(one namespace) bool { return one.Type == "network" }
+	if linux["namespaces"], err = json.Marshal(slices.DeleteFunc(namespaces, isNetwork)); err != nil {
+		return err
+	}
 	if config["linux"], err = json.Marshal(linux); err != nil {
 		return err
 	}
