@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator
@@ -20,6 +21,10 @@ from localcluster.process import Process, tail
 from localcluster.programs.build import Programs, build, build_helm, build_node, build_prometheus
 from localcluster.programs.toolchain import BuildError
 from tests.e2e import whole_run
+from tools.dependencies.lockfile import ROOT
+from tools.image.build import Content
+from tools.image.build import build as build_image
+from tools.image.errors import ImageError
 
 _T = TypeVar("_T")
 LOGS = pytest.StashKey[dict[str, Process]]()
@@ -60,6 +65,20 @@ def own_bare_cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
         logs = {f"own bare {name}": process for name, process in owned.processes.items()}
         request.config.stash.setdefault(LOGS, {}).update(logs)
         yield owned
+
+
+@pytest.fixture(scope="session")
+def image() -> Content:
+    """The image of what is here now, committed or not."""
+    for program in ("apt-get", "dpkg-deb"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is needed")
+    try:
+        return build_image(ROOT)
+    except ImageError as error:
+        if "apt offers no" in str(error):  # Debian has replaced a version, or has no lists here
+            pytest.skip(str(error))
+        raise
 
 
 @pytest.fixture(scope="session")

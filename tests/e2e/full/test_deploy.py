@@ -7,8 +7,6 @@ that they meet the namespace's restricted pod security; that the operator works 
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,9 +17,9 @@ import yaml
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import NAMESPACE, REPOSITORY, Operator
-from localcluster.programs.build import build
 from localcluster.workloads import samples
 from tests.e2e.full import objects
+from tests.e2e.making import make
 
 SAMPLES = sorted(
     path for path in (REPOSITORY / "config/samples").glob("*.yaml") if path.name != "kustomization.yaml"
@@ -38,23 +36,6 @@ CLUSTER_WIDE = (
     ("CustomResourceDefinition", "hvpasizes.autoscaling.k8s.io"),
 )
 """What is in no namespace, and goes all the same."""
-
-
-def make(plane: ControlPlane, *args: str) -> str:
-    """Run make against the control plane; its output."""
-    environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
-    environment.pop("MAKEFLAGS", None)
-    done = subprocess.run(
-        ["make", *args, f"KUBECTL={build(full=False)['kubectl']}"],
-        cwd=REPOSITORY,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.mark.owned_cluster

@@ -44,7 +44,7 @@ def pods(node_cluster: ControlPlane, tmp_path: Path) -> Iterator[RealPods]:
     namespace = f"test-{uuid.uuid4().hex[:8]}"
     api = node_cluster.api
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    found = RealPods(api, node_cluster.nodes[0], namespace, tmp_path)
+    found = RealPods(api, node_cluster.nodes, namespace, tmp_path)
     try:
         yield found
     finally:

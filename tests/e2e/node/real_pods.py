@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,10 +74,10 @@ class Versions:
 
 @dataclass
 class RealPods:
-    """The pods of one namespace on one real node."""
+    """The pods of one namespace on real nodes."""
 
     api: KubeApi
-    node: Node
+    nodes: Sequence[Node]
     namespace: str
     control: Path
     """The folder with a file for each pod, which says what it uses."""
@@ -155,8 +155,9 @@ class RealPods:
         pod = self.get(name)
         container = "" if of_pod else status(pod)["containerID"].rpartition("://")[2]
         metadata, quality = pod["metadata"], pod["status"]["qosClass"]
+        (node,) = (one for one in self.nodes if one.name == pod["spec"]["nodeName"])
         cpu, memory = (
-            self.node.cgroup_of(metadata["uid"], quality, container, controller)
+            node.cgroup_of(metadata["uid"], quality, container, controller)
             for controller in ("cpu", "memory")
         )
         files = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import signal
 import subprocess
@@ -16,26 +15,10 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.node import cgroups
 from localcluster.node.config import TUNABLES
 from tests.e2e.node.real_pods import RealPods
+from tests.e2e.node.sockets import beyond_loopback
 
 pytestmark = [pytest.mark.owned_cluster, pytest.mark.usefixtures("real_nodes")]
 ROOT = Path(__file__).resolve().parents[3]
-LISTENS = "0A"
-"""The state of a socket in /proc/net/tcp."""
-
-
-def listening() -> set[str]:
-    """The addresses that are listened on."""
-    found = set()
-    for name, words in (("tcp", 1), ("tcp6", 4)):
-        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
-            _, local, _, state, *_ = line.split()
-            if state == LISTENS:
-                raw = bytes.fromhex(local.split(":")[0])
-                parts = b"".join(raw[at * 4 : at * 4 + 4][::-1] for at in range(words))
-                address = ipaddress.ip_address(parts)
-                mapped = getattr(address, "ipv4_mapped", None)
-                found.add(str(mapped or address))
-    return found
 
 
 def machine(owner: int) -> dict[str, object]:
@@ -60,18 +43,17 @@ def _text(file: Path) -> str:
 
 
 def test_it_leaves_nothing_and_listens_on_loopback_alone(tmp_path: Path) -> None:
-    before, open_before = machine(os.getpid()), listening()
+    before, open_before = machine(os.getpid()), beyond_loopback()
     assert (before["cgroups"], before["running"]) == ([], [])
     with ControlPlane(nodes="real") as cluster:
-        pods = RealPods(cluster.api, cluster.nodes[0], "default", tmp_path)
+        pods = RealPods(cluster.api, cluster.nodes, "default", tmp_path)
         pods.use("web", 50, 20)
         pods.create("web", {"cpu": "50m", "memory": "32Mi"}, {"memory": "64Mi"})
         meanwhile = machine(os.getpid())
         assert meanwhile["cgroups"]
         assert meanwhile["running"]
         assert (meanwhile["settings"], meanwhile["mounts"]) == (before["settings"], before["mounts"])
-        beyond = {one for one in listening() - open_before if not ipaddress.ip_address(one).is_loopback}
-        assert beyond == set()
+        assert beyond_loopback() <= open_before
         assert [len(node["status"]["images"]) for node in cluster.api.list("Node")] == [1]
     assert machine(os.getpid()) == before
 
