@@ -181,6 +181,7 @@ def test_a_deleted_leader_hands_over_and_the_next_one_resizes(operators: Operato
     operators.available()
 
 
+@pytest.mark.parametrize("operators", ["make deploy"], indirect=True)
 def test_a_killed_leader_is_started_again_and_the_other_one_leads(operators: Operators) -> None:
     operators.available()
     leader = operators.leader()
