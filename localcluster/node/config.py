@@ -160,7 +160,7 @@ for file in {" ".join(TUNABLES)}; do
     if [ -e "/proc/sys/$file" ]; then mount --bind "$STATE/sys/$file" "/proc/sys/$file"; fi
 done
 if ls "$STATE"/images/[0-9]*.tar > /dev/null 2>&1; then
-    # Thousands of files, which a disk takes most of a minute to delete. Not otherwise: `load` needs files with page cache.
+    # Thousands of files, which a disk takes a minute to delete. Otherwise not: page cache needs files of a disk.
     mkdir -p "$STATE/containerd"; mount -t tmpfs -o size=1g tmpfs "$STATE/containerd"
 fi
 PATH=$STATE/bin:$PATH

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from localcluster.client.api import Json, wait_for
-from localcluster.controlplane.controlplane import ControlPlane, Settings
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.flags import Settings
 from localcluster.operator.operator import NAMESPACE
 from localcluster.process import Process
 from tests.e2e.chart.command import CHART, succeed
@@ -69,7 +70,7 @@ def _is_in_force(cluster: ControlPlane) -> bool:
 
 
 @pytest.fixture(scope="module", params=["make deploy", "helm install"])
-def operators(request: pytest.FixtureRequest, node_cluster: ControlPlane) -> Iterator[Operators]:
+def operators(request: pytest.FixtureRequest, node_cluster: ControlPlane, helm: Path) -> Iterator[Operators]:
     """The operator, installed; its two replicas are available."""
     if request.param == "make deploy":
         make(node_cluster, "deploy", f"IMG={IMAGE}")
@@ -78,7 +79,6 @@ def operators(request: pytest.FixtureRequest, node_cluster: ControlPlane) -> Ite
         make(node_cluster, "undeploy")
         make(node_cluster, "uninstall")
         return
-    helm = request.getfixturevalue("helm")
     values = ("--set-string", f"image.repository={REPOSITORY},image.tag=1")
     release = ("hvpa", "--namespace", NAMESPACE)
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from localcluster.node import cgroups, node
-from localcluster.node.config import INIT, TUNABLES
+from localcluster.node.config import INIT, PLUGIN, TUNABLES
 from localcluster.node.image import write_image
 
 HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
@@ -137,3 +137,17 @@ class TestCgroups:
 
 def test_each_setting_that_the_kubelet_would_write_has_a_file_in_its_place() -> None:
     assert all(name in INIT for name in TUNABLES)
+
+
+def test_each_pod_gets_an_address_of_its_own_on_loopback(tmp_path: Path) -> None:
+    plugin = tmp_path / "addresses"
+    plugin.write_text(PLUGIN)
+    environment = {"PATH": os.environ["PATH"], "STATE": str(tmp_path / "state"), "NAME": "127.0.0.2"}
+    environment |= {"CNI_COMMAND": "ADD", "CNI_IFNAME": "eth0", "CNI_NETNS": "/run/netns/one"}
+    found = [
+        json.loads(subprocess.run(["sh", plugin], env=environment, capture_output=True, check=True).stdout)
+        for _ in range(3)
+    ]
+    addresses = [one["ips"][0]["address"] for one in found]
+    assert addresses == ["127.102.0.2/8", "127.102.0.3/8", "127.102.0.4/8"]
+    assert found[0]["interfaces"] == [{"name": "eth0", "sandbox": "/run/netns/one"}]
