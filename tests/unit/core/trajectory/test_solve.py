@@ -213,7 +213,9 @@ def test_beside_a_container_of_mode_off_no_size_is_more_than_four_targets() -> N
 
 
 @pytest.mark.parametrize(("request_", "expected"), [("1200m", 3), ("1800m", 2)])
-def test_in_place_pods_become_fewer_as_soon_as_they_have_the_size_for_it(request_: str, expected: int) -> None:
+def test_in_place_pods_become_fewer_as_soon_as_they_have_the_size_for_it(
+    request_: str, expected: int
+) -> None:
     """3.6 cores are 2 pods of 1800m, with the overlap to spare: the path serves 4 cores with 2. If the third one stayed
     until they had more than 1800m, noise would take the size back and forth."""
     status = {"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}
