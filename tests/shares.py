@@ -24,6 +24,7 @@ SHARES: Final = (
         "tests/e2e/full/test_scaling.py",
     ),
     ("tests/e2e/full/test_in_place_live.py", "tests/e2e/full/test_kubelet_as_simulated.py"),
+    ("tests/e2e/node/",),
     (DEMO, "tests/e2e/full/test_tutorial.py"),
     # Has a control plane of its own: Helm installs and uninstalls the CRD.
     ("tests/e2e/full/test_first_day.py",),
