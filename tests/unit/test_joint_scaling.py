@@ -190,7 +190,7 @@ CONSTANTS: list[tuple[object, object, list[str]]] = [
     (120, tuning.JUMP_PERCENT, ["A measurement that is more than 20 percent above the largest minute"]),
     (115, tuning.SATURATED_PERCENT, ["Pods that use 115 percent of their CPU requests"]),
     (98, tuning.PINNED_PERCENT, ["or 98 percent of their limits"]),
-    (200, tuning.BOOST_PERCENT, ["twice what that usage calls for"]),
+    (150, tuning.BOOST_PERCENT, ["1.5 times what that usage calls for"]),
     (50, tuning.DEFAULT_WEIGHT_PERCENT, ["the weights (50 without any)"]),
 ]
 
@@ -401,10 +401,10 @@ def test_saturated_pods_count_for_more() -> None:
     decision = build.decided(
         jointly.state(4, [jointly.app("500m")], [reading], {"app": {"cpu": "600m"}}, desired=10)
     )
-    assert "of 500m that use 600m each, a target of 80 percent calls for 3 cores, and 5750m" in ONE_LINE
+    assert "of 500m that use 600m each, a target of 80 percent calls for 3 cores, and 4313m" in ONE_LINE
     assert jointly.view(decision).items[0].present == 3000
     size = jointly.requests(decision)["cpu"]
-    assert jointly.count(decision) == 4 + ceil_div(5750 - 4 * 500, size), (
+    assert jointly.count(decision) == 4 + ceil_div(4313 - 4 * 500, size), (
         "the four have 500m until they are replaced"
     )
 

@@ -156,7 +156,7 @@ def boosted(demands: Iterable[MetricDemand], requests: Requests) -> tuple[Metric
     `SATURATED_PERCENT`. What is measured beyond that was not cut off.
 
     Example: 4 pods that request 500m use 600m each, 120 percent. A target of 80 percent calls for 3000m of requests;
-    115 percent call for 2875m, and twice that are 5750m. Pods that use 1500m each call for 7500m anyway."""
+    115 percent call for 2875m, and 150 percent of that are 4313m. Pods that use 1000m each call for 5000m anyway."""
     return tuple(_boosted(one, requests) for one in demands)
 
 
@@ -164,8 +164,8 @@ def _boosted(demand: MetricDemand, requests: Requests) -> MetricDemand:
     """The demand of one metric, as `boosted` has it (docs/decisions/0062): at least `BOOST_PERCENT` of
     `SATURATED_PERCENT` of the requests, where as much as `SATURATED_PERCENT` of them is used.
 
-    Example: of 500m, 115 percent are 575m, and twice that 1150m. A pod that uses 600m (so it is saturated) counts as if
-    it used these 1150m: its demand is scaled by 1150 / 600 = 1.92. From 1150m on it stays as it is.
+    Example: of 500m, 115 percent are 575m, and 150 percent of that 862.5m. A pod that uses 600m (so it is saturated)
+    counts as if it used these 862.5m: its demand is scaled by 862.5 / 600 = 1.44. From 862.5m on it stays as it is.
     """
     if demand.resource != "cpu" or not demand.used:
         return demand

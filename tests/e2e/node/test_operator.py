@@ -45,7 +45,7 @@ def test_page_cache_in_the_way_of_a_limit_keeps_no_cpu_from_a_pod(
     pods.use("web", 500, 20, cache=250)
     wait_for(lambda: pods.cgroup(name).quota > 2 * quota, 60, "it has more CPU")
     pods.until(name, is_resized, "is resized")
-    assert pods.cgroup(name).limit == 320 * MIB
+    assert pods.cgroup(name).limit > 270 * MIB
 
 
 def test_a_container_that_is_killed_for_memory_gets_more_at_once(operator: Operator, pods: RealPods) -> None:

@@ -55,32 +55,32 @@ def boosted_pods(used: int | None, of: Requests = BARE, **change: Any) -> int:
 def test_what_saturated_pods_use_counts_for_more_and_what_is_measured_beyond_that_as_it_is() -> None:
     # Pods that request 2500m, target 100 percent.
     assert boosted_pods(2874) == boosted_pods(None) == boosted_pods(0) == 3 * MICRO, "below 115 percent"
-    assert boosted_pods(2875) == 6_000_000
-    assert boosted_pods(3000) == 5_750_000, "what 115 percent call for, twice"
-    assert boosted_pods(5750) == boosted_pods(8000) == 3 * MICRO, "they can use more, and do"
+    assert boosted_pods(2875) == 4_500_000
+    assert boosted_pods(3000) == 4_312_500, "what 115 percent call for, times 1.5"
+    assert boosted_pods(4313) == boosted_pods(8000) == 3 * MICRO, "they can use more, and do"
 
 
 def test_a_target_above_the_requests_is_no_saturation() -> None:
     # At 150 percent pods that request 2500m are to use 3750m.
     assert boosted_pods(4312, utilization=150) == 3 * MICRO
-    assert boosted_pods(4313, utilization=150) == 5_999_305
-    assert boosted_pods(2875, utilization=80) == 6_000_000
+    assert boosted_pods(4313, utilization=150) == 4_499_479
+    assert boosted_pods(2875, utilization=80) == 4_500_000
     # 3000m of pods that had 2000m at first sight are 3750m of the ones of 2500m.
     absolute: dict[str, Any] = {"absolute": True, "per_pod": 3000}
     assert boosted_pods(4312, **absolute) == 3 * MICRO
-    assert boosted_pods(4313, **absolute) == 5_999_305
+    assert boosted_pods(4313, **absolute) == 4_499_479
 
 
 def test_pods_that_use_all_their_limits_allow_are_saturated() -> None:
-    """98 percent of limits of 2500m are 2450m, and count twice."""
+    """98 percent of limits of 2500m are 2450m, and 1.5 times that count."""
 
     def of(limits: Mapping[ResourceKey, int], **rest: Any) -> Requests:
         return Requests(NOW, BARE.first, {}, {}, TARGETS, limits, **rest)
 
     both = {CPU: 2000, SIDE: 500}
     assert boosted_pods(2449, of=of(both)) == 3 * MICRO
-    assert boosted_pods(2450, of=of(both)) == 6_000_000
-    assert boosted_pods(1960, of=of(both), container="app") == 6_000_000
+    assert boosted_pods(2450, of=of(both)) == 4_500_000
+    assert boosted_pods(1960, of=of(both), container="app") == 4_500_000
     assert boosted_pods(2450, of=of({CPU: 2000})) == 3 * MICRO, "the other container may use more"
     proxy = {"cpu": PodTotal(2600)}
     assert boosted_pods(2548, of=of(both, totals=proxy)) == 3 * MICRO, "an injected one may as well"
@@ -89,7 +89,7 @@ def test_pods_that_use_all_their_limits_allow_are_saturated() -> None:
 def test_only_cpu_is_boosted_and_by_the_requests_of_the_pods_that_were_measured() -> None:
     assert boosted_pods(4 * GIB, resource="memory") == 3 * MICRO
     assert boosted_pods(3000, of=requests({CPU: 2500})) == 3 * MICRO
-    assert boosted_pods(2300, container="app") == 6_000_000
+    assert boosted_pods(2300, container="app") == 4_500_000
     assert boosted_pods(2300, of=Requests({CPU: 0}, {}, {}, {}, TARGETS)) == 3 * MICRO, "nothing is requested"
 
 
@@ -99,7 +99,7 @@ def test_a_boost_never_takes_away_and_more_use_never_calls_for_less(used: int) -
         (found,) = boosted([structs.replace(OF_CPU, pods=use * 400, used=use, counted=1)], BARE)
         return found.pods
 
-    assert used * 400 <= called(used) <= max(used * 400, 2876 * 4 * 200)
+    assert used * 400 <= called(used) <= max(used * 400, 2876 * 4 * 150)
     assert called(used) <= called(used + 1) + 1
 
 
@@ -366,8 +366,8 @@ def test_requests_of_the_pods_themselves_hold_whatever_their_containers_request(
     assert requirement(structs.replace(MEASURED, requested=8000), whole) == MetricRequirement(
         "cpu", (), 0, 4 * MICRO
     )
-    value = MetricDemand("cpu", 6_000_000, True, 0, "cpu", per_pod=1000, counted=4)
-    assert requirement(value, whole) == MetricRequirement("cpu", (), 0, 6_000_000)
+    value = MetricDemand("cpu", 4_500_000, True, 0, "cpu", per_pod=1000, counted=4)
+    assert requirement(value, whole) == MetricRequirement("cpu", (), 0, 4_500_000)
 
 
 def test_base_usage_is_that_of_what_is_governed() -> None:

@@ -119,8 +119,8 @@ def test_without_an_hpa_and_without_intervals_replicas_stay() -> None:
 # --- containers and resources ----------------------------------------------------------------------------------------
 def test_several_containers_share_what_is_measured_of_the_pod() -> None:
     decision = build.decided(state(2, TWO, [value("cpu", "1500m", "3")], TWO_TARGETS))
-    # Twice 115 percent of what they request are 6900m. Two pods have 1500m each, and two more of 3000m make 9000m.
-    assert wanted(decision) == (4, {CPU: 2000, SIDE: 1000})
+    # Two pods have 1500m each, and a third one of 3000m makes 6000m.
+    assert wanted(decision) == (3, {CPU: 2000, SIDE: 1000})
     assert [(item.key, item.present, item.present_from) for item in view(decision).items] == [
         (CPU, 4000, "HPA: cpu"),
         (SIDE, 2000, "HPA: cpu"),
@@ -354,8 +354,8 @@ def test_replicas_stay_inside_the_overlap_and_inside_the_tolerance() -> None:
 def test_pods_that_use_more_than_they_request_are_joined_by_more_and_are_no_larger_for_it() -> None:
     fixed_size: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
     decision = decide(4, "1200m", "1", fixed_size)
-    assert count(decision) == 10, "115 percent call for 4.6 pods; twice that are 9.2"
-    assert because(decision) == "cpu beyond its requests asks for 10 replicas"
+    assert count(decision) == 7, "115 percent call for 4.6 pods; 1.5 times that are 6.9"
+    assert because(decision) == "cpu beyond its requests asks for 7 replicas"
     assert count(decide(4, "1140m", "1", fixed_size)) == 5
     only_larger = decide(1, "1200m", "1", {"weightBasedScalingIntervals": [{"vpaWeight": 100}]})
     assert wanted(only_larger) == (1, {CPU: 1200}), "pods are not replaced for what is not measured"
@@ -381,9 +381,9 @@ def test_in_place_sizes_follow_present_demand_and_what_is_not_measured_does_not(
     assert (count(decision), requests(decision), decision.blocked) == (4, {"cpu": 2500, "memory": GIB}, ())
 
 
-def test_in_place_pods_that_use_more_than_they_request_grow_by_as_much_again() -> None:
+def test_in_place_pods_that_use_more_than_they_request_grow_by_half_as_much_again() -> None:
     decision = in_place([value("cpu", "1", "1200m")])
-    assert wanted(decision) == (4, {CPU: 2300}), "115 percent call for 4600m, and twice that is 9200m"
+    assert wanted(decision) == (3, {CPU: 2300}), "115 percent call for 4600m, and 1.5 times that is 6900m"
     assert decision.status.axes is not None
     assert decision.status.axes.vertical is not None
     usual = decision.status.axes.vertical.usual_demand
@@ -449,7 +449,7 @@ def test_what_cannot_be_served_is_saturated_and_reported() -> None:
     decision = build.decided(seen)
     assert view(decision).wanted.saturated == (CPU,)
     assert (
-        because(decision) == "cpu beyond its requests asks for 46 replicas, and there may be no more than 10"
+        because(decision) == "cpu beyond its requests asks for 35 replicas, and there may be no more than 10"
     )
     ready = decision.status.conditions[0]
     assert (ready.type, ready.status, ready.reason) == ("Ready", "True", "Saturated")
