@@ -42,12 +42,12 @@ class Folder:
 
 
 Entries = Mapping[str, File | Link | Folder]
-"""What a layer holds, by paths relative to the root."""
+"""The content of a layer, by paths relative to the root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer. `source` says where it comes from: the image's history shows it."""
+    """One layer. `source` names its origin, which the image's history shows."""
 
     source: str
     entries: Entries
@@ -55,7 +55,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What was written: digests of its manifest and its configuration, and the size of each packed layer. The
+    """An image that was written: digests of its manifest and its configuration, and the size of each packed layer. The
     configuration names the layers by their unpacked content, so its digest does not depend on who packed them."""
 
     manifest: str
@@ -65,7 +65,7 @@ class Image:
 
 def write(path: Path, name: str, layers: Sequence[Layer], config: Mapping[str, Any], epoch: int = 0) -> Image:
     """Write an image as a tar file that `ctr images import`, `docker load`, `podman load` and `skopeo` read. `name` is
-    its name with its tag, `config` what its containers run with; all times are `epoch`."""
+    its name with its tag, `config` the settings of its containers; all times are `epoch`."""
     unpacked = [tar(with_parents(layer.entries), epoch) for layer in layers]
     packed = [gzip.compress(layer, compresslevel=6, mtime=0) for layer in unpacked]
     created = datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

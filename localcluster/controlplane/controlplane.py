@@ -67,7 +67,9 @@ class ControlPlane(Cluster):
         default. `images` are tar files of the images that real nodes have beside their own."""
         self.full = full
         self.settings = settings or Settings()
-        self.real = full and nodes == "real"
+        if nodes == "real" and not full:
+            raise ValueError("a bare API server has no nodes: real ones need full=True")
+        self.real = nodes == "real"
         self.programs = programs or build(full=full)
         self._own_folder = folder is None
         folder = folder or Path(tempfile.mkdtemp(prefix="hvpa-cluster-"))

@@ -1,5 +1,5 @@
 """The cgroups of a node, in the hierarchies of cgroup v1: one of its own in each, below which all its processes are.
-An empty one can be removed by its owner alone, so nothing is left where the node has ended."""
+An empty one can be removed by its owner alone, so nothing is left after the node has ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
 UNIFIED = "unified"
-"""Where cgroup v2 is mounted beside v1: it has no controllers there, and runc makes a cgroup in it too."""
+"""The mount of cgroup v2 beside v1: it has no controllers, and runc makes a cgroup in it too."""
 _PREFIX = "hvpa-node"
 _CPUSET_FILES = ("cpuset.cpus", "cpuset.mems")
 _GOES_WITHIN = 20.0
@@ -26,7 +26,7 @@ def name_of(node: str) -> str:
 
 
 def hierarchies() -> list[Path]:
-    """Where each controller of cgroup v1 is mounted; none where there is only cgroup v2."""
+    """The mounts of cgroup v1's controllers; none if there is only cgroup v2."""
     if not ROOT.is_dir() or (ROOT / "cgroup.controllers").exists():
         return []
     return sorted(
@@ -35,7 +35,7 @@ def hierarchies() -> list[Path]:
 
 
 def make(name: str) -> None:
-    """Make the node's cgroups, with one for its runtime and kubelet. Raises `OSError` where that is not allowed."""
+    """Make the node's cgroups, with one for its runtime and kubelet. Raises `OSError` if that is not allowed."""
     for hierarchy in hierarchies():
         for part in (name, f"{name}/system"):
             folder = hierarchy / part

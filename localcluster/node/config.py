@@ -1,4 +1,4 @@
-"""What a node's containerd and kubelet are configured with. Each line that is not self-evident says why it is there."""
+"""The configuration of a node's containerd and kubelet. Each line that is not self-evident says why it is there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ namespace: it finds them as it wants them, and writes nothing."""
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a node leaves to others of the machine's CPU and memory; the rest is what its pods may request."""
+    """CPU and memory that a node leaves to the rest of the machine; its pods may request the others."""
 
     cpu: str = "500m"
     memory: str = "1Gi"
@@ -178,4 +178,4 @@ kubelet --config "$STATE/kubelet.yaml" --kubeconfig "$STATE/kubelet.kubeconfig" 
 wait $! || {{ tail -20 "$STATE/kubelet.log"; exit 1; }}
 # Not exec: as the namespace's first process, sh reaps what containerd's shims leave behind; the kubelet does not.
 """
-"""What the node's first process does, in a mount and PID namespace of its own."""
+"""The script of the node's first process, in a mount and PID namespace of its own."""

@@ -1,5 +1,5 @@
 """A real node: containerd, runc and the kubelet in a mount and PID namespace of their own, with cgroups below one of
-their own. Its one process is the namespace's first; where that ends, everything ends, containers included."""
+their own. Its one process is the namespace's first; when that ends, everything ends, containers included."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Node:
         self.process = Process(f"node {self.name}", argv, log, env=environment, cwd=self.state)
 
     def start(self) -> None:
-        """Start it; its Node object is Ready some seconds later. Raises `OSError` where cgroups can't be made."""
+        """Start it; its Node object is Ready some seconds later. Raises `OSError` if cgroups can't be made."""
         cgroups.remove_stale()
         try:
             cgroups.make(self.cgroup)
@@ -123,7 +123,7 @@ class Node:
         return cgroups.remove(self.cgroup)
 
     def cgroup_of(self, pod_uid: str, quality: str, container: str, controller: str) -> Path:
-        """The cgroup of a controller (`cpu`, `memory`) of a pod's container, of the pod where `container` is empty.
+        """The cgroup of a controller (`cpu`, `memory`) of a pod's container, of the pod if `container` is empty.
         `quality` is the pod's QoS class, `container` the id without its scheme."""
         top = cgroups.ROOT / controller / self.cgroup / "kubepods"
         pods = top if quality == "Guaranteed" else top / quality.lower()

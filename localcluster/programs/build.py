@@ -240,7 +240,7 @@ def build_replays(*, report: Report = to_stderr) -> Programs:
 
 
 def build_node(*, report: Report = to_stderr) -> Programs:
-    """The programs of a real node, and those of its pods, built where they are not in the cache yet. Raises
+    """The programs of a real node, and those of its pods, built if they are not in the cache yet. Raises
     `BuildError`."""
     return _build(_NODE, lambda _: True, report)
 

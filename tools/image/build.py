@@ -21,7 +21,7 @@ BASE_ENVIRONMENT: Final = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
 }
-"""What the Dockerfile's base sets, except what describes its Python."""
+"""Variables that the Dockerfile's base sets, except those that describe its Python."""
 SOURCES: Final = ("pyproject.toml", "README.md", "LICENSE")
 """Files beside the package that its wheel is made of; the Dockerfile copies the same."""
 
@@ -36,12 +36,12 @@ class Content:
     epoch: int
 
     def files(self) -> oci.Entries:
-        """What containers of the image find."""
+        """The files that containers of the image find."""
         return {path: entry for layer in self.layers for path, entry in layer.entries.items()}
 
 
 def build(root: Path) -> Content:
-    """The image of what is in a folder, committed or not. Raises ImageError."""
+    """The image of a folder's files, committed or not. Raises ImageError."""
     config = dockerfile.settings((root / "Dockerfile").read_text(), BASE_ENVIRONMENT)
     packages = lockfile.read(root / lockfile.LOCK, oci.architecture())
     epoch = time_of(root)

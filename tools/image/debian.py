@@ -51,7 +51,7 @@ _DROPPED: Final = (
         for name in ("_curses", "_curses_panel", "_dbm", "_sqlite3", "nis", "readline")
     ),
 )
-"""Of those that are kept: what no code in the image uses."""
+"""Those among them that no code in the image uses."""
 _MERGED: Final = {"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "sbin": "usr/sbin"}
 """Folders that Debian 12 has as links into /usr."""
 _BUNDLE: Final = "etc/ssl/certs/ca-certificates.crt"
@@ -72,7 +72,7 @@ _MADE: Final[Entries] = {
     "usr/lib/ssl/cert.pem": Link(f"/{_BUNDLE}"),
     "usr/lib/ssl/certs": Link("/etc/ssl/certs"),
 }
-"""What Debian's installer and the scripts of its packages make."""
+"""Files that Debian's installer and the scripts of its packages make."""
 
 
 def fetch(packages: Iterable[Package], cache: Path) -> dict[Package, Path]:
@@ -136,7 +136,7 @@ def unpack(files: dict[Package, Path]) -> Entries:
 
 
 def entries_of(archive: bytes) -> dict[str, File | Link | Folder]:
-    """What is kept of a package's files, where the image has it."""
+    """The files of a package that are kept, by their places in the image."""
     found: dict[str, File | Link | Folder] = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for member in tar:

@@ -1,4 +1,4 @@
-"""What the image runs with, read from the last stage of the Dockerfile: both images have the same settings."""
+"""The image's settings, read from the last stage of the Dockerfile, so that both images have the same."""
 
 from __future__ import annotations
 

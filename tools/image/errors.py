@@ -1,4 +1,4 @@
-"""What can go wrong."""
+"""The error of this package."""
 
 
 class ImageError(Exception):

@@ -77,7 +77,7 @@ def render(packages: Iterable[Package]) -> str:
 
 
 def offered() -> list[Package]:
-    """What apt offers of the packages now. Raises ImageError if it offers none of one."""
+    """The packages as apt offers them now. Raises ImageError if it lacks one."""
     try:
         done = subprocess.run(
             ["apt-cache", "show", "--no-all-versions", *PACKAGES], capture_output=True, text=True, check=False

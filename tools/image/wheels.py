@@ -23,7 +23,7 @@ from tools.image.debian import GLIBC, PYTHON, VERSION
 from tools.image.errors import ImageError
 
 HOME: Final = "opt/hvpa"
-"""The environment, where the Dockerfile has it."""
+"""The folder of the environment, as in the Dockerfile."""
 SITE: Final = f"{HOME}/lib/python3.11/site-packages"
 _SCRIPT: Final = """\
 #!/{home}/bin/python
@@ -35,7 +35,7 @@ if __name__ == "__main__":
 
 
 def environment() -> dict[str, File | Link | Folder]:
-    """An environment without packages. What `venv` writes for shells, and its empty folder `include`, are left out."""
+    """An environment without packages, without the scripts for shells and the empty folder `include` of `venv`."""
     return {
         f"{HOME}/bin/python": Link(f"/{PYTHON}"),
         f"{HOME}/bin/python3": Link("python"),

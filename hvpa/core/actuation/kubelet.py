@@ -1,9 +1,9 @@
-"""What a kubelet reports of a pod's resize, and what it refuses of it.
+"""A kubelet's report of a pod's resize, and the parts that it refuses.
 
 A pod's resize is done as a whole (measured: docs/in-place.md). A memory limit below what a container uses, page cache
 included, is not lowered (`PodResizeInProgress`, reason Error, up to 15 seconds later), and until it is put back nothing
-else of the pod is resized. A resource that is infeasible (`PodResizePending`: a static CPU manager, for one) keeps what
-was requested with it from being allocated.
+else of the pod is resized. A resource that is infeasible (`PodResizePending`: a static CPU manager, for one) keeps the
+others that were requested with it from being allocated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _USED: Final = re.compile(r'container "([^"]+)" memory limit \(\d+\) below curre
 
 
 def fresh(pod: Pod, kind: str) -> PodCondition | None:
-    """The condition, where it is True and of the spec that the pod has now."""
+    """The condition, if it is True and of the pod's present spec."""
     found = condition(pod.status.conditions, kind)
     if found is None or found.status != "True":
         return None
@@ -36,13 +36,13 @@ def fresh(pod: Pod, kind: str) -> PodCondition | None:
 
 
 def resize_error(pod: Pod) -> PodCondition | None:
-    """What keeps the kubelet from carrying out what it has allocated."""
+    """The reason why the kubelet can't carry out a resize that it has allocated."""
     found = fresh(pod, RESIZE_IN_PROGRESS)
     return found if found is not None and found.reason == ERROR else None
 
 
 def infeasible(pod: Pod) -> PodCondition | None:
-    """Why the kubelet never allocates what the pod's spec names."""
+    """The reason why the kubelet never allocates the resources of the pod's spec."""
     found = fresh(pod, RESIZE_PENDING)
     return found if found is not None and found.reason == INFEASIBLE else None
 
@@ -64,8 +64,9 @@ def lowered_limits(present: Sizes, gaps: Sizes) -> dict[str, int]:
 
 
 def used_at_least(message: str, limits: Mapping[str, int]) -> dict[str, int]:
-    """What containers use of memory that refused these limits, by the kubelet's message; as much as their limits at
-    least, where it does not say."""
+    """Memory that the containers with these refused limits use, by the kubelet's message. Kubernetes 1.37 names the
+    pod's usage for each of them, so this may be more than they use, and 0 before its first sample: then their limits
+    are taken for it."""
     named = dict(_USED.findall(message))
     found = {name: max(limit, int(named[name])) for name, limit in limits.items() if name in named}
     return found or dict(limits)

@@ -1,6 +1,6 @@
-"""Where one pod stands on its way to the desired size, and the resize that is due. Memory limits are lowered last, in
-requests that raise nothing, and in steps (`LIMIT_STEP_PERCENT`). What a kubelet refuses is put back to what the
-containers have, so that nothing waits behind it (`kubelet`).
+"""The state of one pod on its way to the desired size, and the resize that is due. Memory limits are lowered last, in
+requests that raise nothing, and in steps (`LIMIT_STEP_PERCENT`). Parts that a kubelet refuses are put back to the
+resources that the containers have, so that nothing waits behind them (`kubelet`).
 
 Facts about the `resize` subresource that this follows are in KEP-1287 and, measured, in docs/in-place.md. Requests and
 limits are changed and never removed; a pod keeps its QoS class for life; a container restarts where its `resizePolicy`
@@ -48,8 +48,8 @@ LIMIT_STEP_PERCENT: Final = 80
 used, but between its look and the write usage can grow, and then the container is killed (kubernetes#135670)."""
 USE_PERCENT: Final = 115
 """A memory limit falls to this share of what is used, at least: the margin that the VPA recommender adds to usage
-(`--recommendation-margin-fraction` 0.15). What is used is the larger of what the metrics API reports (hardly any page
-cache) and what the kubelet reported when it refused a limit (all of it)."""
+(`--recommendation-margin-fraction` 0.15). Usage is the larger of the metrics API's figure (hardly any page cache) and
+the kubelet's when it refused a limit (all of it)."""
 USE_COUNTS: Final = dt.timedelta(minutes=1)
 """How long what was measured counts: metrics-server measures every 15 seconds, and usage can grow."""
 RECENT: Final = dt.timedelta(minutes=10)
@@ -94,7 +94,7 @@ class Look(NamedTuple):
         return cls(context, sizes, since, seen.memory_use, by_pod(seen.refused_resizes))
 
     def at(self, pod: Pod) -> PodState:
-        """Where a pod stands. If its kubelet has refused a memory limit, it is stuck after the strategy's timeout,
+        """The state of a pod. If its kubelet has refused a memory limit, it is stuck after the strategy's timeout,
         although that was put back."""
         found = self._standing(pod)
         was_refused = any(one.used for one in self.refused.get(pod.metadata.uid, ()))
@@ -121,7 +121,7 @@ class Look(NamedTuple):
         return self._under_way(pod, restarts)
 
     def _at_rest(self, pod: Pod, spec: Sizes, used: Mapping[str, int]) -> PodState:
-        """A pod that has what its spec names, and of which nothing is to be changed while it uses so much memory."""
+        """The state of a pod that has its spec's resources and is not to be changed while it uses so much memory."""
         if used and (kept := sorted(self._changes(pod, spec, {}))):
             if self.use is not None:  # It is looked at again when usage counts no longer.
                 self.context.clock.is_past(after(self.use.time, USE_COUNTS))
@@ -131,8 +131,8 @@ class Look(NamedTuple):
         return PodState(pod, "resized")
 
     def _used(self, pod: Pod) -> Mapping[str, int]:
-        """What the containers of a pod use of memory, where that is known. What a kubelet reported counts for as long
-        as a refused resize waits."""
+        """The memory that a pod's containers use, as far as it is known. A kubelet's figure counts for as long as a
+        refused resize waits."""
         refused = self.refused.get(pod.metadata.uid, ())
         if self.use is None and not refused:
             return {}
@@ -144,7 +144,7 @@ class Look(NamedTuple):
         return used
 
     def _changes(self, pod: Pod, sizes: Sizes, used: Mapping[str, int] | None) -> Sizes:
-        """What is to be changed of a pod's containers that have these sizes by its spec and use so much memory; None:
+        """The changes that are due to containers that have these sizes by the pod's spec and use so much memory. None:
         no memory limit becomes lower now. The same object for containers that are alike."""
         is_guaranteed = qos_class(pod, sizes.values()) == "Guaranteed"
         known, found = dict[object, ResourceRequirements](), {}
@@ -160,9 +160,9 @@ class Look(NamedTuple):
         return found
 
     def _put_back(self, pod: Pod, spec: Sizes, present: Sizes, gaps: Sizes, due: Sizes) -> PodState | None:
-        """The resize that puts parts of the spec back to what the containers have, with the rest of what is due: a
-        memory limit that the kubelet refuses, and what a raise waits behind (a memory limit that has yet to fall, a
-        resource that is infeasible). None where there is no such part.
+        """The resize that puts parts of the spec back to the resources that the containers have, with the rest that is
+        due: a memory limit that the kubelet refuses, and parts that a raise waits behind (a memory limit that has yet
+        to fall, a resource that is infeasible). None if there is no such part.
 
         Example: the spec names 500m and 320 MB, the container has 500m and 400 MB, and 800m are due: 800m and 400 MB
         are requested.
@@ -204,8 +204,8 @@ class Look(NamedTuple):
     def _refusals(
         self, pod: Pod, sizes: Sizes, limits: Mapping[str, int], resources: frozenset[Resource]
     ) -> tuple[RefusedResize, ...]:
-        """The records of what the kubelet refuses and what is still wanted once the pod has these sizes: memory
-        `limits`, and infeasible `resources`."""
+        """The records of resources that the kubelet refuses and that are still wanted once the pod has these sizes:
+        memory `limits`, and infeasible `resources`."""
         error, never = resize_error(pod), infeasible(pod)
         uid, stamp, records = pod.metadata.uid, self.context.clock.stamp, list[RefusedResize]()
         wanted = lowered_limits(sizes, self._changes(pod, sizes, {})).keys()
@@ -344,7 +344,7 @@ def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:
 
 
 def _over(sizes: Sizes, changed: Sizes) -> Sizes:
-    """The sizes with what is changed of them."""
+    """The sizes with these changes."""
     return {name: by_section(or_, one, changed.get(name, NOTHING)) for name, one in sizes.items()}
 
 

@@ -16,8 +16,8 @@ from hvpa.core.values.arithmetic import ceil_div
 
 class Capacity(Struct, frozen=True):
     """The workload's pods by size. A pod that `refuses` its resize (the kubelet deferred it, or can't do it) keeps what
-    it has. `stays_mixed`: the smaller pods are never replaced, so that all serve what the smallest does, for a Service
-    gives each the same load."""
+    it has. `stays_mixed`: the smaller pods are never replaced. A Service gives each pod the same load, so all serve
+    as much as the smallest."""
 
     shapes: Sequence[PodShape] = ()
     stays_mixed: bool = False

@@ -386,7 +386,7 @@ def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[str, Mapping[Resourc
 
 
 def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:
-    """Whether a pod's containers have what those of the template ask for, by the kubelet: a resize that waits has
+    """Whether a pod's containers have the template's resources by the kubelet: a resize that waits has
     changed the pod's spec, and nothing else."""
     own = reported(pod)
     return all(one.name in own and _has(own[one.name], one.resources, RESOURCES) for one in containers)

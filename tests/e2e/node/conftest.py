@@ -19,7 +19,7 @@ from tests.e2e.node.real_pods import RealPods
 
 @pytest.fixture(scope="session")
 def real_nodes(request: pytest.FixtureRequest) -> None:
-    """Skips where this machine can't run a real node, and builds its programs where it can."""
+    """Skips where this machine can't run a real node, and builds its programs if it can."""
     if reason := why_not():
         pytest.skip(reason)
     try:

@@ -40,8 +40,8 @@ def test_at_constant_load_with_noise_nothing_is_written(strategy: str, weight: i
 
 @pytest.mark.parametrize("units", [3.3, 4.9])
 def test_in_place_no_pod_stays_that_larger_ones_have_replaced(units: float) -> None:
-    """With noise of 10 percent. If the count waits for room beyond the sizes that were set for it, a pod too many stays:
-    6.5 and 8.9 cores, and at 3.3 units noise changes the sizes 149 times in six hours."""
+    """With noise of 10 percent. If the count waits for room beyond the sizes that were set for it, a pod too many
+    stays: 6.5 and 8.9 cores, and at 3.3 units noise changes the sizes 149 times in six hours."""
     found = simulated(
         hvpa(50, metric(70), strategy="InPlace"),
         noisy(units, 10, seed=7),
