@@ -53,8 +53,11 @@ def test_every_right_is_used_and_none_is_missing(
     pods = Pods(resized)
     pod = pods.start("0")
     resized.change(weight(100))
-    resized.vpa_recommends(cpu="1", memory="400M")  # what is used is asked before the memory limit falls
-    resized.soon(lambda: pods.spec(pod)["requests"]["cpu"] == "1", "a resize")
+    resized.vpa_recommends(cpu="1", memory="400M")
+    resized.soon(lambda: pods.spec(pod)["requests"]["cpu"] == "1", "the raise of CPU")
+    pods.resize(pod)
+    # Once the raise is there: before a memory limit falls, the operator asks for the pod's use.
+    resized.soon(lambda: pods.spec(pod)["requests"]["memory"] == "400M", "less memory")
     for _ in range(2):  # the second of equal events raises the count of the first
         scenario.change({"mode": "Paused"})
         scenario.await_condition("Paused", "True", "Paused")
