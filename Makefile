@@ -241,6 +241,8 @@ deploy: kubectl ## install CRD, RBAC and the operator with the image IMG, and si
 
 .PHONY: undeploy
 undeploy: kubectl ## remove the operator and its RBAC; CRD and Hvpas stay
+	@# First its pods: an operator that ends gives its lease back, and needs its rights for that.
+	@$(KUBECTL) delete --ignore-not-found --cascade=foreground deployment hvpa --namespace hvpa-system
 	@$(KUBECTL) delete --ignore-not-found -k config/rbac
 	@$(KUBECTL) delete --ignore-not-found -k config/manager
 	@$(KUBECTL) delete --ignore-not-found clusterrole,clusterrolebinding -l app.kubernetes.io/name=hvpa

@@ -21,6 +21,7 @@ from localcluster.operator.operator import NAMESPACE
 from localcluster.process import Process
 from tests.e2e.chart.command import CHART, succeed
 from tests.e2e.conftest import LOGS
+from tests.e2e.full.objects import OPERATOR_USER
 from tests.e2e.making import make
 from tests.e2e.node.in_place import only_pod, start
 from tests.e2e.node.real_pods import MIB, RealPods, is_ready, status
@@ -75,7 +76,6 @@ def operators(request: pytest.FixtureRequest, node_cluster: ControlPlane, helm: 
     if request.param == "make deploy":
         make(node_cluster, "deploy", f"IMG={IMAGE}")
         yield Operators(node_cluster).available()
-        Operators(node_cluster).end()
         make(node_cluster, "undeploy")
         make(node_cluster, "uninstall")
         return
@@ -109,7 +109,7 @@ class Operators:
         return self
 
     def end(self) -> None:
-        """Delete the Deployment, and wait until its pods are gone: an uninstallation takes their rights away before."""
+        """Delete the Deployment, and wait until its pods are gone: Helm takes their rights away before."""
         self.api.delete("Deployment", "hvpa", NAMESPACE)
         wait_for(lambda: not self.pods(), 40, "both replicas are gone", 0.2)
 
@@ -191,3 +191,14 @@ def test_a_killed_leader_is_started_again_and_the_other_one_leads(operators: Ope
     operators.available()
     (pod,) = (one for one in operators.pods() if one["metadata"]["name"] == leader)
     assert status(pod)["restartCount"] == 1
+
+
+@pytest.mark.parametrize("operators", ["make deploy"], indirect=True)
+def test_make_undeploy_ends_the_operator_while_it_may_give_its_lease_back(operators: Operators) -> None:
+    operators.available()
+    audit = operators.cluster.audit
+    mark = audit.mark()
+    make(operators.cluster, "undeploy")
+    assert [str(one) for one in audit.requests(mark, user=OPERATOR_USER, code=403)] == []
+    written = audit.requests(mark, user=OPERATOR_USER, writes=True, code=200)
+    assert [one for one in written if one.resource == "leases" and not one.body["spec"]["holderIdentity"]]
