@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
 from tests.e2e.soak.run import soak
 
 SEED = 11
 SHARDS = 8
 
 
+@pytest.mark.timeout(600)
 def test_a_short_soak_ends_well() -> None:
     report = soak(SEED, minutes=0.25, hvpas=10, shards=SHARDS, growth=False)
     if not report.is_good:

@@ -116,7 +116,7 @@ class Soak:
         self._disturb(schedule(report.seed, report.minutes * 60, report.hvpas, report.shards))
         self.report.facts["seconds of faults"] = round(time.monotonic() - began, 1)
         calm = time.monotonic()
-        self._await_peace("at the end", 120 + self.report.hvpas / 5)
+        self._await_peace("at the end", 300 + self.report.hvpas / 5)
         wait_for(self.dashboard.probe, 60, "the dashboard answers")
         self.report.facts["seconds until all was well"] = round(time.monotonic() - calm, 1)
         if report.growth:
