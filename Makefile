@@ -80,9 +80,15 @@ unit: venv ## unit tests but for the long ones (that search, simulate or draw at
 coverage: venv ## all unit tests, with the coverage gate
 	@$(PY) -m pytest tests/unit -n auto --dist loadfile $(COVERAGE) $(PYTEST_ARGS)
 
+# Only a KUBECONFIG that make was called with: that of your shell may be your production's.
 .PHONY: e2e
-e2e: venv venv-docs control-plane chromium ## end-to-end tests on a control plane of their own
+ifeq ($(origin KUBECONFIG),command line)
+e2e: venv control-plane ## end-to-end tests on control planes of their own (KUBECONFIG=FILE: those that any cluster can run, on that one)
+	@HVPA_E2E_KUBECONFIG="$(KUBECONFIG)" $(PY) -m pytest tests/e2e/anywhere tests/e2e/full -n 0 $(PYTEST_ARGS)
+else
+e2e: venv venv-docs control-plane chromium
 	@$(PY) -m pytest tests/e2e $(PARALLEL) $(PYTEST_ARGS)
+endif
 
 .PHONY: node
 node: venv control-plane ## end-to-end tests on a real node: kubelet, containerd and runc (Linux, root, cgroup v1)
@@ -215,7 +221,7 @@ cluster-down: venv ## stop it, or what `make demo KEEP=1` has left running
 
 .PHONY: e2e-kind
 e2e-kind: venv ## end-to-end tests on a kind cluster (needs kind and a running Docker)
-	@KIND="$(KIND)" DOCKER="$(DOCKER)" KIND_CLUSTER="$(KIND_CLUSTER)" PY="$(PY)" tools/e2e_kind.sh $(PYTEST_ARGS)
+	@KIND="$(KIND)" DOCKER="$(DOCKER)" KIND_CLUSTER="$(KIND_CLUSTER)" tools/e2e_kind.sh $(PYTEST_ARGS)
 
 ##@ A real cluster (the one of your current kubectl context)
 .PHONY: install

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-KIND=${KIND:-kind} DOCKER=${DOCKER:-docker} PY=${PY:-.venv/bin/python} KIND_CLUSTER=${KIND_CLUSTER:-hvpa-e2e}
+KIND=${KIND:-kind} DOCKER=${DOCKER:-docker} KIND_CLUSTER=${KIND_CLUSTER:-hvpa-e2e}
 
 fail() {
     echo "make e2e-kind: $*" >&2
@@ -21,4 +21,4 @@ if "$KIND" get clusters 2>/dev/null | grep -qx "$KIND_CLUSTER"; then
 else
     "$KIND" create cluster --name "$KIND_CLUSTER" --kubeconfig "$kubeconfig" --wait 120s
 fi
-HVPA_E2E_KUBECONFIG=$kubeconfig exec "$PY" -m pytest tests/e2e "$@"
+exec make --no-print-directory e2e KUBECONFIG="$kubeconfig" PYTEST_ARGS="$*"

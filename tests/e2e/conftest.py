@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import pytest
 
+from localcluster.client.api import ApiError
 from localcluster.controlplane.cluster import Cluster, ExternalCluster
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.node.node import why_not
@@ -30,19 +31,26 @@ _T = TypeVar("_T")
 LOGS = pytest.StashKey[dict[str, Process]]()
 _TAIL_LINES = 10
 _OWN_TAIL_LINES = 60
-_EXTERNAL = "HVPA_E2E_KUBECONFIG"
+EXTERNAL = "HVPA_E2E_KUBECONFIG"
 _OWNED = "owned_cluster"
+_OURS = "test-"
+"""What the names of the tests' namespaces begin with."""
 
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A whole control plane with nodes, metrics and recommenders, one for the session; or, where
     HVPA_E2E_KUBECONFIG names a kubeconfig, that cluster."""
-    external = os.environ.get(_EXTERNAL)
+    external = os.environ.get(EXTERNAL)
     if external:
         programs = _programs(request.config, full=False)
         with tempfile.TemporaryDirectory(prefix="hvpa-e2e-") as folder:
-            yield ExternalCluster(Path(folder), Path(external).absolute(), programs["kubectl"])
+            given = ExternalCluster(Path(folder), Path(external).absolute(), programs["kubectl"])
+            if others := _hvpas(given):
+                pytest.exit(
+                    f"{external} is a cluster with Hvpas of its own ({others[0]}): use another one", 2
+                )
+            yield given
         return
     with ControlPlane(programs=_programs(request.config, full=True)) as owned:
         request.config.stash.setdefault(LOGS, {}).update(owned.processes)
@@ -118,6 +126,16 @@ def _programs(config: pytest.Config, *, full: bool) -> Programs:
         pytest.fail(f"the control plane could not be built: {error}", pytrace=False)
 
 
+def _hvpas(cluster: Cluster) -> list[str]:
+    """The Hvpas of a cluster that no test has made. Tests install a CRD and an operator, which must not be theirs."""
+    try:
+        found = cluster.api.list("Hvpa")
+    except ApiError:  # it has no such CRD
+        return []
+    places = [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in found]
+    return [f"{namespace}/{name}" for namespace, name in places if not namespace.startswith(_OURS)]
+
+
 def _build(config: pytest.Config, *, full: bool) -> Programs:
     return build_shown(config, lambda: build(full=full))
 
@@ -136,7 +154,7 @@ def _build_real_nodes() -> None:
 
 
 def _namespace(cluster: Cluster) -> Iterator[str]:
-    name = f"test-{uuid.uuid4().hex[:8]}"
+    name = f"{_OURS}{uuid.uuid4().hex[:8]}"
     cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     try:
         yield name
@@ -150,16 +168,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{_OWNED}: needs a control plane that the tests start themselves (its load, faults, log)"
     )
-    if not os.environ.get(_EXTERNAL):
+    if not os.environ.get(EXTERNAL):
         whole_run.watch(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs a control plane of our own where another cluster was named."""
-    if os.environ.get(_EXTERNAL):
+    if os.environ.get(EXTERNAL):
         for item in items:
             if item.get_closest_marker(_OWNED):
-                item.add_marker(pytest.mark.skip(reason=f"{_EXTERNAL} is set"))
+                item.add_marker(pytest.mark.skip(reason=f"{EXTERNAL} is set"))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -169,7 +187,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if needed and not session.config.option.collectonly:
         with contextlib.suppress(BuildError):  # the fixtures report it
             full = bool(used & {"plane", "own_bare_cluster"}) or (
-                "cluster" in needed and not os.environ.get(_EXTERNAL)
+                "cluster" in needed and not os.environ.get(EXTERNAL)
             )
             _build(session.config, full=full)
     for name, build_it in (

@@ -59,6 +59,7 @@ FAINT = """(() => {
 """The texts that WCAG 2 calls too faint on their background (criterion 1.4.3)."""
 
 
+@pytest.mark.owned_cluster  # it shares out a load
 @pytest.fixture(scope="module")
 def browser() -> str:
     found = chromium.find_browser()

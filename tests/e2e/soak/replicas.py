@@ -19,8 +19,8 @@ from tests.e2e.soak.growth import Size, size_of
 
 LEASE = 15
 """Seconds of the Lease, the operator's default: its holder writes for two thirds of it after a renewal. With 9, three
-operators beside five other tests on two cores lost it again and again, since each that starts anew takes from the others
-the time that they renew in."""
+operators beside five other tests on two cores lost it again and again: each that starts anew takes time from the
+others' renewals."""
 CLEAN_ENDS = frozenset({0, 1, 3})
 """Exit codes of an operator that was not killed: asked to stop, lease lost, API server not there at the start."""
 GIVING_UP = "lost the lease: giving up"
