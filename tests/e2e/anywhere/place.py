@@ -66,14 +66,14 @@ class Place:
     def start(self, name: str, **spec: Any) -> None:
         """One small pod, ready; an HPA and a VPA that want no more than that; and an Hvpa with `spec` that has read
         both."""
-        workload = samples.deployment(name, self.namespace, **SMALL)
+        workload = samples.deployment(name, self.namespace, cpu=SMALL["cpu"], memory=SMALL["memory"])
         pod = workload["spec"]["template"]["spec"]
         pod |= {"automountServiceAccountToken": False, "enableServiceLinks": False}
         pod["containers"][0] |= {"image": self.image, "imagePullPolicy": "IfNotPresent"}
         self.api.create(workload)
         target = samples.target_of(workload)
-        hvpa = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": name}
-        self.api.create(samples.hpa(name, self.namespace, hvpa))
+        kind = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa"}
+        self.api.create(samples.hpa(name, self.namespace, {**kind, "name": name}))
         vpa = samples.vpa(name, self.namespace, target)
         vpa["spec"]["recommenders"] = [{"name": NO_RECOMMENDER}]
         self.api.create(vpa)
@@ -87,7 +87,7 @@ class Place:
             **spec,
         }
         metadata = {"name": name, "namespace": self.namespace}
-        self.api.create({k: hvpa[k] for k in ("apiVersion", "kind")} | {"metadata": metadata, "spec": spec})
+        self.api.create({**kind, "metadata": metadata, "spec": spec})
         self.soon(lambda: len(self.ready(name)) == 1, f"the pod of {name} is ready")
         self.soon(lambda: self.condition(name, "Ready") == "True", f"the Hvpa {name} is Ready")
 
@@ -142,6 +142,16 @@ class Place:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def bound(self, name: str, *, least: int = 1, most: int = 10) -> None:
+        """Change `minReplicas` and `maxReplicas` of the HPA."""
+        self.api.patch(HPA, name, self.namespace, {"spec": {"minReplicas": least, "maxReplicas": most}})
+
+    def await_pods(self, name: str, count: int) -> None:
+        """Wait until so many pods are ready."""
+        self.soon(
+            lambda: len(self.ready(name)) == count, lambda: f"{count} pods; {len(self.ready(name))} are"
+        )
 
     def await_size(self, name: str, size: Json) -> None:
         """Wait until its pods' containers have such requests, by their kubelets."""

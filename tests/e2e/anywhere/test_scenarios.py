@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.anywhere.place import HPA, LARGE, SMALL, Place, amounts
+from tests.e2e.anywhere.place import LARGE, SMALL, Place, amounts
 
 
 def test_running_containers_get_the_size_that_the_vpa_recommends(place: Place) -> None:
@@ -26,10 +26,10 @@ def test_a_rollout_replaces_pods_of_another_size(place: Place) -> None:
 
 def test_the_hpa_controller_adds_and_removes_pods_through_the_hvpa(place: Place) -> None:
     place.start("web", weightBasedScalingIntervals=[{"vpaWeight": 0}])
-    for least, most in ((3, 10), (1, 2)):
-        place.api.patch(HPA, "web", place.namespace, {"spec": {"minReplicas": least, "maxReplicas": most}})
-        wanted = max(least, min(most, 3))
-        place.soon(lambda wanted=wanted: len(place.ready("web")) == wanted, f"{wanted} pods")
+    place.bound("web", least=3)
+    place.await_pods("web", 3)
+    place.bound("web", most=2)
+    place.await_pods("web", 2)
 
 
 def test_a_paused_hvpa_writes_nothing_and_explain_says_so(place: Place) -> None:
