@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
@@ -18,6 +19,28 @@ _GOES_WITHIN = 20.0
 """Seconds; the kernel needs a moment to release the memory of a container that was killed."""
 CPU_SHARES = 6144
 """Of a node: all its pods together. With the usual 1024 each other process of the machine would weigh as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What the kernel grants: CPU shares, quota in microseconds per 100 ms (-1: none), bytes of memory; and the bytes
+    that are used, page cache included."""
+
+    shares: int
+    quota: int
+    limit: int
+    usage: int
+
+
+def granted(cpu: Path, memory: Path) -> Granted:
+    """What a cgroup has, by its folders of the two controllers. Raises `OSError` if it is gone."""
+    files = (
+        cpu / "cpu.shares",
+        cpu / "cpu.cfs_quota_us",
+        memory / "memory.limit_in_bytes",
+        memory / "memory.usage_in_bytes",
+    )
+    return Granted(*(int(file.read_text()) for file in files))
 
 
 def name_of(node: str) -> str:

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localcluster.client.api import Json
 from localcluster.client.pki import Pair
 from localcluster.node import cgroups, config
+from localcluster.node.cgroups import Granted
 from localcluster.node.config import Size
 from localcluster.node.image import write_image
 from localcluster.process import Process, free_port
 from localcluster.programs.build import Programs
 
 PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "runc", "unfiltered-runc")
-IN_IMAGE = ("load", "pause")
+IN_IMAGE = ("load", "pause", "web")
 _FOLDERS = ("bin", "cni/bin", "cni/net.d", "images", "kubelet", "pods", "volume-plugins")
 _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
 _NEEDED_HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
@@ -128,3 +130,14 @@ class Node:
         top = cgroups.ROOT / controller / self.cgroup / "kubepods"
         pods = top if quality == "Guaranteed" else top / quality.lower()
         return pods / f"pod{pod_uid}" / container
+
+    def granted(self, pod: Json, *, of_pod: bool = False) -> Granted:
+        """What the kernel grants the only container of a pod of this node, or the pod as a whole. Raises `OSError` if
+        that is gone, and `KeyError` or `IndexError` if it has not been started."""
+        status = pod["status"]
+        container = "" if of_pod else status["containerStatuses"][0]["containerID"].rpartition("://")[2]
+        cpu, memory = (
+            self.cgroup_of(pod["metadata"]["uid"], status["qosClass"], container, controller)
+            for controller in ("cpu", "memory")
+        )
+        return cgroups.granted(cpu, memory)

@@ -13,22 +13,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from localcluster.client.api import ApiError, Json, KubeApi, read_kubeconfig, wait_for
+from localcluster.node.cgroups import Granted
 from localcluster.node.config import IMAGE
 from localcluster.node.node import Node
 
 MIB = 2**20
 Amounts = Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Cgroup:
-    """What the kernel grants: CPU shares, quota in microseconds per 100 ms (-1: none), bytes of memory; and the bytes
-    that are used, page cache included."""
-
-    shares: int
-    quota: int
-    limit: int
-    usage: int
 
 
 @dataclass
@@ -150,23 +140,11 @@ class RealPods:
         self.api.delete("Pod", name, self.namespace, grace=0)
         wait_for(lambda: self.api.find("Pod", name, self.namespace) is None, 60, f"{name} is gone", 0.05)
 
-    def cgroup(self, name: str, *, of_pod: bool = False) -> Cgroup:
+    def cgroup(self, name: str, *, of_pod: bool = False) -> Granted:
         """What the kernel grants the container, or the pod as a whole."""
         pod = self.get(name)
-        container = "" if of_pod else status(pod)["containerID"].rpartition("://")[2]
-        metadata, quality = pod["metadata"], pod["status"]["qosClass"]
         (node,) = (one for one in self.nodes if one.name == pod["spec"]["nodeName"])
-        cpu, memory = (
-            node.cgroup_of(metadata["uid"], quality, container, controller)
-            for controller in ("cpu", "memory")
-        )
-        files = (
-            cpu / "cpu.shares",
-            cpu / "cpu.cfs_quota_us",
-            memory / "memory.limit_in_bytes",
-            memory / "memory.usage_in_bytes",
-        )
-        return Cgroup(*(int(file.read_text()) for file in files))
+        return node.granted(pod, of_pod=of_pod)
 
 
 def status(pod: Json) -> Json:
