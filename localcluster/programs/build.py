@@ -35,6 +35,7 @@ __all__ = [
     "build_prometheus",
     "build_replays",
     "build_tools",
+    "build_vpa",
     "keda_crd",
     "kubernetes_version",
     "monitoring_crds",
@@ -125,7 +126,19 @@ _GROUPS = {
     ),
     "runc": _Group("runc", {"runc": "github.com/opencontainers/runc"}, cgo=True),
     "node": _Group(
-        "node", {name: f"./{name}" for name in ("load", "pause", "unfiltered-runc")}, sources=".", cgo=False
+        "node",
+        {name: f"./{name}" for name in ("load", "pause", "traffic", "unfiltered-runc", "web")},
+        sources=".",
+        cgo=False,
+    ),
+    # What makes of recommendations sizes of pods, for the comparison of the demo. The recommender is in "addons".
+    "vpa": _Group(
+        "addons",
+        {
+            "vpa-updater": "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/updater",
+            "vpa-webhook": "./vpa-webhook",
+        },
+        sources="vpa-webhook",
     ),
     "hpa-replay": _Group("core", {"hpa-replay": "./hpa-replay"}, sources="hpa-replay"),
     "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
@@ -243,6 +256,11 @@ def build_node(*, report: Report = to_stderr) -> Programs:
     """The programs of a real node, and those of its pods, built if they are not in the cache yet. Raises
     `BuildError`."""
     return _build(_NODE, lambda _: True, report)
+
+
+def build_vpa(*, report: Report = to_stderr) -> Programs:
+    """The programs `vpa-updater` and `vpa-webhook`, built if they are not in the cache yet. Raises `BuildError`."""
+    return _build(("vpa",), lambda _: True, report)
 
 
 def build_helm(*, report: Report = to_stderr) -> Path:

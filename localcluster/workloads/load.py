@@ -129,7 +129,7 @@ class Load:
 
     def share_out(self) -> Usage:
         """Write each ready pod's share of the present total."""
-        pods = [pod for pod in self.api.list("Pod", self.namespace, self.selector) if _is_ready(pod)]
+        pods = [pod for pod in self.api.list("Pod", self.namespace, self.selector) if is_ready(pod)]
         cpu, memory = self._now(self.cpu), self._now(self.memory)
         count = max(1, len(pods))
         # At least 1: metrics-server drops pods that use nothing.
@@ -213,7 +213,8 @@ def await_pods(api: KubeApi, namespace: str, name: str) -> None:
     wait_for(ready, 60, f"the pods of the Deployment {namespace}/{name}")
 
 
-def _is_ready(pod: Json) -> bool:
+def is_ready(pod: Json) -> bool:
+    """Whether a Service would send it requests."""
     if "deletionTimestamp" in pod["metadata"]:
         return False
     conditions = pod.get("status", {}).get("conditions", [])

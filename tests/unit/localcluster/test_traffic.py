@@ -1,0 +1,53 @@
+"""Requests to pods: whom they go to, and what was measured."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from localcluster.workloads.traffic import Answers, addresses, read, together
+
+
+def pod(address: str, ready: str = "True", **metadata: str) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": ready}]
+    return {"metadata": metadata, "status": {"podIP": address, "conditions": conditions}}
+
+
+def test_requests_go_to_pods_that_are_ready_and_stay() -> None:
+    pods = [
+        pod("127.101.0.3"),
+        pod("127.101.0.2"),
+        pod("127.101.0.4", "False"),
+        pod("127.101.0.5", deletionTimestamp="2026-01-01T00:00:00Z"),
+        {"metadata": {}, "status": {}},
+    ]
+    assert addresses(pods, 8080) == ["127.101.0.2:8080", "127.101.0.3:8080"]
+
+
+def test_a_second_without_answers_is_read_and_half_a_line_is_not() -> None:
+    text = '{"second": 7, "failed": 2, "milliseconds": null}\n{"second": 8, "failed": 0, "milliseconds": [5.5]}\n{"sec'
+    assert read(text) == {7: Answers(2, ()), 8: Answers(0, (5.5,))}
+
+
+@pytest.mark.parametrize(
+    ("answers", "percent", "milliseconds"),
+    [
+        (Answers(0, (3.0, 1.0, 2.0)), 50, 2.0),
+        (Answers(0, tuple(map(float, range(1, 101)))), 99, 99.0),
+        (Answers(0, (7.0,)), 99, 7.0),
+        (Answers(1, (1.0, 2.0)), 50, 2.0),
+        (Answers(1, (1.0, 2.0)), 99, math.inf),
+        (Answers(), 50, None),
+    ],
+)
+def test_a_request_that_failed_is_slower_than_any(
+    answers: Answers, percent: float, milliseconds: float | None
+) -> None:
+    assert answers.percentile(percent) == milliseconds
+
+
+def test_requests_of_several_seconds_are_one_sum() -> None:
+    assert together([Answers(1, (5.0,)), Answers(2, (6.0, 7.0))]) == Answers(3, (5.0, 6.0, 7.0))
+    assert together([]).sent == 0
