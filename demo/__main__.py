@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from demo.demo_cluster import DemoError, demo_cluster
+from demo.demo_cluster import DemoError
 from demo.options import HELP, OptionError, Options, options
-from demo.scenario import Scenario
-from demo.show import Screen, Show, conclude, describe_use, go_on, introduce
+from demo.real.run import run_on_real_nodes, why_simulated
+from demo.show import Screen, SimulatedShow, conclude, describe_use, go_on, introduce
+from demo.simulated import simulated_cluster
 from localcluster.client.api import ApiError
 from localcluster.controlplane.keeper import KeeperError
 from localcluster.programs.toolchain import BuildError
@@ -61,10 +62,17 @@ def main(argv: list[str]) -> int:
 def _run(chosen: Options, hand_over: HandOver | None) -> int:
     screen = Screen(sys.stdout)
     try:
-        with demo_cluster(Scenario(seconds=chosen.seconds), chosen, screen.report) as put_up:
+        reason = why_simulated(chosen)
+        if not reason:
+            return run_on_real_nodes(chosen, screen)
+        if chosen.nodes == "real":
+            print(f"demo: NODES=real: {reason}", file=sys.stderr)
+            return _NOT_STARTED
+        screen.report(f"nodes: simulated (KWOK): {reason}")
+        with simulated_cluster(chosen, screen.report) as put_up:
             introduce(put_up, screen)
             put_up.await_recommendations(screen.report)
-            verdict = Show(put_up, screen).run()
+            verdict = SimulatedShow(put_up, screen).run()
             conclude(verdict, screen)
             if hand_over is not None:
                 describe_use(put_up, screen)

@@ -1,5 +1,5 @@
-"""Everything that the demo stands on, put up and taken down in order: control plane, CRD and RBAC, the
-operator as a process of its own with its own ServiceAccount, the workload, its Hvpa and its load."""
+"""What the demo stands on, whatever its nodes are: CRD and RBAC, the operator as a process of its own with its own
+ServiceAccount, the workload, its Hvpa and its load. `simulated.py` and `real/cluster.py` start control planes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import yaml
 
 from demo.options import Mode, Options, Sizes
-from demo.scenario import BASE_CPU, BASE_MEMORY, Course, Scenario, State, hpa_beside_vpa, used
+from demo.scenario import Course, Scenario, State
 from demo.snapshot import WIDTH, Snapshot, snapshot
 from demo.verdict import Evidence, Rivals, Write, state_of
 from localcluster.client.audit import Mark, Request
-from localcluster.controlplane import keeper
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.process import Process, free_port
-from localcluster.programs.build import build
-from localcluster.workloads.load import Load, await_pods
+from localcluster.workloads.load import await_pods
 
 Json = dict[str, Any]
 Report = Callable[[str], None]
@@ -52,8 +50,24 @@ class DemoError(Exception):
     """Something that the demo needs did not start; its text says what, with the end of its log."""
 
 
-class DemoCluster:
+class AnyLoad(Protocol):
+    """A load that runs by itself; `error` is why it could not go on."""
+
+    error: Exception | None
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+LoadT = TypeVar("LoadT", bound=AnyLoad)
+
+
+class DemoCluster(Generic[LoadT]):
     """The running demo. `begin` starts the clock of the load; before that it stays low."""
+
+    load: LoadT
+    namespace = NAMESPACE
 
     def __init__(
         self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: Sizes
@@ -68,21 +82,12 @@ class DemoCluster:
         self._sizes = sizes
         self._first_pods = ""
         self._replaced: set[str] = set()
-        self._rival: Course = ()
         self._began: float | None = None
         self._began_at = dt.datetime.now(dt.UTC)
         self._start: State | None = None
-        self._needs_usual = True
+        self.needs_usual = True
+        """Whether the demo begins with a mean of the demand that is usual."""
         self._mark: Mark | None = None
-        self.load = Load(
-            plane.api,
-            NAMESPACE,
-            f"app={NAME}",
-            cpu=lambda _: scenario.cpu(self.elapsed),
-            memory=lambda _: scenario.memory(self.elapsed),
-            base_cpu=BASE_CPU,
-            base_memory=BASE_MEMORY,
-        )
 
     @property
     def elapsed(self) -> float:
@@ -91,14 +96,7 @@ class DemoCluster:
 
     def begin(self) -> None:
         """Start the clock of the load, from its beginning."""
-        self._rival = self._rival or hpa_beside_vpa(self.scenario, round(self.scenario.seconds))
         self._began, self._began_at = time.monotonic(), dt.datetime.now(dt.UTC)
-
-    @property
-    def rival(self) -> float | None:
-        """Millicores that an HPA beside a VPA would request in total at this time; None before the load begins."""
-        passed = [state for begin, state in self._rival if begin <= self.elapsed]
-        return passed[-1].replicas * (passed[-1].requests.cpu or 0) if passed else None
 
     def look(self) -> Snapshot:
         """The workload and its recommenders now. Raises `DemoError` when the operator or the load has
@@ -110,22 +108,18 @@ class DemoCluster:
         """The same, whatever has ended."""
         api = self.plane.api
         seen = snapshot(
-            api.get("Deployment", NAME, NAMESPACE),
-            api.get("Hvpa", NAME, NAMESPACE),
-            api.find("HorizontalPodAutoscaler", NAME, NAMESPACE),
-            api.find("VerticalPodAutoscaler", NAME, NAMESPACE),
-            pods := api.list("Pod", NAMESPACE, f"app={NAME}"),
+            api.get("Deployment", NAME, self.namespace),
+            api.find("Hvpa", NAME, self.namespace) or {},
+            api.find("HorizontalPodAutoscaler", NAME, self.namespace),
+            api.find("VerticalPodAutoscaler", NAME, self.namespace),
+            pods := api.list("Pod", self.namespace, f"app={NAME}"),
         )
         for pod in pods:
             of = pod["metadata"]["labels"]["pod-template-hash"]
             self._first_pods = self._first_pods or of
             if of != self._first_pods:
                 self._replaced.add(pod["metadata"]["uid"])
-        seen = replace(seen, restarts=seen.restarts + len(self._replaced))
-        if seen.limits.cpu is not None:
-            # A container gets no more CPU than its limit, however much load there is.
-            self.load.most_cpu = seen.limits.cpu
-        return seen
+        return replace(seen, restarts=seen.restarts + len(self._replaced))
 
     def check(self) -> None:
         """Raise `DemoError` when something that must run has ended."""
@@ -135,20 +129,24 @@ class DemoCluster:
             if not process.alive:
                 raise DemoError(f"{name} ended with {process.returncode}:\n{process.tail(15)}")
         if self.load.error is not None:
-            raise DemoError(f"the load can't be shared out: {self.load.error}")
+            raise DemoError(f"the load can't go on: {self.load.error}")
+
+    def manifest(self, name: str) -> Json:
+        """The object in a file of the demo."""
+        found: Json = yaml.safe_load((HERE / name).read_text())
+        return found
 
     def put_up_workload(self, mode: Mode) -> None:
         """Create namespace, Deployment and Hvpa, and wait for the pods."""
         api = self.plane.api
-        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        api.create(yaml.safe_load((HERE / "workload.yaml").read_text()))
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
+        api.create(self.manifest("workload.yaml"))
         self._mark = self.plane.audit.mark()
-        manifest = yaml.safe_load((HERE / "hvpa.yaml").read_text())
-        created = api.create(with_mode(with_sizes(manifest, self._sizes), mode))
-        deployment = api.get("Deployment", NAME, NAMESPACE)
+        created = api.create(with_mode(with_sizes(self.manifest("hvpa.yaml"), self._sizes), mode))
+        deployment = api.get("Deployment", NAME, self.namespace)
         self._start = state_of(snapshot(deployment, created, None, None))
-        self._needs_usual = mode == "Auto"
-        await_pods(api, NAMESPACE, NAME)
+        self.needs_usual &= mode == "Auto"
+        await_pods(api, self.namespace, NAME)
 
     def await_recommendations(self, report: Report) -> None:
         """Wait until both recommenders have a recommendation, and the Hvpa has a mean of the demand that is usual: it
@@ -174,7 +172,7 @@ class DemoCluster:
         known = (
             ("the HPA's first recommendation", seen.hpa_desired is not None),
             ("the VPA's first recommendation", seen.vpa_target.cpu is not None),
-            ("a minute of measurements", seen.knows_usual or not self._needs_usual),
+            ("a minute of measurements", seen.knows_usual or not self.needs_usual),
         )
         return [name for name, is_known in known if not is_known]
 
@@ -201,8 +199,12 @@ class DemoCluster:
             course=course if self.in_place else (),
             resizes=self._writers("pods", "resize") if self.in_place else None,
             restarts=seen[-1].restarts if seen else 0,
-            rivals=Rivals(hpa_beside_vpa(scenario, round(self.elapsed)), used(scenario), round(self.elapsed)),
+            rivals=self.rivals(),
         )
+
+    def rivals(self) -> Rivals | None:
+        """What an HPA beside a VPA would have had, if that is computed."""
+        return None
 
     def _writes(self, resource: str, name: str | None, subresource: str | None = None) -> list[Request]:
         """The accepted writes to our objects of a kind, or to a subresource of them."""
@@ -212,7 +214,7 @@ class DemoCluster:
             writes=True,
             resource=resource,
             subresource=subresource,
-            namespace=NAMESPACE,
+            namespace=self.namespace,
             name=name,
         )
         return [one for one in found if one.code < 300]
@@ -223,28 +225,18 @@ class DemoCluster:
 
 
 @contextmanager
-def demo_cluster(scenario: Scenario, chosen: Options, report: Report) -> Iterator[DemoCluster]:
-    """Put everything up, and take it down whatever happens. Where it is to be kept, this process is the
-    control plane's keeper: `make cluster-down` sends it SIGTERM. Raises `BuildError` where a program can't be
-    built, `DemoError` or `RuntimeError` where one does not start, and `KeeperError` where another control
-    plane is being kept."""
-    programs = build(report=report)
-    began = time.monotonic()
-    with keeper.host(programs) if chosen.keep else ControlPlane(programs=programs) as plane:
-        report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
-        namespace, account = _install(plane, report)
-        token_seconds = KEPT_SECONDS if chosen.keep else HOUR_SECONDS
-        operator = _operator(plane, namespace, account, token_seconds)
-        user = f"system:serviceaccount:{namespace}:{account}"
-        try:
-            _start(operator, report, user)
-            put_up = DemoCluster(plane, operator, user, scenario, chosen.sizes)
-            put_up.put_up_workload(chosen.mode)
-            report(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
-            with put_up.load:
-                yield put_up
-        finally:
-            operator.terminate(10)
+def operator_on(plane: ControlPlane, chosen: Options, report: Report) -> Iterator[tuple[Process, str]]:
+    """Install the operator and run it: its process, and the user name of its ServiceAccount. Raises `DemoError` if it
+    does not start."""
+    namespace, account = _install(plane, report)
+    token_seconds = KEPT_SECONDS if chosen.keep else HOUR_SECONDS
+    operator = _operator(plane, namespace, account, token_seconds)
+    user = f"system:serviceaccount:{namespace}:{account}"
+    try:
+        _start(operator, report, user)
+        yield operator, user
+    finally:
+        operator.terminate(10)
 
 
 def _install(plane: ControlPlane, report: Report) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 Mode = Literal["Auto", "Off"]
 Sizes = Literal["InPlaceOrRollout", "Rollout"]
+Nodes = Literal["auto", "real", "simulated"]
 LEAST_SECONDS = 20.0
 """Below this the load is over before metrics-server has looked twice (every 11 s)."""
 MOST_SECONDS = 3600.0
@@ -15,10 +16,15 @@ MOST_SECONDS = 3600.0
 HELP = """\
 python -m demo: watch an Hvpa scale a workload out, up, in and down on a control plane of its own.
 
+With real nodes the pods are processes of this machine that serve HTTP requests, and then an HPA and a VPA scale
+the same workload under the same load. With simulated nodes the pods are objects alone.
+
 Environment:
-  KEEP=1            leave everything running in the background, until `make cluster-down`
-  DEMO=rollout      a changed size replaces the pods, instead of resizing those that run
-  DEMO_SECONDS=300  how long the load rises and falls
+  NODES=simulated   simulated nodes, even if this machine can run real ones (NODES=real: nothing else will do)
+  KEEP=1            leave everything running in the background, until `make cluster-down` (simulated nodes)
+  DEMO=rollout      a changed size replaces the pods, instead of resizing those that run (simulated nodes)
+  DEMO_SECONDS=300  how long the load rises and falls (real nodes: 180)
+  DEMO_COMPARE=0    real nodes without HPA and VPA
   DEMO_MODE=Off     all four update modes Off: nothing may be scaled, so this ends with 1
 Exit code: 0 when the workload was scaled all four ways and is back where it began, 1 when not, 2 for options
 that can't be used, 3 when the control plane or the operator could not be started (or, with KEEP=1, a control
@@ -32,12 +38,15 @@ class OptionError(Exception):
 @dataclass(frozen=True, slots=True)
 class Options:
     """`keep`: leave everything running. `mode`: the update mode of all four directions. `seconds`: length of the
-    load. `sizes`: how a changed size reaches the pods."""
+    load, None if it isn't given. `sizes`: how a changed size reaches the pods. `compares`: whether an HPA and a VPA
+    scale the workload of real nodes, too."""
 
     keep: bool = False
     mode: Mode = "Auto"
-    seconds: float = 300.0
+    seconds: float | None = None
     sizes: Sizes = "InPlaceOrRollout"
+    nodes: Nodes = "auto"
+    compares: bool = True
 
 
 def options(environment: Mapping[str, str]) -> Options:
@@ -51,7 +60,19 @@ def options(environment: Mapping[str, str]) -> Options:
 
     keep, mode = choice("KEEP", "1", "0"), choice("DEMO_MODE", "Off", "Auto")
     sizes: Sizes = "Rollout" if choice("DEMO", "rollout", "in-place") == "rollout" else "InPlaceOrRollout"
-    text = environment.get("DEMO_SECONDS") or "300"
+    nodes = cast(Nodes, choice("NODES", "real", "simulated", "auto"))
+    for name, is_set in (("KEEP=1", keep == "1"), ("DEMO=rollout", sizes == "Rollout")):
+        if nodes == "real" and is_set:
+            raise OptionError(f"NODES=real: {name} needs simulated nodes")
+    seconds = _seconds(environment.get("DEMO_SECONDS"))
+    return Options(
+        keep == "1", cast(Mode, mode), seconds, sizes, nodes, choice("DEMO_COMPARE", "0", "1") == "1"
+    )
+
+
+def _seconds(text: str | None) -> float | None:
+    if not text:
+        return None
     try:
         seconds = float(text)
     except ValueError:
@@ -59,4 +80,4 @@ def options(environment: Mapping[str, str]) -> Options:
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
         bounds = f"{LEAST_SECONDS:g} to {MOST_SECONDS:g}"
         raise OptionError(f"DEMO_SECONDS={text}: a number from {bounds} is needed")
-    return Options(keep == "1", cast(Mode, mode), seconds, sizes)
+    return seconds

@@ -7,11 +7,13 @@ import contextlib
 import datetime as dt
 import shutil
 import time
-from typing import NoReturn, TextIO
+from abc import ABC, abstractmethod
+from typing import Any, NoReturn, TextIO
 
 from demo.demo_cluster import NAME, NAMESPACE, DemoCluster
 from demo.scenario import Phase, State
-from demo.snapshot import IN_PLACE, ROLLOUT, LoadState, Snapshot, clock, cpu, header, line
+from demo.simulated import SimulatedCluster
+from demo.snapshot import IN_PLACE, ROLLOUT, Columns, LoadState, Snapshot, clock, cpu, header, line
 from demo.verdict import Step, Verdict, changes, judge, missing, state_of
 from localcluster.client.api import ApiError
 
@@ -41,6 +43,11 @@ class Screen:
         self._lines = 0
         self._printed = float("-inf")
 
+    def begin_table(self, columns: Columns) -> None:
+        """A new table."""
+        self.columns = columns
+        self._lines, self._printed = 0, float("-inf")
+
     def report(self, text: str) -> None:
         """A line of its own."""
         self._write(f"{text}\n")
@@ -62,42 +69,52 @@ class Screen:
         self._out.flush()
 
 
-class Show:
+class Show(ABC):
     """One run of the load, watched until its outcome is certain."""
 
-    def __init__(self, demo_cluster: DemoCluster, screen: Screen) -> None:
-        self._cluster = demo_cluster
-        self._screen = screen
+    def __init__(self, demo_cluster: DemoCluster[Any], screen: Screen) -> None:
+        self.cluster = demo_cluster
+        self.screen = screen
         self._scenario = demo_cluster.scenario
         self._phase: Phase | None = None
         self._seen: list[Snapshot] = []
         self._steps: list[Step] = []
         self._course: list[tuple[float, State]] = []
-        if demo_cluster.in_place:
-            screen.columns = IN_PLACE
+
+    def remark(self, elapsed: float) -> None:  # noqa: B027, most have nothing to add
+        """Report what else has changed since the last look."""
+
+    @abstractmethod
+    def row(self, seen: Snapshot, elapsed: float) -> str:
+        """A line of the table."""
 
     def run(self) -> Verdict:
         """Watch until all four directions were seen and the workload is back where it began, or it is certain that
         this won't be."""
-        self._cluster.begin()
+        self.watch()
+        return judge(self.cluster.evidence(self._seen, self._course))
+
+    def watch(self) -> None:
+        """The same, without a verdict."""
+        self.cluster.begin()
         last: Snapshot | None = None
-        while not self._is_over():
-            elapsed = self._cluster.elapsed
+        while not self.is_over():
+            elapsed = self.cluster.elapsed
             self._report_phase(elapsed)
             try:
-                seen = self._cluster.look()
+                seen = self.cluster.look()
             except (ApiError, OSError) as error:
-                self._screen.report(f"   {clock(elapsed)} the API server did not answer: {error}")
+                self.screen.report(f"   {clock(elapsed)} the API server did not answer: {error}")
                 time.sleep(_PERIOD_SECONDS)
                 continue
             self._show(seen, last, elapsed)
             self._seen.append(seen)
             last = seen
             time.sleep(_PERIOD_SECONDS)
-        return judge(self._cluster.evidence(self._seen, self._course))
 
-    def _is_over(self) -> bool:
-        elapsed, scenario = self._cluster.elapsed, self._scenario
+    def is_over(self) -> bool:
+        """Whether nothing more is to be seen."""
+        elapsed, scenario = self.cluster.elapsed, self._scenario
         rise, fall, after = (scenario.phase(name) for name in ("rise", "fall", "after"))
         lacks = missing(self._steps, rise.start, fall.start)
         if elapsed >= fall.start and ("out" in lacks or "up" in lacks):
@@ -112,23 +129,38 @@ class Show:
         phase = self._scenario.phase_at(elapsed)
         if phase != self._phase:
             self._phase = phase
-            self._screen.report(f"-- {clock(elapsed)} {phase.name}: {phase.story}")
+            self.screen.report(f"-- {clock(elapsed)} {phase.name}: {phase.story}")
 
     def _show(self, seen: Snapshot, last: Snapshot | None, elapsed: float) -> None:
         steps = [] if last is None else changes(state_of(last), state_of(seen), elapsed)
         for step in steps:
-            self._screen.report(f">> {clock(elapsed)} scaled {step.direction}: {step.what}")
+            self.screen.report(f">> {clock(elapsed)} scaled {step.direction}: {step.what}")
         self._steps += steps
         if steps or not self._course:
             self._course.append((elapsed, state_of(seen)))
-        usage = self._cluster.load.usage
+        self.remark(elapsed)
+        self.screen.row(self.row(seen, elapsed), elapsed, changed=bool(steps))
+
+
+class SimulatedShow(Show):
+    """On simulated nodes: the load is what is handed out."""
+
+    def __init__(self, demo_cluster: SimulatedCluster, screen: Screen) -> None:
+        super().__init__(demo_cluster, screen)
+        self._simulated = demo_cluster
+        if demo_cluster.in_place:
+            screen.begin_table(IN_PLACE)
+
+    def row(self, seen: Snapshot, elapsed: float) -> str:
+        """A line of the table."""
+        usage = self._simulated.load.usage
         load_state = LoadState(
-            elapsed, dt.datetime.now(dt.UTC), usage.total_cpu, usage.cpu, self._cluster.rival
+            elapsed, dt.datetime.now(dt.UTC), usage.total_cpu, usage.cpu, self._simulated.rival
         )
-        self._screen.row(line(self._screen.columns, load_state, seen), elapsed, changed=bool(steps))
+        return line(self.screen.columns, load_state, seen)
 
 
-def introduce(demo_cluster: DemoCluster, screen: Screen) -> None:
+def introduce(demo_cluster: SimulatedCluster, screen: Screen) -> None:
     """What is about to be seen, and how to read the table."""
     scenario = demo_cluster.scenario
     course = f"a load of {cpu(scenario.low_cpu)} rises to {cpu(scenario.high_cpu)} and falls back"
@@ -158,7 +190,7 @@ def conclude(verdict: Verdict, screen: Screen) -> None:
         screen.report(f"FAILED: {fault}")
 
 
-def describe_use(demo_cluster: DemoCluster, screen: Screen) -> None:
+def describe_use(demo_cluster: SimulatedCluster, screen: Screen) -> None:
     """How to use what is left running, and how to stop it."""
     kubectl = f"{demo_cluster.plane.programs['kubectl']} -n {NAMESPACE}"
     for text in (
@@ -175,7 +207,7 @@ def describe_use(demo_cluster: DemoCluster, screen: Screen) -> None:
         screen.report(text)
 
 
-def go_on(demo_cluster: DemoCluster) -> NoReturn:
+def go_on(demo_cluster: SimulatedCluster) -> NoReturn:
     """Let the load rise and fall again and again, until a signal ends it. What ends meanwhile (the operator,
     because a user wants to see that) is left as it is."""
     while True:

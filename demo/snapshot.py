@@ -51,6 +51,8 @@ class Snapshot:
     """How many pods have the desired size, of how many, where they are resized in place."""
     asked: int = 0
     """Millicores that all pods request together."""
+    asked_memory: int = 0
+    """Bytes that all pods request together."""
     restarts: int = 0
     """Restarts of containers."""
 
@@ -80,6 +82,7 @@ def snapshot(
         knows_usual=bool(status.get("axes", {}).get("vertical", {}).get("usualDemand")),
         resized=(status.get("actuation") or {}).get("resized", ""),
         asked=sum(resources(one).cpu or 0 for one in has),
+        asked_memory=sum(resources(one).memory or 0 for one in has),
         restarts=sum(one.get("restartCount", 0) for one in containers),
     )
 
@@ -164,7 +167,7 @@ class LoadState:
 
 def header(columns: Columns) -> str:
     """The names of the columns."""
-    return _join([*(name.rjust(width) for name, width in columns), "held back"])
+    return join([*(name.rjust(width) for name, width in columns), "held back"])
 
 
 def line(columns: Columns, load_state: LoadState, seen: Snapshot) -> str:
@@ -186,7 +189,7 @@ def line(columns: Columns, load_state: LoadState, seen: Snapshot) -> str:
         "HPA+VPA": cpu(load_state.rival),
     }
     padded = [cells[name].rjust(width) for name, width in columns]
-    return _join([*padded, held(seen.held, load_state.now)])
+    return join([*padded, held(seen.held, load_state.now)])
 
 
 def clock(seconds: float) -> str:
@@ -234,6 +237,7 @@ def _waiting(what: list[str], direction: str, until: dt.datetime | None, now: dt
     return f"{'+'.join(what)} {direction} {clock(left) if left >= 100 else f'{left:.0f}s'}"
 
 
-def _join(cells: Iterable[str]) -> str:
+def join(cells: Iterable[str]) -> str:
+    """The cells of one line."""
     text = _SEPARATOR.join(cells).rstrip()
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"

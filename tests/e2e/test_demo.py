@@ -1,5 +1,5 @@
-"""`python -m demo` as a user runs it, but for a shorter load: it scales all four ways and ends with 0, ends with 1
-where nothing may be scaled, is left running on request, and leaves no process behind in any case."""
+"""`python -m demo` as a user runs it, but on simulated nodes and for a shorter load: it scales all four ways and ends
+with 0, ends with 1 if nothing may be scaled, is left running on request, and leaves no process behind in any case."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     folder = tmp_path / "cluster"
 
     def start(**options: str) -> Process:
-        unset = {"KEEP": "", "DEMO": "", "DEMO_MODE": "", "DEMO_SECONDS": ""}
+        unset = {"KEEP": "", "DEMO": "", "DEMO_MODE": "", "DEMO_SECONDS": "", "NODES": "simulated"}
         environment = {**os.environ, "HVPA_CLUSTER_FOLDER": str(folder), **unset, **options}
         log = tmp_path / f"demo-{len(started)}.log"
         process = Process("demo", [sys.executable, "-m", "demo"], log, env=environment, cwd=ROOT)

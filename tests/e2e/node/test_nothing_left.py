@@ -13,33 +13,12 @@ import pytest
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.node import cgroups
-from localcluster.node.config import TUNABLES
+from tests.e2e.node.leftovers import machine
 from tests.e2e.node.real_pods import RealPods
 from tests.e2e.node.sockets import beyond_loopback
 
 pytestmark = [pytest.mark.owned_cluster, pytest.mark.usefixtures("real_nodes")]
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def machine(owner: int) -> dict[str, object]:
-    """What the nodes of a process could leave: cgroups, programs that run in them, mounts, settings of the machine."""
-    name = f"hvpa-node-{owner}-"
-    settings = {name: file.read_text() for name in TUNABLES if (file := Path("/proc/sys") / name).exists()}
-    return {
-        "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
-        "cgroups": sorted(str(one) for one in cgroups.ROOT.glob(f"*/{name}*")),
-        "settings": settings,
-        "running": sorted(
-            one.parent.name for one in Path("/proc").glob("[0-9]*/cgroup") if name in _text(one)
-        ),
-    }
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:  # ended meanwhile
-        return ""
 
 
 def test_it_leaves_nothing_and_listens_on_loopback_alone(tmp_path: Path) -> None:

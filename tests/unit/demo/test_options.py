@@ -7,14 +7,24 @@ import pytest
 from demo.options import OptionError, Options, options
 
 
-def test_without_any_it_resizes_pods_for_five_minutes() -> None:
-    assert options({}) == Options(False, "Auto", 300.0, "InPlaceOrRollout")
-    assert options({"DEMO": "", "KEEP": "", "DEMO_MODE": "", "DEMO_SECONDS": ""}) == Options()
+def test_without_any_it_resizes_pods_on_such_nodes_as_it_can() -> None:
+    assert options({}) == Options(False, "Auto", None, "InPlaceOrRollout", "auto", compares=True)
+    names = ("DEMO", "KEEP", "DEMO_MODE", "DEMO_SECONDS", "NODES", "DEMO_COMPARE")
+    assert options(dict.fromkeys(names, "")) == Options()
 
 
 def test_each_is_read() -> None:
     environment = {"DEMO": "rollout", "KEEP": "1", "DEMO_MODE": "Off", "DEMO_SECONDS": "60"}
-    assert options(environment) == Options(True, "Off", 60.0, "Rollout")
+    environment |= {"NODES": "simulated", "DEMO_COMPARE": "0"}
+    assert options(environment) == Options(True, "Off", 60.0, "Rollout", "simulated", compares=False)
+    assert options({"NODES": "real"}).nodes == "real"
+
+
+@pytest.mark.parametrize("other", ["KEEP=1", "DEMO=rollout"])
+def test_real_nodes_do_not_go_with_everything(other: str) -> None:
+    name, _, value = other.partition("=")
+    with pytest.raises(OptionError, match=f"^NODES=real: {other} needs simulated nodes$"):
+        options({"NODES": "real", name: value})
 
 
 @pytest.mark.parametrize(
@@ -25,6 +35,8 @@ def test_each_is_read() -> None:
         ("DEMO_MODE", "off"),
         ("DEMO_SECONDS", "19"),
         ("DEMO_SECONDS", "nan"),
+        ("NODES", "kind"),
+        ("DEMO_COMPARE", "no"),
     ],
 )
 def test_what_can_not_be_used_is_named(name: str, value: str) -> None:

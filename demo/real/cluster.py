@@ -1,0 +1,152 @@
+"""The demo on real nodes: its control plane, requests to the pods that are ready, and what the kernel grants their
+containers. After the Hvpa an HPA and a VPA scale the same workload, in a namespace of their own."""
+
+from __future__ import annotations
+
+import string
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from demo.demo_cluster import NAME, DemoCluster, Json, Report
+from demo.options import Sizes
+from demo.real.comparison import Run, Sample
+from demo.scenario import Scenario
+from demo.snapshot import Snapshot
+from localcluster.client.api import wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.flags import Settings
+from localcluster.node.cgroups import Granted
+from localcluster.node.config import IMAGE
+from localcluster.process import Process, free_port
+from localcluster.programs.build import build, build_node
+from localcluster.vpa import VpaActs
+from localcluster.workloads.load import await_pods
+from localcluster.workloads.traffic import TIMEOUT_SECONDS, Answers, Traffic
+
+HERE = Path(__file__).resolve().parent
+REQUEST_CPU = 5.0
+"""Millicores of a request per second: what `workload.yaml` says."""
+_GONE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container that runs: what the kernel grants it, and how often it was restarted."""
+
+    pod: str
+    granted: Granted
+    restarts: int
+
+
+class RealCluster(DemoCluster[Traffic]):
+    """The workload on real nodes, scaled by an Hvpa."""
+
+    def __init__(
+        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: Sizes
+    ) -> None:
+        super().__init__(plane, operator, account, scenario, sizes)
+        self.needs_usual = False  # pods that are resized in place follow the last minutes
+        self._port = free_port()
+        self._samples: list[Sample] = []
+        self.containers: list[Container] = []
+        """At the last look."""
+        self.load = Traffic(
+            plane.api,
+            self.namespace,
+            f"app={NAME}",
+            self._port,
+            build_node()["traffic"],
+            plane.folder,
+            lambda: scenario.cpu(self.elapsed) / REQUEST_CPU,
+        )
+
+    def manifest(self, name: str) -> Json:
+        """The object in a file of the demo on real nodes."""
+        (found,) = self.manifests(name)
+        return found
+
+    def manifests(self, name: str) -> list[Json]:
+        """The objects in a file."""
+        text = string.Template((HERE / name).read_text()).safe_substitute(
+            NAMESPACE=self.namespace, IMAGE=IMAGE, PORT=self._port
+        )
+        return list(yaml.safe_load_all(text))
+
+    def see(self) -> Snapshot:
+        """The workload and its recommenders now."""
+        seen = super().see()
+        self.containers = self._containers()
+        self._samples.append(Sample(self.elapsed, seen.asked, seen.asked_memory))
+        return seen
+
+    def answers(self) -> dict[int, Answers]:
+        """The requests by the second since the load began; those of the last two seconds have not ended."""
+        begin = round(self._began_at.timestamp())
+        return {second - begin: found for second, found in self.load.answers().items() if second >= begin}
+
+    def result(self, name: str) -> Run:
+        """All that was measured since the load began."""
+        end = self.elapsed
+        time.sleep(TIMEOUT_SECONDS + 1)
+        return Run(
+            name,
+            self.answers(),
+            [one for one in self._samples if 0 < one.elapsed <= end],
+            self.see().restarts,
+        )
+
+    def remove(self) -> None:
+        """Delete what scales the workload, and then that; wait until no pod is left."""
+        api = self.plane.api
+        for kind in ("Hvpa", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Deployment"):
+            api.delete(kind, NAME, self.namespace)
+        wait_for(lambda: not api.list("Pod", self.namespace), _GONE_SECONDS, "no pod is left")
+
+    def _containers(self) -> list[Container]:
+        nodes = {node.name: node for node in self.plane.nodes}
+        found = []
+        for pod in self.plane.api.list("Pod", self.namespace, f"app={NAME}"):
+            try:
+                granted = nodes[pod["spec"]["nodeName"]].granted(pod)
+                status = pod["status"]["containerStatuses"][0]
+            except (OSError, KeyError, IndexError):  # not started yet, or gone
+                continue
+            found.append(Container(pod["metadata"]["name"], granted, status["restartCount"]))
+        return found
+
+
+class RivalCluster(RealCluster):
+    """The same workload, scaled by an HPA and a VPA."""
+
+    namespace = "hvpa-demo-hpa-vpa"
+
+    def put_up(self) -> None:
+        """Create namespace, Deployment, HPA and VPA, and wait for the pods."""
+        api = self.plane.api
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
+        for document in (self.manifest("workload.yaml"), *self.manifests("rivals.yaml")):
+            api.create(document)
+        await_pods(api, self.namespace, NAME)
+
+    def actors(self) -> VpaActs:
+        """What makes sizes of the VPA's recommendations."""
+        return VpaActs(self.plane, self.namespace)
+
+
+@contextmanager
+def real_plane(report: Report) -> Iterator[ControlPlane]:
+    """A control plane with one real node, ended whatever happens. Raises `BuildError` if a program can't be built, and
+    `RuntimeError` if one does not start."""
+    programs = build(report=report)
+    build_node(report=report)
+    began = time.monotonic()
+    # All of the machine, but for what the control plane needs in any case.
+    settings = Settings(reserved_cpu="100m")
+    with ControlPlane(nodes="real", settings=settings, programs=programs) as plane:
+        report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
+        yield plane

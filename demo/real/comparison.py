@@ -1,0 +1,160 @@
+"""What two runs under the same load came to, side by side. Pure: measurements in, text out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from demo.scenario import Phase
+from localcluster.workloads.traffic import Answers, together
+
+GOAL: Final = 250.0
+"""Milliseconds that 99 of 100 requests of a second may take at most. A request alone takes 5 to 10."""
+_GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What all pods requested at a moment: millicores and bytes."""
+
+    elapsed: float
+    cpu: int
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: the requests by the second in which they began, what pods requested, and the restarts of all
+    containers."""
+
+    name: str
+    answers: Mapping[int, Answers]
+    samples: Sequence[Sample]
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of a stretch of a run. `above`: seconds above the goal; `cpu` in core-seconds and
+    `memory` in GiB-seconds, both as requested; percentiles in milliseconds, infinite if so many requests failed."""
+
+    above: int
+    sent: int
+    failed: int
+    median: float | None
+    slow: float | None
+    cpu: float
+    memory: float
+
+
+def is_above(answers: Answers) -> bool:
+    """Whether a second was above the goal."""
+    slow = answers.percentile(99)
+    return slow is not None and slow > GOAL
+
+
+def figures(run: Run, begin: float, end: float) -> Figures:
+    """Those of a stretch."""
+    seconds = [answers for second, answers in run.answers.items() if begin <= second < end]
+    all_of_them = together(seconds)
+    cpu = memory = 0.0
+    for one, after in itertools.pairwise(run.samples):
+        lasted = max(0.0, min(after.elapsed, end) - max(one.elapsed, begin))
+        cpu += one.cpu / 1000 * lasted
+        memory += one.memory / _GIB * lasted
+    return Figures(
+        above=sum(map(is_above, seconds)),
+        sent=all_of_them.sent,
+        failed=all_of_them.failed,
+        median=all_of_them.percentile(50),
+        slow=all_of_them.percentile(99),
+        cpu=cpu,
+        memory=memory,
+    )
+
+
+def milliseconds(value: float | None) -> str:
+    """`5 ms`; `none` where so many failed, `-` without requests."""
+    if value is None:
+        return "-"
+    return "none" if math.isinf(value) else f"{value:.0f} ms"
+
+
+def recovered(answers: Mapping[int, Answers], begin: float, end: float, quiet: int = 5) -> int | None:
+    """The second from which on so many in a row are within the goal, the first time after the load was above it in this
+    stretch; `begin` if it never was, None if it never came back."""
+    seconds = [second for second in sorted(answers) if begin <= second < end]
+    above = next((second for second in seconds if is_above(answers[second])), None)
+    if above is None:
+        return math.ceil(begin)
+    within = 0
+    for second in seconds:
+        if second > above:
+            within = 0 if is_above(answers[second]) else within + 1
+            if within == quiet:
+                return second - quiet + 1
+    return None
+
+
+_MEANING = {
+    "calm": "before anything happens",
+    "rise": "how soon there is more",
+    "peak": "how much there is of it",
+    "fall": "how soon it is given back",
+    "after": "how long it is kept afterwards",
+}
+_HEAD = (
+    f"{'':<13}{'above goal':>11}{'failed':>17}{'P50':>10}{'P99':>10}{'CPU requested':>16}"
+    f"{'memory requested':>19}{'restarts':>10}"
+)
+
+
+def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable[str]:
+    """Both runs until a second, in all and by phases, and how they differ."""
+    yield f"A second is above the goal if its P99 is above {GOAL:.0f} ms. No answer within 2 s counts as failed."
+    yield _HEAD
+    for run in (own, other):
+        found = figures(run, 0, end)
+        yield (
+            f"{run.name:<13}{found.above:>9} s{f'{found.failed} of {found.sent}':>17}{milliseconds(found.median):>10}"
+            f"{milliseconds(found.slow):>10}{found.cpu:>9.0f} core-s{found.memory:>13.0f} GiB-s{run.restarts:>10}"
+        )
+    yield ""
+    stretches = [(one.name, one.start, end if one is phases[-1] else one.end) for one in phases]
+    yield f"{'by phase':<28}" + "".join(f"{name:>10}" for name, _, _ in stretches)
+    for run in (own, other):
+        parts = [figures(run, *stretch) for _, *stretch in stretches]
+        yield f"{run.name:<13}above goal, s  " + "".join(f"{one.above:>10}" for one in parts)
+        yield f"{'':<13}CPU, core-s    " + "".join(f"{one.cpu:>10.1f}" for one in parts)
+    yield ""
+    yield from _differences(own, other, stretches, end)
+
+
+def _differences(
+    own: Run, other: Run, stretches: Sequence[tuple[str, float, float]], end: float
+) -> Iterable[str]:
+    """What is better and what is worse, and in which phase most of the latter comes about."""
+    mine, theirs = figures(own, 0, end), figures(other, 0, end)
+    rows = (
+        ("seconds above the goal", mine.above, theirs.above, "above"),
+        ("failed requests", mine.failed, theirs.failed, "failed"),
+        ("core-seconds of CPU requested", mine.cpu, theirs.cpu, "cpu"),
+        ("GiB-seconds of memory requested", mine.memory, theirs.memory, "memory"),
+    )
+    for name, one, another, field in rows:
+        difference = round(one - another)
+        if difference <= 0:
+            yield f"{own.name} beside {other.name}: {f'{-difference} fewer' if difference else 'as many'} {name}"
+            continue
+        by_phase = {
+            phase: getattr(figures(own, begin, until), field) - getattr(figures(other, begin, until), field)
+            for phase, begin, until in stretches
+        }
+        worst = max(by_phase, key=lambda phase: by_phase[phase])
+        yield (
+            f"{own.name} beside {other.name}: {difference} more {name}, "
+            f"{by_phase[worst]:.0f} of them in the phase `{worst}` ({_MEANING[worst]})"
+        )

@@ -1,0 +1,100 @@
+"""The demo on real nodes from beginning to end: the Hvpa's run, that of an HPA and a VPA, and the verdict."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from demo.demo_cluster import NAME, operator_on
+from demo.options import Options
+from demo.real.cluster import RealCluster, RivalCluster, real_plane
+from demo.real.comparison import Run, recovered, table
+from demo.real.show import RealShow, RivalShow, introduce
+from demo.scenario import Scenario
+from demo.show import Screen, conclude
+from demo.verdict import Verdict
+from localcluster.node import node
+from localcluster.programs.build import build_vpa
+from localcluster.vpa import LIFETIME_SECONDS, UPDATER_SECONDS
+
+SECONDS = 180.0
+"""Length of the load by default."""
+_LOW, _HIGH = 100.0, 800.0
+_LEAST_CORES = 2
+
+
+def why_simulated(chosen: Options) -> str:
+    """Why the demo's nodes are simulated, in a line; empty if they are real."""
+    if chosen.nodes == "simulated":
+        return "NODES=simulated"
+    if chosen.keep:
+        return "KEEP=1 is for them alone"
+    if chosen.sizes == "Rollout":
+        return "DEMO=rollout is for them alone"
+    if reason := node.why_not():
+        return reason
+    if (cores := len(os.sched_getaffinity(0))) < _LEAST_CORES:
+        return f"real nodes need {_LEAST_CORES} cores, and there is {cores}"
+    return ""
+
+
+def run_on_real_nodes(chosen: Options, screen: Screen) -> int:
+    """The exit code. Raises what starting may end with."""
+    scenario = Scenario(seconds=chosen.seconds or SECONDS, low_cpu=_LOW, high_cpu=_HIGH)
+    if chosen.compares:
+        build_vpa(report=screen.report)
+    screen.report("nodes: real (kubelet, containerd, runc): pods are processes of this machine")
+    with real_plane(screen.report) as plane, operator_on(plane, chosen, screen.report) as (operator, user):
+        own = RealCluster(plane, operator, user, scenario, chosen.sizes)
+        own.put_up_workload(chosen.mode)
+        screen.report(f"workload: Deployment and Hvpa {own.namespace}/{NAME}")
+        with own.load:
+            introduce(scenario, screen)
+            own.await_recommendations(screen.report)
+            show = RealShow(own, screen)
+            verdict = show.run()
+            length, result = own.elapsed, own.result("this Hvpa")
+        verdict = replace(verdict, faults=(*verdict.faults, *faults(result, show.grown, scenario)))
+        comparison: list[str] = []
+        if chosen.compares and not verdict.faults:
+            own.remove()
+            rivals = RivalCluster(plane, operator, user, scenario, chosen.sizes)
+            other = _run_of_rivals(rivals, screen, length)
+            comparison = list(table(result, other, scenario.phases, length))
+        conclude(with_more(verdict, comparison), screen)
+    return verdict.exit_code
+
+
+def _run_of_rivals(rivals: RivalCluster, screen: Screen, seconds: float) -> Run:
+    with rivals.actors():
+        rivals.put_up()
+        for text in (
+            "",
+            "For comparison the same load on the same node, scaled by an HPA (AverageValue) and a VPA",
+            "(InPlaceOrRecreate) with the same bounds and hold before scaling in: the VPA's own recommender, webhook",
+            f"and updater, which looks every {UPDATER_SECONDS} s, and {LIFETIME_SECONDS} s after a pod's start at any"
+            " difference of a tenth.",
+            "",
+        ):
+            screen.report(text)
+        with rivals.load:
+            rivals.await_recommendations(screen.report)
+            show = RivalShow(rivals, screen, seconds)
+            show.watch()
+            return rivals.result("HPA and VPA")
+
+
+def faults(result: Run, grown: set[str], scenario: Scenario) -> list[str]:
+    """What of the story was not seen, beside what any demo must show."""
+    found = []
+    if not grown:
+        found.append("no running container was granted more CPU")
+    begin, end = scenario.phase("rise").start, scenario.phase("fall").start
+    if recovered(result.answers, begin, end) is None:
+        found.append("latency did not come back within its goal while the load was high")
+    return found
+
+
+def with_more(verdict: Verdict, comparison: list[str]) -> Verdict:
+    """The verdict with more lines of summary."""
+    return replace(verdict, summary=(*verdict.summary, *(("", *comparison) if comparison else ())))

@@ -1,0 +1,151 @@
+"""The demo on real nodes as a viewer sees it: how requests fare, and what the kernel grants the containers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from demo.real.cluster import REQUEST_CPU, Container, RealCluster
+from demo.real.comparison import GOAL, milliseconds
+from demo.scenario import Scenario
+from demo.show import Screen, Show
+from demo.snapshot import Columns, Snapshot, clock, cpu, held, join, memory
+from localcluster.node.cgroups import Granted
+from localcluster.workloads.traffic import Answers, together
+
+COLUMNS: Columns = (
+    ("time", 5),
+    ("sent/s", 6),
+    ("failed", 6),
+    ("P50", 7),
+    ("P99", 7),
+    ("pods", 4),
+    ("asked", 6),
+    ("CPU granted", 11),
+    ("mem granted", 11),
+    ("restarts", 8),
+)
+_SHOWN_SECONDS = 5
+"""The requests of so many seconds make one line."""
+_MICROSECONDS = 100
+"""Of CPU in the kernel's period of 100 ms: one millicore."""
+
+
+class RealShow(Show):
+    """One run under the load, and what the kernel grants meanwhile."""
+
+    def __init__(self, real: RealCluster, screen: Screen) -> None:
+        super().__init__(real, screen)
+        self._real = real
+        self._before: dict[str, Granted] = {}
+        self._first: dict[str, Granted] = {}
+        self.grown: set[str] = set()
+        """The pods whose containers got more CPU while they ran, without a restart."""
+        screen.begin_table(COLUMNS)
+
+    def remark(self, elapsed: float) -> None:
+        """Report what the kernel grants containers that run on, if that has changed."""
+        now = self._real.containers
+        if text := resized(self._before, now):
+            self.screen.report(f"   {clock(elapsed)} {text}")
+        for one in now:
+            first = self._first.setdefault(one.pod, one.granted)
+            if first.quota < one.granted.quota and not one.restarts:
+                self.grown.add(one.pod)
+        self._before = {one.pod: one.granted for one in now}
+
+    def row(self, seen: Snapshot, elapsed: float) -> str:
+        """A line of the table."""
+        return row(self._real.answers(), self._real.containers, seen, elapsed, dt.datetime.now(dt.UTC))
+
+
+class RivalShow(RealShow):
+    """The run for the comparison: as long as the other one."""
+
+    def __init__(self, real: RealCluster, screen: Screen, seconds: float) -> None:
+        super().__init__(real, screen)
+        self._seconds = seconds
+
+    def is_over(self) -> bool:
+        """Whether it has lasted as long."""
+        return self.cluster.elapsed >= self._seconds
+
+
+def row(
+    answers: Mapping[int, Answers],
+    containers: Sequence[Container],
+    seen: Snapshot,
+    elapsed: float,
+    now: dt.datetime,
+) -> str:
+    """A line of the table. Its requests are those of the last seconds whose requests have all ended."""
+    shown = [answers[second] for second in sorted(answers)[-_SHOWN_SECONDS:]]
+    recent = together(shown)
+    granted = [one.granted for one in containers]
+    cells = {
+        "time": clock(elapsed),
+        "sent/s": f"{recent.sent / len(shown):.0f}" if shown else "-",
+        "failed": str(recent.failed),
+        "P50": milliseconds(recent.percentile(50)),
+        "P99": milliseconds(recent.percentile(99)),
+        "pods": f"{seen.ready}/{seen.replicas}",
+        "asked": cpu(seen.asked),
+        "CPU granted": _range((one.quota / _MICROSECONDS for one in granted), cpu),
+        "mem granted": _range((one.limit for one in granted), memory),
+        "restarts": str(seen.restarts),
+    }
+    return join([*(cells[name].rjust(width) for name, width in COLUMNS), held(seen.held, now)])
+
+
+def resized(before: Mapping[str, Granted], now: Sequence[Container]) -> str:
+    """Which files of running containers' cgroups have other values than before, as one text; empty if none has."""
+    pairs = [
+        (before[one.pod], one.granted)
+        for one in now
+        if one.pod in before and _limits(before[one.pod]) != _limits(one.granted)
+    ]
+    if not pairs:
+        return ""
+    files: tuple[tuple[str, Callable[[Granted], float], Callable[[float], str]], ...] = (
+        ("cpu.cfs_quota_us", lambda one: one.quota, "{:.0f}".format),
+        ("cpu.shares", lambda one: one.shares, "{:.0f}".format),
+        ("memory.limit_in_bytes", lambda one: one.limit, memory),
+    )
+    texts = []
+    for name, value, show in files:
+        changed = [(value(old), value(new)) for old, new in pairs if value(old) != value(new)]
+        if changed:
+            olds, news = zip(*changed, strict=True)
+            texts.append(f"{name} {_range(olds, show)} to {_range(news, show)}")
+    count = "1 container" if len(pairs) == 1 else f"{len(pairs)} containers"
+    return f"cgroups of {count}, running: {', '.join(texts)}"
+
+
+def _limits(granted: Granted) -> tuple[int, int, int]:
+    return granted.shares, granted.quota, granted.limit
+
+
+def _range(values: Iterable[float], show: Callable[[float], str]) -> str:
+    """`200m`, or `200-410m` if they differ."""
+    known = sorted(values)
+    if not known:
+        return "-"
+    least, most = show(known[0]), show(known[-1])
+    return most if least == most else f"{least.rstrip('mMi')}-{most}"
+
+
+def introduce(scenario: Scenario, screen: Screen) -> None:
+    """What is about to be seen, and how to read the table."""
+    low, high = (round(load / REQUEST_CPU) for load in (scenario.low_cpu, scenario.high_cpu))
+    for text in (
+        "",
+        f"In {clock(scenario.seconds)} minutes or more, {low} requests a second become {high}, and {low} again.",
+        f"Each uses {REQUEST_CPU:.0f} ms of CPU. They are spread over the pods that are ready, as a Service does.",
+        "HPA and VPA only recommend; the Hvpa (blend: Trajectory) solves both together, and it alone scales.",
+        f"  sent/s … P99    of the last {_SHOWN_SECONDS} seconds whose requests have ended; goal: a P99 of {GOAL:.0f}",
+        "  pods, asked     ready / wanted, and CPU that all pods request",
+        "  CPU, mem granted  what the kernel grants a container at most: cpu.cfs_quota_us, memory.limit_in_bytes",
+        "  held back       what the Hvpa does not do (yet), for how long, and why",
+        "",
+    ):
+        screen.report(text)

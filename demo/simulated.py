@@ -1,0 +1,84 @@
+"""The demo on simulated nodes: its control plane, a load that is written on the pods as their usage, and what an HPA
+beside a VPA would have had meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from demo.demo_cluster import NAME, NAMESPACE, DemoCluster, Report, operator_on
+from demo.options import Options, Sizes
+from demo.scenario import BASE_CPU, BASE_MEMORY, Course, Scenario, hpa_beside_vpa, used
+from demo.snapshot import Snapshot
+from demo.verdict import Rivals
+from localcluster.controlplane import keeper
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.process import Process
+from localcluster.programs.build import build
+from localcluster.workloads.load import Load
+
+SECONDS = 300.0
+"""Length of the load by default."""
+
+
+class SimulatedCluster(DemoCluster[Load]):
+    """The demo on simulated nodes."""
+
+    def __init__(
+        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: Sizes
+    ) -> None:
+        super().__init__(plane, operator, account, scenario, sizes)
+        self._rival: Course = ()
+        self.load = Load(
+            plane.api,
+            NAMESPACE,
+            f"app={NAME}",
+            cpu=lambda _: scenario.cpu(self.elapsed),
+            memory=lambda _: scenario.memory(self.elapsed),
+            base_cpu=BASE_CPU,
+            base_memory=BASE_MEMORY,
+        )
+
+    def begin(self) -> None:
+        """Start the clock of the load, from its beginning."""
+        self._rival = self._rival or hpa_beside_vpa(self.scenario, round(self.scenario.seconds))
+        super().begin()
+
+    @property
+    def rival(self) -> float | None:
+        """Millicores that an HPA beside a VPA would request in total at this time; None before the load begins."""
+        passed = [state for begin, state in self._rival if begin <= self.elapsed]
+        return passed[-1].replicas * (passed[-1].requests.cpu or 0) if passed else None
+
+    def rivals(self) -> Rivals:
+        """What an HPA beside a VPA would have had until now."""
+        seconds = round(self.elapsed)
+        return Rivals(hpa_beside_vpa(self.scenario, seconds), used(self.scenario), seconds)
+
+    def see(self) -> Snapshot:
+        """The workload and its recommenders now."""
+        seen = super().see()
+        if seen.limits.cpu is not None:
+            # A container gets no more CPU than its limit, however much load there is.
+            self.load.most_cpu = seen.limits.cpu
+        return seen
+
+
+@contextmanager
+def simulated_cluster(chosen: Options, report: Report) -> Iterator[SimulatedCluster]:
+    """Put everything up, and take it down whatever happens. Where it is to be kept, this process is the
+    control plane's keeper: `make cluster-down` sends it SIGTERM. Raises `BuildError` where a program can't be
+    built, `DemoError` or `RuntimeError` where one does not start, and `KeeperError` where another control
+    plane is being kept."""
+    programs = build(report=report)
+    began = time.monotonic()
+    with keeper.host(programs) if chosen.keep else ControlPlane(programs=programs) as plane:
+        report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")
+        with operator_on(plane, chosen, report) as (operator, user):
+            scenario = Scenario(seconds=chosen.seconds or SECONDS)
+            put_up = SimulatedCluster(plane, operator, user, scenario, chosen.sizes)
+            put_up.put_up_workload(chosen.mode)
+            report(f"workload: Deployment and Hvpa {NAMESPACE}/{NAME}")
+            with put_up.load:
+                yield put_up

@@ -1,0 +1,61 @@
+"""The VPA's own updater and webhook on a real node: what the demo compares with."""
+
+from __future__ import annotations
+
+import pytest
+
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.vpa import VpaActs
+from tests.e2e.node.real_pods import RealPods, asked, is_ready, status
+
+pytestmark = pytest.mark.owned_cluster
+
+
+def test_running_pods_are_resized_and_new_ones_begin_with_the_size(
+    node_cluster: ControlPlane, pods: RealPods
+) -> None:
+    """Two pods of 100m use 250m each."""
+    pods.use("web", 250, 20)
+    labels = {"app": "web"}
+    spec = pods.spec("web", {"cpu": "100m", "memory": "32Mi"}, {"cpu": "300m", "memory": "96Mi"})
+    metadata = {"name": "web", "namespace": pods.namespace}
+    pods.api.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": metadata,
+            "spec": {
+                "replicas": 2,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": spec},
+            },
+        }
+    )
+    pods.api.create(
+        {
+            "apiVersion": "autoscaling.k8s.io/v1",
+            "kind": "VerticalPodAutoscaler",
+            "metadata": metadata,
+            "spec": {
+                "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                "updatePolicy": {"updateMode": "InPlaceOrRecreate"},
+            },
+        }
+    )
+
+    def all_of(count: int) -> list[Json]:
+        found = [one for one in pods.api.list("Pod", pods.namespace, "app=web") if is_ready(one)]
+        return (
+            found
+            if len(found) == count and all(asked(one)["requests"]["cpu"] != "100m" for one in found)
+            else []
+        )
+
+    with VpaActs(node_cluster, pods.namespace):
+        first = wait_for(lambda: all_of(2), 120, "both are resized")
+        assert all(status(one)["restartCount"] == 0 for one in first)
+        name = first[0]["metadata"]["name"]
+        wait_for(lambda: pods.cgroup(name).shares > 200, 10, "the container has it")
+        pods.api.patch("Deployment", "web", pods.namespace, {"spec": {"replicas": 3}})
+        wait_for(lambda: all_of(3), 30, "the new pod begins with the size")

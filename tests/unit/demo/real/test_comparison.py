@@ -1,0 +1,88 @@
+"""What two runs came to, and how they differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from demo.real.comparison import GOAL, Run, Sample, figures, is_above, milliseconds, recovered, table
+from demo.scenario import Scenario
+from localcluster.workloads.traffic import Answers
+
+GOOD = Answers(0, (5.0, 6.0))
+SLOW = Answers(0, (5.0, GOAL + 1))
+FAILED = Answers(2, (5.0,))
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("answers", "above"),
+    [(GOOD, False), (Answers(0, (GOAL,)), False), (SLOW, True), (FAILED, True), (Answers(), False)],
+)
+def test_a_second_is_above_the_goal_if_its_slowest_requests_are(answers: Answers, above: bool) -> None:
+    assert is_above(answers) == above
+
+
+def test_a_stretch_has_the_requests_of_its_seconds_and_what_was_requested_meanwhile() -> None:
+    """200m for one second, then 400m for two; the stretch ends in the middle of the latter."""
+    samples = (Sample(0, 200, GIB), Sample(1, 400, 2 * GIB), Sample(3, 400, 2 * GIB))
+    run = Run("x", {0: GOOD, 1: SLOW, 2: FAILED}, samples, 0)
+    found = figures(run, 0, 2)
+    assert (found.above, found.sent, found.failed) == (1, 4, 0)
+    assert (found.median, found.slow) == (5.0, GOAL + 1)
+    assert (found.cpu, found.memory) == pytest.approx((0.2 + 0.4, 1 + 2))
+    assert figures(run, 2, 3).failed == 2
+
+
+def test_nothing_measured_is_nothing() -> None:
+    found = figures(Run("x", {}, (), 0), 0, 10)
+    assert (found.above, found.sent, found.median, found.cpu) == (0, 0, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("course", "second"),
+    [
+        ("gggggggg", 0),
+        ("ggssggggggg", 4),
+        ("ggsgggsggggg", 7),
+        ("ggsggggs", None),
+        ("gsssssss", None),
+    ],
+)
+def test_latency_is_back_once_it_stays_within_its_goal(course: str, second: int | None) -> None:
+    answers = {at: GOOD if one == "g" else SLOW for at, one in enumerate(course)}
+    assert recovered(answers, 0, len(course)) == second
+
+
+def test_only_the_stretch_counts() -> None:
+    assert recovered({0: SLOW, 1: GOOD, 2: SLOW}, 1, 2) == 1
+
+
+@pytest.mark.parametrize(("value", "text"), [(5.4, "5 ms"), (None, "-"), (float("inf"), "none")])
+def test_times_are_whole_milliseconds(value: float | None, text: str) -> None:
+    assert milliseconds(value) == text
+
+
+def run(name: str, above: range, cpu: int) -> Run:
+    """A run of 100 seconds."""
+    answers = {second: SLOW if second in above else GOOD for second in range(100)}
+    return Run(name, answers, [Sample(float(second), cpu, GIB) for second in range(101)], 0)
+
+
+def test_the_table_has_both_in_all_and_by_phase_and_where_the_worse_comes_from() -> None:
+    """The phases of 100 seconds: calm until 5, rise until 20, peak until 55, fall until 65."""
+    own, other = run("this Hvpa", range(10, 30), 400), run("HPA and VPA", range(10, 18), 500)
+    text = list(table(own, other, Scenario(seconds=100).phases, 100))
+    assert max(map(len, text)) <= 120
+    assert [" ".join(line.split()) for line in text[2:4]] == [
+        "this Hvpa 20 s 0 of 200 5 ms 251 ms 40 core-s 100 GiB-s 0",
+        "HPA and VPA 8 s 0 of 200 5 ms 251 ms 50 core-s 100 GiB-s 0",
+    ]
+    assert "this Hvpa    above goal, s           0        10        10         0         0" in text
+    assert "             CPU, core-s           2.0       6.0      14.0       4.0      14.0" in text
+    assert text[-4:] == [
+        "this Hvpa beside HPA and VPA: 12 more seconds above the goal, "
+        "10 of them in the phase `peak` (how much there is of it)",
+        "this Hvpa beside HPA and VPA: as many failed requests",
+        "this Hvpa beside HPA and VPA: 10 fewer core-seconds of CPU requested",
+        "this Hvpa beside HPA and VPA: as many GiB-seconds of memory requested",
+    ]
