@@ -131,6 +131,7 @@ def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable
         yield f"{'':<13}CPU, core-s    " + "".join(f"{one.cpu:>10.1f}" for one in parts)
     yield ""
     yield from _differences(own, other, stretches, end)
+    yield "One run of each: the metrics are 10 to 25 s old, so when a rise is seen is chance, and some seconds with it."
 
 
 def _differences(
@@ -156,5 +157,5 @@ def _differences(
         worst = max(by_phase, key=lambda phase: by_phase[phase])
         yield (
             f"{own.name} beside {other.name}: {difference} more {name}, "
-            f"{by_phase[worst]:.0f} of them in the phase `{worst}` ({_MEANING[worst]})"
+            f"most in the phase `{worst}` ({by_phase[worst]:.0f}: {_MEANING[worst]})"
         )

@@ -21,8 +21,8 @@ COLUMNS: Columns = (
     ("P99", 7),
     ("pods", 4),
     ("asked", 6),
-    ("CPU granted", 11),
-    ("mem granted", 11),
+    ("CPU max", 8),
+    ("mem max", 9),
     ("restarts", 8),
 )
 _SHOWN_SECONDS = 5
@@ -90,8 +90,8 @@ def row(
         "P99": milliseconds(recent.percentile(99)),
         "pods": f"{seen.ready}/{seen.replicas}",
         "asked": cpu(seen.asked),
-        "CPU granted": _range((one.quota / _MICROSECONDS for one in granted), cpu),
-        "mem granted": _range((one.limit for one in granted), memory),
+        "CPU max": _range((one.quota / _MICROSECONDS for one in granted), cpu),
+        "mem max": _range((one.limit for one in granted), memory),
         "restarts": str(seen.restarts),
     }
     return join([*(cells[name].rjust(width) for name, width in COLUMNS), held(seen.held, now)])
@@ -144,7 +144,7 @@ def introduce(scenario: Scenario, screen: Screen) -> None:
         "HPA and VPA only recommend; the Hvpa (blend: Trajectory) solves both together, and it alone scales.",
         f"  sent/s … P99    of the last {_SHOWN_SECONDS} seconds whose requests have ended; goal: a P99 of {GOAL:.0f}",
         "  pods, asked     ready / wanted, and CPU that all pods request",
-        "  CPU, mem granted  what the kernel grants a container at most: cpu.cfs_quota_us, memory.limit_in_bytes",
+        "  CPU, mem max    what the kernel grants a container at most: cpu.cfs_quota_us, memory.limit_in_bytes",
         "  held back       what the Hvpa does not do (yet), for how long, and why",
         "",
     ):

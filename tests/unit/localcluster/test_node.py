@@ -108,6 +108,18 @@ class TestWhyNot:
 
 
 class TestCgroups:
+    def test_what_is_granted_is_read_from_their_files(self, root: Path) -> None:
+        files = {
+            "cpu/cpu.shares": "102",
+            "cpu/cpu.cfs_quota_us": "-1",
+            "memory/memory.limit_in_bytes": "134217728",
+            "memory/memory.usage_in_bytes": "4096",
+        }
+        for name, text in files.items():
+            (root / name).write_text(f"{text}\n")
+        found = cgroups.granted(root / "cpu", root / "memory")
+        assert found == cgroups.Granted(102, -1, 134217728, 4096)
+
     def test_they_are_made_with_a_share_of_the_machine_and_removed(self, root: Path) -> None:
         (root / "cpuset" / "cpuset.cpus").write_text("0-1")
         name = cgroups.name_of("127.0.0.1")
