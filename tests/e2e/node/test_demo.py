@@ -21,7 +21,7 @@ UNSET = dict.fromkeys(("KEEP", "DEMO", "DEMO_MODE", "NODES"), "")
 STORY = (
     r"nodes: real \(kubelet, containerd, runc\)",
     r"-- 0:00 calm",
-    r"^ 0:\d\d +[1-9]\d* +0 +\d+ ms +\d+ ms  2/2 +200m +200m +128Mi +0",
+    r"^ 0:\d\d +[1-9]\d* +\d+ +\S.* 2/2 +200m +200m +128Mi +0$",
     r">> \d:\d\d scaled out: 2 to \d replicas",
     r"cgroups of \d containers?, running: .*cpu\.cfs_quota_us 20000 to [2-9]\d{4}",
 )
