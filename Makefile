@@ -55,7 +55,7 @@ help: ## list the targets
 
 ##@ The three to begin with
 .PHONY: demo
-demo: venv ## see a workload scaled both ways by real recommenders, in a few minutes (KEEP=1 leaves it running, DEMO=rollout replaces pods)
+demo: venv ## see a workload scaled both ways by real recommenders, in a few minutes (KEEP=1 leaves it running, DEMO=rollout replaces pods, NODES=simulated needs no containers)
 	@$(PY) -m demo
 
 .PHONY: simulate

@@ -26,9 +26,9 @@ Environment:
   DEMO_SECONDS=300  how long the load rises and falls (real nodes: 180)
   DEMO_COMPARE=0    real nodes without HPA and VPA
   DEMO_MODE=Off     all four update modes Off: nothing may be scaled, so this ends with 1
-Exit code: 0 when the workload was scaled all four ways and is back where it began, 1 when not, 2 for options
-that can't be used, 3 when the control plane or the operator could not be started (or, with KEEP=1, a control
-plane that was left running runs already), 130 after Ctrl-C."""
+Exit code: 0 when the workload was scaled all four ways and is back where it began (real nodes: and latency came
+back within its goal meanwhile), 1 when not, 2 for options that can't be used, 3 when the control plane or the operator
+could not be started (or, with KEEP=1, a control plane that was left running runs already), 130 after Ctrl-C."""
 
 
 class OptionError(Exception):

@@ -125,6 +125,18 @@ class RivalCluster(RealCluster):
 
     namespace = "hvpa-demo-hpa-vpa"
 
+    def __init__(
+        self, plane: ControlPlane, operator: Process, account: str, scenario: Scenario, sizes: Sizes
+    ) -> None:
+        super().__init__(plane, operator, account, scenario, sizes)
+        self.vpa = VpaActs(plane, self.namespace)
+        """What makes sizes of the VPA's recommendations."""
+
+    def check(self) -> None:
+        """Raise `DemoError` or `RuntimeError` when something that must run has ended."""
+        super().check()
+        self.vpa.check()
+
     def put_up(self) -> None:
         """Create namespace, Deployment, HPA and VPA, and wait for the pods."""
         api = self.plane.api
@@ -132,10 +144,6 @@ class RivalCluster(RealCluster):
         for document in (self.manifest("workload.yaml"), *self.manifests("rivals.yaml")):
             api.create(document)
         await_pods(api, self.namespace, NAME)
-
-    def actors(self) -> VpaActs:
-        """What makes sizes of the VPA's recommendations."""
-        return VpaActs(self.plane, self.namespace)
 
 
 @contextmanager

@@ -77,10 +77,10 @@ def figures(run: Run, begin: float, end: float) -> Figures:
 
 
 def milliseconds(value: float | None) -> str:
-    """`5 ms`; `none` where so many failed, `-` without requests."""
+    """`5 ms`; `failed` if so many have, `-` without requests."""
     if value is None:
         return "-"
-    return "none" if math.isinf(value) else f"{value:.0f} ms"
+    return "failed" if math.isinf(value) else f"{value:.0f} ms"
 
 
 def recovered(answers: Mapping[int, Answers], begin: float, end: float, quiet: int = 5) -> int | None:

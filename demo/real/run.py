@@ -66,7 +66,7 @@ def run_on_real_nodes(chosen: Options, screen: Screen) -> int:
 
 
 def _run_of_rivals(rivals: RivalCluster, screen: Screen, seconds: float) -> Run:
-    with rivals.actors():
+    with rivals.vpa:
         rivals.put_up()
         for text in (
             "",

@@ -25,7 +25,7 @@ def container(granted: Granted, pod: str = "a") -> Container:
 def test_a_line_has_the_requests_of_the_last_seconds_and_what_is_granted() -> None:
     answers = {second: Answers(second, (5.0, 90.0)) for second in range(7)}
     text = row(answers, [container(SMALL), container(LARGE, "b")], SEEN, 65, NOW)
-    assert text.split() == ["1:05", "6", "20", "none", "none", "2/3", "200m", "200-410m", "128Mi", "0"]
+    assert text.split() == ["1:05", "6", "20", "failed", "failed", "2/3", "200m", "200-410m", "128Mi", "0"]
 
 
 def test_before_the_first_answer_nothing_is_known() -> None:
