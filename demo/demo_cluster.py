@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -225,10 +225,12 @@ class DemoCluster(Generic[LoadT]):
 
 
 @contextmanager
-def operator_on(plane: ControlPlane, chosen: Options, report: Report) -> Iterator[tuple[Process, str]]:
-    """Install the operator and run it: its process, and the user name of its ServiceAccount. Raises `DemoError` if it
-    does not start."""
-    namespace, account = _install(plane, report)
+def operator_on(
+    plane: ControlPlane, chosen: Options, report: Report, configs: Sequence[str] = ("default",)
+) -> Iterator[tuple[Process, str]]:
+    """Install the operator from these folders of `config` and run it: its process, and the user name of its
+    ServiceAccount. Raises `DemoError` if it does not start."""
+    namespace, account = _install(plane, configs, report)
     token_seconds = KEPT_SECONDS if chosen.keep else HOUR_SECONDS
     operator = _operator(plane, namespace, account, token_seconds)
     user = f"system:serviceaccount:{namespace}:{account}"
@@ -239,17 +241,17 @@ def operator_on(plane: ControlPlane, chosen: Options, report: Report) -> Iterato
         operator.terminate(10)
 
 
-def _install(plane: ControlPlane, report: Report) -> tuple[str, str]:
-    """Apply `config/default` and return the operator's namespace and ServiceAccount."""
-    rendered = plane.kubectl("kustomize", ROOT / "config" / "default").stdout
-    documents = [document for document in yaml.safe_load_all(rendered) if document]
+def _install(plane: ControlPlane, configs: Sequence[str], report: Report) -> tuple[str, str]:
+    """Apply these folders of `config` and return the operator's namespace and ServiceAccount."""
+    rendered = [plane.kubectl("kustomize", ROOT / "config" / name).stdout for name in configs]
+    documents = [document for text in rendered for document in yaml.safe_load_all(text) if document]
     applied = [document for document in documents if document["kind"] not in _LEFT_OUT]
     # kube-controller-manager learns of new kinds every 30 s; started when they are there, its HPA controller
     # knows Hvpas at once.
     with plane.stopped("kube-controller-manager"):
         plane.apply_all(applied)
     kinds = ", ".join(sorted({document["kind"] for document in applied}))
-    report(textwrap.fill(f"config/default: {kinds}", WIDTH, subsequent_indent="  "))
+    report(textwrap.fill(f"config/{', config/'.join(configs)}: {kinds}", WIDTH, subsequent_indent="  "))
     account = next(document for document in documents if document["kind"] == "ServiceAccount")["metadata"]
     return account["namespace"], account["name"]
 

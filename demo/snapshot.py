@@ -69,7 +69,9 @@ def snapshot(
     recommendation = (vpa or {}).get("status", {}).get("recommendation") or {}
     recommended = recommendation.get("containerRecommendations") or [{}]
     found = (hpa or {}).get("status", {})
-    has = [one["resources"].get("requests", {}) for pod in pods for one in pod["spec"]["containers"]]
+    # A pod that the node had no room for after all (OutOfcpu) stays, and requests nothing.
+    live = [pod for pod in pods if pod["status"].get("phase") not in ("Failed", "Succeeded")]
+    has = [one["resources"].get("requests", {}) for pod in live for one in pod["spec"]["containers"]]
     containers = [one for pod in pods for one in pod["status"].get("containerStatuses") or ()]
     return Snapshot(
         replicas=deployment["spec"]["replicas"],

@@ -21,6 +21,8 @@ SECONDS = 180.0
 """Length of the load by default."""
 _LOW, _HIGH = 100.0, 800.0
 _LEAST_CORES = 2
+# As `make deploy` does: new pods begin with their size, as the VPA's webhook gives it to those of the comparison.
+_CONFIGS = ("default", "size-at-creation")
 
 
 def why_simulated(chosen: Options) -> str:
@@ -44,7 +46,10 @@ def run_on_real_nodes(chosen: Options, screen: Screen) -> int:
     if chosen.compares:
         build_vpa(report=screen.report)
     screen.report("nodes: real (kubelet, containerd, runc): pods are processes of this machine")
-    with real_plane(screen.report) as plane, operator_on(plane, chosen, screen.report) as (operator, user):
+    with (
+        real_plane(screen.report) as plane,
+        operator_on(plane, chosen, screen.report, _CONFIGS) as (operator, user),
+    ):
         own = RealCluster(plane, operator, user, scenario, chosen.sizes)
         own.put_up_workload(chosen.mode)
         screen.report(f"workload: Deployment and Hvpa {own.namespace}/{NAME}")

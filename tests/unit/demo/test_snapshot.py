@@ -93,6 +93,7 @@ def test_the_decided_size_counts_where_pods_are_resized_and_what_pods_have_is_ad
         for cpu, count in (("1500m", 0), ("0.2", 2))
     ]
     pods.append({"spec": {"containers": [{"name": "app", "resources": {}}]}, "status": {}})
+    pods.append({**pods[0], "status": {"phase": "Failed", "reason": "OutOfcpu"}})
     seen = snapshot(DEPLOYMENT, {"status": status}, None, None, pods)
     assert seen.requests == Resources(1500, 192 * 2**20)
     assert (seen.resized, seen.asked, seen.restarts) == ("1/2", 1700, 2)
