@@ -104,7 +104,7 @@ _MEANING = {
     "rise": "how soon there is more",
     "peak": "how much there is of it",
     "fall": "how soon it is given back",
-    "after": "how long it is kept afterwards",
+    "after": "how long it is kept, which is little of a day",
 }
 _HEAD = (
     f"{'':<13}{'above goal':>11}{'failed':>17}{'P50':>10}{'P99':>10}{'CPU requested':>16}"
