@@ -104,7 +104,7 @@ _MEANING = {
     "rise": "how soon there is more",
     "peak": "how much there is of it",
     "fall": "how soon it is given back",
-    "after": "how long it is kept, which is little of a day",
+    "after": "how long it is kept, and a day has few such minutes",
 }
 _HEAD = (
     f"{'':<13}{'above goal':>11}{'failed':>17}{'P50':>10}{'P99':>10}{'CPU requested':>16}"
@@ -138,6 +138,7 @@ def _differences(
     own: Run, other: Run, stretches: Sequence[tuple[str, float, float]], end: float
 ) -> Iterable[str]:
     """What is better and what is worse, and in which phase most of the latter comes about."""
+    yield f"{own.name} beside {other.name}:"
     mine, theirs = figures(own, 0, end), figures(other, 0, end)
     rows = (
         ("seconds above the goal", mine.above, theirs.above, "above"),
@@ -148,7 +149,7 @@ def _differences(
     for name, one, another, field in rows:
         difference = round(one - another)
         if difference <= 0:
-            yield f"{own.name} beside {other.name}: {f'{-difference} fewer' if difference else 'as many'} {name}"
+            yield f"  {f'{-difference} fewer' if difference else 'as many'} {name}"
             continue
         by_phase = {
             phase: getattr(figures(own, begin, until), field) - getattr(figures(other, begin, until), field)
@@ -156,6 +157,5 @@ def _differences(
         }
         worst = max(by_phase, key=lambda phase: by_phase[phase])
         yield (
-            f"{own.name} beside {other.name}: {difference} more {name}, "
-            f"most in the phase `{worst}` ({by_phase[worst]:.0f}: {_MEANING[worst]})"
+            f"  {difference} more {name}, most in the phase `{worst}` ({by_phase[worst]:.0f}: {_MEANING[worst]})"
         )

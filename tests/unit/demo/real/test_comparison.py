@@ -79,10 +79,10 @@ def test_the_table_has_both_in_all_and_by_phase_and_where_the_worse_comes_from()
     ]
     assert "this Hvpa    above goal, s           0        10        10         0         0" in text
     assert "             CPU, core-s           2.0       6.0      14.0       4.0      14.0" in text
-    assert text[-5:-1] == [
-        "this Hvpa beside HPA and VPA: 12 more seconds above the goal, "
-        "most in the phase `peak` (10: how much there is of it)",
-        "this Hvpa beside HPA and VPA: as many failed requests",
-        "this Hvpa beside HPA and VPA: 10 fewer core-seconds of CPU requested",
-        "this Hvpa beside HPA and VPA: as many GiB-seconds of memory requested",
+    assert text[-6:-1] == [
+        "this Hvpa beside HPA and VPA:",
+        "  12 more seconds above the goal, most in the phase `peak` (10: how much there is of it)",
+        "  as many failed requests",
+        "  10 fewer core-seconds of CPU requested",
+        "  as many GiB-seconds of memory requested",
     ]
