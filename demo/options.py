@@ -23,7 +23,7 @@ Environment:
   NODES=simulated   simulated nodes, even if this machine can run real ones (NODES=real: nothing else will do)
   KEEP=1            leave everything running in the background, until `make cluster-down` (simulated nodes)
   DEMO=rollout      a changed size replaces the pods, instead of resizing those that run (simulated nodes)
-  DEMO_SECONDS=300  how long the load rises and falls (real nodes: 180)
+  DEMO_SECONDS=300  how long the load rises and falls (real nodes: 160)
   DEMO_COMPARE=0    real nodes without HPA and VPA
   DEMO_MODE=Off     all four update modes Off: nothing may be scaled, so this ends with 1
 Exit code: 0 when the workload was scaled all four ways and is back where it began (real nodes: and latency came

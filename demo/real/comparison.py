@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from demo.scenario import Phase
+from demo.snapshot import clock
 from localcluster.workloads.traffic import Answers, together
 
 GOAL: Final = 250.0
@@ -76,6 +77,17 @@ def figures(run: Run, begin: float, end: float) -> Figures:
     )
 
 
+def back(run: Run) -> float | None:
+    """The second from which on pods request no more CPU than a tenth above the first; None if that wasn't seen."""
+    within: float | None = None
+    for one in run.samples:
+        if one.cpu * 10 > run.samples[0].cpu * 11:
+            within = None
+        elif within is None:
+            within = one.elapsed
+    return within
+
+
 def milliseconds(value: float | None) -> str:
     """`5 ms`; `failed` if so many have, `-` without requests."""
     if value is None:
@@ -108,19 +120,21 @@ _MEANING = {
 }
 _HEAD = (
     f"{'':<13}{'above goal':>11}{'failed':>17}{'P50':>10}{'P99':>10}{'CPU requested':>16}"
-    f"{'memory requested':>19}{'restarts':>10}"
+    f"{'memory requested':>19}{'restarts':>10}{'back at':>9}"
 )
 
 
 def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable[str]:
     """Both runs until a second, in all and by phases, and how they differ."""
-    yield f"A second is above the goal if its P99 is above {GOAL:.0f} ms. No answer within 2 s counts as failed."
+    yield f"Until {clock(end)}, and when the requests were back at the first ones. Above the goal: seconds with a P99"
+    yield f"above {GOAL:.0f} ms. No answer within 2 s counts as failed."
     yield _HEAD
     for run in (own, other):
         found = figures(run, 0, end)
         yield (
             f"{run.name:<13}{found.above:>9} s{f'{found.failed} of {found.sent}':>17}{milliseconds(found.median):>10}"
             f"{milliseconds(found.slow):>10}{found.cpu:>9.0f} core-s{found.memory:>13.0f} GiB-s{run.restarts:>10}"
+            f"{clock(at) if (at := back(run)) is not None else 'later':>9}"
         )
     yield ""
     stretches = [(one.name, one.start, end if one is phases[-1] else one.end) for one in phases]

@@ -60,7 +60,7 @@ class RealShow(Show):
 
 
 class RivalShow(RealShow):
-    """The run for the comparison: as long as the other one."""
+    """The run for the comparison, for some seconds."""
 
     def __init__(self, real: RealCluster, screen: Screen, seconds: float) -> None:
         super().__init__(real, screen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demo.real.comparison import GOAL, Run, Sample, figures, is_above, milliseconds, recovered, table
+from demo.real.comparison import GOAL, Run, Sample, back, figures, is_above, milliseconds, recovered, table
 from demo.scenario import Scenario
 from localcluster.workloads.traffic import Answers
 
@@ -57,6 +57,21 @@ def test_only_the_stretch_counts() -> None:
     assert recovered({0: SLOW, 1: GOOD, 2: SLOW}, 1, 2) == 1
 
 
+@pytest.mark.parametrize(
+    ("cpu", "second"),
+    [
+        ((200, 200), 0),
+        ((200, 800, 220, 200), 2),
+        ((200, 800, 200, 230, 210), 4),
+        ((200, 800), None),
+        ((), None),
+    ],
+)
+def test_requests_are_back_once_they_stay_within_a_tenth(cpu: tuple[int, ...], second: int | None) -> None:
+    samples = [Sample(float(at), one, GIB) for at, one in enumerate(cpu)]
+    assert back(Run("x", {}, samples, 0)) == second
+
+
 @pytest.mark.parametrize(("value", "text"), [(5.4, "5 ms"), (None, "-"), (float("inf"), "failed")])
 def test_times_are_whole_milliseconds(value: float | None, text: str) -> None:
     assert milliseconds(value) == text
@@ -73,9 +88,9 @@ def test_the_table_has_both_in_all_and_by_phase_and_where_the_worse_comes_from()
     own, other = run("this Hvpa", range(10, 30), 400), run("HPA and VPA", range(10, 18), 500)
     text = list(table(own, other, Scenario(seconds=100).phases, 100))
     assert max(map(len, text)) <= 120
-    assert [" ".join(line.split()) for line in text[2:4]] == [
-        "this Hvpa 20 s 0 of 200 5 ms 251 ms 40 core-s 100 GiB-s 0",
-        "HPA and VPA 8 s 0 of 200 5 ms 251 ms 50 core-s 100 GiB-s 0",
+    assert [" ".join(line.split()) for line in text[3:5]] == [
+        "this Hvpa 20 s 0 of 200 5 ms 251 ms 40 core-s 100 GiB-s 0 0:00",
+        "HPA and VPA 8 s 0 of 200 5 ms 251 ms 50 core-s 100 GiB-s 0 0:00",
     ]
     assert "this Hvpa    above goal, s           0        10        10         0         0" in text
     assert "             CPU, core-s           2.0       6.0      14.0       4.0      14.0" in text
