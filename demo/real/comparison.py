@@ -134,7 +134,7 @@ def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable
         yield (
             f"{run.name:<13}{found.above:>9} s{f'{found.failed} of {found.sent}':>17}{milliseconds(found.median):>10}"
             f"{milliseconds(found.slow):>10}{found.cpu:>9.0f} core-s{found.memory:>13.0f} GiB-s{run.restarts:>10}"
-            f"{clock(at) if (at := back(run)) is not None else 'later':>9}"
+            f"{clock(at) if (at := back(run)) is not None else f'>{clock(end)}':>9}"
         )
     yield ""
     stretches = [(one.name, one.start, end if one is phases[-1] else one.end) for one in phases]
