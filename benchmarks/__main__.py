@@ -1,6 +1,7 @@
-"""`python -m benchmarks [decision|simulation|client|scale|resizes|joint|arena|jumps|hostile] [options]`: one of them,
-or all but the last five one after the other: the simulation of three days only, scale with 100 and 2,000 Hvpas (its
-own default is 10,000 too). `jumps --cluster` measures on a local control plane what `jumps` simulates."""
+"""`python -m benchmarks [NAME] [options]`: one of decision, simulation, client, scale, resizes, joint, arena, jumps,
+hostile and node, or all but the last six one after the other: the simulation of three days only, scale with 100 and
+2,000 Hvpas (its own default is 10,000 too). `jumps --cluster` measures on a local control plane what `jumps`
+simulates."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ MODULES = {
     "arena": "benchmarks.arena.command",
     "jumps": "benchmarks.joint.jumps",
     "hostile": "benchmarks.hostile.command",
+    "node": "benchmarks.node.command",
 }
 ALL = {"decision": [], "simulation": ["--days", "3"], "client": [], "scale": ["--hvpas", "100,2000"]}
 """What runs without a name, and its options."""

@@ -10,7 +10,7 @@ import pytest
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from tests.e2e.node.real_pods import (
+from localcluster.node.pods import (
     MIB,
     RealPods,
     Versions,

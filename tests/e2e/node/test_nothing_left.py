@@ -13,8 +13,8 @@ import pytest
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.node import cgroups
+from localcluster.node.pods import RealPods
 from tests.e2e.node.leftovers import machine
-from tests.e2e.node.real_pods import RealPods
 from tests.e2e.node.sockets import beyond_loopback
 
 pytestmark = [pytest.mark.owned_cluster, pytest.mark.usefixtures("real_nodes")]

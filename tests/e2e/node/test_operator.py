@@ -8,9 +8,9 @@ import pytest
 
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.node.pods import MIB, RealPods, Versions, condition, is_ready, is_resized
 from localcluster.operator.operator import Operator, install_operator_rbac
-from tests.e2e.node.in_place import only_pod, start
-from tests.e2e.node.real_pods import MIB, RealPods, Versions, condition, is_ready, is_resized
+from tests.e2e.node.in_place import start
 
 pytestmark = pytest.mark.owned_cluster
 
@@ -31,7 +31,7 @@ def test_page_cache_in_the_way_of_a_limit_keeps_no_cpu_from_a_pod(
     pods.use("web", 60, 20, cache=250)
     requests, limits = {"cpu": "100m", "memory": "160Mi"}, {"cpu": "200m", "memory": "320Mi"}
     start(pods, "web", {"requests": requests, "limits": limits})
-    name = only_pod(pods, "web")
+    name = pods.only_pod("web")
     quota = pods.cgroup(name).quota
     with Versions(node_cluster.kubeconfig, pods.namespace) as versions:
 
@@ -52,7 +52,7 @@ def test_a_container_that_is_killed_for_memory_gets_more_at_once(operator: Opera
     """Killed once, then it has what it needs: no CrashLoopBackOff."""
     pods.use("leak", 20, 40)
     start(pods, "leak", {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "96Mi"}})
-    name = only_pod(pods, "leak")
+    name = pods.only_pod("leak")
     pods.use("leak", 20, 150)
     wait_for(lambda: pods.cgroup(name).limit > 170 * MIB, 60, "its limit is larger")
     pod = pods.until(name, is_ready, "is ready")

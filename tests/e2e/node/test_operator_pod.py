@@ -17,14 +17,14 @@ import yaml
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import Settings
+from localcluster.node.pods import MIB, RealPods, is_ready, status
 from localcluster.operator.operator import NAMESPACE
 from localcluster.process import Process
 from tests.e2e.chart.command import CHART, succeed
 from tests.e2e.conftest import LOGS
 from tests.e2e.full.objects import OPERATOR_USER
 from tests.e2e.making import make
-from tests.e2e.node.in_place import only_pod, start
-from tests.e2e.node.real_pods import MIB, RealPods, is_ready, status
+from tests.e2e.node.in_place import start
 from tests.e2e.node.sockets import beyond_loopback, listening
 from tools.image.__main__ import write
 from tools.image.build import Content
@@ -133,7 +133,7 @@ class Operators:
         """A container that is killed for memory gets a larger limit, which no one else gives it."""
         pods.use(name, 20, 40)
         start(pods, name, {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "96Mi"}})
-        pod = only_pod(pods, name)
+        pod = pods.only_pod(name)
         pods.use(name, 20, 150)
         wait_for(lambda: pods.cgroup(pod).limit > 170 * MIB, 60, f"the limit of {name} is larger")
 

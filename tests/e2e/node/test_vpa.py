@@ -6,8 +6,8 @@ import pytest
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.node.pods import RealPods, asked, is_ready, status
 from localcluster.vpa import VpaActs
-from tests.e2e.node.real_pods import RealPods, asked, is_ready, status
 
 pytestmark = pytest.mark.owned_cluster
 
@@ -17,21 +17,8 @@ def test_running_pods_are_resized_and_new_ones_begin_with_the_size(
 ) -> None:
     """Two pods of 100m use 250m each."""
     pods.use("web", 250, 20)
-    labels = {"app": "web"}
-    spec = pods.spec("web", {"cpu": "100m", "memory": "32Mi"}, {"cpu": "300m", "memory": "96Mi"})
+    pods.deploy("web", {"cpu": "100m", "memory": "32Mi"}, {"cpu": "300m", "memory": "96Mi"}, replicas=2)
     metadata = {"name": "web", "namespace": pods.namespace}
-    pods.api.create(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": metadata,
-            "spec": {
-                "replicas": 2,
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": spec},
-            },
-        }
-    )
     pods.api.create(
         {
             "apiVersion": "autoscaling.k8s.io/v1",

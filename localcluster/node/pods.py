@@ -1,4 +1,4 @@
-"""Pods of a real node that use what a file says, their resizes, and their cgroups."""
+"""Pods of real nodes that use what a file says, their resizes, and their cgroups."""
 
 from __future__ import annotations
 
@@ -116,6 +116,28 @@ class RealPods:
         self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         return self.until(name, is_ready, "is ready")
 
+    def deploy(self, app: str, requests: Amounts, limits: Amounts | None = None, replicas: int = 1) -> Json:
+        """Create a Deployment whose pods use what the file `app` says."""
+        labels = {"app": app}
+        template = {"metadata": {"labels": labels}, "spec": self.spec(app, requests, limits)}
+        return self.api.create(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": app, "namespace": self.namespace},
+                "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+            }
+        )
+
+    def only_pod(self, app: str) -> str:
+        """The name of a Deployment's pod, once it is ready."""
+
+        def found() -> str:
+            ready = [one for one in self.api.list("Pod", self.namespace, f"app={app}") if is_ready(one)]
+            return str(ready[0]["metadata"]["name"]) if ready else ""
+
+        return wait_for(found, 60, f"the pod of {app} is ready")
+
     def resize(self, name: str, requests: Amounts | None = None, limits: Amounts | None = None) -> Json:
         """Ask for other resources of the container `app`."""
         parts = {"requests": requests, "limits": limits}
@@ -143,8 +165,12 @@ class RealPods:
     def cgroup(self, name: str, *, of_pod: bool = False) -> Granted:
         """What the kernel grants the container, or the pod as a whole."""
         pod = self.get(name)
+        return self.node_of(pod).granted(pod, of_pod=of_pod)
+
+    def node_of(self, pod: Json) -> Node:
+        """The node of a pod that has been placed."""
         (node,) = (one for one in self.nodes if one.name == pod["spec"]["nodeName"])
-        return node.granted(pod, of_pod=of_pod)
+        return node
 
 
 def status(pod: Json) -> Json:

@@ -1,0 +1,126 @@
+"""`python -m benchmarks node`: on a real node, the times from a resize to the cgroup and to the status, and from a
+container's end for want of memory to a larger limit; how old the signals of a load are; and what the operator needs
+meanwhile. Kubelet and metrics-server have their defaults."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import random
+import statistics
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.node import resizes
+from benchmarks.node.jumps import POLICIES, jump
+from benchmarks.node.signals import signals
+from benchmarks.node.spread import spread
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.flags import Settings
+from localcluster.node.node import why_not
+from localcluster.node.pods import RealPods
+from localcluster.operator.operator import Operator, install_operator_rbac
+from localcluster.programs.build import build, build_node
+
+_DEFAULTS = Settings(metric_resolution="15s", hpa_sync_period="15s")
+
+
+def main(argv: list[str]) -> int:
+    """Run it: 0 if all was measured, 2 if this machine has no real nodes."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks node", description=__doc__)
+    parser.add_argument("--resizes", type=int, default=20, help="of one pod (default: 20)")
+    parser.add_argument("--ooms", type=int, default=5, help="containers that run out of memory (default: 5)")
+    parser.add_argument("--steps", type=int, default=10, help="of a load, up and down (default: 10)")
+    parser.add_argument("--factors", default="2,5,10", help="of the load that jumps (default: 2,5,10)")
+    parser.add_argument(
+        "--jumps", type=int, default=5, help="of each factor and policy (default: 5; 0: none)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the moments of the steps (default: 1)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all times there")
+    options = parser.parse_args(argv)
+    if reason := why_not():
+        print(reason, file=sys.stderr)
+        return 2
+    build()
+    build_node()
+    found = _measure(options)
+    print("\n".join(_lines(found)))
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    return 0
+
+
+def _measure(options: argparse.Namespace) -> dict[str, Any]:
+    with (
+        tempfile.TemporaryDirectory() as control,
+        ControlPlane(nodes="real", settings=_DEFAULTS) as plane,
+        Operator(plane, install_operator_rbac(plane, deployment=False)) as operator,
+    ):
+        pods = RealPods(plane.api, plane.nodes, "default", Path(control))
+        return {
+            "resizes": dataclasses.asdict(resizes.resizes(plane, pods, options.resizes)),
+            "out of memory": dataclasses.asdict(resizes.out_of_memory(plane, pods, operator, options.ooms)),
+            "signals": signals(plane, pods, options.steps, random.Random(options.seed)),
+            "jumps": _jumps(plane, [float(one) for one in options.factors.split(",")], options.jumps),
+        }
+
+
+def _jumps(plane: ControlPlane, factors: Sequence[float], runs: int) -> list[dict[str, Any]]:
+    """The policies take turns, so that what disturbs the machine for a while disturbs them all."""
+    found: list[dict[str, Any]] = []
+    for factor, run, policy in itertools.product(factors, range(runs), POLICIES):
+        print(f"jump {len(found) + 1}: to {factor:g} times the load, {policy}", file=sys.stderr, flush=True)
+        one = {"factor": factor, "policy": policy, "run": run}
+        found.append(one | dataclasses.asdict(jump(plane, policy, factor, len(found))))
+    return found
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    resized, killed = found["resizes"], found["out of memory"]
+    return [
+        "from the request of a resize, median (least to most):",
+        f"  until the API server has answered    {spread(resized['answered'])}",
+        f"  until the cgroup has it              {spread(resized['cgroup'])}",
+        f"  until the pod's status has it        {spread(resized['status'])}",
+        "from the status that a container ran out of memory:",
+        f"  until its pod's cgroup has more      {spread(killed['limit'])}",
+        f"  until the container is ready         {spread(killed['ready'])}, "
+        f"{max(killed['restarts'])} restarts at most",
+        f"  the operator meanwhile               {killed['operator_cpu'] * 100:.1f} percent of a core, "
+        f"{killed['operator_memory']:.0f} MB",
+        "from a step of the load until half of it shows:",
+        *(f"  in {source:<20} {spread(seconds)}" for source, seconds in found["signals"].items()),
+        *_lines_of_jumps(found["jumps"]),
+    ]
+
+
+def _lines_of_jumps(jumps: Sequence[dict[str, Any]]) -> list[str]:
+    lines = (
+        ["from a jump of the load until more is requested, and until P99 is within its goal again:"]
+        if jumps
+        else []
+    )
+    for (factor, policy), found in _grouped(jumps).items():
+        acted, within = (spread([one[name] for one in found]) for name in ("acted", "back"))
+        above = statistics.median(one["above"] for one in found)
+        failed = sum(one["failed"] for one in found) / sum(one["sent"] for one in found)
+        cpu = statistics.median(one["cpu"] for one in found)
+        lines.append(f"  x {factor:g} {policy:<12} {acted}; {within}")
+        lines.append(
+            f"{'':17}{above:g} s above the goal, {failed:.1%} failed, {cpu:.0f} core-seconds requested"
+        )
+    return lines
+
+
+def _grouped(jumps: Sequence[dict[str, Any]]) -> dict[tuple[float, str], list[dict[str, Any]]]:
+    """The runs of each factor and policy."""
+    found: defaultdict[tuple[float, str], list[dict[str, Any]]] = defaultdict(list)
+    for one in jumps:
+        found[one["factor"], one["policy"]].append(one)
+    return found

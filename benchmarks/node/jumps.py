@@ -1,0 +1,140 @@
+"""A load of HTTP requests that jumps, on a real node: how soon requests are fast again, with an HPA alone, with an HPA
+and a VPA that resizes in place, and with an Hvpa. Workload and objects are those of the demo (`demo/real`)."""
+
+from __future__ import annotations
+
+import string
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from hvpa.api.values.quantity import parse_cpu
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.node.config import IMAGE
+from localcluster.process import free_port
+from localcluster.programs.build import build_node
+from localcluster.vpa import VpaActs
+from localcluster.workloads.load import await_pods
+from localcluster.workloads.traffic import TIMEOUT_SECONDS, Answers, Traffic
+
+HPA, BOTH, HVPA = "HPA alone", "HPA and VPA", "Hvpa"
+POLICIES = (HPA, BOTH, HVPA)
+GOAL: Final = 250.0
+"""Milliseconds that 99 of 100 requests of a second may take."""
+CALM_RATE: Final = 16.0
+"""Requests per second, each of 5 ms of CPU: what two pods of 100m serve at the HPA's target."""
+CALM, HIGH = 75.0, 120.0
+"""Seconds before and after the jump."""
+_QUIET: Final = 5
+_MANIFESTS: Final = Path(__file__).resolve().parents[2] / "demo" / "real"
+_NAME: Final = "web"
+_OBJECTS: Final = {
+    HPA: (("rivals.yaml", "HorizontalPodAutoscaler"),),
+    BOTH: (("rivals.yaml", "HorizontalPodAutoscaler"), ("rivals.yaml", "VerticalPodAutoscaler")),
+    HVPA: (("hvpa.yaml", "Hvpa"),),
+}
+
+
+@dataclass(frozen=True)
+class Jump:
+    """What came of one jump. Seconds from it until pods were requested to be more or larger (`acted`), and until the
+    requests of five seconds in a row were fast again (`back`; 0 if they never were slow); None if that did not
+    happen. `above`: seconds above the goal. `cpu`: core-seconds requested after the jump."""
+
+    acted: float | None
+    back: float | None
+    above: int
+    failed: int
+    sent: int
+    cpu: float
+
+
+def jump(plane: ControlPlane, policy: str, factor: float, number: int) -> Jump:
+    """One jump of a new workload in a namespace of its own."""
+    api, namespace = plane.api, f"jump-{number}"
+    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    port = free_port()
+    rate = [CALM_RATE]
+    with ExitStack() as stack:
+        if policy == BOTH:
+            stack.enter_context(VpaActs(plane, namespace))
+        api.create(_object("workload.yaml", "Deployment", namespace, port))
+        for file, kind in _OBJECTS[policy]:
+            api.create(_object(file, kind, namespace, port))
+        await_pods(api, namespace, _NAME)
+        traffic = Traffic(
+            api, namespace, f"app={_NAME}", port, build_node()["traffic"], plane.folder, lambda: rate[0]
+        )
+        stack.enter_context(traffic)
+        time.sleep(CALM)
+        before = _requested(plane, namespace)
+        at = time.time()
+        rate[0] = CALM_RATE * factor
+        acted, cpu = _watch(plane, namespace, before)
+        answers = {second - at: found for second, found in traffic.answers().items()}
+        time.sleep(TIMEOUT_SECONDS)
+    for kind in ("Hvpa", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Deployment"):
+        api.delete(kind, _NAME, namespace)
+    wait_for(lambda: not api.list("Pod", namespace), 60, "no pod is left")
+    after = {second: found for second, found in answers.items() if second >= 0}
+    return Jump(
+        acted,
+        back(after),
+        sum(map(is_slow, after.values())),
+        sum(one.failed for one in after.values()),
+        sum(one.sent for one in after.values()),
+        cpu,
+    )
+
+
+def is_slow(answers: Answers) -> bool:
+    """Whether a second was above the goal."""
+    slow = answers.percentile(99)
+    return slow is not None and slow > GOAL
+
+
+def back(answers: dict[float, Answers]) -> float | None:
+    """From which second on so many in a row were fast, the first time after they were slow; 0 if they never were slow,
+    None if they stayed so."""
+    seconds = sorted(answers)
+    slow = [second for second in seconds if is_slow(answers[second])]
+    if not slow:
+        return 0.0
+    later = [second for second in seconds if second > slow[0]]
+    for place in range(len(later) - _QUIET + 1):
+        if not any(is_slow(answers[second]) for second in later[place : place + _QUIET]):
+            return later[place]
+    return None
+
+
+def _watch(plane: ControlPlane, namespace: str, before: int) -> tuple[float | None, float]:
+    """Until the end of the high load: when more was requested than before, and core-seconds requested."""
+    began = last = time.monotonic()
+    acted, cpu = None, 0.0
+    while (now := time.monotonic()) - began < HIGH:
+        requested = _requested(plane, namespace)
+        cpu += requested / 1000 * (now - last)
+        last = now
+        if acted is None and requested > before:
+            acted = now - began
+        time.sleep(0.25)
+    return acted, cpu
+
+
+def _requested(plane: ControlPlane, namespace: str) -> int:
+    """Millicores that all pods request."""
+    pods = plane.api.list("Pod", namespace, f"app={_NAME}")
+    return sum(parse_cpu(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for pod in pods)
+
+
+def _object(file: str, kind: str, namespace: str, port: int) -> Json:
+    text = string.Template((_MANIFESTS / file).read_text()).safe_substitute(
+        NAMESPACE=namespace, IMAGE=IMAGE, PORT=port
+    )
+    (found,) = (one for one in yaml.safe_load_all(text) if one["kind"] == kind)
+    return dict(found)

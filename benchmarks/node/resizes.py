@@ -1,0 +1,189 @@
+"""From the request of a resize to the container's cgroup, and to the pod's status; and from the end of a container for
+want of memory to a larger limit."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from localcluster.client.api import Json, wait_for
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.node.pods import MIB, RealPods, Versions, applied, is_ready, is_resized, status
+from localcluster.operator.operator import Operator
+from localcluster.workloads import samples
+
+SIZES: Final = ({"cpu": "300m", "memory": "96Mi"}, {"cpu": "100m", "memory": "64Mi"})
+_LIMITS: Final = ({"cpu": "600m", "memory": "192Mi"}, {"cpu": "200m", "memory": "128Mi"})
+_PAUSE: Final = 1.0
+_LOOK: Final = 0.001
+_WITHIN: Final = 60.0
+_SMALL: Final = {"cpu": {"value": "20m"}, "memory": {"value": "5M"}}
+
+
+@dataclass
+class Resizes:
+    """Seconds from the moment before the request."""
+
+    answered: list[float] = field(default_factory=list)
+    cgroup: list[float] = field(default_factory=list)
+    status: list[float] = field(default_factory=list)
+
+
+@dataclass
+class OutOfMemory:
+    """Seconds from the first version of the pod that says how the container ended. `operator_cpu`: what the operator
+    used meanwhile, in parts of a core; `operator_memory` in MB."""
+
+    limit: list[float] = field(default_factory=list)
+    ready: list[float] = field(default_factory=list)
+    restarts: list[int] = field(default_factory=list)
+    operator_cpu: float = 0.0
+    operator_memory: float = 0.0
+
+
+def resizes(plane: ControlPlane, pods: RealPods, runs: int) -> Resizes:
+    """One pod becomes larger and smaller in turn."""
+    found = Resizes()
+    pods.create("resized", SIZES[1], _LIMITS[1])
+    with Versions(plane.kubeconfig, pods.namespace) as versions:
+        for turn in range(runs):
+            requests, limits = SIZES[turn % 2], _LIMITS[turn % 2]
+            quota = 200 * int(
+                requests["cpu"].removesuffix("m")
+            )  # microseconds in 100 ms: the limit is twice the request
+            changed = _when(partial(_has_quota, pods, pods.get("resized"), quota))
+            began = time.time()
+            pods.resize("resized", requests, limits)
+            found.answered.append(time.time() - began)
+
+            def there(began: float = began, requests: Json = requests) -> float:
+                """When the status had it."""
+                times = [
+                    at
+                    for at, pod in versions.of("resized", began)
+                    if is_resized(pod) and applied(pod)["requests"]["cpu"] == requests["cpu"]
+                ]
+                return times[0] if times else 0.0
+
+            found.status.append(wait_for(there, _WITHIN, "the status has the size", 0.02) - began)
+            found.cgroup.append(changed() - began)
+            time.sleep(_PAUSE)
+    pods.delete("resized")
+    return found
+
+
+def out_of_memory(plane: ControlPlane, pods: RealPods, operator: Operator, runs: int) -> OutOfMemory:
+    """Containers with a limit of 96 MiB come to use 150 MiB, one after the other. Nothing but the operator changes
+    limits."""
+    found = OutOfMemory()
+    cpu, began = _cpu_seconds(operator.process.pid), time.monotonic()
+    with Versions(plane.kubeconfig, pods.namespace) as versions:
+        for turn in range(runs):
+            app = f"leak-{turn}"
+            name = _leaky(pods, app)
+            grown = _when(partial(_is_beyond, pods, pods.get(name), 97 * MIB))
+            since = time.time()
+            pods.use(app, 20, 150)
+
+            def ended(name: str = name, since: float = since) -> float:
+                times = [at for at, pod in versions.of(name, since) if status(pod).get("restartCount")]
+                return times[0] if times else 0.0
+
+            killed = wait_for(ended, _WITHIN, "the container is killed", 0.02)
+            found.limit.append(grown() - killed)
+
+            def again(name: str = name, killed: float = killed) -> float:
+                times = [at for at, pod in versions.of(name, killed) if is_ready(pod)]
+                return times[-1] if times and is_ready(pods.get(name)) else 0.0
+
+            found.ready.append(wait_for(again, _WITHIN, "the container is ready", 0.1) - killed)
+            found.restarts.append(status(pods.get(name))["restartCount"])
+            for kind in ("Hvpa", "Deployment"):
+                pods.api.delete(kind, app, pods.namespace)
+    found.operator_cpu = (_cpu_seconds(operator.process.pid) - cpu) / (time.monotonic() - began)
+    found.operator_memory = _resident(operator.process.pid) / 1e6
+    return found
+
+
+def _leaky(pods: RealPods, app: str) -> str:
+    """A Deployment of one pod, and an Hvpa that resizes it in place and has read all; the pod's name."""
+    pods.use(app, 20, 40)
+    workload = pods.deploy(app, {"cpu": "50m", "memory": "64Mi"}, {"memory": "96Mi"})
+    vertical = {
+        "deploy": True,
+        "selector": {"matchLabels": {"role": "vpa"}},
+        "template": {"metadata": {"labels": {"role": "vpa"}}},
+        "scaleUp": {"minChange": _SMALL},
+    }
+    hvpa = {
+        "apiVersion": "autoscaling.k8s.io/v1alpha1",
+        "kind": "Hvpa",
+        "metadata": {"name": app, "namespace": pods.namespace},
+        "spec": {
+            "targetRef": samples.target_of(workload),
+            "updateStrategy": {"type": "InPlace"},
+            "vpa": vertical,
+        },
+    }
+    pods.api.create(hvpa)
+
+    def is_read() -> bool:
+        conditions = pods.api.get("Hvpa", app, pods.namespace)["status"]["conditions"]
+        return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+    wait_for(is_read, _WITHIN, f"the Hvpa {app} is ready")
+    return pods.only_pod(app)
+
+
+def _has_quota(pods: RealPods, pod: Json, quota: int) -> bool:
+    return pods.node_of(pod).granted(pod).quota == quota
+
+
+def _is_beyond(pods: RealPods, pod: Json, limit: int) -> bool:
+    """Whether the pod may use more than this: its cgroup stays when the container is another one."""
+    return pods.node_of(pod).granted(pod, of_pod=True).limit > limit
+
+
+def _when(test: Callable[[], bool]) -> Callable[[], float]:
+    """Asks a thousand times a second from now on; what is returned waits, and gives the time at which it held."""
+    found: list[float] = []
+
+    def look() -> None:
+        end = time.monotonic() + 2 * _WITHIN
+        while time.monotonic() < end:
+            if test():
+                found.append(time.time())
+                return
+            time.sleep(_LOOK)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+
+    def result() -> float:
+        thread.join()
+        if not found:
+            raise TimeoutError(f"the cgroup did not change within {2 * _WITHIN:g} s")
+        return found[0]
+
+    return result
+
+
+def _cpu_seconds(pid: int) -> float:
+    """User and system time of a process."""
+    fields = _proc(pid, "stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def _resident(pid: int) -> int:
+    """Bytes."""
+    (line,) = (one for one in _proc(pid, "status").splitlines() if one.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024
+
+
+def _proc(pid: int, file: str) -> str:
+    with open(f"/proc/{pid}/{file}") as opened:
+        return opened.read()

@@ -1,0 +1,164 @@
+"""How old the sources are by which one may know of a load: a pod steps from 100m to 500m of CPU and back, at random
+moments, and each source is asked until half of the step shows."""
+
+from __future__ import annotations
+
+import random
+import re
+import ssl
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from hvpa.api.values.quantity import parse_cpu
+from localcluster.client.api import ApiError, Json, KubeApi
+from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.node.pods import RealPods, status
+from localcluster.workloads import samples
+
+LOW, HIGH = 100, 500
+"""Millicores."""
+CGROUP, KUBELET, METRICS_SERVER, HPA = "the cgroup", "the kubelet", "metrics-server", "the HPA's status"
+_HALF: Final = (LOW + HIGH) / 2
+_LOOK: Final = 0.5
+_WITHIN: Final = 90.0
+"""A step that does not show by then was not seen."""
+_PAUSE: Final = 20.0
+"""The longest one before a step: the kubelet takes a sample of a container every 10 to 20 s."""
+_POD: Final = "signals"
+
+
+@dataclass
+class Counter:
+    """A count of CPU seconds that is read now and then, with the time of each new value. Gives the millicores between
+    the last two; 0 until there are two."""
+
+    read: Callable[[], tuple[float, float]]
+    """Time and count."""
+    last: tuple[float, float] = (0.0, 0.0)
+    rate: float = 0.0
+
+    def __call__(self) -> float:
+        """Millicores."""
+        at, count = self.read()
+        before, counted = self.last
+        if at > before:
+            self.rate = (count - counted) / (at - before) * 1000 if before else 0.0
+            self.last = at, count
+        return self.rate
+
+
+def signals(
+    plane: ControlPlane, pods: RealPods, steps: int, chance: random.Random
+) -> dict[str, list[float | None]]:
+    """Seconds of each source until half of each step shows; None if it never did."""
+    pods.use(_POD, LOW, 30)
+    workload = pods.deploy(_POD, {"cpu": "600m", "memory": "64Mi"})
+    pods.api.create(_hpa(pods.namespace, samples.target_of(workload)))
+    name = pods.only_pod(_POD)
+    pod = pods.get(name)
+    sources: Mapping[str, Callable[[], float]] = {
+        CGROUP: Counter(lambda: _from_cgroup(pods, pod)),
+        KUBELET: Counter(Kubelet(plane, pods.namespace, name)),
+        METRICS_SERVER: lambda: _from_metrics_server(pods.api, pods.namespace, name),
+        HPA: lambda: _from_hpa(pods.api, pods.namespace),
+    }
+    found: dict[str, list[float | None]] = {source: [] for source in sources}
+    _await(sources, is_high=False)
+    for step in range(steps):
+        is_high = step % 2 == 0
+        _read(sources, chance.uniform(0, _PAUSE))
+        began = time.monotonic()
+        pods.use(_POD, HIGH if is_high else LOW, 30)
+        seen = _await(sources, is_high=is_high)
+        for source in sources:
+            found[source].append(seen[source] - began if source in seen else None)
+    for kind in ("HorizontalPodAutoscaler", "Deployment"):
+        pods.api.delete(kind, _POD, pods.namespace)
+    return found
+
+
+def _await(sources: Mapping[str, Callable[[], float]], *, is_high: bool) -> dict[str, float]:
+    """When each of them showed it. All are read until the last one has, since a counter's rate is that since it was
+    read before."""
+    seen: dict[str, float] = {}
+    end = time.monotonic() + _WITHIN
+    while len(seen) < len(sources) and time.monotonic() < end:
+        for source, read in sources.items():
+            value = read()
+            if source not in seen and value > 0 and (value > _HALF) == is_high:
+                seen[source] = time.monotonic()
+        time.sleep(_LOOK)
+    return seen
+
+
+def _read(sources: Mapping[str, Callable[[], float]], seconds: float) -> None:
+    """Read them as before, whatever they say."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for read in sources.values():
+            read()
+        time.sleep(_LOOK)
+
+
+@dataclass
+class Kubelet:
+    """The counter of a container's CPU in `/metrics/resource` of its kubelet, with the time of the kubelet's sample."""
+
+    plane: ControlPlane
+    namespace: str
+    pod: str
+    context: ssl.SSLContext = field(init=False)
+    url: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        pair = self.plane.pki.client("reader-of-metrics", "system:masters")
+        self.context = ssl.create_default_context(cafile=str(self.plane.authority))
+        self.context.load_cert_chain(pair.certificate, pair.key)
+        (node,) = self.plane.api.list("Node")
+        port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+        self.url = f"https://{node['metadata']['name']}:{port}/metrics/resource"
+
+    def __call__(self) -> tuple[float, float]:
+        """Time and seconds of CPU; zeros as long as there is no sample."""
+        with urllib.request.urlopen(self.url, timeout=10, context=self.context) as answer:
+            text = answer.read().decode()
+        labels = rf'[^}}]*namespace="{self.namespace}",pod="{self.pod}"'
+        found = re.search(rf"^container_cpu_usage_seconds_total{{{labels}}} (\S+) (\d+)$", text, re.MULTILINE)
+        return (int(found[2]) / 1000, float(found[1])) if found else (0.0, 0.0)
+
+
+def _from_cgroup(pods: RealPods, pod: Json) -> tuple[float, float]:
+    container = status(pod)["containerID"].rpartition("://")[2]
+    folder = pods.node_of(pod).cgroup_of(
+        pod["metadata"]["uid"], pod["status"]["qosClass"], container, "cpuacct"
+    )
+    return time.monotonic(), int((folder / "cpuacct.usage").read_text()) / 1e9
+
+
+def _from_metrics_server(api: KubeApi, namespace: str, pod: str) -> float:
+    """Millicores; 0 as long as it has none."""
+    try:
+        found = api.raw("GET", f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/{pod}")
+    except ApiError:
+        return 0.0
+    return parse_cpu(found["containers"][0]["usage"]["cpu"])
+
+
+def _from_hpa(api: KubeApi, namespace: str) -> float:
+    """Millicores; 0 as long as it has none."""
+    status = api.get("HorizontalPodAutoscaler", _POD, namespace).get("status", {})
+    metrics = [
+        one["resource"]["current"] for one in status.get("currentMetrics") or [] if one.get("resource")
+    ]
+    return max((parse_cpu(one.get("averageValue", "0")) for one in metrics), default=0)
+
+
+def _hpa(namespace: str, target: Json) -> Json:
+    """It has nothing to do: no pod uses ten cores."""
+    found = samples.hpa(_POD, namespace, target)
+    wanted = {"type": "AverageValue", "averageValue": "10"}
+    found["spec"]["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": wanted}}]
+    return found
