@@ -35,6 +35,10 @@ class Refused(WriteError):
     of the API server forbids it, and would forbid the same write again."""
 
 
+class NodeTooSmall(Refused):
+    """The pod's node is smaller than what the pod would request: the API server's answer in place of `Infeasible`."""
+
+
 class NotServed(Refused):
     """The API server does not know what is written to, whatever is written."""
 

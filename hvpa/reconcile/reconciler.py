@@ -22,7 +22,7 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta, Workload
 from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
-from hvpa.core.actuation.pod import USE_COUNTS, by_pod
+from hvpa.core.actuation.pod import MOST_REFUSALS, USE_COUNTS, by_pod
 from hvpa.core.actuation.refused import with_refusal
 from hvpa.core.deciding import as_far_as
 from hvpa.core.gates.backoff import refusal_wait
@@ -51,6 +51,7 @@ from hvpa.reconcile.ports import (
     Cluster,
     Conflict,
     Key,
+    NodeTooSmall,
     NotServed,
     Overloaded,
     Refused,
@@ -195,6 +196,10 @@ class Reconciler:
                     return Result("done", dt.timedelta(0))
             self._report_blocked(key, objects.hvpa.status, decision)
             await self._write(key, objects.hvpa, decision)
+        if decision.status.rolled_back != seen.status.rolled_back:
+            return Result(
+                "done", dt.timedelta(0)
+            )  # replicas may serve in place of the size that was taken back
         return Result("done", decision.recheck_after)
 
     async def _decided(self, key: Key, objects: Objects) -> tuple[Observation, Decision]:
@@ -337,7 +342,14 @@ class Reconciler:
         failures = await self._cluster.resize_pods(hvpa.metadata, decision.resizes)
         now, failed = self._clock.now(), {one.uid for one, _ in failures}
         by_api_server = [
-            RefusedResize(one.uid, one.body, str(error), now, of_any_size=isinstance(error, NotServed))
+            RefusedResize(
+                one.uid,
+                one.body,
+                str(error),
+                now,
+                count=MOST_REFUSALS if isinstance(error, NodeTooSmall) else 1,
+                of_any_size=isinstance(error, NotServed),
+            )
             for one, error in failures
             if isinstance(error, Refused)
         ]

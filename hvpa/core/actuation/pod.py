@@ -55,7 +55,8 @@ USE_COUNTS: Final = dt.timedelta(minutes=1)
 RECENT: Final = dt.timedelta(minutes=10)
 """A container that ran out of memory within this time before a decision may be what the decision was made for."""
 MOST_REFUSALS: Final = 3
-"""A resize that was refused so often in a row (over three minutes) is too much: a LimitRange, a quota, the node."""
+"""A resize that was refused so often in a row (over three minutes) is too much: a LimitRange or a quota. Refused for
+the size of the pod's node, it counts as refused so often at once."""
 
 State = Literal["resized", "in_progress", "deferred", "infeasible", "waiting"]
 Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
@@ -116,6 +117,8 @@ class Look(NamedTuple):
         restarts = bool(_restarting(pod, {**gaps, **due}))
         if due:
             found = self._unless_refused(_due(pod, spec, due, restarts))
+            if (rest := self._rest(pod, spec, gaps, due, found)) is not None:
+                return rest
             if found.state != "infeasible" or not gaps or fresh(pod, RESIZE_PENDING) is not None:
                 return found  # else it is judged when it has the rest
         return self._under_way(pod, restarts)
@@ -236,6 +239,19 @@ class Look(NamedTuple):
         if self.context.clock.held_until(refused.time, refusal_wait(refused.count)) is None:
             return stuck
         return msgspec.structs.replace(stuck, resize=None, restarts=False)
+
+    def _rest(self, pod: Pod, spec: Sizes, gaps: Sizes, due: Sizes, refused: PodState) -> PodState | None:
+        """The resize without the resource that is too much by its refusal, such as `allocatable resources: cpu,
+        requested: 64000`; None if it may be taken later, names none, or nothing else is due."""
+        if not refused.is_too_much:
+            return None
+        others = ALL - resources_named(refused.why)
+        rest = {name: part for name, one in due.items() if (part := only(one, others)) != NOTHING}
+        if not rest or rest == due:
+            return None
+        restarts = bool(_restarting(pod, {**gaps, **rest}))
+        found = self._unless_refused(_due(pod, spec, rest, restarts))
+        return found if found.state == "waiting" else None
 
     def _under_way(self, pod: Pod, restarts: bool) -> PodState:
         """A pod that was asked for the desired size and does not have it yet."""

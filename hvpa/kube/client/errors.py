@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import msgspec
 
 from hvpa.api.values import text
-from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
+from hvpa.reconcile.ports import Conflict, NodeTooSmall, Overloaded, Refused, Unavailable, WriteError
 
 DEFAULT_RETRY_AFTER = 1.0
 """Seconds, for a 429 without Retry-After (API Priority and Fairness always sends one)."""
 NO_REFUSALS = frozenset({401, 404, 408, 409, 410, 429})
 """Codes below 500 that say nothing about what a write says, but about who sends it, when, and on what. All others are
 refusals: validation answers 422, policies 422, rights and quotas 403, webhooks 400, 403 or what they like."""
+NODE_CAPACITY = "NodeCapacity"
+"""The cause of a 403 for a resize beyond the allocatable resources of the pod's node (`ReasonNodeCapacity` in
+plugin/pkg/admission/podresize of Kubernetes 1.37)."""
 MAX_RETRY_AFTER = 60.0
 """Seconds; a server that asks for more is asked again after this."""
 
@@ -54,13 +57,16 @@ class ApiError(Exception):
         retry_after: float | None = None,
         *,
         is_of_an_object: bool = True,
+        causes: Collection[str] = (),
     ) -> None:
-        """`is_of_an_object`: a 404 means that there is no such object, and not that the path is unknown."""
+        """`is_of_an_object`: a 404 means that there is no such object, and not that the path is unknown. `causes`: the
+        machine-readable reasons of the refusal's details."""
         super().__init__(text.one_line(message or reason) or f"HTTP {status}")
         self.status = status
         self.reason = text.one_line(reason, text.REASON_LENGTH)
         self.retry_after = retry_after
         self.is_of_an_object = is_of_an_object
+        self.causes = causes
 
     @property
     def overloaded(self) -> bool:
@@ -68,8 +74,13 @@ class ApiError(Exception):
         return self.status == 429 or (self.status == 503 and self.retry_after is not None)
 
 
+class _Cause(msgspec.Struct):
+    reason: str = ""
+
+
 class _Details(msgspec.Struct):
     name: str = ""
+    causes: list[_Cause] | None = None
 
 
 class _Status(msgspec.Struct):
@@ -91,8 +102,11 @@ def api_error(status: int | None, body: bytes, retry_after: str | None = None) -
         found = _Status(500, "", body[:200].decode("utf-8", "replace").strip())
     wait = None if retry_after is None else _seconds(retry_after)
     code = found.code if status is None else status
-    is_of_an_object = found.details is not None and bool(found.details.name)
-    return ApiError(code, found.reason, found.message, wait, is_of_an_object=is_of_an_object)
+    details = found.details or _Details()
+    causes = [one.reason for one in details.causes or ()]
+    return ApiError(
+        code, found.reason, found.message, wait, is_of_an_object=bool(details.name), causes=causes
+    )
 
 
 def _seconds(retry_after: str) -> float:
@@ -138,6 +152,8 @@ def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:
         return Overloaded(str(error), dt.timedelta(seconds=wait))
     if error.status >= 500:
         return Unavailable(str(error))
+    if error.status == 403 and NODE_CAPACITY in error.causes:
+        return NodeTooSmall(str(error))
     if error.status >= 400 and error.status not in NO_REFUSALS:
         return Refused(str(error))
     return WriteError(str(error))

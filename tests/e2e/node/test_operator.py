@@ -10,7 +10,7 @@ from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.node.pods import MIB, RealPods, Versions, condition, is_ready, is_resized
 from localcluster.operator.operator import Operator, install_operator_rbac
-from tests.e2e.node.in_place import start
+from tests.e2e.node.in_place import both_axes, decided, is_recommending, start
 
 pytestmark = pytest.mark.owned_cluster
 
@@ -57,3 +57,22 @@ def test_a_container_that_is_killed_for_memory_gets_more_at_once(operator: Opera
     wait_for(lambda: pods.cgroup(name).limit > 170 * MIB, 60, "its limit is larger")
     pod = pods.until(name, is_ready, "is ready")
     assert pod["status"]["containerStatuses"][0]["restartCount"] <= 2
+
+
+def test_a_size_beyond_the_node_becomes_replicas_at_once(operator: Operator, pods: RealPods) -> None:
+    """600m at a target of 35 percent call for 1714m, at weight 100 of one pod. Its node has 1500m, so that the API
+    server refuses the resize (403), and replicas of the size before are added."""
+    pods.use("big", 60, 20)
+    requests = {"cpu": "250m", "memory": "64Mi"}
+    start(pods, "big", {"requests": requests, "limits": {}}, **both_axes(1, 4, 100, 35))
+    pods.only_pod("big")
+    wait_for(lambda: is_recommending(pods, "big"), 90, "both recommend")
+    pods.use("big", 600, 20)
+
+    def taken_back() -> str:
+        found = pods.api.get("Hvpa", "big", pods.namespace)["status"].get("rolledBack", {})
+        return str(found.get("message", ""))
+
+    wait_for(taken_back, 90, "the size is taken back")  # refused again and again, it took 3 minutes
+    assert "node didn't have enough allocatable resources: cpu" in taken_back()
+    wait_for(lambda: decided(pods, "big")[0] > 1, 10, "more replicas")

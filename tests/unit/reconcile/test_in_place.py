@@ -7,16 +7,19 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import pytest
 
 from builders import build
 from hvpa.api.hvpa.actuation import UpdateStrategy
 from hvpa.api.objects.read_models import Meta, Pod
+from hvpa.api.values.quantity import parse_cpu
 from hvpa.core.model import PodResize
 from hvpa.reconcile.ports import (
     Cluster,
     Conflict,
+    NodeTooSmall,
     NotServed,
     Overloaded,
     Refused,
@@ -318,6 +321,56 @@ def test_replicas_serve_where_a_limit_range_allows_no_larger_pods() -> None:
     assert harness.status.desired is not None
     assert harness.status.desired.replicas == 5
     assert [one.requests for one in harness.status.desired.containers] == [{"cpu": "1"}]
+
+
+class SmallNode(FakeCluster):
+    """The node has 4 cores, and resizes beyond that are refused; the others are carried out."""
+
+    async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
+        await super().resize_pods(hvpa, resizes)
+        failures = []
+        for one in resizes:
+            body: Any = one.body
+            requests = body["spec"]["containers"][0]["resources"]["requests"]
+            if parse_cpu(requests.get("cpu", "1")) > 4000:
+                message = (
+                    "node didn't have enough allocatable resources: cpu, requested: 5000, allocatable: 4000"
+                )
+                failures.append((one, NodeTooSmall(f'pods "{one.pod}" is forbidden: {message}')))
+            else:
+                had = {"cpu": "1", "memory": "1G"} | requests
+                pod = build.pod(one.pod, containers=[app(**had)], change={"metadata": OWNER})
+                assert self.one is not None
+                self.one = replace(self.one, pods=(pod,))
+        return failures
+
+
+def test_replicas_serve_at_once_where_the_node_is_too_small_and_memory_is_raised_all_the_same() -> None:
+    """5 cores are called for, at weight 100 of one pod. Its node has 4: memory alone is asked for, then CPU alone,
+    which is taken back, and 5 pods of one core serve. No time passes."""
+    made = [app("1")]
+    pods = [build.pod("web-0", containers=made, change={"metadata": OWNER})]
+    readings, targets = [value("cpu", "1", "5")], {"app": {"cpu": "5", "memory": "2G"}}
+    spec = {
+        "updateStrategy": {"type": "InPlace"},
+        "weightBasedScalingIntervals": [{"vpaWeight": 100, "lastReplicaCount": 1}],
+    }
+    harness = Harness(state(1, made, readings, targets, spec, pods=pods), cluster=SmallNode)
+    asked, waits = [], []
+    for _ in range(8):
+        result = harness.reconcile()
+        if harness.status.rolled_back is not None:
+            waits.append(result.wait)
+        sizes = [one.body["spec"]["containers"][0] for one in chain(*harness.written("resizes"))]
+        asked += [one["resources"]["requests"] for one in sizes]
+    assert asked[:3] == [{"cpu": "5", "memory": "2G"}, {"memory": "2G"}, {"cpu": "5"}]
+    assert parse_cpu(asked[-1]["cpu"]) < 5000
+    assert waits[0] == dt.timedelta(0), "nothing else would call for the decision about replicas"
+    assert harness.status.rolled_back is not None
+    assert [(one.resource, one.failed) for one in harness.status.rolled_back.changes] == [("cpu", 5000)]
+    assert harness.status.desired is not None
+    assert harness.status.desired.replicas == 5
+    assert harness.status.desired.containers[0].requests["memory"] == "2G"
 
 
 @pytest.mark.parametrize(

@@ -81,14 +81,19 @@ def test_the_pod_that_ran_out_of_memory_is_raised_first_and_the_others_once_it_h
     assert one.resources() == SIZE
 
 
-def test_what_the_api_server_refuses_is_reported_in_its_words(new_scenario: NewScenario) -> None:
-    """Since 1.36 a size that no room of the node can ever be is refused at once."""
+def test_a_size_beyond_the_node_of_a_pod_is_taken_back_at_once_and_memory_is_raised(
+    new_scenario: NewScenario,
+) -> None:
+    """The API server refuses what no room of the node can ever be (403 with the cause `NodeCapacity`)."""
     one = new_scenario(changes=in_place())
     pods = Pods(one)
-    pods.start("0")
+    name = pods.start("0")
     one.vpa_recommends(cpu="8", memory="600M")
-    message = one.await_condition("Ready", "False", "PodsNotResized")["message"]
-    assert "node didn't have enough allocatable resources: cpu" in message
+    one.soon(partial(pods.requests, name, cpu="500m", memory="600M"), "a resize of its memory")
+    pods.resize(name)
+    one.await_blocked("RolledBack", "vertical", "up")
+    assert "node didn't have enough allocatable resources: cpu" in one.status["rolledBack"]["message"]
+    one.await_ready()
 
 
 def test_where_pods_can_not_be_resized_the_template_is_patched(new_scenario: NewScenario) -> None:

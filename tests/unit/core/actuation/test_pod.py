@@ -284,6 +284,30 @@ def test_what_was_refused_is_asked_for_again_after_a_while_only(
     assert decision([running()], refused_resizes=(other,)).resizes
 
 
+@pytest.mark.parametrize(
+    ("message", "asked"),
+    [
+        ("node didn't have enough allocatable resources: cpu, requested: 4000", {"memory": LARGER["memory"]}),
+        ("exceeded quota: requests.memory", {"cpu": LARGER["cpu"]}),
+        ("cpu, requested: 4000; memory, requested: 4000", None),
+        ("no room", None),
+    ],
+)
+def test_the_resource_that_is_not_too_much_by_the_refusal_is_asked_for_alone(
+    message: str, asked: Mapping[str, str] | None
+) -> None:
+    pods = [running(), running("web-2", LARGER)]
+    (whole,) = decision(pods).resizes
+    once, thrice = [RefusedResize("web-1", whole.body, message, NOW, count) for count in (1, 3)]
+    assert decision(pods, refused_resizes=(once,)).resizes == ()
+    found = decision(pods, refused_resizes=(thrice,))
+    assert resized(found) == ({} if asked is None else {"web-1": {"requests": asked}})
+    again = [RefusedResize("web-1", one.body, message, NOW) for one in found.resizes]
+    waits = decision(pods, refused_resizes=(thrice, *again))
+    assert waits.resizes == ()
+    assert ready_of(waits) == ("PodsNotResized", f"pod web-1: {message}")
+
+
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
 def test_pods_that_have_ended_do_not_count(phase: str) -> None:
     gone = running("web-2", change={"metadata": {"deletionTimestamp": stamp(NOW)}})

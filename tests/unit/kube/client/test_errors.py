@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 
+import msgspec
 import pytest
 
 from hvpa.kube.client.errors import DEFAULT_RETRY_AFTER, MAX_RETRY_AFTER, Unreachable, api_error, write_error
-from hvpa.reconcile.ports import Conflict, Overloaded, Refused, Unavailable, WriteError
+from hvpa.reconcile.ports import Conflict, NodeTooSmall, Overloaded, Refused, Unavailable, WriteError
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,23 @@ def test_any_retry_after_is_a_time_that_can_be_waited_for(header: str | None, ex
 def test_a_code_says_what_becomes_of_a_write(code: int, patched: bool, kind: type[WriteError]) -> None:
     error = write_error(api_error(code, b'{"message": "because"}'), patched)
     assert (type(error), str(error)) == (kind, "because")
+
+
+@pytest.mark.parametrize(
+    ("details", "kind"),
+    [
+        ({"causes": [{"reason": "Other"}, {"reason": "NodeCapacity"}]}, NodeTooSmall),
+        ({"causes": [{"reason": "UnsupportedPlatform"}]}, Refused),
+        ({"causes": None}, Refused),
+        (None, Refused),
+    ],
+)
+def test_a_resize_beyond_the_node_of_a_pod_is_known_by_its_cause(
+    details: object, kind: type[WriteError]
+) -> None:
+    body = {"reason": "Forbidden", "message": "node didn't have enough", "details": details}
+    error = write_error(api_error(403, msgspec.json.encode(body)), patched=True)
+    assert (type(error), str(error)) == (kind, "node didn't have enough")
 
 
 @pytest.mark.parametrize("code", [429, 503])
