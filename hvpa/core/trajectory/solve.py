@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 from hvpa.core.path.path import Overlaps, Path, Point, ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import Unknown
@@ -18,6 +19,9 @@ from hvpa.core.trajectory.demand import MetricRequirement, Requests, by_sizes, b
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.tuning import LOWER_OVERLAPS, MOST_OF_SHARED, PINNED_PERCENT, ROUNDED, VPA_PERCENT
 from hvpa.core.workload.containers import ContainerResource
+
+WithoutNode = Literal["", "room", "size"]
+"""What pods that serve do for others that find no node: nothing yet, or all do; they leave room; or serve alone."""
 
 
 @dataclass
@@ -34,6 +38,7 @@ class Joint:
     `unproven` pods failed lately or are new, and count as full if fewer would do; `fails`: so many failed that what is
     measured is no reason for smaller pods. `in_place`: sizes follow the present demand. `keeps_pods`: the workload's
     controller replaces no pod for another size. `serving` are the pods that serve or are measured (0: not known).
+    `without_node`: what pods that serve do for those that find no node.
     """
 
     path: Path
@@ -57,6 +62,7 @@ class Joint:
     in_place: bool = False
     keeps_pods: bool = False
     serving: int = 0
+    without_node: WithoutNode = ""
 
     @cached_property
     def current(self) -> Sizes:
@@ -145,14 +151,32 @@ class Joint:
         return self.path.counts.clamp(found)
 
     def sizes_at(self, replicas: int) -> Sizes:
-        """The sizes with which so many replicas serve; in place the CPU with which those of them do that there are, at
-        least half of them: pods that start serve nothing yet."""
-        there = max(min(replicas, self.serving), ceil_div(replicas, 2)) if self.in_place else replicas
-        exact = self._on_path(replicas)
-        cpu = exact if there == replicas else self._on_path(there)
-        sizes = {key: cpu[key] if key.resource == "cpu" else size for key, size in exact.items()}
+        """The sizes with which so many replicas serve. In place, CPU is not lowered below the size with which those
+        pods serve that do, at least half of them, until others have started; but it is if others find no node, which
+        it may be in the way of. If they find none without it either, pods that serve are raised to that size.
+
+        Example: 2 pods of 388m serve 776m. For 800m the path has 3 of 267m: the 2 keep 388m until the third serves. If
+        that finds no node, they have 267m for a minute, and then 400m.
+        """
+        sizes = self._on_path(replicas)
+        if self.awaits(replicas):
+            sizes = {**sizes, **self._of_serving(sizes, replicas)}
         keeps = self.in_place and (self.holds_in or self.fails or self._lacks(sizes))
         return self._kept(self._not_below(sizes) if keeps else sizes)
+
+    def awaits(self, replicas: int) -> bool:
+        """Whether some of so many replicas have yet to serve, and the others have more CPU until then."""
+        return self.in_place and self.without_node != "room" and 0 < self.serving < replicas
+
+    def _of_serving(self, sizes: Sizes, replicas: int) -> Sizes:
+        """CPU of these sizes, for the time until all replicas serve."""
+        served = self._on_path(max(self.serving, ceil_div(replicas, 2)))
+        most = served if self.without_node == "size" else self.current
+        return {
+            key: max(size, min(most[key], served[key]))
+            for key, size in sizes.items()
+            if key.resource == "cpu"
+        }
 
     def _lacks(self, sizes: Sizes) -> bool:
         """Whether some pods refuse their resize, and all with these sizes, as far as they take them, don't serve."""
@@ -259,19 +283,6 @@ class Joint:
         """How many pods serve a requirement, new ones of these sizes."""
         return self.capacity.needed(one, sizes, self.requests, resized=self.in_place)
 
-    def once_all_serve(self, sizes: Sizes) -> Sizes:
-        """These sizes without the CPU that is for the time until new pods serve, but for what stays then. Example: of
-        5000m, 3 pods have 1667m each, and 2500m for as long as 2 of them serve."""
-        if not self.in_place or self.serving >= self.settled.replicas:
-            return sizes
-        wanted, exact = self.wanted.sizes, self.exact
-        return {
-            key: min(size, exact[key])
-            if key.resource == "cpu" and size <= wanted[key] and not self.is_near(key, exact[key])
-            else size
-            for key, size in sizes.items()
-        }
-
     def grown(self, replicas: int, sizes: Sizes) -> Sizes:
         """Sizes, not below these, with which `replicas` that are held serve the present demand."""
         return self._bounded(self.path.enlarged(replicas, sizes, self.present))
@@ -280,6 +291,11 @@ class Joint:
     def once_replaced(self) -> Joint:
         """The solution if all pods had the sizes that are wanted."""
         return replace(self, capacity=Capacity())
+
+    @property
+    def once_started(self) -> Joint:
+        """The solution if all pods served: without CPU that is kept for those that start."""
+        return replace(self, serving=0)
 
     def once_measured(self) -> Joint:
         """The solution if what the HPA has measured so far were true of the workload as it is: what waits for the next

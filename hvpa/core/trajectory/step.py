@@ -33,14 +33,16 @@ from hvpa.core.trajectory.demand import (
 )
 from hvpa.core.trajectory.history import Memory, first_seen
 from hvpa.core.trajectory.requests import scale_to_sizes
-from hvpa.core.trajectory.solve import Joint
+from hvpa.core.trajectory.solve import Joint, WithoutNode
 from hvpa.core.trajectory.view import View
+from hvpa.core.values.clock import after
 from hvpa.core.values.lately import Demands
-from hvpa.core.values.tuning import FEW_NEW, LONGEST_WINDOW, NOT_WORTH_REPLACING, STEADY
+from hvpa.core.values.tuning import FEW_NEW, LONGEST_WINDOW, NOT_WORTH_REPLACING, ROOM_FOR, STEADY
 from hvpa.core.values.weight import Bounds, Weight, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import ContainerResource, amount, present_resources, recommendations
 from hvpa.core.workload.governed import governed
 from hvpa.core.workload.own_rollout import keeps_pods
+from hvpa.core.workload.stuck import UNSCHEDULABLE
 
 _UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
 
@@ -174,7 +176,15 @@ class JointScaling:
             keeps_pods=keeps,
             serving=max(seen.pods.ready, clock.count_past(seen.pods.counted_from))
             or seen.workload.status.ready_replicas,
+            without_node=self._without_node(),
         )
+
+    def _without_node(self) -> WithoutNode:
+        """What pods that serve do for those that find no node."""
+        waiting = [one.since for one in self.seen.pods.stuck if one.reason == UNSCHEDULABLE and one.since]
+        if not waiting or not self.context.clock.is_past(waiting[0]):
+            return ""
+        return "size" if self.context.clock.is_past(after(waiting[0], ROOM_FOR)) else "room"
 
     def _kept_for(
         self, found: Sequence[MetricRequirement], urgent: Sequence[MetricRequirement]
@@ -263,7 +273,7 @@ class JointScaling:
             horizontal = self._as_recommended_last(self.desired.unknown)
         elif self.seen.hpa.in_charge or self.bounds.upper != self.bounds.lower:
             sizes = self._sizes(vertical)
-            goal = self._goal(sizes)
+            goal = self._goal(vertical)
             horizontal = self._counted(goal, sizes, self._held_for_history(goal, vertical))
             if vertical is not None and horizontal.target < goal:
                 vertical = self._made_up_for(vertical, horizontal)
@@ -290,12 +300,14 @@ class JointScaling:
     def _resized(self, sizes: Sizes, is_held: bool = False) -> RequestsResult:
         return scale_to_sizes(self.seen, self.context, self.joint, sizes, is_held)
 
-    def _goal(self, sizes: Sizes) -> int:
-        """The count that serves the present demand with the sizes that pods have or will have in a moment."""
+    def _goal(self, vertical: RequestsResult | None) -> int:
+        """The count that serves the present demand with the sizes that pods have or will have once all serve."""
         joint = self.joint
         if joint.found is None:
             return joint.measured.replicas
-        return joint.replicas_for(joint.once_all_serve(sizes))
+        if vertical is not None and joint.awaits(joint.settled.replicas):
+            vertical = self._resized(joint.once_started.wanted.sizes)
+        return joint.replicas_for(self._sizes(vertical))
 
     def _held_for_history(self, goal: int, vertical: RequestsResult | None) -> Blocked | None:
         """Where no HPA is configured, the count follows from the VPA's targets: it does not fall while the history of

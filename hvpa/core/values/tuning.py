@@ -40,6 +40,9 @@ costs a rollout for nothing)."""
 NO_NODE_FOR: Final = dt.timedelta(minutes=5)
 """How long pods wait for a node before their size is taken back: an autoscaler of nodes has made one by then. Not
 measured: the arena's nodes come after 2 minutes."""
+ROOM_FOR: Final = dt.timedelta(minutes=1)
+"""In place, for how long pods that serve leave CPU to new pods that find no node, once those are reported. If that was
+no help, replicas that stay pending become size (DESIGN 5.4, sentence 13)."""
 NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
 """A count that is held for no longer than this is waited for: to replace all pods takes as long."""
 HALF_LIFE: Final = dt.timedelta(hours=24)

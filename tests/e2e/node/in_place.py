@@ -6,7 +6,7 @@ from typing import Final
 
 from hvpa.api.values.quantity import parse_cpu
 from localcluster.client.api import Json
-from localcluster.node.pods import RealPods
+from localcluster.node.pods import RealPods, is_ready
 from tests.e2e.full import objects
 
 SMALL: Final = {"cpu": {"value": "20m"}, "memory": {"value": "5M"}}
@@ -42,3 +42,9 @@ def is_recommending(pods: RealPods, name: str) -> bool:
     """Whether the Hvpa has both recommendations."""
     found = objects.conditions(pods.api, name, pods.namespace)
     return {found.get(one, ("",))[0] for one in ("HpaActive", "VpaActive")} == {"True"}
+
+
+def ready_pods(pods: RealPods, name: str) -> list[str]:
+    """The names of the Deployment's pods that are ready."""
+    found = pods.api.list("Pod", pods.namespace, f"app={name}")
+    return [str(one["metadata"]["name"]) for one in found if is_ready(one)]

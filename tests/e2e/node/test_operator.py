@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from hvpa.api.values.quantity import parse_cpu
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.node.pods import MIB, RealPods, Versions, condition, is_ready, is_resized
+from localcluster.node.pods import MIB, RealPods, Versions, asked, condition, is_ready, is_resized
 from localcluster.operator.operator import Operator, install_operator_rbac
-from tests.e2e.node.in_place import both_axes, decided, is_recommending, start
+from tests.e2e.node.in_place import both_axes, decided, is_recommending, ready_pods, start
 
 pytestmark = pytest.mark.owned_cluster
 
@@ -76,3 +78,23 @@ def test_a_size_beyond_the_node_becomes_replicas_at_once(operator: Operator, pod
     wait_for(taken_back, 90, "the size is taken back")  # refused again and again, it took 3 minutes
     assert "node didn't have enough allocatable resources: cpu" in taken_back()
     wait_for(lambda: decided(pods, "big")[0] > 1, 10, "more replicas")
+
+
+def test_replicas_and_their_size_fit_together_while_new_ones_start(
+    node_cluster: ControlPlane, operator: Operator, pods: RealPods
+) -> None:
+    """Two pods of 250m use 100m each of their 50 percent, and then 390m together: 3 x 260m. There is room for these,
+    and not for two larger pods that serve alone until the third has started."""
+    pods.use("web", 100, 20)
+    requests = {"cpu": "250m", "memory": "64Mi"}
+    pods.create("filler", {"cpu": "600m", "memory": "16Mi"})
+    start(pods, "web", {"requests": requests, "limits": {}}, replicas=2, **both_axes(2, 6, 50, 50))
+    wait_for(lambda: is_recommending(pods, "web"), 90, "both recommend")
+    with Versions(node_cluster.kubeconfig, pods.namespace) as versions:
+        pods.use("web", 195, 20)
+        wait_for(lambda: len(ready_pods(pods, "web")) == 3, 90, "the third pod is ready", 0.1)
+        pods.use("web", 130, 20)
+        time.sleep(20)
+        found = [pod for _, pod in versions.found if pod["metadata"].get("labels", {}).get("app") == "web"]
+    assert max(parse_cpu(asked(pod)["requests"]["cpu"]) for pod in found) <= 300
+    assert decided(pods, "web")[0] == 3

@@ -62,8 +62,7 @@ def test_what_it_refuses_is_reported_in_its_words_and_what_it_allows_is_set(
 def test_replicas_serve_in_place_of_larger_pods(
     operator: Operator, new_scenario: NewScenario, clock: Path
 ) -> None:
-    """One pod of a core uses 5, for which the path has 3 of 1667m, and of 2500m as long as 2 of the 3 start: 5 of one
-    core serve."""
+    """One pod of a core uses 5, for which the path has 3 of 1667m: 5 of one core serve."""
     path = merged(trajectory(least={"cpu": "1"}), weight(50))
     one = new_scenario(create=False, replicas=1, changes={**merged(path, IN_PLACE), "mode": "Paused"})
     request(one.workload, cpu="1", memory="500M")
@@ -71,7 +70,7 @@ def test_replicas_serve_in_place_of_larger_pods(
     allow(one, cpu="1200m")
     name = Pods(one).start("0")
     one.under(5000)
-    one.soon(partial(one.recommends, 3, cpu="2500m"), "a recommendation")
+    one.soon(partial(one.recommends, 3, cpu="1667m"), "a recommendation")
     one.change({"mode": "Apply"})
 
     def decided_at(seconds: int) -> None:
@@ -83,7 +82,7 @@ def test_replicas_serve_in_place_of_larger_pods(
 
     def refusals() -> int:
         found = [each for each in operator.log_lines() if each.get("namespace") == one.namespace]
-        return sum("limit is 2500m" in each.get("error", "") for each in found)
+        return sum("limit is 1667m" in each.get("error", "") for each in found)
 
     for count, seconds in enumerate((0, 65, 190), 1):
         decided_at(seconds)

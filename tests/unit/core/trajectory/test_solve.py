@@ -58,6 +58,13 @@ def because(decision: Decision) -> str:
     return view(decision).because
 
 
+def without_node(seconds: float) -> dict[str, Any]:
+    """The change of a pod that the scheduler has found no node for, for so long."""
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    condition = {**scheduled, "lastTransitionTime": build.stamp(at(seconds=-seconds))}
+    return {"status": {"phase": "Pending", "conditions": [condition]}}
+
+
 def usual_count(decision: Decision) -> int:
     point = view(decision).usual
     assert point is not None
@@ -406,19 +413,48 @@ def test_in_place_measured_memory_follows_its_metric_as_cpu_does(limit: str | No
     assert requests(decision("2Gi"))["memory"] == 8 * GIB // 3 // 1000 * 1000 + 1000
 
 
-def test_in_place_cpu_is_for_the_pods_that_serve_and_the_count_for_all() -> None:
-    """One pod serves 5 cores, for which the path has 3 x 1667m. Half of them, 2, are taken to serve at least."""
-    made = [app("1")]
+def test_in_place_pods_get_the_size_of_all_replicas_also_while_few_serve() -> None:
+    """One pod serves 5 cores, for which the path has 3 x 1667m: it gets no more than that."""
     decision = build.decided(one_core(1, "5", "1", {"trajectory": EXACT}), resizes=True)
-    assert (wanted(decision), count(decision)) == ((3, {CPU: 2500}), 3)
-    waits = [build.pod(f"web-{index}", containers=made, ready=False) for index in (1, 2)]
-    pods = [build.pod("web-0", containers=made), *waits]
-    starting = build.decided(one_core(3, "5", "1", {"trajectory": EXACT}, pods=pods), resizes=True)
-    assert (wanted(starting), count(starting)) == ((3, {CPU: 2500}), 3)
-    there = build.decided(
-        one_core(3, "1667m", "1", {"trajectory": EXACT}, request="2500m", status=usually(1)), resizes=True
-    )
-    assert (wanted(there), count(there)) == ((3, {CPU: 1667}), 3)
+    assert (wanted(decision), count(decision)) == ((3, {CPU: 1667}), 3)
+
+
+@pytest.mark.parametrize(
+    ("third", "size", "stays"),
+    [
+        (None, 2000, "kept until new pods serve"),
+        ({"ready": False}, 2000, "kept until new pods serve"),
+        ({"ready": False, "change": without_node(seconds=29)}, 2000, "kept until new pods serve"),
+        ({"ready": False, "change": without_node(seconds=30)}, 1500, ""),
+        ({"ready": False, "change": without_node(seconds=89)}, 1500, ""),
+        ({"ready": False, "change": without_node(seconds=90)}, 2250, ""),
+        ({}, 1500, ""),
+    ],
+    ids=[
+        "to be created",
+        "starts",
+        "no node at first",
+        "no node",
+        "no node still",
+        "stays pending",
+        "serves",
+    ],
+)
+def test_in_place_cpu_is_kept_until_new_pods_serve_unless_it_is_in_their_way(
+    third: dict[str, Any] | None, size: int, stays: str
+) -> None:
+    """2 pods of 2 cores serve 4.5 cores, for which the path has 3 x 1500m."""
+    made = [app("2")]
+    pods = [build.pod(f"web-{index}", containers=made) for index in range(2)]
+    if third is not None:
+        pods.append(build.pod("web-2", containers=made, **third))
+    used = "1500m" if third == {} else "2250m"
+    spec = {"trajectory": EXACT}
+    seen = one_core(len(pods), used, "1", spec, request="2", status=usually(1), pods=pods)
+    decision = build.decided(seen, resizes=True)
+    assert (wanted(decision), count(decision)) == ((3, {CPU: size}), 3)
+    (item, *_) = view(decision).items
+    assert item.stays == stays
 
 
 # --- what is needed --------------------------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ def test_in_a_flash_crowd_only_what_is_large_already_leaves_less_unmet() -> None
     """Controllers look at times of their own, which is luck in a single crowd: `make evidence` has five seeds."""
     found = results("flash-crowd", seed=1)
     assert [one.name for one in sorted(found, key=unmet)[:2]] == ["Fixed, for the crowds", FIRST]
-    assert rank(found).beside == 106
+    assert rank(found).beside == 104
 
 
 def test_a_forecast_has_replicas_there_before_load_that_jumps_each_day() -> None:
@@ -168,10 +168,10 @@ def test_a_leak_costs_no_oom_and_no_unmet_demand_where_pods_become_larger() -> N
 
 def test_beside_noisy_neighbours_replicas_alone_are_cheaper() -> None:
     found = results("noisy-neighbour")
-    assert rank(found) == Rank(cost=7, unmet=2, beside=114)
+    assert rank(found) == Rank(cost=7, unmet=2, beside=131)
     (alone,) = (one for one in found if one.name == "HPA alone")
     assert cost(alone) < cost(found[0])
-    assert 0.6 < unmet(found[0]) / unmet(alone) < 0.65
+    assert 0.7 < unmet(found[0]) / unmet(alone) < 0.75
 
 
 def test_a_calm_wave_of_pods_with_little_base_use_costs_as_much_as_with_an_hpa_and_a_vpa() -> None:
@@ -181,4 +181,4 @@ def test_a_calm_wave_of_pods_with_little_base_use_costs_as_much_as_with_an_hpa_a
 
 def test_the_first_days_of_slow_growth_are_served_cheapest() -> None:
     found = results("growth", duration=1.5 * 86400.0, step=120.0)
-    assert rank(found) == Rank(cost=1, unmet=1, beside=96)
+    assert rank(found) == Rank(cost=1, unmet=1, beside=95)

@@ -220,7 +220,7 @@ def test_in_place_pods_that_stay_large_are_no_reason_for_more_right_after_a_step
 
 
 def test_in_place_a_rollout_holds_nothing() -> None:
-    assert outcome(grown({}, resizes=True, workload={"status": {"updatedReplicas": 0}})) == (3, 2500)
+    assert outcome(grown({}, resizes=True, workload={"status": {"updatedReplicas": 0}})) == (3, 1667)
 
 
 @pytest.mark.parametrize(
