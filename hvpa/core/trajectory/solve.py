@@ -38,7 +38,8 @@ class Joint:
     `unproven` pods failed lately or are new, and count as full if fewer would do; `fails`: so many failed that what is
     measured is no reason for smaller pods. `in_place`: sizes follow the present demand. `keeps_pods`: the workload's
     controller replaces no pod for another size. `serving` are the pods that serve or are measured (0: not known).
-    `without_node`: what pods that serve do for those that find no node.
+    `without_node`: what pods that serve do for those that find no node. `raised`: sizes were raised a moment ago, and
+    what is measured is of pods that were smaller.
     """
 
     path: Path
@@ -63,6 +64,7 @@ class Joint:
     keeps_pods: bool = False
     serving: int = 0
     without_node: WithoutNode = ""
+    raised: bool = False
 
     @cached_property
     def current(self) -> Sizes:
@@ -161,7 +163,7 @@ class Joint:
         sizes = self._on_path(replicas)
         if self.awaits(replicas):
             sizes = {**sizes, **self._of_serving(sizes, replicas)}
-        keeps = self.in_place and (self.holds_in or self.fails or self._lacks(sizes))
+        keeps = self.in_place and (self.holds_in or self.raised or self.fails or self._lacks(sizes))
         return self._kept(self._not_below(sizes) if keeps else sizes)
 
     def awaits(self, replicas: int) -> bool:

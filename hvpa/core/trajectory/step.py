@@ -147,6 +147,7 @@ class JointScaling:
         stands = found is not None and unsettled and not begun(seen.horizontal, self.replicas)
         is_short = lately is not None and lately.is_short(clock, window) is not None
         keeps = not self.in_place and bool(keeps_pods(seen.workload))
+        without_node = self._without_node()
         if desired.unmeasured:
             holds_in = "a metric has no value"
         elif self.in_place:
@@ -176,7 +177,9 @@ class JointScaling:
             keeps_pods=keeps,
             serving=max(seen.pods.ready, clock.count_past(seen.pods.counted_from))
             or seen.workload.status.ready_replicas,
-            without_node=self._without_node(),
+            without_node=without_node,
+            raised=without_node != "room"
+            and clock.held_until(seen.vertical.last_scale_up_time, SETTLING) is not None,
         )
 
     def _without_node(self) -> WithoutNode:

@@ -94,6 +94,8 @@ class View:
             return f"nothing shrinks: {joint.holds_in}"
         if exact < item.current and joint.in_place and joint.fails:
             return "nothing shrinks: too many pods failed lately"
+        if exact < item.current and joint.in_place and joint.raised:
+            return "raised less than a minute ago"
         if exact < item.current and key.resource == "cpu" and joint.awaits(joint.settled.replicas):
             return "kept until new pods serve"
         if joint.is_near(key, exact):

@@ -457,6 +457,25 @@ def test_in_place_cpu_is_kept_until_new_pods_serve_unless_it_is_in_their_way(
     assert item.stays == stays
 
 
+@pytest.mark.parametrize(
+    ("seconds", "third", "size"), [(59, None, 2000), (60, None, 1000), (59, without_node(seconds=30), 1000)]
+)
+def test_in_place_no_size_is_lowered_within_a_minute_of_a_raise_unless_it_is_in_the_way(
+    seconds: float, third: dict[str, Any] | None, size: int
+) -> None:
+    """2 pods of 2 cores use 2 cores, for which the path has 2 x 1 core."""
+    made = [app("2")]
+    pods = [build.pod(f"web-{index}", containers=made) for index in range(2)]
+    if third is not None:
+        pods.append(build.pod("web-2", containers=made, ready=False, change=third))
+    raised = {"axes": {"vertical": {"lastScaleUpTime": build.stamp(at(seconds=-seconds))}}}
+    spec, status = {"trajectory": EXACT}, build.merged(usually(1), raised)
+    decision = build.decided(one_core(2, "1", "1", spec, request="2", status=status, pods=pods), resizes=True)
+    assert wanted(decision) == (2, {CPU: size})
+    (item, *_) = view(decision).items
+    assert item.stays == ("raised less than a minute ago" if size == 2000 else "")
+
+
 # --- what is needed --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("resizes", [False, True])
 @pytest.mark.parametrize(
