@@ -197,9 +197,8 @@ class Reconciler:
             self._report_blocked(key, objects.hvpa.status, decision)
             await self._write(key, objects.hvpa, decision)
         if decision.status.rolled_back != seen.status.rolled_back:
-            return Result(
-                "done", dt.timedelta(0)
-            )  # replicas may serve in place of the size that was taken back
+            # Replicas may serve in place of the size that was taken back.
+            return Result("done", dt.timedelta(0))
         return Result("done", decision.recheck_after)
 
     async def _decided(self, key: Key, objects: Objects) -> tuple[Observation, Decision]:

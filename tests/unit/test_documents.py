@@ -92,6 +92,10 @@ NOT_HERE = {
     ("docs/performance.md", "make bench BENCH_ARGS=resizes"): "takes minutes; the flags are read below",
     (
         "docs/performance.md",
+        'make bench BENCH_ARGS="node',
+    ): "needs a real node, and minutes; the flags are read below",
+    (
+        "docs/performance.md",
         "make bench BENCH_ARGS=hostile",
     ): "takes half a minute; tests/unit/benchmarks/test_hostile.py runs a part",
 }
