@@ -59,7 +59,6 @@ FAINT = """(() => {
 """The texts that WCAG 2 calls too faint on their background (criterion 1.4.3)."""
 
 
-@pytest.mark.owned_cluster  # it shares out a load
 @pytest.fixture(scope="module")
 def browser() -> str:
     found = chromium.find_browser()
@@ -91,6 +90,7 @@ def origins(page: Page) -> set[str]:
     return {f"{url.scheme}://{url.netloc}" for url in map(urlsplit, page.tab.asked_for)}
 
 
+@pytest.mark.owned_cluster  # it shares out a load
 async def test_the_page_shows_what_happens_in_the_cluster(
     browser: str, cluster: Cluster, load: Load, tmp_path: Path
 ) -> None:

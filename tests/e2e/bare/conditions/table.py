@@ -63,7 +63,7 @@ ELSEWHERE: Final[Mapping[str, Elsewhere]] = {
     ),
     "PodsNotResized": Elsewhere(
         "takes pods and what their kubelet says",
-        "tests/e2e/bare/actuation/test_in_place.py::test_what_the_api_server_refuses_is_reported_in_its_words",
+        "tests/e2e/bare/actuation/test_limit_range.py::test_what_it_refuses_is_reported_in_its_words_and_what_it_allows_is_set",
     ),
     "NotPermitted": Elsewhere(
         "takes an operator without the right to patch workloads",
