@@ -28,6 +28,7 @@ class Versions:
     kubeconfig: Path
     namespace: str
     found: list[tuple[float, Json]] = field(default_factory=list)
+    _is_ending: bool = False
 
     def __enter__(self) -> Versions:
         credentials = read_kubeconfig(self.kubeconfig)
@@ -42,6 +43,7 @@ class Versions:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._is_ending = True
         if self._connection.sock is not None:
             self._connection.sock.shutdown(2)
         self._thread.join(10)
@@ -55,11 +57,13 @@ class Versions:
         while True:
             try:
                 line = self._response.readline()
+                if not line:
+                    return
+                self.found.append((time.time(), json.loads(line)["object"]))
             except (OSError, ValueError, http.client.HTTPException):
-                return
-            if not line:
-                return
-            self.found.append((time.time(), json.loads(line)["object"]))
+                if self._is_ending:  # the end of a connection is read without TLS
+                    return
+                raise
 
 
 @dataclass
