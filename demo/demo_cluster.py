@@ -203,7 +203,7 @@ class DemoCluster(Generic[LoadT]):
         )
 
     def rivals(self) -> Rivals | None:
-        """What an HPA beside a VPA would have had, if that is computed."""
+        """The computed course of an HPA beside a VPA under the same load; None if they are measured instead."""
         return None
 
     def _writes(self, resource: str, name: str | None, subresource: str | None = None) -> list[Request]:

@@ -24,9 +24,9 @@ from benchmarks.node.spread import spread
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import Settings
 from localcluster.node.node import why_not
-from localcluster.node.pods import RealPods
 from localcluster.operator.operator import Operator, install_operator_rbac
 from localcluster.programs.build import build, build_node
+from localcluster.workloads.real_pods import RealPods
 
 _DEFAULTS = Settings(metric_resolution="15s", hpa_sync_period="15s")
 

@@ -20,7 +20,7 @@ from localcluster.process import free_port
 from localcluster.programs.build import build_node
 from localcluster.vpa import VpaActs
 from localcluster.workloads.load import await_pods
-from localcluster.workloads.traffic import TIMEOUT_SECONDS, Answers, Traffic
+from localcluster.workloads.traffic import TIMEOUT_SECONDS, Traffic, is_slow, recovered
 
 HPA, BOTH, HVPA = "HPA alone", "HPA and VPA", "Hvpa"
 POLICIES = (HPA, BOTH, HVPA)
@@ -30,7 +30,6 @@ CALM_RATE: Final = 16.0
 """Requests per second, each of 5 ms of CPU: what two pods of 100m serve at the HPA's target."""
 CALM, HIGH = 75.0, 120.0
 """Seconds before and after the jump."""
-_QUIET: Final = 5
 _MANIFESTS: Final = Path(__file__).resolve().parents[2] / "demo" / "real"
 _NAME: Final = "web"
 _OBJECTS: Final = {
@@ -42,12 +41,12 @@ _OBJECTS: Final = {
 
 @dataclass(frozen=True)
 class Jump:
-    """What came of one jump. Seconds from it until pods were requested to be more or larger (`acted`), and until the
-    requests of five seconds in a row were fast again (`back`; 0 if they never were slow); None if that did not
-    happen. `above`: seconds above the goal. `cpu`: core-seconds requested after the jump."""
+    """The outcome of one jump. Seconds from it until pods were requested to be more or larger (`acted`), and until the
+    requests were fast again (`back`; 0 if they never were slow); None if that did not happen. `above`: seconds above
+    the goal. `cpu`: core-seconds requested after the jump."""
 
     acted: float | None
-    back: float | None
+    back: int | None
     above: int
     failed: int
     sent: int
@@ -73,7 +72,7 @@ def jump(plane: ControlPlane, policy: str, factor: float, number: int) -> Jump:
         stack.enter_context(traffic)
         time.sleep(CALM)
         before = _requested(plane, namespace)
-        at = time.time()
+        at = round(time.time())
         rate[0] = CALM_RATE * factor
         acted, cpu = _watch(plane, namespace, before)
         answers = {second - at: found for second, found in traffic.answers().items()}
@@ -84,32 +83,12 @@ def jump(plane: ControlPlane, policy: str, factor: float, number: int) -> Jump:
     after = {second: found for second, found in answers.items() if second >= 0}
     return Jump(
         acted,
-        back(after),
-        sum(map(is_slow, after.values())),
+        recovered(after, 0, HIGH, GOAL),
+        sum(is_slow(one, GOAL) for one in after.values()),
         sum(one.failed for one in after.values()),
         sum(one.sent for one in after.values()),
         cpu,
     )
-
-
-def is_slow(answers: Answers) -> bool:
-    """Whether a second was above the goal."""
-    slow = answers.percentile(99)
-    return slow is not None and slow > GOAL
-
-
-def back(answers: dict[float, Answers]) -> float | None:
-    """From which second on so many in a row were fast, the first time after they were slow; 0 if they never were slow,
-    None if they stayed so."""
-    seconds = sorted(answers)
-    slow = [second for second in seconds if is_slow(answers[second])]
-    if not slow:
-        return 0.0
-    later = [second for second in seconds if second > slow[0]]
-    for place in range(len(later) - _QUIET + 1):
-        if not any(is_slow(answers[second]) for second in later[place : place + _QUIET]):
-            return later[place]
-    return None
 
 
 def _watch(plane: ControlPlane, namespace: str, before: int) -> tuple[float | None, float]:

@@ -15,8 +15,8 @@ from typing import Final
 from hvpa.api.values.quantity import parse_cpu
 from localcluster.client.api import ApiError, Json, KubeApi
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.node.pods import RealPods, status
 from localcluster.workloads import samples
+from localcluster.workloads.real_pods import RealPods, status
 
 LOW, HIGH = 100, 500
 """Millicores."""

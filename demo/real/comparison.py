@@ -10,7 +10,7 @@ from typing import Final
 
 from demo.scenario import Phase
 from demo.snapshot import clock
-from localcluster.workloads.traffic import Answers, together
+from localcluster.workloads.traffic import Answers, is_slow, together
 
 GOAL: Final = 250.0
 """Milliseconds that 99 of 100 requests of a second may take at most. A request alone takes 5 to 10."""
@@ -51,12 +51,6 @@ class Figures:
     memory: float
 
 
-def is_above(answers: Answers) -> bool:
-    """Whether a second was above the goal."""
-    slow = answers.percentile(99)
-    return slow is not None and slow > GOAL
-
-
 def figures(run: Run, begin: float, end: float) -> Figures:
     """Those of a stretch."""
     seconds = [answers for second, answers in run.answers.items() if begin <= second < end]
@@ -67,7 +61,7 @@ def figures(run: Run, begin: float, end: float) -> Figures:
         cpu += one.cpu / 1000 * lasted
         memory += one.memory / _GIB * lasted
     return Figures(
-        above=sum(map(is_above, seconds)),
+        above=sum(is_slow(one, GOAL) for one in seconds),
         sent=all_of_them.sent,
         failed=all_of_them.failed,
         median=all_of_them.percentile(50),
@@ -93,22 +87,6 @@ def milliseconds(value: float | None) -> str:
     if value is None:
         return "-"
     return "failed" if math.isinf(value) else f"{value:.0f} ms"
-
-
-def recovered(answers: Mapping[int, Answers], begin: float, end: float, quiet: int = 5) -> int | None:
-    """The second from which on so many in a row are within the goal, the first time after the load was above it in this
-    stretch; `begin` if it never was, None if it never came back."""
-    seconds = [second for second in sorted(answers) if begin <= second < end]
-    above = next((second for second in seconds if is_above(answers[second])), None)
-    if above is None:
-        return math.ceil(begin)
-    within = 0
-    for second in seconds:
-        if second > above:
-            within = 0 if is_above(answers[second]) else within + 1
-            if within == quiet:
-                return second - quiet + 1
-    return None
 
 
 _MEANING = {

@@ -8,7 +8,7 @@ from dataclasses import replace
 from demo.demo_cluster import NAME, operator_on
 from demo.options import Options
 from demo.real.cluster import RealCluster, RivalCluster, real_plane
-from demo.real.comparison import Run, recovered, table
+from demo.real.comparison import GOAL, Run, table
 from demo.real.show import RealShow, RivalShow, introduce
 from demo.scenario import Scenario
 from demo.show import Screen, conclude
@@ -16,6 +16,7 @@ from demo.verdict import Verdict
 from localcluster.node import node
 from localcluster.programs.build import build_vpa
 from localcluster.vpa import LIFETIME_SECONDS, UPDATER_SECONDS
+from localcluster.workloads.traffic import recovered
 
 SECONDS = 160.0
 """Length of the load by default."""
@@ -90,12 +91,12 @@ def _run_of_rivals(rivals: RivalCluster, screen: Screen, seconds: float) -> Run:
 
 
 def faults(result: Run, grown: set[str], scenario: Scenario) -> list[str]:
-    """What of the story was not seen, beside what any demo must show."""
+    """The parts of the story on real nodes that were not seen; `judge` has those of any demo."""
     found = []
     if not grown:
         found.append("no running container was granted more CPU")
     begin, end = scenario.phase("rise").start, scenario.phase("fall").start
-    if recovered(result.answers, begin, end) is None:
+    if recovered(result.answers, begin, end, GOAL) is None:
         found.append("latency did not come back within its goal while the load was high")
     return found
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from localcluster.workloads.load import is_ready
 _PERIOD_SECONDS = 0.5
 TIMEOUT_SECONDS = 2.0
 """After this a request has failed."""
+QUIET_SECONDS = 5
+"""So many in a row without slow requests are an end of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,28 @@ class Answers:
         place = max(1, math.ceil(self.sent * percent / 100))
         ordered = sorted(self.milliseconds)
         return ordered[place - 1] if place <= len(ordered) else math.inf
+
+
+def is_slow(answers: Answers, goal: float) -> bool:
+    """Whether more than one in a hundred of these requests took more than so many milliseconds, or failed."""
+    slow = answers.percentile(99)
+    return slow is not None and slow > goal
+
+
+def recovered(answers: Mapping[int, Answers], begin: float, end: float, goal: float) -> int | None:
+    """The second of a stretch from which on so many in a row (`QUIET_SECONDS`) are not slow, the first time after one
+    was; `begin` if none ever was, None if that does not come."""
+    seconds = [second for second in sorted(answers) if begin <= second < end]
+    slow = next((second for second in seconds if is_slow(answers[second], goal)), None)
+    if slow is None:
+        return math.ceil(begin)
+    quiet = 0
+    for place, second in enumerate(seconds):
+        if second > slow:
+            quiet = 0 if is_slow(answers[second], goal) else quiet + 1
+            if quiet == QUIET_SECONDS:
+                return seconds[place - QUIET_SECONDS + 1]
+    return None
 
 
 def together(seconds: Sequence[Answers]) -> Answers:

@@ -17,6 +17,7 @@ from localcluster.controlplane.cluster import Cluster
 from localcluster.node.config import IMAGE
 from localcluster.workloads import samples
 from localcluster.workloads.bare_manifests import ago, condition, entry
+from localcluster.workloads.load import is_ready
 
 VPA: Final = "autoscaling.k8s.io/v1/VerticalPodAutoscaler"
 HPA: Final = "HorizontalPodAutoscaler"
@@ -118,15 +119,7 @@ class Place:
 
     def ready(self, name: str) -> list[Json]:
         """The Deployment's pods that are ready and stay."""
-        return [
-            pod
-            for pod in self.api.list("Pod", self.namespace, f"app={name}")
-            if "deletionTimestamp" not in pod["metadata"]
-            and any(
-                one["type"] == "Ready" and one["status"] == "True"
-                for one in pod["status"].get("conditions", [])
-            )
-        ]
+        return [pod for pod in self.api.list("Pod", self.namespace, f"app={name}") if is_ready(pod)]
 
     def have(self, name: str) -> list[Amounts]:
         """The requests that the pods' containers have, by their kubelets."""

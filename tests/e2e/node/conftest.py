@@ -10,10 +10,10 @@ import pytest
 
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.node.node import why_not
-from localcluster.node.pods import RealPods
 from localcluster.process import Process
 from localcluster.programs.build import build, build_node
 from localcluster.programs.toolchain import BuildError
+from localcluster.workloads.real_pods import RealPods
 from tests.e2e.conftest import LOGS, build_shown
 
 

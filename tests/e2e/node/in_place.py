@@ -6,7 +6,8 @@ from typing import Final
 
 from hvpa.api.values.quantity import parse_cpu
 from localcluster.client.api import Json
-from localcluster.node.pods import RealPods, is_ready
+from localcluster.workloads.load import is_ready
+from localcluster.workloads.real_pods import RealPods
 from tests.e2e.full import objects
 
 SMALL: Final = {"cpu": {"value": "20m"}, "memory": {"value": "5M"}}

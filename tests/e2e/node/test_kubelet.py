@@ -10,7 +10,8 @@ import pytest
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.node.pods import (
+from localcluster.workloads.load import is_ready
+from localcluster.workloads.real_pods import (
     MIB,
     RealPods,
     Versions,
@@ -18,7 +19,6 @@ from localcluster.node.pods import (
     asked,
     await_error,
     condition,
-    is_ready,
     is_resized,
     status,
 )

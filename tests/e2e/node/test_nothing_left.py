@@ -13,7 +13,7 @@ import pytest
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.node import cgroups
-from localcluster.node.pods import RealPods
+from localcluster.workloads.real_pods import RealPods
 from tests.e2e.node.leftovers import machine
 from tests.e2e.node.sockets import beyond_loopback
 

@@ -17,9 +17,10 @@ import yaml
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import Settings
-from localcluster.node.pods import MIB, RealPods, is_ready, status
 from localcluster.operator.operator import NAMESPACE
 from localcluster.process import Process
+from localcluster.workloads.load import is_ready
+from localcluster.workloads.real_pods import MIB, RealPods, status
 from tests.e2e.chart.command import CHART, succeed
 from tests.e2e.conftest import LOGS
 from tests.e2e.full.objects import OPERATOR_USER

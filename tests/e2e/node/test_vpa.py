@@ -6,8 +6,9 @@ import pytest
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
-from localcluster.node.pods import RealPods, asked, is_ready, status
 from localcluster.vpa import VpaActs
+from localcluster.workloads.load import is_ready
+from localcluster.workloads.real_pods import RealPods, asked, status
 
 pytestmark = pytest.mark.owned_cluster
 

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from localcluster.workloads.traffic import Answers, addresses, read, together
+from localcluster.workloads.traffic import Answers, addresses, is_slow, read, recovered, together
+
+GOAL = 250.0
+GOOD, SLOW, FAILED = Answers(0, (5.0, 6.0)), Answers(0, (5.0, GOAL + 1)), Answers(2, (5.0,))
 
 
 def pod(address: str, ready: str = "True", **metadata: str) -> dict[str, Any]:
@@ -51,3 +54,31 @@ def test_a_request_that_failed_is_slower_than_any(
 def test_requests_of_several_seconds_are_one_sum() -> None:
     assert together([Answers(1, (5.0,)), Answers(2, (6.0, 7.0))]) == Answers(3, (5.0, 6.0, 7.0))
     assert together([]).sent == 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "slow"),
+    [(GOOD, False), (Answers(0, (GOAL,)), False), (SLOW, True), (FAILED, True), (Answers(), False)],
+)
+def test_a_second_is_slow_if_its_slowest_requests_are(answers: Answers, slow: bool) -> None:
+    assert is_slow(answers, GOAL) == slow
+
+
+@pytest.mark.parametrize(
+    ("course", "second"),
+    [
+        ("gggggggg", 0),
+        ("ggssggggggg", 4),
+        ("ggsgggsggggg", 7),
+        ("ggsggggs", None),
+        ("gsssssss", None),
+        ("gsgggg", None),
+    ],
+)
+def test_latency_is_back_once_it_stays_within_its_goal(course: str, second: int | None) -> None:
+    answers = {at: GOOD if one == "g" else SLOW for at, one in enumerate(course)}
+    assert recovered(answers, 0, len(course), GOAL) == second
+
+
+def test_only_the_stretch_counts() -> None:
+    assert recovered({0: SLOW, 1: GOOD, 2: SLOW}, 1, 2, GOAL) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from demo.real.comparison import GOAL, Run, Sample, back, figures, is_above, milliseconds, recovered, table
+from demo.real.comparison import GOAL, Run, Sample, back, figures, milliseconds, table
 from demo.scenario import Scenario
 from localcluster.workloads.traffic import Answers
 
@@ -12,14 +12,6 @@ GOOD = Answers(0, (5.0, 6.0))
 SLOW = Answers(0, (5.0, GOAL + 1))
 FAILED = Answers(2, (5.0,))
 GIB = 2**30
-
-
-@pytest.mark.parametrize(
-    ("answers", "above"),
-    [(GOOD, False), (Answers(0, (GOAL,)), False), (SLOW, True), (FAILED, True), (Answers(), False)],
-)
-def test_a_second_is_above_the_goal_if_its_slowest_requests_are(answers: Answers, above: bool) -> None:
-    assert is_above(answers) == above
 
 
 def test_a_stretch_has_the_requests_of_its_seconds_and_what_was_requested_meanwhile() -> None:
@@ -36,25 +28,6 @@ def test_a_stretch_has_the_requests_of_its_seconds_and_what_was_requested_meanwh
 def test_nothing_measured_is_nothing() -> None:
     found = figures(Run("x", {}, (), 0), 0, 10)
     assert (found.above, found.sent, found.median, found.cpu) == (0, 0, None, 0)
-
-
-@pytest.mark.parametrize(
-    ("course", "second"),
-    [
-        ("gggggggg", 0),
-        ("ggssggggggg", 4),
-        ("ggsgggsggggg", 7),
-        ("ggsggggs", None),
-        ("gsssssss", None),
-    ],
-)
-def test_latency_is_back_once_it_stays_within_its_goal(course: str, second: int | None) -> None:
-    answers = {at: GOOD if one == "g" else SLOW for at, one in enumerate(course)}
-    assert recovered(answers, 0, len(course)) == second
-
-
-def test_only_the_stretch_counts() -> None:
-    assert recovered({0: SLOW, 1: GOOD, 2: SLOW}, 1, 2) == 1
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from localcluster.client.api import ApiError, Json, KubeApi, read_kubeconfig, wa
 from localcluster.node.cgroups import Granted
 from localcluster.node.config import IMAGE
 from localcluster.node.node import Node
+from localcluster.workloads.load import is_ready
 
 MIB = 2**20
 Amounts = Mapping[str, str]
@@ -199,11 +200,6 @@ def condition(pod: Json, type_: str) -> Json | None:
     """One of its conditions."""
     conditions = pod.get("status", {}).get("conditions") or ()
     return next((one for one in conditions if one["type"] == type_), None)
-
-
-def is_ready(pod: Json) -> bool:
-    found = condition(pod, "Ready")
-    return found is not None and found["status"] == "True"
 
 
 def is_resized(pod: Json) -> bool:
