@@ -136,8 +136,11 @@ def test_the_workload_is_scaled_out_up_in_and_down_and_is_back_where_it_began(de
     assert re.search(r"restarts +none$", text, re.M)
     assert re.search(r"HPA's status +written \d+ times by \S+:horizontal-pod-autoscaler$", text, re.M)
     assert re.search(r"VPA's status +written \d+ times by vpa-recommender$", text, re.M)
-    state = r"2 × 250m, 192Mi"
-    assert re.search(rf"this Hvpa +\d+ core-s +\d+ core-s +{state}$", text, re.M)
+    end = re.search(r"this Hvpa +\d+ core-s +\d+ core-s +2 × (\d+)m, (\d+)Mi$", text, re.M)
+    assert end, text
+    cpu, memory = map(int, end.groups())
+    assert 250 <= cpu <= 275, "within a tenth of the beginning"
+    assert 192 <= memory <= 211
     assert re.search(r"HPA and VPA +\d+ core-s +[1-9]\d* core-s +\d × \d+m, \d+Mi$", text, re.M)
     assert max(map(len, text.splitlines())) <= 130
     await_end_of(children)

@@ -78,6 +78,19 @@ def vpa_of_another(scenario: Scenario) -> None:
     scenario.api.create(samples.vpa(theirs(scenario), scenario.namespace, target))
 
 
+def named_vpa_of_mode_off(scenario: Scenario) -> None:
+    """The user names another user's VPA, which recommends what is requested and does no more."""
+    foreign_vpa(scenario, theirs(scenario), mode="Off")
+    scenario.vpa_recommends(name=theirs(scenario), **scenario.requests)
+    names("vpa")(scenario)
+
+
+def acts(mode: str) -> Act:
+    """Another user's VPA gets this mode. (In one write: of two, the operator may see the first alone.)"""
+    spec = {"spec": {"updatePolicy": {"updateMode": mode}}}
+    return lambda scenario: scenario.api.patch(VPA, theirs(scenario), scenario.namespace, spec)
+
+
 def without_requests(scenario: Scenario) -> None:
     container = {"name": "app", "resources": {"requests": None}}
     scenario.change_workload({"template": {"spec": {"containers": [container]}}})
@@ -175,9 +188,9 @@ ROWS = (
     ),
     Row(
         "the named VPA does more than recommend",
-        both(lambda scenario: foreign_vpa(scenario, theirs(scenario), mode="Recreate"), names("vpa")),
+        both(named_vpa_of_mode_off, acts("Recreate")),
         NO_VPA,
-        both(lambda scenario: scenario.api.delete(VPA, theirs(scenario), scenario.namespace), deploys("vpa")),
+        acts("Off"),
         others=(("VpaActive", "False", "NotRecommendationOnly"),),
         text="must have updateMode Off",
         to_act=("NotRecommendationOnly",),
