@@ -219,6 +219,8 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     """Names of pods that are not ready (ten at most)."""
     newest_unready: dt.datetime | None = None
     """When the last one of those that are not ready was created; None where all are."""
+    unready_since: dt.datetime | None = None
+    """When the last one of those that are not ready became so; None where all are, or none of them says it."""
     terminating: int = 0
     stuck: tuple[StuckPods, ...] = ()
     """Those that can't be scheduled or started, by reason."""

@@ -27,8 +27,8 @@ from hvpa.core.workload.managers import manager_of
 from hvpa.core.workload.rollout import (
     PROGRESSING,
     REPLICA_FAILURE,
+    is_overdue,
     last_change_is_past,
-    progress_deadline,
     rollout_gaps,
 )
 from hvpa.core.workload.stuck import UNSCHEDULABLE
@@ -322,7 +322,7 @@ def _failures(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Iter
     progressing = _of_workload(workload, PROGRESSING)
     if progressing is not None and progressing.reason == DEADLINE_EXCEEDED:
         yield Finding(DEADLINE_EXCEEDED, progressing.message or f"{name}: {gaps}")
-    elif (deadline := progress_deadline(seen)) is not None and clock.is_past(deadline):
+    elif is_overdue(seen, clock):
         yield Finding(DEADLINE_EXCEEDED, f"the rollout of {name} does not go on: {gaps}")
 
 

@@ -153,6 +153,17 @@ def progress_deadline(seen: ObservedState) -> dt.datetime | None:
     return after(max(since, seen.vertical.last_scale_time or since), wait)
 
 
+def is_overdue(seen: ObservedState, clock: Clock) -> bool:
+    """Whether the last rollout is past its progress deadline, and no pod has become unready since as long a time. A pod
+    that was ready for hours and fails its probe for a minute makes no rollout; the gate does not wait for it either."""
+    deadline = progress_deadline(seen)
+    if deadline is None or not clock.is_past(deadline):
+        return False
+    assert seen.workload is not None
+    since, wait = seen.pods.unready_since, _deadline(seen.workload)
+    return since is None or wait is None or clock.is_past(after(since, wait))
+
+
 def _basis(
     hvpa: Meta, pods: PodsByOwner, workload: Workload, since: Mapping[str, dt.datetime], sized: bool = False
 ) -> Basis:
@@ -178,6 +189,7 @@ def see_pods(
     starving = starving_containers(clock, there, workload.spec.template.spec.containers, since)
     failed = [pod for pod in there if _failed(pod, clock)]
     created = [pod.metadata.creation_timestamp for pod in unready]
+    lost = [one.last_transition_time for pod in unready if (one := condition(pod.status.conditions, "Ready"))]
     others = [pod for pod in pods.others if is_living(pod)]
     seen = PodsSeen(
         ready=len(ready),
@@ -190,6 +202,7 @@ def see_pods(
         counted_from=tuple(sorted([when for pod in there if (when := _counted_from(pod)) is not None])),
         unready=tuple([pod.metadata.name for pod in unready[:MOST_NAMED]]),
         newest_unready=max((one for one in created if one is not None), default=None),
+        unready_since=max((one for one in lost if one is not None), default=None),
         running_from=tuple(sorted([_measured_from(pod) for pod in there if pod.status.phase == "Running"])),
         starving=starving or _NOTHING,
         terminating=len(pods.own) - len(there),

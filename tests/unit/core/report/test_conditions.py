@@ -72,6 +72,14 @@ def made(seconds: float) -> dict[str, Any]:
     return {"target": BEHIND, "kind": STATEFUL, "pods": [pod("web-1", metadata=created)]}
 
 
+def lost_readiness(seconds: float) -> dict[str, Any]:
+    """A Deployment whose rollout ended long ago, and a pod of it that is not ready since so many seconds."""
+    since = entry("Ready", "False", "ContainersNotReady", lastTransitionTime=stamp(at(seconds=-seconds)))
+    target = failing("Progressing", "True", "NewReplicaSetAvailable", availableReplicas=2)
+    created = {"creationTimestamp": LONG_AGO}
+    return {"target": target, "pods": [pod("web-1", metadata=created, status={"conditions": [since]})]}
+
+
 def entry(kind: str, status: str, reason: str, why: str = "", **times: str) -> dict[str, Any]:
     return {"type": kind, "status": status, "reason": reason, "message": why, **times}
 
@@ -162,6 +170,8 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "a rollout of a StatefulSet past ten minutes": (
         made(600), "ProgressDeadlineExceeded",
         "the rollout of StatefulSet web does not go on: 2 of 3 pods are available"),
+    "a pod has failed its probe for ten minutes": (
+        lost_readiness(600), "ProgressDeadlineExceeded", "2 of 3 pods are available"),
     "a paused Deployment whose pods are of an older template": (
         {"target": {"spec": {"paused": True}, "status": {"updatedReplicas": 1}}},
         "DeploymentPaused", "Deployment web is paused"),
@@ -182,6 +192,7 @@ NO_OBSTACLES: dict[str, dict[str, Any]] = {
     "a rollout of a StatefulSet, not known since when": {
         "target": BEHIND, "kind": STATEFUL, "pods": [pod("web-1")]},
     "a rollout of a StatefulSet before that": made(599),
+    "a pod that ran for hours fails its probe, for less than ten minutes": lost_readiness(599),
     "a paused one that is done": {"target": {"spec": {"paused": True}}},
     "a StatefulSet whose controller has not looked yet": {
         "target": {"status": {"replicas": 1, "observedGeneration": 0}}, "kind": STATEFUL, "pods": []},
