@@ -35,6 +35,9 @@ from localcluster.node.node import Node
 from localcluster.process import Process, free_port
 from localcluster.programs.build import Programs, build, build_node
 
+MIB = 2**20
+LEAST_FREE = 256
+"""MiB on the disk of the folder: etcd takes 64 for its log at once, and a node as much for images."""
 _MASTERS = "system:masters"
 # How the programs of the control plane log in; kwok, metrics-server and the recommender have every right,
 # since their rights are not what is tested.
@@ -113,9 +116,11 @@ class ControlPlane(Cluster):
         return self._files.server.certificate, self._files.server.key
 
     def start(self) -> None:
-        """Start everything and wait until it can be used; on failure everything is ended again."""
+        """Start everything and wait until it can be used; on failure everything is ended again. Raises `RuntimeError`
+        if the disk is full, or a program does not start."""
         atexit.register(self.stop)
         try:
+            _need_room(self.folder)
             self.processes["etcd"].start()
             self.start_apiserver()
             if self.full:
@@ -322,6 +327,16 @@ class ControlPlane(Cluster):
             wait_for(check, timeout, f"{name} is ready", interval=0.05)
         except TimeoutError as error:
             raise RuntimeError(f"{error}\n{process.tail()}") from error
+
+
+def _need_room(folder: Path) -> None:
+    """Raises `RuntimeError` if the disk of a folder is full: etcd would end, and other programs would not say why."""
+    free = shutil.disk_usage(folder).free // MIB
+    if free < LEAST_FREE:
+        where = f"the disk of {folder.parent} has {free} MiB left"
+        raise RuntimeError(
+            f"{where}, and a control plane needs {LEAST_FREE}: set TMPDIR to a folder with more"
+        )
 
 
 def _is_ready(api: KubeApi, node: str) -> bool:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -273,6 +274,18 @@ def test_a_control_plane_that_does_not_start_leaves_no_folder() -> None:
     plane = ControlPlane(full=False, programs=programs)
     assert plane.folder.exists()
     with pytest.raises(RuntimeError, match="kube-apiserver ended with 1"), plane:
+        pass
+    assert not plane.folder.exists()
+
+
+def test_a_full_disk_is_said_before_anything_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("etcd", "kube-apiserver", "kubectl")
+    plane = ControlPlane(full=False, programs=Programs(dict.fromkeys(names, Path("/bin/false")), {}))
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=255 * 2**20))
+    with (
+        pytest.raises(RuntimeError, match="has 255 MiB left, and a control plane needs 256: set TMPDIR"),
+        plane,
+    ):
         pass
     assert not plane.folder.exists()
 
