@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 from demo.demo_cluster import NAME, operator_on
@@ -21,7 +20,6 @@ from localcluster.workloads.traffic import recovered
 SECONDS = 160.0
 """Length of the load by default."""
 _LOW, _HIGH = 100.0, 800.0
-_LEAST_CORES = 2
 # As `make deploy` does: new pods begin with their size, as the VPA's webhook gives it to those of the comparison.
 _CONFIGS = ("default", "size-at-creation")
 
@@ -34,11 +32,7 @@ def why_simulated(chosen: Options) -> str:
         return "KEEP=1 is for them alone"
     if chosen.sizes == "Rollout":
         return "DEMO=rollout is for them alone"
-    if reason := node.why_not():
-        return reason
-    if (cores := len(os.sched_getaffinity(0))) < _LEAST_CORES:
-        return f"real nodes need {_LEAST_CORES} cores, and there is {cores}"
-    return ""
+    return node.why_simulated()
 
 
 def run_on_real_nodes(chosen: Options, screen: Screen) -> int:

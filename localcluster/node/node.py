@@ -25,6 +25,7 @@ IN_IMAGE = ("load", "pause", "web")
 _FOLDERS = ("bin", "cni/bin", "cni/net.d", "images", "kubelet", "pods", "volume-plugins")
 _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc")
 _NEEDED_HIERARCHIES = ("cpu", "cpuset", "memory", "pids")
+_LEAST_CORES = 2
 
 
 def why_not() -> str:
@@ -45,6 +46,15 @@ def why_not() -> str:
     tried = subprocess.run(["unshare", *_NAMESPACES, "true"], capture_output=True, text=True)
     if tried.returncode:
         return f"real nodes need namespaces of their own: {tried.stderr.strip()}"
+    return ""
+
+
+def why_simulated() -> str:
+    """Why a workload that is to scale needs simulated nodes on this machine, in a line; empty if real nodes will do."""
+    if reason := why_not():
+        return reason
+    if (cores := len(os.sched_getaffinity(0))) < _LEAST_CORES:
+        return f"real nodes need {_LEAST_CORES} cores, and there is {cores}"
     return ""
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from localcluster.client.api import Json, wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.loopback import put_operator_on_loopback
 from localcluster.operator.operator import NAMESPACE
 from localcluster.process import Process
 from localcluster.workloads.load import is_ready
@@ -50,25 +50,8 @@ def node_cluster(
     with ControlPlane(nodes="real", settings=Settings(real_nodes=2), images=[file]) as owned:
         logs: dict[str, Process] = {f"pods' {name}": one for name, one in owned.processes.items()}
         request.config.stash.setdefault(LOGS, {}).update(logs)
-        policy = (Path(__file__).parent / "on_loopback.yaml").read_text()
-        port = owned.server.rpartition(":")[2]
-        owned.apply_all(list(yaml.safe_load_all(policy.replace("$PORT", port))))
-        wait_for(lambda: _is_in_force(owned), 30, "the policy is in force", 0.2)
+        put_operator_on_loopback(owned)
         yield owned
-
-
-def _is_in_force(cluster: ControlPlane) -> bool:
-    """Whether a pod like the operator's would get what the policy adds."""
-    labels = dict([SELECTOR.split("=")])
-    container = {"name": "hvpa", "image": IMAGE, "args": ["run"]}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "trial", "namespace": "default", "labels": labels},
-        "spec": {"containers": [container]},
-    }
-    made = cluster.api.raw("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod)
-    return len(made["spec"]["containers"][0]["args"]) > 1
 
 
 @pytest.fixture(scope="module", params=["make deploy", "helm install"])
