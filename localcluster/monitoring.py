@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +15,8 @@ from localcluster.prometheus import scraping
 
 Json = dict[str, Any]
 CONFIG: Final = REPOSITORY / "config/monitoring"
+_PORT: Final = 9569
+"""Of the metrics of the operator's pods."""
 
 
 def rules() -> Json:
@@ -37,5 +41,33 @@ def scraping_operator(address: str) -> Json:
     made = scraping({f"{NAMESPACE}/hvpa": address})
     (job,) = made["scrape_configs"]
     job["honor_labels"] = endpoint["honorLabels"]
-    job["static_configs"][0]["labels"] = {"namespace": NAMESPACE, "pod": "hvpa-1", "container": "hvpa"}
+    job["static_configs"][0]["labels"] = _labels("hvpa-1")
     return made
+
+
+def scraping_pods(file: Path) -> Json:
+    """The same for the pods that are in a file (`write_pods`), which Prometheus reads when it changes."""
+    made = scraping_operator("")
+    (job,) = made["scrape_configs"]
+    del job["static_configs"]
+    job["file_sd_configs"] = [{"files": [str(file)], "refresh_interval": "1s"}]
+    return made
+
+
+def write_pods(file: Path, pods: Sequence[Json]) -> None:
+    """Write the addresses of the operator's pods."""
+    found = [
+        {
+            "targets": [f"{pod['status']['podIP']}:{_PORT}"],
+            "labels": _labels(pod["metadata"]["name"]),
+        }
+        for pod in pods
+        if pod["status"].get("podIP")
+    ]
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text(json.dumps(found))
+    temporary.replace(file)
+
+
+def _labels(pod: str) -> Json:
+    return {"namespace": NAMESPACE, "pod": pod, "container": "hvpa"}

@@ -18,6 +18,9 @@ KUBELET = Path(__file__).parent / "kubelet.yaml"
 
 CPU_ANNOTATION = "kwok.x-k8s.io/usage-cpu"
 MEMORY_ANNOTATION = "kwok.x-k8s.io/usage-memory"
+# What the program `load` uses in a container of a real node that has it as a file: `cpu=400 memory=50`, in millicores
+# and MiB.
+USAGE_ANNOTATION = "hvpa.test/usage"
 # On a pod (or a pod template): becomes ready so long after its creation (in seconds: `30s`).
 START_UP_ANNOTATION = "hvpa.test/start-up"
 # Likewise: is resized so long after the request; is not resized (`Deferred`, `Infeasible`, `Error`, `Silent`); and,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
-from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION
+from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION, USAGE_ANNOTATION
 
 # A smaller change of a pod's usage is not written: it would be lost in an HPA's tolerance and a VPA's
 # buckets.
@@ -78,7 +78,8 @@ class Load:
     and may be set while it runs; each pod uses its share, plus `base_cpu` and `base_memory` whatever arrives.
     Of more than `most_cpu` per pod (its node's headroom, or its limit; a number, or a function of the pod) the rest is
     lost. With `delayed` the CPU is reported late; a pod used `base_cpu` before it was ready. The
-    annotations are written for `container` where it is named, for every container of the pod otherwise.
+    annotations are written for `container` where it is named, for every container of the pod otherwise. Containers of
+    real nodes use their share if they run the program `load` (examples/first-day/shop.yaml).
 
     Use it as a context manager: it runs in a thread of its own, and `error` reports when it could not go on."""
 
@@ -92,6 +93,8 @@ class Load:
     most_cpu: float | Callable[[Json], float] = math.inf
     container: str = ""
     delayed: Delayed | None = None
+    keeps_memory: bool = False
+    """Memory is shared by all pods, ready or not: a container that was started again holds what it held before."""
     usage: Usage = field(default_factory=Usage, init=False)
     error: Exception | None = field(default=None, init=False)
     _written: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
@@ -129,11 +132,13 @@ class Load:
 
     def share_out(self) -> Usage:
         """Write each ready pod's share of the present total."""
-        pods = [pod for pod in self.api.list("Pod", self.namespace, self.selector) if is_ready(pod)]
+        found = self.api.list("Pod", self.namespace, self.selector)
+        pods = [pod for pod in found if is_ready(pod)]
         cpu, memory = self._now(self.cpu), self._now(self.memory)
         count = max(1, len(pods))
         # At least 1: metrics-server drops pods that use nothing.
-        each = max(1, round(self.base_memory + memory / count))
+        holders = sum("deletionTimestamp" not in pod["metadata"] for pod in found)
+        each = max(1, round(self.base_memory + memory / max(1, holders if self.keeps_memory else count)))
         share = 1
         for pod in pods:
             share = max(1, round(self._reported(pod, self.base_cpu + cpu / count)))
@@ -165,6 +170,7 @@ class Load:
         annotations = {
             f"{CPU_ANNOTATION}{suffix}": f"{share[0]}m",
             f"{MEMORY_ANNOTATION}{suffix}": str(share[1]),
+            USAGE_ANNOTATION: f"cpu={share[0]} memory={round(share[1] / 2**20)}",
         }
         body = {"metadata": {"annotations": annotations}}
         try:

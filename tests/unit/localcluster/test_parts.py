@@ -18,6 +18,7 @@ from localcluster.client.api import Json, KubeApi, wait_for
 from localcluster.client.audit import Audit, parse
 from localcluster.client.exec_plugin import ExecPlugin
 from localcluster.controlplane.controlplane import ControlPlane
+from localcluster.controlplane.manifests import USAGE_ANNOTATION
 from localcluster.process import free_port
 from localcluster.programs import toolchain
 from localcluster.programs.build import Programs
@@ -141,6 +142,8 @@ class Pods:
     def __init__(self, *ready: bool) -> None:
         self.pods = [pod(f"pod-{number}", is_ready) for number, is_ready in enumerate(ready)]
         self.written: list[tuple[str, str, str]] = []
+        self.real: list[str] = []
+        """What containers of real nodes read."""
 
     def list(self, kind: str, namespace: str, selector: str) -> list[Json]:
         assert (kind, namespace, selector) == ("Pod", "a", "app=web")
@@ -148,7 +151,9 @@ class Pods:
 
     def patch(self, kind: str, name: str, namespace: str, body: Json, *, manager: str) -> None:
         annotations = body["metadata"]["annotations"]
-        self.written.append((name, *annotations.values()))
+        self.real.append(annotations.pop(USAGE_ANNOTATION))
+        cpu, memory = annotations.values()
+        self.written.append((name, cpu, memory))
 
 
 def pod(name: str, ready: bool) -> Json:
@@ -168,6 +173,18 @@ def test_a_load_is_shared_by_the_ready_pods_and_written_only_when_it_changes() -
     usage = load.share_out()
     assert (usage.pods, usage.cpu, usage.memory) == (3, 177, 533)
     assert pods.written[2:] == [(f"pod-{number}", "177m", "533") for number in (0, 1, 2)]
+
+
+def test_a_container_that_was_started_again_holds_what_it_held() -> None:
+    pods = Pods(True, False, True)
+    load = Load(
+        cast(KubeApi, pods), "a", "app=web", cpu=500, memory=300 * 2**20, base_memory=0, keeps_memory=True
+    )
+    load.share_out()
+    assert pods.real == ["cpu=250 memory=100"] * 2
+    pods.pods[1]["metadata"]["deletionTimestamp"] = "now"
+    load.share_out()
+    assert pods.real[2:] == ["cpu=250 memory=150"] * 2
 
 
 def test_a_load_is_a_function_of_time_and_a_pod_uses_no_more_than_it_can() -> None:
