@@ -19,6 +19,7 @@ RELEASE ?= dist/hvpa-$(VERSION)
 IMAGE ?= dist/hvpa-image.tar
 MINUTES ?= 20
 LOAD ?= 500m
+NODES ?=
 TARGET ?= decision
 FUZZ_SECONDS ?= 300
 REPO_URL ?=
@@ -192,8 +193,8 @@ control-plane: venv ## build the programs of the control plane (once; several mi
 	@$(PY) -m localcluster build
 
 .PHONY: cluster-up
-cluster-up: venv ## start a control plane of your own; prints how to use it
-	@$(PY) -m localcluster up
+cluster-up: venv ## start a control plane of your own; prints how to use it (NODES=real: pods are containers, after `make image`; NODES=auto: if the machine can)
+	@$(PY) -m localcluster up --nodes=$(NODES) --image=$(IMAGE)
 
 .PHONY: cluster-env
 cluster-env: venv ## print what a shell needs to use it (for `eval`)

@@ -15,7 +15,8 @@ from hvpa.api.values.quantity import parse_cpu, parse_memory
 from localcluster import installed
 from localcluster.client.api import ApiError, KubeApi
 from localcluster.controlplane import keeper
-from localcluster.programs.build import build, build_replays, build_tools, tool_folders
+from localcluster.node import node
+from localcluster.programs.build import build, build_node, build_replays, build_tools, tool_folders
 from localcluster.programs.toolchain import BuildError
 from localcluster.workloads.load import Load, alone
 
@@ -32,6 +33,17 @@ then, from nothing to a scaled workload (docs/tutorial.md has more about each li
   hvpa explain web                # from another shell: what is decided, and why
 to end it: make cluster-down"""
 """What `up` prints; `exports` are the lines of `env`."""
+NEXT_STEPS_REAL = """\
+a control plane runs, with a real node; its kubectl and its kubeconfig, for a shell:
+  eval "$(make -s cluster-env)"   # that is:
+{exports}
+then the operator as a pod, and a workload (docs/first-day.md has more about each line):
+  kubectl apply -f config/manager/namespace.yaml
+  helm install hvpa charts/hvpa -n hvpa-system --set image.repository=hvpa   # `make cluster-tools` builds Helm
+  kubectl apply -f examples/first-day/shop.yaml
+  make cluster-load LOAD=150m LOAD_ARGS="--namespace shop"   # shared by the pods of `web`, until Ctrl-C
+to end it: make cluster-down"""
+"""The same where the node is a real one."""
 
 
 def main(arguments: list[str]) -> int:
@@ -45,6 +57,13 @@ def main(arguments: list[str]) -> int:
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--bare", action="store_true", help="etcd and API server only")
+        command.add_argument(
+            "--nodes",
+            choices=["", "auto", "real", "simulated"],
+            default="",
+            help="real: pods are containers of this machine; auto: if it can (default: simulated)",
+        )
+        command.add_argument("--image", default="", help="a file (OCI) that a real node has beside its own")
     commands.add_parser("down", help="end it")
     commands.add_parser("env", help='print shell exports to use it with: eval "$(… env)"')
     load = commands.add_parser("load", help="share out a load to the ready pods of a workload until Ctrl-C")
@@ -52,7 +71,7 @@ def main(arguments: list[str]) -> int:
     load.add_argument("--selector", default="app=web", help="labels of the pods (default: app=web)")
     load.add_argument("--cpu", type=parse_cpu, default="500m", help="in total (default: 500m)")
     load.add_argument(
-        "--memory", type=parse_memory, default="0", help="in total, above 16Mi each (default: 0)"
+        "--memory", type=parse_memory, default="0", help="in total, by all pods, above 16Mi each (default: 0)"
     )
     commands.add_parser("tools", help="build Helm and Prometheus; `env` puts them on PATH")
     prometheus = commands.add_parser("prometheus", help="a Prometheus with two made-up weeks, until Ctrl-C")
@@ -74,13 +93,9 @@ def _run(options: argparse.Namespace) -> int:
             build()
             build_replays()
         case "up":
-            build(full=not options.bare)
-            started = keeper.up(full=not options.bare)
-            print(NEXT_STEPS.format(exports="\n".join(f"  {line}" for line in exports(started))))
-            if started["full"] == options.bare:
-                print("another kind of control plane runs already: end it with `down` first", file=sys.stderr)
+            _up(options)
         case "keep":
-            keeper.keep(full=not options.bare)
+            keeper.keep(full=not options.bare, real=options.nodes == "real", images=_images(options.image))
         case "down":
             print("ended" if keeper.down() else "no control plane runs", file=sys.stderr)
         case "env":
@@ -92,6 +107,43 @@ def _run(options: argparse.Namespace) -> int:
         case "prometheus" | "operator":
             _installed(options)
     return 0
+
+
+def _up(options: argparse.Namespace) -> None:
+    """Start a control plane that stays; the first line says which nodes it has, and why."""
+    real = False
+    if not options.bare:
+        real, reason = which_nodes(options.nodes, options.image)
+        print(f"nodes: {reason}", flush=True)
+    build(full=not options.bare)
+    if real:
+        build_node()
+    images = _images(options.image) if real else ()
+    started = keeper.up(full=not options.bare, real=real, images=images)
+    runs_real = started.get("real", False)
+    steps = NEXT_STEPS_REAL if runs_real else NEXT_STEPS
+    print(steps.format(exports="\n".join(f"  {line}" for line in exports(started))))
+    if (started["full"], runs_real) != (not options.bare, real):
+        print("another kind of control plane runs already: end it with `down` first", file=sys.stderr)
+
+
+def which_nodes(wanted: str, image: str) -> tuple[bool, str]:
+    """Whether nodes are real, and a line about it. Raises `KeeperError` if they must be and can't."""
+    if wanted in ("", "simulated"):
+        more = "" if wanted else "; NODES=real has containers instead"
+        return False, f"simulated (KWOK): pods run nothing{more}"
+    reason = node.why_simulated()
+    if not reason and image and not Path(image).is_file():
+        reason = f"real nodes need the operator's image, and {image} is missing: make image"
+    if not reason:
+        return True, "real (kubelet, containerd, runc): pods are containers of this machine"
+    if wanted == "real":
+        raise keeper.KeeperError(f"NODES=real: {reason}")
+    return False, f"simulated (KWOK): {reason}"
+
+
+def _images(file: str) -> tuple[Path, ...]:
+    return (Path(file),) if file else ()
 
 
 def exports(state: Mapping[str, Any], *tools: Path) -> list[str]:
@@ -127,7 +179,12 @@ def _load(options: argparse.Namespace) -> None:
     """Share out the load until Ctrl-C; a line whenever what each pod uses changes."""
     kubeconfig = Path(_running()["kubeconfig"])
     load = Load(
-        KubeApi(kubeconfig), options.namespace, options.selector, cpu=options.cpu, memory=options.memory
+        KubeApi(kubeconfig),
+        options.namespace,
+        options.selector,
+        cpu=options.cpu,
+        memory=options.memory,
+        keeps_memory=True,
     )
     printed = None
     with (

@@ -16,19 +16,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import Settings
+from localcluster.controlplane.loopback import put_operator_on_loopback
 from localcluster.process import free_port
 from localcluster.programs.build import Programs
 from localcluster.programs.toolchain import cache_folder
 
 Json = dict[str, Any]
 _OK = b"ok\n"
+_RESERVED_CPU = "100m"
+"""Of a real node, for the rest of the machine: workloads get all but what the control plane needs in any case."""
 
 
 class KeeperError(Exception):
@@ -55,11 +58,13 @@ def running() -> Json | None:
     return state
 
 
-def up(*, full: bool = True, timeout: float = 240) -> Json:
+def up(*, full: bool = True, real: bool = False, images: Sequence[Path] = (), timeout: float = 240) -> Json:
     """Start a control plane that stays, unless one runs already; what `running` says of it. The programs must
-    have been built. Raises `KeeperError`."""
+    have been built. With `real` its node is a real one, with these images. Raises `KeeperError`."""
+    arguments = [*([] if full else ["--bare"]), *(["--nodes=real"] if real else [])]
+    arguments += [f"--image={image.resolve()}" for image in images]
     with _starting() as folder:
-        return running() or _start_keeper(folder, full, timeout)
+        return running() or _start_keeper(folder, arguments, timeout)
 
 
 @contextlib.contextmanager
@@ -94,10 +99,10 @@ def _starting() -> Iterator[Path]:
         yield folder
 
 
-def _start_keeper(folder: Path, full: bool, timeout: float) -> Json:
+def _start_keeper(folder: Path, arguments: Sequence[str], timeout: float) -> Json:
     _state_file().unlink(missing_ok=True)
     log = folder / "keeper.log"
-    argv = [sys.executable, "-m", "localcluster", "keep", *([] if full else ["--bare"])]
+    argv = [sys.executable, "-m", "localcluster", "keep", *arguments]
     with log.open("wb") as output:
         keeper = subprocess.Popen(
             argv,
@@ -139,24 +144,36 @@ def ask(question: str, state: Json) -> None:
                 raise KeeperError(f"the keeper did not acknowledge `{question}`")
 
 
-def keep(*, full: bool = True) -> None:
+def keep(*, full: bool = True, real: bool = False, images: Sequence[Path] = ()) -> None:
     """Be the keeper: start the control plane, answer questions until one says stop."""
-    with _kept(full=full) as (_, serve):
+    with _kept(full=full, real=real, images=images) as (_, serve):
         serve()
 
 
 @contextlib.contextmanager
 def _kept(
-    *, full: bool, programs: Programs | None = None
+    *, full: bool, real: bool = False, images: Sequence[Path] = (), programs: Programs | None = None
 ) -> Iterator[tuple[ControlPlane, Callable[[], None]]]:
     """The control plane, and what answers questions until one says stop."""
     folder = state_folder()
     shutil.rmtree(folder / "run", ignore_errors=True)
+    settings = Settings(reserved_cpu=_RESERVED_CPU)
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: _state_file().unlink(missing_ok=True))
+        # What real nodes have unpacked goes with them; logs stay.
+        stack.callback(shutil.rmtree, folder / "run" / "nodes", ignore_errors=True)
         plane = stack.enter_context(
-            ControlPlane(full=full, settings=Settings(), programs=programs, folder=folder / "run")
+            ControlPlane(
+                full=full,
+                nodes="real" if real else "simulated",
+                settings=settings,
+                programs=programs,
+                folder=folder / "run",
+                images=images,
+            )
         )
+        if real:
+            put_operator_on_loopback(plane)
         listener = stack.enter_context(socket.create_server(("127.0.0.1", free_port())))
         state = {
             "port": listener.getsockname()[1],
@@ -165,6 +182,7 @@ def _kept(
             "programs": str(plane.programs["kubectl"].parent),
             "logs": str(plane.logs),
             "full": full,
+            "real": real,
         }
         _write_state(state)
 

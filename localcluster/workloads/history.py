@@ -12,10 +12,12 @@ from typing import Final
 DAYS: Final = 14
 EVERY: Final = 120
 """Seconds between two samples."""
-CPU_BASE, CPU_PER_UNIT = 0.15, 0.010
+CPU_BASE, CPU_PER_UNIT = 0.015, 0.001
 """Cores: of each pod, and of each request per second."""
-MEMORY_BASE, MEMORY_PER_UNIT = 400 * 2**20, 4 * 2**20
+MEMORY_BASE, MEMORY_PER_UNIT = 40 * 2**20, 0.4 * 2**20
 """Bytes."""
+POD_CPU: Final = 0.1
+"""Cores that each pod requests."""
 MOST: Final = 12
 
 
@@ -32,12 +34,12 @@ def _rows(end: int, days: int) -> list[tuple[int, int]]:
 
 
 def _replicas(times: range) -> list[int]:
-    """Pods of 1 core at each time; a pod is taken away when it was not needed for six minutes."""
+    """Pods at each time; one is taken away when it was not needed for six minutes."""
     wanted: list[int] = []
     count = 2
     found = []
     for at in times:
-        needed = math.ceil((CPU_BASE * count + CPU_PER_UNIT * load(at)) / 0.7)
+        needed = math.ceil((CPU_BASE * count + CPU_PER_UNIT * load(at)) / (0.7 * POD_CPU))
         wanted = [*wanted[-2:], min(MOST, max(2, needed))]
         count = max(wanted)
         found.append(count)

@@ -1,5 +1,6 @@
 """docs/first-day.md: the page's own commands, all of them and in their order, as a new user types them, with the real
-Helm, Prometheus and browser; and what the page says comes true.
+Helm, Prometheus and browser; and what the page says comes true. Once on simulated nodes, and once on a real one if the
+machine can, with the operator's image as pods.
 
 The pictures of the page are from such a run: HVPA_PICTURES=docs/first-day has it write them there."""
 
@@ -15,24 +16,32 @@ from typing import Final
 
 import pytest
 
-from hvpa.api.values.quantity import parse_memory
+from hvpa.api.values.quantity import parse_cpu, parse_memory
 from localcluster.client.api import KubeApi, wait_for
+from localcluster.node.node import why_simulated
 from localcluster.process import Process, free_port
 from localcluster.programs.build import Programs
+from localcluster.workloads.load import is_ready
 from tests.e2e.full import objects
 from tests.e2e.full.shells import ROOT, Shells, blocks
+from tests.e2e.node.leftovers import machine
 from tools.browser import chromium, terminal
 from tools.browser.dashboard_page import Page, opened
+from tools.dependencies.lockfile import read_project
+from tools.image.__main__ import write
+from tools.image.build import Content
 
 pytestmark = pytest.mark.owned_cluster
 
 PAGE: Final = (ROOT / "docs/first-day.md").read_text()
-START, PROMETHEUS, LOAD, INSTALL, OPERATOR, INIT, *_SCALING, UNINSTALL, DOWN = blocks(PAGE)
+MAKE_IMAGE, START, LOAD, INSTALL, OPERATOR, INIT, *_SCALING, UNINSTALL, DOWN = blocks(PAGE)
 APPLY, GET, DASHBOARD, MORE_LOAD, PAUSE, MORE_MEMORY, ALERT, RESUME, HISTORY = _SCALING
 (ENVIRONMENT,) = re.findall(r"^eval .*\n", START, re.MULTILINE)
+(MORE_CPU,) = map(int, re.findall(r"LOAD=(\d+)m", MORE_LOAD))
+(MORE_PODS,) = map(int, re.findall(r"there are (\d+) pods or more", PAGE))
 SOON: Final = 120
-"""Seconds for what the page has within a minute: other tests run beside this one."""
-REQUEST: Final = 2**30
+"""Seconds for what the page has within a minute or two: other tests run beside this one."""
+REQUEST: Final = 64 * 2**20
 """Bytes of memory that the shop's pods begin with."""
 REPLICAS: Final = "document.querySelectorAll('#charts figure')[2]"
 WINDOW: Final = (1200, 420)
@@ -42,8 +51,8 @@ ROW: Final = "(document.querySelector('#table tbody tr')?.textContent ?? '')"
 class Day:
     """The user's shells, and what they have shown for the page's pictures."""
 
-    def __init__(self, shells: Shells, port: int) -> None:
-        self.shells, self.port = shells, port
+    def __init__(self, shells: Shells, port: int, nodes: str) -> None:
+        self.shells, self.port, self.nodes = shells, port, nodes
         self.shown: dict[str, str] = {}
         self.pictures: dict[str, bytes] = {}
 
@@ -59,38 +68,73 @@ class Day:
         return text
 
 
-@pytest.fixture
-def day(helm: Path, prometheus: Programs, tmp_path: Path) -> Iterator[Day]:
+@pytest.fixture(params=["simulated", "real"])
+def day(request: pytest.FixtureRequest, helm: Path, prometheus: Programs, tmp_path: Path) -> Iterator[Day]:
     """A control plane with the shop, a Prometheus, and shells that know both."""
     port, metrics = free_port(), free_port()
+    image = ""
+    if request.param == "real":
+        if reason := why_simulated():
+            pytest.skip(reason)
+        image = make_image(request.getfixturevalue("image"), tmp_path / "image.tar")
     shells = Shells(
         tmp_path,
         PROMETHEUS_ARGS=f"--port {port} --metrics-port {metrics}",
         OPERATOR_ARGS=f"--metrics-port {metrics}",
+        IMAGE=image,
     )
     for kind in ("CACHE", "CONFIG", "DATA"):
         shells.env[f"HELM_{kind}_HOME"] = str(tmp_path / "helm")  # nothing of the user's is read
-    with shells.started("prometheus", PROMETHEUS) as server:
+    start = START.replace("NODES=auto", f"NODES={request.param}")
+    assert start != START
+    with shells.started("first", f"{start}\necho all is applied\nwait") as first:
         try:
-            shells.run(START)
+            wait_for(lambda: "all is applied" in first.tail(3), 2 * SOON, first.tail)
+            assert f"nodes: {request.param}" in first.log.read_text()
             shells.env["KUBECONFIG"], shells.env["PATH"] = shells.run(
                 ENVIRONMENT + 'echo "$KUBECONFIG"; echo "$PATH"'
             ).splitlines()
-            wait_for(lambda: "two weeks" in server.tail(3), SOON, server.tail)
-            yield Day(shells, port)
+            log = shells.place / "prometheus.log"
+            wait_for(lambda: "two weeks" in log.read_text(), SOON, log.read_text)
+            yield Day(shells, port, request.param)
         finally:
-            shells.run(DOWN)
+            end(shells)
 
 
-@pytest.mark.timeout(900)  # two dozen commands, each of which may wait for a busy machine
+def end(shells: Shells) -> None:
+    """End the control plane; a real node leaves nothing."""
+    owners = {
+        int(found[1])
+        for file in shells.folder.glob("cluster/run/nodes/*/kubelet.yaml")
+        if (found := re.search(r"^cgroupRoot: /hvpa-node-(\d+)-", file.read_text(), re.MULTILINE))
+    }
+    shells.run(DOWN)
+    for owner in owners:
+        left = machine(owner)
+        assert (left["cgroups"], left["running"]) == ([], [])
+    assert not (shells.folder / "cluster/run/nodes").exists()
+
+
+def make_image(content: Content, file: Path) -> str:
+    """The operator's image in a file, as the page's command makes it."""
+    assert MAKE_IMAGE == "make image\n"
+    write(content, file, f"hvpa:{read_project().version}")
+    return str(file)
+
+
+@pytest.mark.timeout(1500)  # two dozen commands, each of which may wait for a busy machine
 async def test_the_page_keeps_its_word(day: Day, tmp_path: Path) -> None:
     browser = chromium.find_browser()
     api = KubeApi(Path(day.shells.env["KUBECONFIG"]))
     async with contextlib.AsyncExitStack() as running:
         load = running.enter_context(day.shells.started("load", LOAD))
         assert "STATUS: deployed" in day.type(INSTALL, "install")
-        operator = running.enter_context(day.shells.started("operator", OPERATOR))
-        dashboard = running.enter_context(day.shells.started("dashboard", DASHBOARD))
+        operator = None
+        if day.nodes == "simulated":
+            operator = running.enter_context(day.shells.started("operator", f"{OPERATOR}wait"))
+        else:
+            wait_for(lambda: operators(api) == [True, True], SOON, "the operator's pods are ready")
+        dashboard = running.enter_context(day.shells.started("dashboard", f"{DASHBOARD}wait"))
         assert "Conclusion" in day.type(INIT, "init")
         day.type(APPLY)
         wait_for(lambda: ready(api)[0] == "True", SOON, lambda: f"the Hvpa is ready, not {ready(api)}")
@@ -99,10 +143,10 @@ async def test_the_page_keeps_its_word(day: Day, tmp_path: Path) -> None:
         page = None
         if browser is not None:
             page = await running.enter_async_context(opened(browser, address, tmp_path))
-            await watch(day, api, page, load)
-        load.kill()
+        await watch(day, api, page, load)
         await starve(day, api, page)
-        operator.kill()
+        if operator is not None:
+            operator.kill()
         uninstall(day, api)
         if page is None:
             pytest.skip(f"docs/first-day.md, only what the dashboard shows: {chromium.MISSING}")
@@ -110,24 +154,31 @@ async def test_the_page_keeps_its_word(day: Day, tmp_path: Path) -> None:
     keep(day.pictures, Path(os.environ.get("HVPA_PICTURES", tmp_path)))
 
 
-async def watch(day: Day, api: KubeApi, page: Page, load: Process) -> None:
+async def watch(day: Day, api: KubeApi, page: Page | None, load: Process) -> None:
     """Replicas follow the load, and the dashboard shows how."""
-    await page.tab.call("Emulation.setScrollbarsHidden", hidden=True)
-    await page.resize(*WINDOW)
-    await page.until(f"{ROW}.includes('ready')")
-    day.pictures["dashboard"] = await page.picture()
-    await page.resize(1200, 900)
-    await page.tab.evaluate("location.hash = '#/shop/web'; 1")
-    await page.until("document.querySelectorAll('figure[data-values]').length > 3")
+    if page is not None:
+        await page.tab.call("Emulation.setScrollbarsHidden", hidden=True)
+        await page.resize(*WINDOW)
+        await page.until(f"{ROW}.includes('ready')")
+        day.pictures["dashboard"] = await page.picture()
+        await page.resize(1200, 900)
+        await page.tab.evaluate("location.hash = '#/shop/web'; 1")
+        await page.until("document.querySelectorAll('figure[data-values]').length > 3")
     load.kill()
-    before = pods(api)
     with day.shells.started("more load", MORE_LOAD):
-        wait_for(lambda: pods(api) > before, SOON, lambda: f"more pods than {before}")
-        await page.until(f"/ready (\\d+)/.exec({REPLICAS}.textContent)[1] > {before}")
-        known = await page.tab.evaluate(f"Number({REPLICAS}.dataset.values)")
-        await page.until(f"{REPLICAS}.dataset.values > {known} + 1")  # the step is not at the chart's edge
-        day.pictures["watch"] = await page.picture()
-    await page.tab.evaluate("location.hash = '#/'; 1")
+        wait_for(
+            lambda: pods(api) >= MORE_PODS and sum(cpu(api)) > MORE_CPU,
+            SOON,
+            lambda: f"{MORE_PODS} pods of {MORE_CPU}m, not {pods(api)} of {cpu(api)}",
+        )
+        if page is not None:
+            await page.until(f"/ready (\\d+)/.exec({REPLICAS}.textContent)[1] >= {MORE_PODS}")
+            known = await page.tab.evaluate(f"Number({REPLICAS}.dataset.values)")
+            await page.until(
+                f"{REPLICAS}.dataset.values > {known} + 1"
+            )  # the step is not at the chart's edge
+            day.pictures["watch"] = await page.picture()
+            await page.tab.evaluate("location.hash = '#/'; 1")
 
 
 async def starve(day: Day, api: KubeApi, page: Page | None) -> None:
@@ -137,6 +188,7 @@ async def starve(day: Day, api: KubeApi, page: Page | None) -> None:
         fires = "HvpaStarving.*shop.*Paused"
         wait_for(lambda: re.search(fires, day.type(ALERT)), SOON, lambda: day.type(ALERT), interval=1)
         day.type(ALERT, "alert")
+        assert "OOMKilled" in ends(api)
         if page is not None:
             await page.resize(*WINDOW)
             await page.until(f"{ROW}.includes('Starving')")
@@ -147,22 +199,54 @@ async def starve(day: Day, api: KubeApi, page: Page | None) -> None:
         wait_for(
             lambda: min(memory(api)) > REQUEST, SOON, lambda: f"pods have more memory, not {memory(api)}"
         )
+        wait_for(lambda: pods(api) == wanted(api), SOON, "all containers run again")
 
 
 def uninstall(day: Day, api: KubeApi) -> None:
     """All is gone but the workload."""
-    count = pods(api)
+    before = wanted(api)
     day.type(UNINSTALL, "uninstall")
-    assert pods(api) == count
+    assert wanted(api) >= before  # it may have scaled out until then
+    wait_for(lambda: pods(api) == wanted(api), SOON, "all pods of the workload are ready")
     assert api.find("Deployment", "hvpa", "hvpa-system") is None
     assert api.find("CustomResourceDefinition", "hvpas.autoscaling.k8s.io") is None
     wait_for(lambda: not made(api), SOON, "HPA and VPA are gone")
 
 
+def cpu(api: KubeApi) -> list[int]:
+    """What the containers of the pods request, in millicores."""
+    return [parse_cpu(one["cpu"]) for one in requests(api)]
+
+
 def memory(api: KubeApi) -> list[int]:
-    """What the containers of the pods request, in bytes."""
-    containers = [pod["spec"]["containers"][0] for pod in api.list("Pod", "shop", "app=web")]
-    return [parse_memory(one["resources"]["requests"]["memory"]) for one in containers]
+    """What they request, in bytes."""
+    return [parse_memory(one["memory"]) for one in requests(api)]
+
+
+def requests(api: KubeApi) -> list[dict[str, str]]:
+    """The requests of the pods' containers."""
+    return [
+        pod["spec"]["containers"][0]["resources"]["requests"] for pod in api.list("Pod", "shop", "app=web")
+    ]
+
+
+def ends(api: KubeApi) -> set[str]:
+    """Why containers of the workload ended."""
+    statuses = [
+        one for pod in api.list("Pod", "shop", "app=web") for one in pod["status"]["containerStatuses"]
+    ]
+    states = [one.get(name) or {} for one in statuses for name in ("state", "lastState")]
+    return {state["terminated"]["reason"] for state in states if "terminated" in state}
+
+
+def operators(api: KubeApi) -> list[bool]:
+    """Which of the operator's pods are ready."""
+    return [is_ready(pod) for pod in api.list("Pod", "hvpa-system", "app.kubernetes.io/name=hvpa")]
+
+
+def wanted(api: KubeApi) -> int:
+    """How many pods the workload has been scaled to."""
+    return int(api.get("Deployment", "web", "shop")["spec"]["replicas"])
 
 
 def made(api: KubeApi) -> list[str]:

@@ -120,7 +120,7 @@ def test_the_manifest_is_what_the_api_server_takes(init: Init, shop: ControlPlan
     queries.write_text(f"load: {REQUESTS}\ncpu: sum(rate(container_cpu_usage_seconds_total[5m]))\n")
     ran = init("--queries", str(queries), "--since", "2d", "--step", "5m", "--days", "1", "--seeds", "1")
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "CPU 150m per replica and 10m per unit of load" in ran.stdout
+    assert "CPU 15m per replica and 1m per unit of load" in ran.stdout
     shop.kubectl("apply", "--dry-run=server", "-f", str(tmp_path / "out" / "hvpa.yaml"))
 
 

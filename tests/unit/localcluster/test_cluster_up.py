@@ -11,8 +11,12 @@ from pathlib import Path
 import pytest
 
 from localcluster import __main__ as command_line
+from localcluster.controlplane.keeper import KeeperError
+from localcluster.node import node
 
 ROOT = Path(__file__).resolve().parents[3]
+STEPS = {"tutorial": command_line.NEXT_STEPS, "first-day": command_line.NEXT_STEPS_REAL}
+"""What is printed, by the page that has more about it."""
 STATE = {"kubeconfig": "/a folder/kubeconfig", "programs": "/programs"}
 
 
@@ -24,24 +28,62 @@ def test_a_shell_finds_the_cluster_its_kubectl_and_hvpa() -> None:
     assert path.split(":")[:3] == ["/programs", str(Path(sys.executable).parent), "/helm's"]
 
 
-def test_the_next_steps_name_targets_and_files_that_are_there() -> None:
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+def test_the_next_steps_name_targets_and_files_that_are_there(steps: str) -> None:
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"make (?:-s )?([a-z-]+)", command_line.NEXT_STEPS))
-    assert named == {"cluster-env", "cluster-load", "cluster-down"} & targets
-    files = re.findall(r"config/\S+", command_line.NEXT_STEPS)
+    named = set(re.findall(r"make (?:-s )?([a-z-]+)", steps))
+    assert named - {"cluster-tools"} == {"cluster-env", "cluster-load", "cluster-down"}
+    assert named <= targets
+    files = re.findall(r"(?:config|charts|examples)/\S+", steps)
     assert files
     assert all((ROOT / file).exists() for file in files)
 
 
-def test_the_tutorial_has_each_of_the_steps() -> None:
-    page = (ROOT / "docs/tutorial.md").read_text()
-    steps = [
-        line.partition("#")[0].strip()
-        for line in command_line.NEXT_STEPS.splitlines()
-        if line.startswith("  ")
-    ]
-    for step in steps:
-        assert step in page, step
+@pytest.mark.parametrize(("name", "steps"), STEPS.items(), ids=STEPS)
+def test_the_page_has_each_of_the_steps(name: str, steps: str) -> None:
+    page = (ROOT / f"docs/{name}.md").read_text()
+    for line in steps.splitlines():
+        if line.startswith("  "):
+            assert line.partition("#")[0].strip() in page, line
+
+
+class TestNodes:
+    @pytest.fixture
+    def able(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A machine that can run real nodes."""
+        monkeypatch.setattr(node, "why_simulated", lambda: "")
+
+    @pytest.fixture
+    def image(self, tmp_path: Path) -> str:
+        """A file in place of the operator's image."""
+        file = tmp_path / "image.tar"
+        file.touch()
+        return str(file)
+
+    def test_they_are_simulated_by_default(self, able: None, image: str) -> None:
+        assert command_line.which_nodes("", image) == (
+            False,
+            "simulated (KWOK): pods run nothing; NODES=real has containers instead",
+        )
+        assert command_line.which_nodes("simulated", image) == (False, "simulated (KWOK): pods run nothing")
+
+    @pytest.mark.parametrize("wanted", ["auto", "real"])
+    def test_a_machine_that_can_has_real_ones(self, able: None, image: str, wanted: str) -> None:
+        assert command_line.which_nodes(wanted, image)[0]
+        assert command_line.which_nodes(wanted, "")[0]
+
+    def test_a_machine_that_can_not_says_why(self, monkeypatch: pytest.MonkeyPatch, image: str) -> None:
+        monkeypatch.setattr(node, "why_simulated", lambda: "real nodes need Linux")
+        assert command_line.which_nodes("auto", image) == (False, "simulated (KWOK): real nodes need Linux")
+        with pytest.raises(KeeperError, match=r"^NODES=real: real nodes need Linux$"):
+            command_line.which_nodes("real", image)
+
+    def test_without_the_image_it_says_how_to_make_it(self, able: None, tmp_path: Path) -> None:
+        file = str(tmp_path / "none.tar")
+        reason = f"real nodes need the operator's image, and {file} is missing: make image"
+        assert command_line.which_nodes("auto", file) == (False, f"simulated (KWOK): {reason}")
+        with pytest.raises(KeeperError, match=r"make image$"):
+            command_line.which_nodes("real", file)
 
 
 def test_without_a_control_plane_a_command_says_how_to_start_one(
