@@ -28,6 +28,10 @@ START_UP_ANNOTATION = "hvpa.test/start-up"
 RESIZE_ANNOTATION = "hvpa.test/resize-delay"
 IN_VAIN_ANNOTATION = "hvpa.test/resize"
 MEMORY_LIMIT_ANNOTATION = "hvpa.test/memory-limit"
+# On a pod: so much page cache of each container counts as usage where its memory limit is lowered.
+PAGE_CACHE_ANNOTATION = "hvpa.test/page-cache"
+# On a pod: it has no metrics in the first so many seconds (`10s`).
+LATE_METRICS_ANNOTATION = "hvpa.test/late-metrics"
 
 # The users of the control plane's own programs (client certificates of `controlplane.py`).
 COMPONENT_USERS = (
@@ -86,7 +90,8 @@ def kwok_config(programs: Programs) -> str:
     than its resolution, which is therefore 11 s. So a pod has metrics from its first scrape on, and each scrape
     shows the usage of that moment; KWOK's own counters need three scrapes. The counter is one percent short, to
     make up for the time between the scrape's and this evaluation, a tenth of a second on a busy machine: an HPA
-    that rounds up must not see 402m where 400m were set."""
+    that rounds up must not see 402m where 400m were set. Containers of a pod whose annotation says that its metrics are
+    late say until then that they have just started."""
     stages = [
         yaml.safe_load(programs.shared[f"stage-{name}.yaml"].read_text())
         for name in ("node-initialize", "pod-ready", "pod-complete", "pod-delete")
@@ -104,9 +109,11 @@ def kwok_config(programs: Programs) -> str:
     template = ready["next"]["statusTemplate"]
     assert template.count(started) == 2, "stage-pod-ready.yaml of KWOK has changed"
     # What a container has: without it the API server takes the node for one that can't resize.
-    ready["next"]["statusTemplate"] = template.replace(
-        started, f"{started}  resources: {{{{ .resources | default dict | toJson }}}}\n"
+    has = (
+        "  resources: {{ .resources | default dict | toJson }}\n"
+        '  allocatedResources: {{ .resources | default dict | dig "requests" dict | toJson }}\n'
     )
+    ready["next"]["statusTemplate"] = template.replace(started, f"{started}{has}")
     resizes = yaml.safe_load_all(KUBELET.read_text())
     return yaml.safe_dump_all([*stages, *resizes, _usage(), _metric()])
 
@@ -135,6 +142,10 @@ def _metric() -> Json:
         {"name": "pod", "value": "pod.metadata.name"},
     ]
     factor = _CLAIMED_AGE_SECONDS * 0.99
+    annotations, late = "pod.metadata.annotations", f'"{LATE_METRICS_ANNOTATION}"'
+    is_late = (
+        f"{late} in {annotations} && pod.SinceSecond() < double(duration({annotations}[{late}]).getSeconds())"
+    )
 
     def metric(name: str, dimension: str, kind: str, value: str) -> Json:
         entry = {"name": name, "help": name, "dimension": dimension, "kind": kind, "value": value}
@@ -151,7 +162,7 @@ def _metric() -> Json:
                     "container_start_time_seconds",
                     "container",
                     "gauge",
-                    f"UnixSecond(Now()) - {_CLAIMED_AGE_SECONDS}",
+                    f"UnixSecond(Now()) - ({is_late} ? 1.0 : {_CLAIMED_AGE_SECONDS})",
                 ),
                 metric(
                     "container_cpu_usage_seconds_total",

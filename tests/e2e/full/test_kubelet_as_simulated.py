@@ -235,3 +235,18 @@ def test_a_container_restarts_where_its_policy_says_so_for_the_resource(
     for requests, restarts in cases:
         real.resize(requests)
         real.soon(partial(real.has, requests, restarts=restarts), f"is resized with {restarts} restarts")
+
+
+def test_metrics_of_a_pod_are_late_where_it_says_so(cluster: Cluster, namespace: str) -> None:
+    for one in (
+        Real(cluster, namespace, name="quick"),
+        Real(cluster, namespace, name="late", late_metrics="20s"),
+    ):
+        one.runs()
+    path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods"
+
+    def shown() -> list[str]:
+        return [one["metadata"]["name"] for one in cluster.api.raw("GET", path)["items"]]
+
+    assert wait_for(shown, 30, "metrics") == ["quick"]
+    wait_for(lambda: len(shown()) == 2, 60, "metrics of both")
