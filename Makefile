@@ -95,6 +95,10 @@ endif
 node: venv control-plane ## end-to-end tests on a real node: kubelet, containerd and runc (Linux, root, cgroup v1)
 	@$(PY) -m pytest tests/e2e/node $(PYTEST_ARGS)
 
+.PHONY: facts
+facts: venv control-plane ## what kubelets do with running pods, real and simulated (FACTS_ARGS=--write: into docs/real-node.md)
+	@$(PY) -m tests.e2e.kubelets $(FACTS_ARGS)
+
 .PHONY: lint
 lint: venv ## format, style, types, directions of imports
 	@echo "lint: ruff format"; $(PY) -m ruff format --check --quiet --output-format concise $(PRESENT) || { echo "run: make format"; exit 1; }

@@ -24,7 +24,11 @@ SHARES: Final = (
         "tests/e2e/full/test_joint_live.py",
         "tests/e2e/full/test_scaling.py",
     ),
-    ("tests/e2e/full/test_in_place_live.py", "tests/e2e/full/test_kubelet_as_simulated.py"),
+    (
+        "tests/e2e/full/test_in_place_live.py",
+        "tests/e2e/full/test_kubelet_as_simulated.py",
+        "tests/e2e/full/test_kubelet_facts.py",
+    ),
     ("tests/e2e/node/",),
     (DEMO, "tests/e2e/full/test_tutorial.py"),
     # Have control planes of their own: Helm installs and uninstalls the CRD.

@@ -15,7 +15,8 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator
 from localcluster.workloads import samples
 from localcluster.workloads.load import is_ready
-from localcluster.workloads.real_pods import MIB, RealPods, Versions, applied, is_resized, status
+from localcluster.workloads.pods import MIB
+from localcluster.workloads.real_pods import RealPods, Versions, applied, is_resized, status
 
 SIZES: Final = ({"cpu": "300m", "memory": "96Mi"}, {"cpu": "100m", "memory": "64Mi"})
 _LIMITS: Final = ({"cpu": "600m", "memory": "192Mi"}, {"cpu": "200m", "memory": "128Mi"})

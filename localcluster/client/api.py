@@ -12,7 +12,7 @@ import ssl
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -56,13 +56,14 @@ _DEFAULT_VERSIONS = {
 
 
 class ApiError(Exception):
-    """A response of the API server other than 2xx."""
+    """A response of the API server other than 2xx. `causes` are the reasons among its details."""
 
-    def __init__(self, status: int, reason: str, message: str) -> None:
+    def __init__(self, status: int, reason: str, message: str, causes: Sequence[str] = ()) -> None:
         super().__init__(f"{status} {reason}: {message}")
         self.status = status
         self.reason = reason
         self.message = message
+        self.causes = tuple(causes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +263,10 @@ class KubeApi:
         status, reason, text = self._exchange(method, url, data, headers)
         content = _decode(text)
         if status >= 300:
-            raise ApiError(
-                status, content.get("reason", reason), content.get("message", text.decode(errors="replace"))
-            )
+            message = content.get("message", text.decode(errors="replace"))
+            causes = (content.get("details") or {}).get("causes") or ()
+            found = [one["reason"] for one in causes if one.get("reason")]
+            raise ApiError(status, content.get("reason", reason), message, found)
         return content
 
     def _exchange(

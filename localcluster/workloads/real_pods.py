@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,7 @@ from localcluster.node.cgroups import Granted
 from localcluster.node.config import IMAGE
 from localcluster.node.node import Node
 from localcluster.workloads.load import is_ready
-
-MIB = 2**20
-Amounts = Mapping[str, str]
+from localcluster.workloads.pods import MIB, Amounts, InForce, Pods
 
 
 @dataclass
@@ -68,7 +66,7 @@ class Versions:
 
 
 @dataclass
-class RealPods:
+class RealPods(Pods):
     """The pods of one namespace on real nodes."""
 
     api: KubeApi
@@ -102,16 +100,9 @@ class RealPods:
             "volumes": [{"name": "ctl", "hostPath": {"path": str(self.control)}}],
         }
 
-    def create(
-        self,
-        name: str,
-        requests: Amounts,
-        limits: Amounts | None = None,
-        *,
-        priority: str = "",
-        **container: Any,
-    ) -> Json:
-        """Create a pod, and wait until it is ready."""
+    def begin(
+        self, name: str, requests: Amounts, limits: Amounts | None, priority: str, container: Json
+    ) -> None:
         if not (self.control / name).exists():
             self.use(name)
         spec = self.spec(name, requests, limits, **container)
@@ -119,7 +110,6 @@ class RealPods:
             spec["priorityClassName"] = priority
         metadata = {"name": name, "namespace": self.namespace}
         self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-        return self.until(name, is_ready, "is ready")
 
     def deploy(self, app: str, requests: Amounts, limits: Amounts | None = None, replicas: int = 1) -> Json:
         """Create a Deployment whose pods use what the file `app` says."""
@@ -143,29 +133,12 @@ class RealPods:
 
         return wait_for(found, 60, f"the pod of {app} is ready")
 
-    def resize(self, name: str, requests: Amounts | None = None, limits: Amounts | None = None) -> Json:
-        """Ask for other resources of the container `app`."""
-        parts = {"requests": requests, "limits": limits}
-        resources = {part: dict(amounts) for part, amounts in parts.items() if amounts is not None}
-        body = {"spec": {"containers": [{"name": "app", "resources": resources}]}}
-        return self.api.patch("Pod", name, self.namespace, body, type="strategic", subresource="resize")
+    def await_used(self, name: str, memory: int) -> None:
+        wait_for(lambda: self.cgroup(name).usage > memory * MIB, 30, f"{memory} MiB are used")
 
-    def get(self, name: str) -> Json:
-        return self.api.get("Pod", name, self.namespace)
-
-    def until(self, name: str, test: Callable[[Json], object], what: str, timeout: float = 60) -> Json:
-        """The pod, once it passes."""
-
-        def found() -> Json | None:
-            pod = self.get(name)
-            return pod if test(pod) else None
-
-        return wait_for(found, timeout, f"{name} {what}", 0.05) or {}
-
-    def delete(self, name: str) -> None:
-        """Delete it, and wait until it is gone."""
-        self.api.delete("Pod", name, self.namespace, grace=0)
-        wait_for(lambda: self.api.find("Pod", name, self.namespace) is None, 60, f"{name} is gone", 0.05)
+    def in_force(self, name: str) -> InForce:
+        granted = self.cgroup(name)
+        return InForce(granted.quota // 100, granted.limit)
 
     def cgroup(self, name: str, *, of_pod: bool = False) -> Granted:
         """What the kernel grants the container, or the pod as a whole."""

@@ -12,7 +12,8 @@ from localcluster.client.api import wait_for
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.operator.operator import Operator, install_operator_rbac
 from localcluster.workloads.load import is_ready
-from localcluster.workloads.real_pods import MIB, RealPods, Versions, asked, condition, is_resized
+from localcluster.workloads.pods import MIB
+from localcluster.workloads.real_pods import RealPods, Versions, asked, condition, is_resized
 from tests.e2e.node.in_place import both_axes, decided, is_recommending, ready_pods, start
 
 pytestmark = pytest.mark.owned_cluster

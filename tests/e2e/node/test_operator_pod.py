@@ -20,7 +20,8 @@ from localcluster.controlplane.loopback import put_operator_on_loopback
 from localcluster.operator.operator import NAMESPACE
 from localcluster.process import Process
 from localcluster.workloads.load import is_ready
-from localcluster.workloads.real_pods import MIB, RealPods, status
+from localcluster.workloads.pods import MIB
+from localcluster.workloads.real_pods import RealPods, status
 from tests.e2e.chart.command import CHART, succeed
 from tests.e2e.conftest import LOGS
 from tests.e2e.full.objects import OPERATOR_USER
