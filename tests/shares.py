@@ -29,7 +29,13 @@ SHARES: Final = (
         "tests/e2e/full/test_kubelet_as_simulated.py",
         "tests/e2e/full/test_kubelet_facts.py",
     ),
-    ("tests/e2e/node/",),
+    # Those that look at the whole machine begin: the others have one real node among them, which ends with the last.
+    (
+        "tests/e2e/node/test_nothing_left.py",
+        "tests/e2e/node/test_operator_pod.py",
+        "tests/e2e/node/test_demo.py",
+        "tests/e2e/node/",
+    ),
     (DEMO, "tests/e2e/full/test_tutorial.py"),
     # Have control planes of their own: Helm installs and uninstalls the CRD.
     (f"{FIRST_DAY}::test_the_page_keeps_its_word[real]",),

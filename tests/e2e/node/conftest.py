@@ -1,4 +1,4 @@
-"""A cluster with a real node, one for the tests of a file."""
+"""A cluster with a real node, one for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def real_nodes(request: pytest.FixtureRequest) -> None:
         pytest.fail(f"the node could not be built: {error}", pytrace=False)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def node_cluster(request: pytest.FixtureRequest, real_nodes: None) -> Iterator[ControlPlane]:
-    """A whole control plane with one real node, for the tests of a file."""
+    """A whole control plane with one real node, for the tests of this folder that need no other."""
     with ControlPlane(nodes="real") as owned:
         logs: dict[str, Process] = {f"real {name}": one for name, one in owned.processes.items()}
         request.config.stash.setdefault(LOGS, {}).update(logs)
