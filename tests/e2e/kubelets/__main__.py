@@ -10,6 +10,7 @@ from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.node.node import why_not
 from tests.e2e.kubelets.facts import FACTS
 from tests.e2e.kubelets.observe import observe
+from tests.e2e.kubelets.simulator import answer
 from tests.e2e.kubelets.table import PAGE, Seen, table, write
 
 
@@ -25,7 +26,7 @@ def main(arguments: list[str]) -> int:
         real = observe(cluster)
     with ControlPlane() as cluster:
         simulated = observe(cluster)
-    rows = {name: Seen(str(real[name]), str(simulated[name])) for name in FACTS}
+    rows = {name: Seen(str(real[name]), str(simulated[name]), answer(name)) for name in FACTS}
     print(table(rows), end="")
     errors = [one for one in (*real.values(), *simulated.values()) if isinstance(one, Exception)]
     for error in errors:

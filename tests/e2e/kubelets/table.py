@@ -14,16 +14,17 @@ END: Final = "<!-- written by make facts: end -->\n"
 
 
 class Seen(NamedTuple):
-    """The answers of both kinds of nodes to one question."""
+    """The answers of both kinds of nodes, and of the simulator, to one question."""
 
     real: str
     simulated: str
+    simulator: str
 
 
 def table(rows: Mapping[str, Seen]) -> str:
     """The table in Markdown."""
-    lines = ["| | real | simulated |", "| --- | --- | --- |"]
-    lines += [f"| {name} | {rows[name].real} | {rows[name].simulated} |" for name in FACTS if name in rows]
+    lines = ["| | real | simulated | `hvpa simulate` |", "| --- | --- | --- | --- |"]
+    lines += [f"| {name} | {' | '.join(rows[name])} |" for name in FACTS if name in rows]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -32,7 +33,7 @@ def written() -> dict[str, Seen]:
     _, _, text = PAGE.read_text().partition(BEGIN)
     lines = text.partition(END)[0].splitlines()[2:]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return {name: Seen(real, simulated) for name, real, simulated in cells}
+    return {name: Seen(*answers) for name, *answers in cells}
 
 
 def write(rows: Mapping[str, Seen]) -> None:
