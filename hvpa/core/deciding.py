@@ -46,6 +46,7 @@ from hvpa.core.recommenders.estimate import MICRO
 from hvpa.core.report.events import STEP_EVENTS, events_of, step_events
 from hvpa.core.report.status import next_status, only_scaled
 from hvpa.core.report.summary import DecisionParts
+from hvpa.core.rules import Rules
 from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.trajectory.step import JointScaling
 from hvpa.core.values.arithmetic import ceil_div
@@ -109,9 +110,10 @@ def _basis(seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Bas
 def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Decision:
     """The decision, but for when to look again, which the clock knows."""
     decided, patch = DecisionParts(), None
+    rules: tuple[Rules, ...] = ()
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
         context = _context(clock, seen, seen.spec)
-        decided = _judge(context, seen, desired, bounds)
+        decided, rules = _judge(context, seen, desired, bounds), tuple(context.rules.values())
         if seen.spec.forecast is not None:
             record = next_record(clock, seen, bounds, decided.needed, decided.scaled_to_zero)
             decided = structs.replace(decided, forecast=record)
@@ -138,6 +140,7 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
         steps=decided.steps,
         applied=decided.applied,
         patched=_patched(seen, decided, patch),
+        rules=rules,
         joint=decided.joint,
         called_for=decided.called_for,
         resizes=decided.resizing.resizes if applies and decided.resizing is not None else (),

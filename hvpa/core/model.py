@@ -25,6 +25,7 @@ from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.objects.read_models import Hpa, Meta, Pod, Vpa, Workload
 from hvpa.api.values.quantity import Resource
 from hvpa.core.path.path import Path, Point, ResourceKey
+from hvpa.core.rules import Figures, Rules
 from hvpa.core.values.lately import Demands, Lately
 
 OwnedKind = Literal["HorizontalPodAutoscaler", "VerticalPodAutoscaler"]
@@ -355,6 +356,8 @@ class Blocked(msgspec.Struct, frozen=True, gc=False):
     container: str | None = None
     resource: Resource | None = None
     until: dt.datetime | None = None
+    figures: Figures | None = None
+    """By which figures the gate holds it back (None: by none)."""
 
 
 class ResourceRequirements(msgspec.Struct, frozen=True, gc=False):
@@ -447,6 +450,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """The axes and directions in which this decision changes the workload (for metrics and events)."""
     patched: tuple[Axis, ...] = ()
     """The axes that `workload_patch` changes: in place, also what was decided earlier and is not written yet."""
+    rules: tuple[Rules, ...] = ()
+    """The waits and thresholds of each direction, by which its gates decided."""
     joint: JointView | None = None
     """How both axes were solved together (`Trajectory` only)."""
     resizes: tuple[PodResize, ...] = ()

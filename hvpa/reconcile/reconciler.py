@@ -41,7 +41,7 @@ from hvpa.core.report.events import STEP_EVENTS
 from hvpa.core.report.remedies import advised, entered, left
 from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status
 from hvpa.core.report.summary import newly_blocked
-from hvpa.core.trajectory.step import window_of
+from hvpa.core.rules import highest_demand
 from hvpa.core.values.lately import Lately
 from hvpa.core.values.memo import forget, forget_decision
 from hvpa.core.workload.selector import selector_text
@@ -400,7 +400,7 @@ class Reconciler:
     def _watch(self, key: Key, objects: Objects, decision: Decision) -> None:
         """Keep what metrics call for, where a decision looks back at it."""
         if objects.lately is not None and objects.hvpa.spec is not None and decision.called_for is not None:
-            window = window_of(objects.hvpa.spec)
+            window = highest_demand(objects.hvpa.spec).duration
             self._lately[key] = objects.lately.then(decision.called_for, self._clock.now(), window)
 
     async def _write(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:

@@ -76,8 +76,8 @@ class ScaleType(SpecModel):
     stabilization_duration: Duration = Field(default=dt.timedelta(0), json_schema_extra={"default": "0s"})
     """How long after the last change of its axis this direction waits (a Go duration, such as 3m)."""
     min_change: ScaleParams = ScaleParams()
-    """Smallest change that is made: the smaller of value and percentage where both are set. 200m CPU and 200M
-    memory where nothing is set."""
+    """Smallest change that is made: the smaller of value and percentage if both are set. If neither is: 200m CPU and
+    200M memory; with blend Trajectory and pods resized in place, any change."""
 
 
 class MaxStep(SpecModel):

@@ -12,12 +12,14 @@ import msgspec
 from hvpa.api.hvpa.status import StatusCondition, to_wire
 from hvpa.api.values.quantity import Resource, format_resource
 from hvpa.cli.explain.pods import pod_rows
+from hvpa.cli.explain.words import kind
 from hvpa.cli.output import Json, containers, indented, timestamp
 from hvpa.core.actuation.desired import sizes_of
 from hvpa.core.gates.floors import FloorState, floor_state, next_floor
 from hvpa.core.gates.gates import REFUSED
 from hvpa.core.model import Blocked, Decision, JointResource, JointView, Observation
 from hvpa.core.path.path import Point, ResourceKey
+from hvpa.core.rules import Rules, Wait
 from hvpa.core.state import held_until
 from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.values.weight import FULL, percent
@@ -78,6 +80,7 @@ def as_json(
         "schedule": _schedule(seen),
         "forecast": _forecast(decision),
         "operator": operator,
+        "gates": [_rules(seen, one) for one in decision.rules],
     }
 
 
@@ -120,7 +123,44 @@ def _blocked(entry: Blocked) -> Json:
         "current": _quantity(entry.resource, entry.current),
         "wanted": _quantity(entry.resource, entry.wanted),
         "until": timestamp(entry.until),
+        **_figures(entry),
     }
+
+
+def _figures(entry: Blocked) -> Json:
+    """The figures by which a gate holds a change back."""
+    figures = entry.figures
+    if figures is None:
+        return {"waitSeconds": None, "least": None, "source": None}
+    wait = None if figures.wait is None else figures.wait.total_seconds()
+    return {"waitSeconds": wait, "least": _quantity(entry.resource, figures.least), "source": figures.source}
+
+
+def _rules(seen: Observation, rules: Rules) -> Json:
+    """The waits and thresholds of one direction, each with the field that sets it, or `default`."""
+    axis = seen.horizontal if rules.axis == "horizontal" else seen.vertical
+    least = {
+        name: {
+            "value": one.value if name == "replicas" else _quantity(kind(name), one.value),
+            "percentage": one.percentage,
+            "source": one.source,
+        }
+        for name, one in rules.min_change.items()
+    }
+    return {
+        "name": rules.name,
+        "updateMode": rules.policy.update_policy.update_mode,
+        "lastStep": timestamp(axis.last_scale_time),
+        "stabilization": _wait(rules.stabilization),
+        "sustained": _wait(rules.sustained),
+        "highestDemand": _wait(rules.highest),
+        "minChange": least,
+        "minChangeTimeout": _wait(rules.timeout),
+    }
+
+
+def _wait(wait: Wait | None) -> Json | None:
+    return None if wait is None else {"seconds": wait.duration.total_seconds(), "source": wait.source}
 
 
 def _condition(one: StatusCondition) -> Json:

@@ -5,20 +5,16 @@ What belongs here: words and layout. Everything that is shown was decided in `hv
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import yaml
 
-from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.objects.read_models import ResourceList
 from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import (
     RESOURCES,
     Resource,
-    format_cpu,
-    format_memory,
     format_resource,
     readable_resource,
 )
@@ -27,8 +23,7 @@ from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.explain.demand import demand, path_lines
 from hvpa.cli.explain.json import differing, patch_body, replacing, resizes
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
-from hvpa.cli.explain.words import at, counted, held, kind, readable, refused, when
-from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE
+from hvpa.cli.explain.words import amount_text, at, by_default, counted, held, kind, readable, refused, when
 from hvpa.core.gates.floors import floor_state, next_floor
 from hvpa.core.gates.gates import MEASUREMENT
 from hvpa.core.gates.windows import window_state
@@ -36,6 +31,7 @@ from hvpa.core.model import Decision, Observation
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.report.remedies import needs_action, remedy
 from hvpa.core.report.summary import rollout_text
+from hvpa.core.rules import MinChange, Rules, Wait
 from hvpa.core.state import held_until
 from hvpa.core.values.weight import FULL, percent
 from hvpa.core.workload.containers import amount as quantity_of
@@ -178,13 +174,8 @@ def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
     spec = seen.spec
     if spec is None or seen.workload is None:
         return
-    hpa, vpa = spec.hpa, spec.vpa
-    horizontal, vertical = seen.horizontal.last_scale_time, seen.vertical.last_scale_time
-    timeout = f", minChangeTimeout {format_duration(vpa.scale_up.min_change_timeout)}"
-    yield f"hpa.scaleUp: {_gate(seen, hpa.scale_up, horizontal)}, minChange {_least_replicas(hpa.scale_up)}"
-    yield f"hpa.scaleDown: {_gate(seen, hpa.scale_down, horizontal)}, minChange {_least_replicas(hpa.scale_down)}"
-    yield f"vpa.scaleUp: {_gate(seen, vpa.scale_up, vertical)}, minChange {_least_sizes(vpa.scale_up)}{timeout}"
-    yield f"vpa.scaleDown: {_gate(seen, vpa.scale_down, vertical)}, minChange {_least_sizes(vpa.scale_down)}"
+    for rules in decision.rules:
+        yield f"{rules.name}: {', '.join(_rules(seen, spec, rules))}"
     yield from _schedule(seen, spec)
     yield from _forecast(decision)
     yield from _rollout(seen, decision)
@@ -214,42 +205,44 @@ def _forecast(decision: Decision) -> Iterable[str]:
         yield f"forecast: {floor}{found.message}"
 
 
-def _gate(seen: Observation, policy: ScaleType, last: dt.datetime | None) -> str:
-    mode, duration = policy.update_policy.update_mode, policy.stabilization_duration
-    parts: list[str] = [mode]
-    if mode == "MaintenanceWindow" and seen.spec is not None:
-        window = window_state(seen.spec, seen.now)
+def _rules(seen: Observation, spec: HvpaSpec, rules: Rules) -> Iterable[str]:
+    """The rules of one direction, as they were decided by; defaults are marked."""
+    mode, wait = rules.policy.update_policy.update_mode, rules.stabilization.duration
+    last = (seen.horizontal if rules.axis == "horizontal" else seen.vertical).last_scale_time
+    if mode == "MaintenanceWindow":
+        window = window_state(spec, seen.now)
         opens = "never opens" if window.opens_at is None else f"opens at {when(window.opens_at, seen.now)}"
-        parts = [f"{mode} ({'open' if window.open else opens})"]
-    parts.append("last step " + ("never" if last is None else readable_timestamp(last)))
-    if duration:
-        until = held_until(last, duration, seen.now)
+        yield f"{mode} ({'open' if window.open else opens})"
+    else:
+        yield mode
+    yield "last step " + ("never" if last is None else readable_timestamp(last))
+    if wait:
+        until = held_until(last, wait, seen.now)
         over = "over" if until is None else f"until {when(until, seen.now)}"
-        parts.append(f"stabilization {format_duration(duration)} ({over})")
-    return ", ".join(parts)
+        yield f"stabilization {format_duration(wait)} ({over})"
+    if rules.sustained is not None:
+        change = "lower requests" if rules.direction == "down" else "more CPU for the present demand alone"
+        waits = f"{change} once wanted for {_wait(rules.sustained)}"
+        if rules.highest is not None:
+            waits += f", if a metric measures them by the highest demand of {_wait(rules.highest)}"
+        yield waits
+    least = [
+        (name if name != "replicas" else "", _min_change(name, one)) for name, one in rules.min_change.items()
+    ]
+    yield "minChange " + " and ".join(f"{name} {text}".strip() for name, text in least)
+    if rules.timeout is not None:
+        yield f"minChangeTimeout {_wait(rules.timeout)}"
 
 
-def _least_replicas(policy: ScaleType) -> str:
-    params = policy.min_change.replicas
-    return _least(params.value, params.percentage, str)
+def _wait(wait: Wait) -> str:
+    return f"{format_duration(wait.duration)}{by_default(wait.source)}"
 
 
-def _least_sizes(policy: ScaleType) -> str:
-    cpu, memory = policy.min_change.cpu, policy.min_change.memory
-    least_cpu = _least(cpu.value, cpu.percentage, format_cpu, DEFAULT_MIN_CHANGE["cpu"])
-    least_memory = _least(memory.value, memory.percentage, format_memory, DEFAULT_MIN_CHANGE["memory"])
-    return f"cpu {least_cpu} and memory {least_memory}"
-
-
-def _least(
-    value: int | None, percentage: int | None, show: Callable[[int], str], default: int | None = None
-) -> str:
-    """The least change that is made: a value, a percentage, or either; `default` where neither is set."""
-    if percentage is None and value is None:
-        value = default
-    parts = [] if value is None else [show(value)]
-    parts += [] if percentage is None else [f"{percentage} %"]
-    return " or ".join(parts) or "none"
+def _min_change(resource: str, least: MinChange) -> str:
+    """The smallest change that is made: a value, a percentage, or either."""
+    parts = [amount_text(resource, least.value)] if least.value else []
+    parts += [] if least.percentage is None else [f"{least.percentage} %"]
+    return f"{' or '.join(parts)}{by_default(least.source)}" if parts else "none"
 
 
 def _rollout(seen: Observation, decision: Decision) -> Iterable[str]:

@@ -6,12 +6,13 @@ import datetime as dt
 from collections.abc import Mapping
 
 from hvpa.api.hvpa.status import Refusal
-from hvpa.api.values.duration import readable_duration
+from hvpa.api.values.duration import format_duration, readable_duration
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_change, readable_resource
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import Blocked, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.report.summary import change
+from hvpa.core.rules import DEFAULT
 from hvpa.core.workload.containers import amount as quantity_of
 
 
@@ -45,9 +46,24 @@ def change_text(container: str | None, resource: str | None, pair: tuple[str, st
 
 
 def held(entry: Blocked, now: dt.datetime) -> str:
-    """A change that is held back, and until when."""
+    """A change that is held back, until when, and by which figures."""
     until = "" if entry.until is None else f" until {when(entry.until, now)}"
-    return f"{change_text(entry.container, entry.resource, change(entry))}: {entry.reason}{until}"
+    text = f"{change_text(entry.container, entry.resource, change(entry))}: {entry.reason}{until}"
+    if (figures := entry.figures) is None:
+        return text
+    known = [] if figures.least is None else [f"least {amount_text(entry.resource, figures.least)}"]
+    known += [] if figures.wait is None else [f"wait {format_duration(figures.wait)}"]
+    return f"{text}, {', '.join(known)} ({figures.source})"
+
+
+def by_default(source: str) -> str:
+    """The mark of a figure that no field sets."""
+    return f" ({source})" if source == DEFAULT else ""
+
+
+def amount_text(resource: str | None, amount: int) -> str:
+    """Replicas, or a request for people."""
+    return readable_resource(kind(resource), amount) if resource in RESOURCES else str(amount)
 
 
 def refused(record: Refusal) -> str:

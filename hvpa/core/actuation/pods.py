@@ -18,7 +18,7 @@ from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import Sizes, moved, size_of_new_pods, sizes_of
 from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, ran_out_of_memory
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
-from hvpa.core.model import ObservedState, PodResize
+from hvpa.core.model import Direction, ObservedState, PodResize
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import present_resources, wire
 from hvpa.core.workload.rollout import is_living
@@ -109,9 +109,10 @@ def held_by(context: GateContext, *, up: bool, down: bool) -> str:
     """Why a change that was decided before is not made now: its direction is switched off by now, or its maintenance
     window has closed. Empty where nothing is against it. Another mode than Apply counts for nothing here: the resizes
     are those of Apply, and none is made."""
-    scaling = context.spec.vpa
-    for wanted, policy in ((up, scaling.scale_up), (down, scaling.scale_down)):
-        if wanted and (hold := first_hold(Change(policy, None), context, frozenset({PAUSED}))) is not None:
+    directions: tuple[tuple[bool, Direction], ...] = ((up, "up"), (down, "down"))
+    for wanted, direction in directions:
+        change = Change(context.rules["vertical", direction], None)
+        if wanted and (hold := first_hold(change, context, frozenset({PAUSED}))) is not None:
             return f"held by {hold.text()}"
     return ""
 

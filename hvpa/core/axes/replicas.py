@@ -23,14 +23,15 @@ from hvpa.core.gates.gates import (
 from hvpa.core.model import Blocked, Direction, ObservedState
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended
 from hvpa.core.recommenders.estimate import SETTLING
+from hvpa.core.rules import Figures, Wait
 from hvpa.core.state import step_time
-from hvpa.core.values.arithmetic import threshold
 from hvpa.core.values.clock import after
 from hvpa.core.values.weight import Bounds
 
 STEP_PERIOD = dt.timedelta(seconds=15)
 """Where `maxStep` limits a step out, the next one follows at the earliest after this: the period of the HPA and of
 Postmates' controller. Without it, steps would follow one another as fast as the workload can be written."""
+_STEP = Wait(STEP_PERIOD).figures
 
 
 class ReplicasResult(Struct, frozen=True):
@@ -104,7 +105,9 @@ def go(
     full, note = way.step, way.text(current, desired)
     nothing = ReplicasResult(current, current, full, axis, (), (note,))
     if full == current and way.next_at is not None:
-        return _held(structs.replace(nothing, recommended=way.goal), way.goal, Hold(MAX_STEP, way.next_at))
+        return _held(
+            structs.replace(nothing, recommended=way.goal), way.goal, Hold(MAX_STEP, way.next_at, _STEP)
+        )
     reported = full
     if way.weight_now == 100 and desired.replicas is not None and full == current:
         reported = bounds.clamp(desired.replicas)
@@ -160,7 +163,9 @@ def _set(
 def _held(found: ReplicasResult, wanted: int, hold: Hold) -> ReplicasResult:
     """The result with a step that is held back."""
     direction = _direction(found.current, wanted)
-    blocked = Blocked("horizontal", direction, hold.reason, found.current, wanted, until=hold.until)
+    blocked = Blocked(
+        "horizontal", direction, hold.reason, found.current, wanted, until=hold.until, figures=hold.figures
+    )
     note = f"replicas: {wanted} held back by {hold.text()}"
     return structs.replace(found, blocked=(blocked,), steps=(*found.steps, note))
 
@@ -255,17 +260,19 @@ def _change(seen: ObservedState, context: GateContext, contest: Contest, reporte
     """The step as its gates see it. Whether it is too small is a matter of the whole way: a part of it is not."""
     assert seen.spec is not None and seen.workload is not None
     current = seen.workload.spec.replicas
-    policy = seen.spec.hpa.scale_up if reported > current else seen.spec.hpa.scale_down
-    least = policy.min_change.replicas
+    rules = context.rules["horizontal", _direction(current, reported)]
+    least = rules.min_change["replicas"]
     weightless = reported != way.step
     whole = reported if weightless else way.goal
-    is_small = abs(whole - current) < threshold(least.value, least.percentage, current)
+    smallest = least.of(current)
+    is_small = abs(whole - current) < smallest
     return Change(
-        policy=policy,
+        rules=rules,
         last_scale_time=seen.horizontal.last_scale_time,
         weightless=weightless,
         contested_until=contest.until(up=reported > current),
         refused_until=refused_until(seen.horizontal.refused, context.clock, current, reported),
         measured_at=way.measured_at,
         small_until=NO_CLOCK if is_small and not way.begun else None,
+        least=Figures(least=smallest, source=least.source),
     )

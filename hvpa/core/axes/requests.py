@@ -9,10 +9,8 @@ from typing import Final
 
 from msgspec import structs
 
-from hvpa.api.hvpa.scaling import CpuParams, MemoryParams, ScaleParams
 from hvpa.api.hvpa.status import Pending
 from hvpa.api.objects.read_models import condition
-from hvpa.api.values.quantity import Resource
 from hvpa.core.axes.steps import OVERRIDE_EVERY, Record, RequestsResult, Step
 from hvpa.core.gates.backoff import refused_until, rolled_back_until
 from hvpa.core.gates.gates import (
@@ -28,13 +26,12 @@ from hvpa.core.gates.gates import (
 from hvpa.core.model import Direction, ObservedState, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, view_history
-from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up, scale_limit, threshold
+from hvpa.core.rules import Figures, Rules, params_of
+from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up, scale_limit
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource, amount_of, present_resources
 
-DEFAULT_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 200, "memory": 200_000_000}
-"""200m and 200M, gardener's defaults, where neither value nor percentage is set (DESIGN 6.3)."""
 LONGEST_TIMEOUT: Final = dt.timedelta(days=1)
 """Up to this `minChangeTimeout` doubles with each step in a row that is smaller than `minChange` (DESIGN 6.4)."""
 OOM_PERCENT: Final = 120
@@ -51,8 +48,8 @@ counts each OOM of a crash loop, 30 in a minute if the kubelet does not back off
 class RequestsAxis:
     """What both strategies need to change requests: the record, the gates' view of a change, raises of starving
     containers, and the resources that come of it. `items` are the container resources that are governed, `disruptive`:
-    a change replaces pods, `default_min_change` is used where the spec sets none. `on_path`: the VPA's own targets, in
-    millicores or bytes, of items whose target is a size of the path, since a metric measures them."""
+    a change replaces pods. `on_path`: the VPA's own targets, in millicores or bytes, of items whose target is a size of
+    the path, since a metric measures them."""
 
     def __init__(
         self,
@@ -61,7 +58,6 @@ class RequestsAxis:
         items: Sequence[ContainerResource],
         *,
         disruptive: bool = True,
-        default_min_change: Mapping[Resource, int] = DEFAULT_MIN_CHANGE,
         on_path: Mapping[ResourceKey, int] | None = None,
     ) -> None:
         assert seen.workload is not None and seen.spec is not None
@@ -70,7 +66,6 @@ class RequestsAxis:
         self.clock = context.clock
         self.items = items
         self.disruptive = disruptive
-        self.default_min_change = default_min_change
         self.on_path = on_path or {}
         self.spec = seen.spec.vpa
         self.present = present_resources(seen.workload.spec.template.spec.containers)
@@ -129,7 +124,8 @@ class RequestsAxis:
         raised_until = None
         if up and (recent := self._recent_raise(item)) is not None and wanted > recent[0]:
             wanted, raised_until = (recent[0], None) if recent[0] > item.current else (wanted, recent[1])
-        least, starves = self._least_change(item, up), self._starves(item)
+        min_change, starves = self._rules(up).min_change[item.resource], self._starves(item)
+        least, wait = min_change.of(item.current), None
         pending = (
             self.pending_since(item, "up") if up and ppm > 0 and _may_pass(item, wanted, least) else None
         )
@@ -137,9 +133,9 @@ class RequestsAxis:
         if abs(wanted - item.current) < least or self._is_raised(item, least):
             small_until = NO_CLOCK
             if pending is not None:
-                least_wait = self.spec.scale_up.min_change_timeout
-                small_steps = self.record.small_steps(item)
-                small_until = after(pending.since, doubled(least_wait, small_steps, LONGEST_TIMEOUT))
+                first = self.spec.scale_up.min_change_timeout
+                wait = doubled(first, self.record.small_steps(item), LONGEST_TIMEOUT)
+                small_until = after(pending.since, wait)
         young_until = None if up else self.young_until(item.container)
         if young_until is not None:
             self.young.append(young_until)
@@ -153,6 +149,7 @@ class RequestsAxis:
             raised_until=raised_until,
             measured_at=measured_at,
             small_until=small_until,
+            least=Figures(wait, least, min_change.source),
         )
         passes = RELIEVED if self.starving and up and not starves else frozenset[str]()
         return Step(item, wanted, ppm, change, passes, pending=pending, moved_from=moved_from)
@@ -165,7 +162,7 @@ class RequestsAxis:
         """A change of a request as far as its gates ask the same of each."""
         up = wanted > item.current
         return Change(
-            self.spec.scale_up if up else self.spec.scale_down,
+            self._rules(up),
             self.seen.vertical.last_scale_time,
             disruptive=self.disruptive,
             contested_until=self.record.contest.until(up=up),
@@ -174,12 +171,8 @@ class RequestsAxis:
             ),
         )
 
-    def _least_change(self, item: ContainerResource, up: bool) -> int:
-        """The smallest change of a request that is made (DESIGN 6.3)."""
-        params = params_of((self.spec.scale_up if up else self.spec.scale_down).min_change, item.resource)
-        if params.value is None and params.percentage is None:
-            return self.default_min_change[item.resource]
-        return threshold(params.value, params.percentage, item.current)
+    def _rules(self, up: bool) -> Rules:
+        return self.context.rules["vertical", "up" if up else "down"]
 
     def _is_raised(self, item: ContainerResource, least: int) -> bool:
         """Whether memory was raised beyond its target since it ran out, and that target has not moved by minChange: the
@@ -321,8 +314,3 @@ def _raises_before(waiting: Hold | None, decided: tuple[Step, Hold | None] | Non
     if hold is None or waiting.until is None:
         return True
     return hold.until is not None and hold.until <= waiting.until
-
-
-def params_of(params: ScaleParams, resource: Resource) -> CpuParams | MemoryParams:
-    """One resource's parameters."""
-    return params.cpu if resource == "cpu" else params.memory

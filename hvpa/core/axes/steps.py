@@ -45,7 +45,14 @@ class Step(msgspec.Struct, frozen=True, gc=False):
         """The step where it is held back."""
         item = self.item
         return Blocked(
-            "vertical", self.direction, hold.reason, item.current, self.request, *item.key, hold.until
+            "vertical",
+            self.direction,
+            hold.reason,
+            item.current,
+            self.request,
+            *item.key,
+            hold.until,
+            hold.figures,
         )
 
     def text(self, hold: Hold | None) -> str:

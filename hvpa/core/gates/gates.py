@@ -13,10 +13,11 @@ from typing import Final
 
 import msgspec
 
-from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.windows import WindowState, window_state
+from hvpa.core.model import Axis, Direction
+from hvpa.core.rules import Figures, Rules, rules_of
 from hvpa.core.values.clock import LAST_INSTANT, Clock
 
 PAUSED = "Paused"  # `spec.mode` is Paused
@@ -45,10 +46,12 @@ NO_CLOCK: Final = LAST_INSTANT
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """Why a change waits, and until when at the earliest (None: until something other than time changes)."""
+    """Why a change waits, until when at the earliest (None: until something other than time changes), and by which
+    figures."""
 
     reason: str
     until: dt.datetime | None = None
+    figures: Figures | None = None
 
     def text(self) -> str:
         """The hold in words."""
@@ -77,6 +80,11 @@ class GateContext(msgspec.Struct, frozen=True, dict=True):
         """The state of the maintenance windows now."""
         return self.clock.answer(self._window)
 
+    @cached_property
+    def rules(self) -> Mapping[tuple[Axis, Direction], Rules]:
+        """The rules of each direction."""
+        return rules_of(self.spec)
+
     def _window(self, now: dt.datetime) -> tuple[WindowState, dt.datetime | None]:
         state = window_state(self.spec, now)
         return state, state.closes_at if state.open else state.opens_at
@@ -85,14 +93,14 @@ class GateContext(msgspec.Struct, frozen=True, dict=True):
 class Change(msgspec.Struct, frozen=True, gc=False):
     """A change that is wanted, as its gates see it.
 
-    `last_scale_time` is the axis's clock, `wait` the stabilization duration where it is not the policy's. `disruptive`:
-    it replaces pods; `weightless`: the interval gives it no weight. Each of the instants holds the change until then
-    (None: not at all; NO_CLOCK: until something other than time changes).
+    `rules` are those of its direction, `last_scale_time` is the axis's clock. `disruptive`: it replaces pods;
+    `weightless`: the interval gives it no weight. Each of the instants holds the change until then (None: not at all;
+    NO_CLOCK: until something other than time changes). `least` is the smallest change, `small_until` is set if this one
+    is smaller.
     """
 
-    policy: ScaleType
+    rules: Rules
     last_scale_time: dt.datetime | None
-    wait: dt.timedelta | None = None
     disruptive: bool = False
     weightless: bool = False
     contested_until: dt.datetime | None = None
@@ -105,29 +113,48 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     worth_at: dt.datetime | None = None
     measured_at: dt.datetime | None = None
     small_until: dt.datetime | None = None
+    least: Figures | None = None
 
 
-Gate = Callable[[Change, GateContext], dt.datetime | None]
-"""Until when a change waits: None where it need not, NO_CLOCK where no clock ends that."""
+class Verdict(msgspec.Struct, frozen=True, gc=False):
+    """A gate's answer about a change that it holds until then (NO_CLOCK: no clock ends that), by these figures."""
+
+    until: dt.datetime
+    figures: Figures | None = None
 
 
-def _no_clock(waits: bool) -> dt.datetime | None:
-    return NO_CLOCK if waits else None
+Gate = Callable[[Change, GateContext], Verdict | None]
+"""None if the change need not wait."""
 
 
-def _stabilization(change: Change, context: GateContext) -> dt.datetime | None:
-    wait = change.policy.stabilization_duration if change.wait is None else change.wait
-    return context.clock.held_until(change.last_scale_time, wait)
+def _until(instant: dt.datetime | None, figures: Figures | None = None) -> Verdict | None:
+    return None if instant is None else Verdict(instant, figures)
 
 
-def _maintenance(change: Change, context: GateContext) -> dt.datetime | None:
-    if change.policy.update_policy.update_mode != "MaintenanceWindow" or context.window.open:
+def _no_clock(waits: bool) -> Verdict | None:
+    return Verdict(NO_CLOCK) if waits else None
+
+
+def _stabilization(change: Change, context: GateContext) -> Verdict | None:
+    wait = change.rules.stabilization
+    until = context.clock.held_until(change.last_scale_time, wait.duration)
+    return _until(until, wait.figures)
+
+
+def _maintenance(change: Change, context: GateContext) -> Verdict | None:
+    if change.rules.policy.update_policy.update_mode != "MaintenanceWindow" or context.window.open:
         return None
-    return context.window.opens_at or NO_CLOCK
+    return Verdict(context.window.opens_at or NO_CLOCK)
 
 
-def _rollout(change: Change, context: GateContext) -> dt.datetime | None:
-    return (context.settles_at or NO_CLOCK) if change.disruptive and not context.is_settled else None
+def _rollout(change: Change, context: GateContext) -> Verdict | None:
+    waits = change.disruptive and not context.is_settled
+    return Verdict(context.settles_at or NO_CLOCK) if waits else None
+
+
+def _sustained(change: Change, context: GateContext) -> Verdict | None:
+    wait = change.rules.sustained
+    return _until(change.worth_at, None if wait is None else wait.figures)
 
 
 # To add a gate: its reason, and its entry at its place in the order. If it needs an instant: a field of `Change`,
@@ -137,21 +164,21 @@ def _rollout(change: Change, context: GateContext) -> dt.datetime | None:
 # Events and `explain` report the reason as it is.
 GATES: Final[Mapping[str, Gate]] = {
     PAUSED: lambda change, context: _no_clock(context.spec.mode == "Paused"),
-    CONTESTED: lambda change, context: change.contested_until,
+    CONTESTED: lambda change, context: _until(change.contested_until),
     WEIGHT: lambda change, context: _no_clock(change.weightless),
-    UPDATE_POLICY: lambda change, context: _no_clock(change.policy.update_policy.update_mode == "Off"),
-    REFUSED: lambda change, context: change.refused_until,
-    CANARY: lambda change, context: change.canary_until,
-    ROLLED_BACK: lambda change, context: change.rolled_back_until,
-    MIN_HISTORY: lambda change, context: change.young_until,
-    OUT_OF_MEMORY: lambda change, context: change.kept_until,
-    RECENT_RAISE: lambda change, context: change.raised_until,
+    UPDATE_POLICY: lambda change, context: _no_clock(change.rules.policy.update_policy.update_mode == "Off"),
+    REFUSED: lambda change, context: _until(change.refused_until),
+    CANARY: lambda change, context: _until(change.canary_until),
+    ROLLED_BACK: lambda change, context: _until(change.rolled_back_until),
+    MIN_HISTORY: lambda change, context: _until(change.young_until),
+    OUT_OF_MEMORY: lambda change, context: _until(change.kept_until),
+    RECENT_RAISE: lambda change, context: _until(change.raised_until),
     STABILIZATION_WINDOW: _stabilization,
     MAINTENANCE_WINDOW: _maintenance,
     ROLLOUT: _rollout,
-    SUSTAINED_DEMAND: lambda change, context: change.worth_at,
-    MEASUREMENT: lambda change, context: change.measured_at,
-    MIN_CHANGE: lambda change, context: change.small_until,
+    SUSTAINED_DEMAND: _sustained,
+    MEASUREMENT: lambda change, context: _until(change.measured_at),
+    MIN_CHANGE: lambda change, context: _until(change.small_until, change.least),
 }
 """In the order in which they are asked."""
 
@@ -166,7 +193,7 @@ OUTSIDE_BOUNDS = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MEASUREMENT, 
 def first_hold(change: Change, context: GateContext, passes: frozenset[str] = frozenset()) -> Hold | None:
     """The first gate that blocks the change, not counting those that it `passes`."""
     for name, gate in GATES.items():
-        until = None if name in passes else gate(change, context)
-        if until is not None and not context.clock.is_past(until):
-            return Hold(name, None if until == NO_CLOCK else until)
+        verdict = None if name in passes else gate(change, context)
+        if verdict is not None and not context.clock.is_past(verdict.until):
+            return Hold(name, None if verdict.until == NO_CLOCK else verdict.until, verdict.figures)
     return None

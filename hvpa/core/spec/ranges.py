@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from hvpa.api.hvpa.actuation import UpdateStrategy
-from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.api.hvpa.spec import HpaSpec, HvpaSpec, VpaSpec
 from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
-from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, params_of
+from hvpa.core.rules import rules_of
 from hvpa.core.spec.review import Remark, are_off, deployed_hpa, has_hpa, has_vpa, is_off
 from hvpa.core.values.arithmetic import ceil_div, threshold
 from hvpa.core.values.weight import FULL
@@ -79,7 +78,7 @@ def _ranges(spec: HvpaSpec) -> Iterator[_Range]:
 
 def _requests(spec: HvpaSpec) -> Iterator[Remark]:
     """A range in which no change is as large as minChange, or that has one value."""
-    vpa = spec.vpa
+    vpa, rules = spec.vpa, rules_of(spec)
     for one in () if are_off(vpa) else _ranges(spec):
         if one.width == 0:
             yield Remark(
@@ -90,11 +89,11 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
             )
             continue
         for name, direction, current, verb in (
-            ("scaleUp", vpa.scale_up, one.least, "raised"),
-            ("scaleDown", vpa.scale_down, one.most, "lowered"),
+            ("scaleUp", rules["vertical", "up"], one.least, "raised"),
+            ("scaleDown", rules["vertical", "down"], one.most, "lowered"),
         ):
-            least = _least_change(direction, one, current)
-            if is_off(direction) or least <= one.width:
+            least = direction.min_change[one.resource].of(current)
+            if is_off(direction.policy) or least <= one.width:
                 continue
             when = " alone" if spec.joint else ""
             if name == "scaleUp" and min(ceil_div(one.least, 10), ceil_div(least, 2)) <= one.width:
@@ -107,13 +106,6 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
                 f"requests may be {one}, and {name}.minChange is {one.shown(least)}: {never}",
                 f"set a smaller {field}, or move minAllowed and maxAllowed apart",
             )
-
-
-def _least_change(direction: ScaleType, one: _Range, current: int) -> int:
-    params = params_of(direction.min_change, one.resource)
-    if params.value is None and params.percentage is None:
-        return DEFAULT_MIN_CHANGE[one.resource]
-    return threshold(params.value, params.percentage, current)
 
 
 # --- replicas ---------------------------------------------------------------------------------------------------

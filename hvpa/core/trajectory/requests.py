@@ -4,23 +4,20 @@ to it, or whose change alone would be too small, go along when pods are replaced
 from __future__ import annotations
 
 import datetime as dt
-from typing import Final
 
 from msgspec import structs
 
-from hvpa.api.values.quantity import Resource
-from hvpa.core.axes.requests import DEFAULT_MIN_CHANGE, RequestsAxis
+from hvpa.api.hvpa.status import Pending
+from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
-from hvpa.core.gates.gates import MIN_CHANGE, GateContext, Hold
+from hvpa.core.gates.gates import MIN_CHANGE, Change, GateContext, Hold
 from hvpa.core.model import ObservedState
 from hvpa.core.path.path import Sizes
 from hvpa.core.trajectory.solve import Joint
 from hvpa.core.values.clock import after
-from hvpa.core.values.tuning import HALF_LIFE, NOT_WORTH_REPLACING, SHRINKS_AFTER
+from hvpa.core.values.tuning import HALF_LIFE
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
-
-_NO_MIN_CHANGE: Final[dict[Resource, int]] = {"cpu": 0, "memory": 0}
 
 
 def scale_to_sizes(
@@ -29,14 +26,11 @@ def scale_to_sizes(
     """Decide on the requests and limits, which should be `sizes`. `is_held`: these sizes make up for a count that is
     held."""
     items = [structs.replace(item, target=sizes[item.key]) for item in joint.items]
-    # Where no pod is replaced, the overlap of the path is enough of a minimum.
-    least = _NO_MIN_CHANGE if joint.in_place else DEFAULT_MIN_CHANGE
     axis = RequestsAxis(
         seen,
         context,
         (*items, *joint.apart),
         disruptive=not joint.in_place,
-        default_min_change=least,
         on_path={item.key: item.target for item in joint.items},
     )
     return axis.result(_decided(axis, joint, is_held))
@@ -86,13 +80,19 @@ def _usual_step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_he
     if joint.in_place and item.key in joint.current:
         return step
     if step.direction == "down":
-        wait = axis.spec.scale_down.stabilization_duration or SHRINKS_AFTER
         pending = axis.pending_since(item, "down")
-        change = structs.replace(change, worth_at=after(pending.since, wait))
+        change = structs.replace(change, worth_at=_sustained_at(change, pending))
         return structs.replace(step, change=change, pending=pending)
     if step.pending is not None and not is_held and not joint.in_place and _is_short_rise(joint, step):
-        change = structs.replace(change, worth_at=after(step.pending.since, NOT_WORTH_REPLACING))
+        change = structs.replace(change, worth_at=_sustained_at(change, step.pending))
     return structs.replace(step, change=change)
+
+
+def _sustained_at(change: Change, pending: Pending) -> dt.datetime:
+    """When a change has been wanted for as long as its rules ask for."""
+    wait = change.rules.sustained
+    assert wait is not None, "`Trajectory` has this wait for each change that is asked about"
+    return after(pending.since, wait.duration)
 
 
 def _is_short_rise(joint: Joint, step: Step) -> bool:

@@ -13,7 +13,6 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, restored, scale_to
 from hvpa.core.axes.steps import RequestsResult
@@ -22,6 +21,7 @@ from hvpa.core.model import Blocked, JointView, ObservedState
 from hvpa.core.path.path import ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
 from hvpa.core.recommenders.estimate import SETTLING, unproven
+from hvpa.core.rules import highest_demand
 from hvpa.core.trajectory.capacity import Capacity
 from hvpa.core.trajectory.config import overlaps, path_of, reserves, trajectory_of
 from hvpa.core.trajectory.demand import (
@@ -37,7 +37,7 @@ from hvpa.core.trajectory.solve import Joint, WithoutNode
 from hvpa.core.trajectory.view import View
 from hvpa.core.values.clock import after
 from hvpa.core.values.lately import Demands
-from hvpa.core.values.tuning import FEW_NEW, LONGEST_WINDOW, NOT_WORTH_REPLACING, ROOM_FOR, STEADY
+from hvpa.core.values.tuning import FEW_NEW, NOT_WORTH_REPLACING, ROOM_FOR
 from hvpa.core.values.weight import Bounds, Weight, weight_intervals, weight_leaving
 from hvpa.core.workload.containers import ContainerResource, amount, present_resources, recommendations
 from hvpa.core.workload.governed import governed
@@ -45,12 +45,6 @@ from hvpa.core.workload.own_rollout import keeps_pods
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
 _UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
-
-
-def window_of(spec: HvpaSpec) -> dt.timedelta:
-    """How long demand counts for whatever shrinks, where pods are resized in place. (A longer duration holds by its
-    gate alone: each minute of the window takes memory.)"""
-    return min(spec.vpa.scale_down.stabilization_duration or STEADY, LONGEST_WINDOW)
 
 
 class JointResult(Struct, frozen=True):
@@ -123,7 +117,11 @@ class JointScaling:
         requests = self._requests(items)
         on_path = self._on_path(items, requests)
         apart = tuple([item for item in items if item not in on_path])
-        memory, lately, window = Memory(seen, clock, on_path, requests), seen.lately, window_of(self.spec)
+        memory, lately, window = (
+            Memory(seen, clock, on_path, requests),
+            seen.lately,
+            highest_demand(self.spec).duration,
+        )
         found: tuple[MetricRequirement, ...] | None = None
         urgent: tuple[MetricRequirement, ...] = ()
         if not seen.hpa.configured:
@@ -194,7 +192,7 @@ class JointScaling:
     ) -> tuple[MetricRequirement, ...]:
         """The demand that sizes are for if pods are resized in place: that of the last minutes, or more for saturated
         pods."""
-        lately, clock, window = self.seen.lately, self.context.clock, window_of(self.spec)
+        lately, clock, window = self.seen.lately, self.context.clock, highest_demand(self.spec).duration
         if lately is None:
             return tuple(urgent)
         return tuple(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hvpa.core import Objects
-from hvpa.core.trajectory.step import window_of
+from hvpa.core.rules import highest_demand
 from tests.unit.core.trajectory.jointly import app, state, value
 from tests.unit.reconcile.fakes import Harness
 
@@ -84,7 +84,7 @@ def test_a_duration_of_days_keeps_an_hour() -> None:
     spec = {**IN_PLACE, "vpa": {"scaleDown": {"stabilizationDuration": "96h"}}}
     found = using("1", spec).hvpa.spec
     assert found is not None
-    assert window_of(found) == dt.timedelta(hours=1)
+    assert highest_demand(found).duration == dt.timedelta(hours=1)
 
 
 def test_where_pods_are_replaced_nothing_is_looked_back_at() -> None:

@@ -13,6 +13,7 @@ from hvpa.api.hvpa.status import HvpaStatus, StatusCondition
 from hvpa.cli.explain.json import to_json
 from hvpa.core import Settings, observe
 from hvpa.core.model import Blocked, Decision, ReplicaView, ResourceRequirements, WorkloadPatch
+from hvpa.core.rules import Figures
 from tests.unit.cli import schema
 from tests.unit.cli.explain.test_text import ALL_DAY, CURRENT, EVENING, MORNING, SATURATED
 from tests.unit.cli.resizing import LARGE, SMALL, deployment, hvpa, pod, vpa
@@ -32,7 +33,7 @@ EMPTY: Doc = {
     "changes": False, "blocked": [], "recheckAfterSeconds": None, "path": None, "patch": None, "scaleReplicas": None,
     "reported": {"conditions": [], "lastError": None, "refused": []}, "differences": [], "inModeApply": None,
     "resizes": [], "actuation": None, "replacing": None, "schedule": None, "forecast": None,
-    "operator": None,
+    "operator": None, "gates": [],
 }  # fmt: skip
 """What is explained where nothing can be decided."""
 
@@ -48,7 +49,9 @@ def test_gardeners_example_acts_as_the_design_says(shell: Shell, gardener: list[
     assert explained.pop("conditions")[0]["reason"] == "Reconciled"
     assert explained.pop("patch")["spec"]["replicas"] == 5
     assert explained.pop("nextStatus")["vpaWeight"] == 60
-    assert {**explained, "patch": None} == EMPTY | {
+    assert [one["name"] for one in explained["gates"]] == [
+        "hpa.scaleUp", "hpa.scaleDown", "vpa.scaleUp", "vpa.scaleDown"]  # fmt: skip
+    assert {**explained, "patch": None, "gates": []} == EMPTY | {
         "replicas": {"current": 3, "hpa": 6, "target": 5},
         "weights": {"hpa": 40, "vpa": 60},
         "containers": {APP: resources},
@@ -403,7 +406,7 @@ def test_each_field_of_a_decision_is_in_the_json() -> None:
         containers={"app": ResourceRequirements({"cpu": 1500, "memory": 1024**3}, {})},
         recommended={"app": ResourceRequirements({"cpu": 2000}, {"memory": 1_100_000_000})},
         blocked=(
-            Blocked("horizontal", "up", "MinChange", 3, 5),
+            Blocked("horizontal", "up", "MinChange", 3, 5, figures=Figures(least=2)),
             Blocked("vertical", "down", "Rollout", 2000, 500, container="app", resource="cpu", until=now),
         ),
     )
@@ -420,9 +423,10 @@ def test_each_field_of_a_decision_is_in_the_json() -> None:
         "changes": True,
         "blocked": [
             {"axis": "horizontal", "direction": "up", "reason": "MinChange", "container": None, "resource": None,
-             "current": 3, "wanted": 5, "until": None},
+             "current": 3, "wanted": 5, "until": None, "waitSeconds": None, "least": 2, "source": "default"},
             {"axis": "vertical", "direction": "down", "reason": "Rollout", "container": "app", "resource": "cpu",
-             "current": "2", "wanted": "500m", "until": "2026-11-21T10:00:00Z"},
+             "current": "2", "wanted": "500m", "until": "2026-11-21T10:00:00Z",
+             "waitSeconds": None, "least": None, "source": None},
         ],
         "conditions": [odd | {"status": "Unknown"}],
         "recheckAfterSeconds": 1.5,

@@ -226,8 +226,10 @@ def test_all_of_it_is_described(shell: Shell, gardener: list[Doc]) -> None:
         "  weights: horizontal 40 percent, vertical 60 percent",
         "  hpa.scaleUp: Auto, last step 2026-11-21T09:59:00Z, stabilization 2m (until 2026-11-21T10:01:00Z (in 1m)), "
         "minChange none",
-        "  replicas 3 -> 5: StabilizationWindow until 2026-11-21T10:01:00Z (in 1m)",
-        "  resource-consumer cpu 500m -> 1100m: StabilizationWindow until 2026-11-21T10:01:00Z (in 1m)",
+        "  replicas 3 -> 5: StabilizationWindow until 2026-11-21T10:01:00Z (in 1m), "
+        "wait 2m (hpa.scaleUp.stabilizationDuration)",
+        "  resource-consumer cpu 500m -> 1100m: StabilizationWindow until 2026-11-21T10:01:00Z (in 1m), "
+        "wait 2m (vpa.scaleUp.stabilizationDuration)",
         "  replicas: 3 (no change); recommended before gates: 5",
         "  no change",
         "  at 2026-11-21T10:01:00Z (in 1m), or when something changes",
@@ -326,6 +328,68 @@ def test_what_the_api_server_refused_earlier_is_shown_with_its_message(
     assert f"refused at {JUST_NOW}: replicas 3 -> 5: no" in lines
 
 
+# --- gates -----------------------------------------------------------------------------------------------------------
+LESS = {
+    "VPA__status__recommendation__containerRecommendations__0__target": {"cpu": "300m", "memory": "400Mi"}
+}
+ROLLOUT_ONLY = {"Hvpa__spec__updateStrategy": {"type": "Rollout"}}
+IN_PLACE = {"Hvpa__spec__updateStrategy": {"type": "InPlace"}}
+DOWN = "Hvpa__spec__vpa__scaleDown"
+RULES: dict[str, tuple[Doc, str]] = {
+    "replaced, by default": (
+        ROLLOUT_ONLY,
+        "Auto, last step never, lower requests once wanted for 6h (default), "
+        "minChange cpu 200m (default) and memory 200M (default)"),
+    "replaced, the user's duration": (
+        {**ROLLOUT_ONLY, DOWN: {"stabilizationDuration": "1h", "minChange": {"cpu": {"percentage": 20}}}},
+        "Auto, last step never, stabilization 1h (over), lower requests once wanted for 1h, "
+        "minChange cpu 20 % and memory 200M (default)"),
+    "in place, by default": (
+        IN_PLACE,
+        "Auto, last step never, lower requests once wanted for 6h (default), if a metric measures them by the highest "
+        "demand of 5m (default), minChange cpu none and memory none"),
+    "in place, the user's": (
+        {**IN_PLACE, DOWN: {"stabilizationDuration": "2h", "minChange": {"cpu": {"value": "50m", "percentage": 5}}}},
+        "Auto, last step never, stabilization 2h (over), lower requests once wanted for 2h, if a metric measures them "
+        "by the highest demand of 1h, minChange cpu 50m or 5 % and memory none"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_waits_and_min_change_of_lower_requests_are_those_of_the_decision(
+    shell: Shell, trajectory: list[Doc], name: str
+) -> None:
+    changes, line = RULES[name]
+    assert f"vpa.scaleDown: {line}" in shell.section(changed(trajectory, **changes), "Gates")
+
+
+def test_a_rise_for_the_present_demand_alone_waits_by_default(shell: Shell, trajectory: list[Doc]) -> None:
+    up = next(
+        one for one in shell.section(changed(trajectory, **ROLLOUT_ONLY), "Gates") if "vpa.scaleUp" in one
+    )
+    assert ", more CPU for the present demand alone once wanted for 5m (default), " in up
+
+
+def test_a_lower_request_is_held_by_the_wait_that_its_gate_shows(shell: Shell, trajectory: list[Doc]) -> None:
+    documents = changed(trajectory, **ROLLOUT_ONLY, **LESS)
+    held = "app cpu 1 -> 600m: SustainedDemand until 2026-11-21T16:00:00Z (in 6h), wait 6h (default)"
+    assert held in shell.section(documents, "Held back")
+    entry = next(one for one in shell.explain(documents)["blocked"] if one["resource"] == "cpu")
+    assert (entry["waitSeconds"], entry["least"], entry["source"]) == (6 * 3600, None, "default")
+
+
+def test_a_small_change_is_held_by_the_min_change_that_its_gate_shows(
+    shell: Shell, gardener: list[Doc]
+) -> None:
+    least = {"minChange": {"cpu": {"value": "800m"}, "replicas": {"value": "3"}}}
+    documents = changed(gardener, Hvpa__spec__vpa__scaleUp=least, Hvpa__spec__hpa__scaleUp=least)
+    assert shell.section(documents, "Held back") == [
+        "replicas 3 -> 5: MinChange, least 3 (hpa.scaleUp.minChange.replicas)",
+        "resource-consumer cpu 500m -> 1100m: MinChange until 2026-11-21T10:15:00Z (in 15m), least 800m, wait 15m "
+        "(vpa.scaleUp.minChange.cpu)",
+    ]
+
+
 # --- blend: Trajectory -----------------------------------------------------------------------------------------------
 MAX = "Hvpa__spec__hpa__template__spec__maxReplicas"
 CURRENT = "HPA__status__currentMetrics__0__resource__current"
@@ -355,7 +419,8 @@ PATHS: dict[str, tuple[Doc, list[str]]] = {
     "the gate of a held count, with its time": (
         {"Hvpa__spec__hpa__scaleUp": {"stabilizationDuration": "3m"},
          **axes(horizontal={"lastScaleTime": JUST_NOW})},
-        ["held back: replicas 2 -> 4: StabilizationWindow until 2026-11-21T10:02:00Z (in 2m)",
+        ["held back: replicas 2 -> 4: StabilizationWindow until 2026-11-21T10:02:00Z (in 2m), "
+         "wait 3m (hpa.scaleUp.stabilizationDuration)",
          "for now: 2 replicas of app cpu 1200m, memory 1800Mi"]),
     "a request that is near enough": (
         {REQUESTS: {"cpu": "1150m", "memory": "1Gi"}},

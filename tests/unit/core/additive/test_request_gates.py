@@ -11,6 +11,7 @@ from builders import build
 from builders.build import GIB, NOW, at, stamp
 from hvpa.core import Decision, Objects
 from hvpa.core.model import Blocked
+from hvpa.core.rules import Figures
 from tests.unit.core.additive.vertically import (
     CLOSED,
     IN_WINDOW,
@@ -30,6 +31,15 @@ from tests.unit.core.named import named
 TWO = {"cpu": "2"}
 ROLLING = {"status": {"updatedReplicas": 2}}
 SCALED = axis(at(minutes=-1))
+FIGURES = {
+    ("StabilizationWindow", 1500): Figures(
+        dt.timedelta(minutes=3), source="vpa.scaleUp.stabilizationDuration"
+    ),
+    ("MinChange", 1150): Figures(dt.timedelta(minutes=15), 200),
+    ("MinChange", 850): Figures(least=200),
+    ("MinChange", 1500): Figures(dt.timedelta(minutes=1), 600, "vpa.scaleUp.minChange.cpu"),
+}
+"""The figures that a hold reports, by its reason and the request that is wanted."""
 SIXTY = up(minChange={"cpu": {"percentage": 60}}, minChangeTimeout="1m")
 
 
@@ -76,7 +86,10 @@ def test_what_holds_a_change_back_is_reported(
 ) -> None:
     decision = build.decided(objects)
     direction: Any = "up" if wanted > 1000 else "down"
-    assert only(decision) == Blocked("vertical", direction, reason, 1000, wanted, "app", "cpu", until)
+    figures = FIGURES.get((reason, wanted))
+    assert only(decision) == Blocked(
+        "vertical", direction, reason, 1000, wanted, "app", "cpu", until, figures
+    )
     assert decision.workload_patch is None
     (entry,) = decision.status.last_blocked_scaling
     assert (entry.reason, entry.axis, entry.direction) == (reason, "vertical", direction)

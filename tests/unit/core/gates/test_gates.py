@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from builders import build
 from builders.build import NOW, at
-from hvpa.api.hvpa.scaling import ScaleType
 from hvpa.core.gates.gates import (
     GATES,
     NO_CLOCK,
@@ -22,13 +21,13 @@ from hvpa.core.gates.gates import (
     Hold,
     first_hold,
 )
+from hvpa.core.rules import Figures, Rules, rules_of
 from hvpa.core.values.clock import Clock
 
 
-def policy(mode: str = "Auto", stabilization: str = "0s") -> ScaleType:
-    return ScaleType.model_validate(
-        {"updatePolicy": {"updateMode": mode}, "stabilizationDuration": stabilization}
-    )
+def rules(mode: str = "Auto", stabilization: str = "0s") -> Rules:
+    policy = {"updatePolicy": {"updateMode": mode}, "stabilizationDuration": stabilization}
+    return rules_of(context({"hpa": {"scaleUp": policy}}).spec)["horizontal", "up"]
 
 
 def context(
@@ -39,15 +38,20 @@ def context(
     return GateContext(Clock(NOW), parsed, is_settled, settles_at)
 
 
-def scaled(minutes: float, wait: dt.timedelta | None = None) -> Change:
-    """A change of an axis that was scaled so long ago, and waits for three minutes after that, or for `wait`."""
-    return Change(policy(stabilization="3m"), at(minutes=-minutes), wait=wait)
+def scaled(minutes: float) -> Change:
+    """A change of an axis that was scaled so long ago, and waits for three minutes after that."""
+    return Change(rules(stabilization="3m"), at(minutes=-minutes))
 
 
-STABILIZATION: Final = "StabilizationWindow"
-FREE: Final = Change(policy(), None)
+def stabilized(minutes: float) -> Hold:
+    """Held by the stabilization of `scaled` for so long."""
+    figures = Figures(wait=dt.timedelta(minutes=3), source="hpa.scaleUp.stabilizationDuration")
+    return Hold("StabilizationWindow", at(minutes=minutes), figures)
+
+
+FREE: Final = Change(rules(), None)
 DISRUPTIVE: Final = replace(FREE, disruptive=True)
-IN_WINDOW: Final = Change(policy("MaintenanceWindow"), None)
+IN_WINDOW: Final = Change(rules("MaintenanceWindow"), None)
 CLOSED: Final = {"maintenanceTimeWindow": {"begin": "220000+0000", "end": "230000+0000"}}
 OPEN: Final = {"maintenanceTimeWindow": {"begin": "093000+0000", "end": "103000+0000"}}
 INSTANTS: Final = {
@@ -70,18 +74,12 @@ CASES: Final[dict[str, tuple[Change, GateContext, Hold | None]]] = {
     "Paused: no clock opens it": (FREE, context({"mode": "Paused"}), Hold("Paused")),
     "Recommend is no gate": (FREE, context({"mode": "Recommend"}), None),
     "no weight": (replace(FREE, weightless=True), context(), Hold("Weight")),
-    "mode Off": (replace(FREE, policy=policy("Off")), context(), Hold("UpdatePolicy")),
-    "scaled a minute ago, three are asked for": (scaled(1), context(), Hold(STABILIZATION, at(minutes=2))),
+    "mode Off": (replace(FREE, rules=rules("Off")), context(), Hold("UpdatePolicy")),
+    "scaled a minute ago, three are asked for": (scaled(1), context(), stabilized(2)),
     "three minutes are over": (scaled(3), context(), None),
     "never scaled before": (replace(scaled(1), last_scale_time=None), context(), None),
     "a clock that was wrong holds nothing": (scaled(-2), context(), None),
-    "a clock that is a little ahead does": (scaled(-0.5), context(), Hold(STABILIZATION, at(minutes=3.5))),
-    "its own wait counts": (
-        scaled(4, dt.timedelta(minutes=6)),
-        context(),
-        Hold(STABILIZATION, at(minutes=2)),
-    ),
-    "a wait of nothing, too": (scaled(1, dt.timedelta()), context(), None),
+    "a clock that is a little ahead does": (scaled(-0.5), context(), stabilized(3.5)),
     "the next window opens at 22:00": (IN_WINDOW, context(CLOSED), Hold("MaintenanceWindow", at(hours=12))),
     "a window is open": (IN_WINDOW, context(OPEN), None),
     "there is no window at all": (IN_WINDOW, context(), Hold("MaintenanceWindow")),
@@ -122,8 +120,8 @@ def test_gates_are_asked_in_order_and_the_first_that_blocks_is_reported() -> Non
     )
     assert " ".join(GATES) == order
     held: dict[str, Any] = dict.fromkeys(INSTANTS, at(hours=1))
-    off = Change(policy("Off", "1h"), NOW, disruptive=True, weightless=True, **held)
-    late = replace(off, policy=policy("MaintenanceWindow", "1h"))
+    off = Change(rules("Off", "1h"), NOW, disruptive=True, weightless=True, **held)
+    late = replace(off, rules=rules("MaintenanceWindow", "1h"))
     paused, running = context({"mode": "Paused"}, is_settled=False), context(is_settled=False)
     passed: list[str] = []
     for change, now in [(off, paused), *[(off, running)] * 10, *[(late, running)] * 5]:

@@ -34,6 +34,8 @@ def change(name: str, **params: Any) -> dict[str, Any]:
 
 
 UP, DOWN = "scaleUp", "scaleDown"
+JOINT = {"spec.blend": "Trajectory"}
+REPLACED = {"spec.updateStrategy.type": "Rollout"}
 NO_WINDOWS = ("spec.maintenanceWindows", "spec.maintenanceTimeWindow")
 NARROW = cpu("4", "4050m") | change(UP) | change(DOWN, cpu={"value": "50m"})
 CASES: dict[str, tuple[dict[str, Any], dict[str, list[str]]]] = {
@@ -55,7 +57,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, list[str]]]] = {
         cpu("3", "4") | change(DOWN, cpu={"percentage": 50}), {
             CPU: ["requests may be 3 to 4, and scaleDown.minChange is 2: the cpu request is never lowered"]}),
     "on a path, requests may go along with others": (
-        cpu("100m", "250m") | change(UP, cpu={"value": "10m"}) | {"spec.blend": "Trajectory"}, {CPU: [
+        cpu("100m", "250m") | change(UP, cpu={"value": "10m"}) | JOINT | REPLACED, {CPU: [
             "requests may be 100m to 250m, and scaleDown.minChange is 200m: the cpu request is never lowered alone"]}),
     "more replicas at once than there may be": (
         change(UP, replicas={"value": 20}) | change(DOWN, replicas={"percentage": 95}), {
@@ -128,7 +130,8 @@ SILENT: dict[str, dict[str, Any]] = {
     "a large minChange of a direction that is Off": {
         "spec.hpa.scaleUp": {"updatePolicy": OFF, "minChange": {"replicas": {"value": 99}}}},
     "both axes Off in mode Recommend": off("hpa") | off("vpa") | {"spec.mode": "Recommend"},
-    "weights of 0 on a path": off("hpa") | {INTERVALS: [interval(0)], "spec.blend": "Trajectory"},
+    "weights of 0 on a path": off("hpa") | {INTERVALS: [interval(0)]} | JOINT,
+    "on a path, in place, which has no minChange by default": cpu("100m", "250m") | JOINT,
     "nothing deployed": {"spec.hpa": {}, "spec.vpa": {}},
 }  # fmt: skip
 
