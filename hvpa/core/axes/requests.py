@@ -27,7 +27,7 @@ from hvpa.core.model import Direction, ObservedState, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, view_history
 from hvpa.core.rules import Figures, Rules, params_of
-from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, round_up, scale_limit
+from hvpa.core.values.arithmetic import KILOBYTE, ceil_div, is_same_size, round_up, scale_limit
 from hvpa.core.values.clock import after, doubled
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource, amount_of, present_resources
@@ -116,10 +116,11 @@ class RequestsAxis:
         measured_at: dt.datetime | None = None,
         moved_from: int | None = None,
     ) -> Step | None:
-        """The change of a request to `wanted`, which the weight `ppm` leads to, as its gates see it; None where it is
-        none. `measured_at`: until when it waits for the HPA's measurement."""
+        """The change of a request to `wanted`, which the weight `ppm` leads to, as its gates see it; None if it is
+        none, or as small as a rounding of a request inside its bounds. `measured_at`: until when it waits for the
+        HPA's measurement."""
         up = wanted > item.current
-        if wanted == item.current:
+        if is_same_size(item.current, wanted) and item.current == item.bounds.clamp(item.current):
             return None
         raised_until = None
         if up and (recent := self._recent_raise(item)) is not None and wanted > recent[0]:
@@ -218,7 +219,8 @@ class RequestsAxis:
         within `maxAllowed` or four times the target; but only where the pods show that this container starves, not
         where an older status merely reports that some container does. Of 1Gi: 1.2Gi."""
         target = self.on_path.get(item.key, item.target)
-        if target > item.current or item.container not in self.seen.pods.starving:
+        is_above = target > item.current and not is_same_size(item.current, target)
+        if is_above or item.container not in self.seen.pods.starving:
             return structs.replace(item, target=target).blended(FULL)
         raised = max(ceil_div(item.current * OOM_PERCENT, 100), item.current + OOM_LEAST)
         raised = round_up(raised, KILOBYTE)

@@ -16,7 +16,7 @@ from hvpa.core.path.path import Overlaps, Path, Point, ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import Unknown
 from hvpa.core.trajectory.capacity import Capacity
 from hvpa.core.trajectory.demand import MetricRequirement, Requests, by_sizes, by_targets, pods_needed
-from hvpa.core.values.arithmetic import LARGEST, ceil_div
+from hvpa.core.values.arithmetic import LARGEST, ceil_div, is_same_size
 from hvpa.core.values.tuning import LOWER_OVERLAPS, MOST_OF_SHARED, PINNED_PERCENT, ROUNDED, VPA_PERCENT
 from hvpa.core.workload.containers import ContainerResource
 
@@ -320,7 +320,12 @@ class Joint:
         )
 
     def _kept(self, sizes: Sizes) -> Sizes:
-        return self.current if all(self.is_near(key, size) for key, size in sizes.items()) else sizes
+        if all(self.is_near(key, size) for key, size in sizes.items()):
+            return self.current
+        current = self.current
+        return {
+            key: current[key] if is_same_size(current[key], size) else size for key, size in sizes.items()
+        }
 
     def _not_below(self, sizes: Sizes) -> Sizes:
         return {key: max(size, self.current[key]) for key, size in sizes.items()}

@@ -9,6 +9,7 @@ import msgspec
 
 from hvpa.api.hvpa.scaling import CpuParams, MemoryParams
 from hvpa.api.values.quantity import Resource
+from hvpa.core.values.tuning import ROUNDED
 from hvpa.core.values.weight import FULL
 
 KILOBYTE = 1000
@@ -73,6 +74,12 @@ class RequestBounds(msgspec.Struct, frozen=True, gc=False):
         if self.fixed_limit is not None:
             request = min(request, self.fixed_limit)
         return request
+
+
+def is_same_size(current: int, wanted: int) -> bool:
+    """Whether a request differs by less than one part of a thousand from the present one, which is no change: 1073742k
+    beside 1Gi."""
+    return current == wanted or abs(wanted - current) * ROUNDED < current
 
 
 def scale_limit(

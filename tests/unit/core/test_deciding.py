@@ -130,10 +130,10 @@ def test_example_1_holds_small_changes_of_cpu_for_min_change() -> None:
     assert replicas(decision) == 5, "the other axis goes on"
 
 
-def test_example_1_takes_any_change_of_memory_since_its_threshold_is_three_bytes() -> None:
-    # 1Gi + (1Gi + 10k - 1Gi) x 0.6 = 6000 bytes more, in whole kilobytes: 1073747824 rounds up to 1073748k
-    decision = build.decided(example_1(3, 3, {"cpu": "500m", "memory": str(GIB + 10_000)}))
-    assert resources(decision)[0]["memory"] == 1_073_748_000
+def test_example_1_takes_any_change_of_memory_but_a_rounding_since_its_threshold_is_three_bytes() -> None:
+    # 1Gi + (1Gi + 10M - 1Gi) x 0.6 = 6M more, in whole kilobytes: 1079741824 rounds up to 1079742k
+    decision = build.decided(example_1(3, 3, {"cpu": "500m", "memory": str(GIB + 10_000_000)}))
+    assert resources(decision)[0]["memory"] == 1_079_742_000
 
 
 def test_example_1_lowers_requests_in_its_window_only() -> None:

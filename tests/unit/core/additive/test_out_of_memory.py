@@ -61,11 +61,12 @@ ELSEWHERE = [build.oom_killed(at(minutes=-1), of="other")]
         {
             "the target, at full weight": (of("2Gi"), TARGET),
             "the target is not above: 20 percent more": (of("1Gi"), RAISED),
+            "the target is above by a rounding: 20 percent more": (of("1073742k"), RAISED),
             "at least 100Mi more": (of("200Mi", containers=[app(memory="200Mi")]), 314_573_000),
             "past Weight": (of("2Gi", weight=0), TARGET),
             "past StabilizationWindow": (of("2Gi", spec=HOUR, status=axis(at(minutes=-2))), TARGET),
             "past Rollout": (of("2Gi", workload={"status": {"updatedReplicas": 0}}), TARGET),
-            "past MinChange": (of("1025Mi", spec=up(**least(memory="1Gi"))), 1_074_791_000),
+            "past MinChange": (of("1030Mi", spec=up(**least(memory="1Gi"))), 1_080_034_000),
             "never beyond maxAllowed": (of("1Gi", spec=ALLOWED), 1100 * MIB),
             "nor beyond four times the target": (of("300Mi"), 1200 * MIB),
             "where the request is beyond that already, nothing": (of("200Mi"), GIB),

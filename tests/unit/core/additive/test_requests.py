@@ -43,6 +43,14 @@ from tests.unit.core.named import named
             "memory in whole kilobytes": ({"memory": "2Gi"}, 100, {"cpu": 1000, "memory": 2_147_484_000}),
             "there already": ({"cpu": "1", "memory": "1Gi"}, 50, {"cpu": 1000, "memory": GIB}),
             "both": ({"cpu": "2", "memory": "2Gi"}, 50, {"cpu": 1500, "memory": 1_610_613_000}),
+            "memory by a rounding: nothing": ({"memory": "1073742k"}, 100, {"cpu": 1000, "memory": GIB}),
+            "memory by less than a thousandth: nothing": (
+                {"memory": "1025Mi"},
+                100,
+                {"cpu": 1000, "memory": GIB},
+            ),
+            "memory by a thousandth": ({"memory": "1074815566"}, 100, {"cpu": 1000, "memory": 1_074_816_000}),
+            "cpu by a thousandth": ({"cpu": "1001m"}, 100, {"cpu": 1001, "memory": GIB}),
             "a request does not rise for a target below it": (
                 {"memory": "1073741500"},
                 100,
@@ -52,7 +60,25 @@ from tests.unit.core.named import named
     ),
 )
 def test_requests_are_blended(targets: dict[str, str], weight: float, expected: dict[str, int]) -> None:
-    assert requests(build.decided(seen(targets, weight=weight))) == expected
+    any_change = {"vpa": {name: least(cpu="1m", memory="1") for name in ("scaleUp", "scaleDown")}}
+    assert requests(build.decided(seen(targets, weight=weight, spec=any_change))) == expected
+
+
+def test_no_pod_is_replaced_for_the_same_memory_in_another_unit() -> None:
+    decision = build.decided(
+        seen({"cpu": "1", "memory": "1073742k"}, weight=100, spec=up(**least(memory="1")))
+    )
+    assert (decision.workload_patch, decision.blocked, "memory" in str(decision.steps)) == (None, (), False)
+
+
+def test_a_request_outside_its_bounds_by_a_rounding_is_brought_inside() -> None:
+    spec = build.merged(
+        policy(containerName="app", minAllowed={"memory": "1073742k"}), up(**least(memory="1"))
+    )
+    assert (
+        requests(build.decided(seen({"memory": "1073742k"}, weight=100, spec=spec)))["memory"]
+        == 1_073_742_000
+    )
 
 
 def test_the_patch_holds_what_changes_and_the_record() -> None:

@@ -98,10 +98,10 @@ PART = {
                       {"app": {"cpu": "1", "memory": "2G"}}),
         "memory 1G -> 2G of app; VPA: memory 2G of app"),
     "two amounts that read alike are exact": (
-        usual(target=build.workload(3, [build.container(requests={"memory": "1000000001"})]),
+        usual(target=build.workload(3, [build.container(requests={"memory": "104857601"})]),
               spec={"vpa": {"scaleUp": {"minChange": {"memory": {"value": "1"}}}}},
-              vpa=build.vpa({"app": {"memory": "1000100k"}})),
-        "memory 1000000001 -> "),
+              vpa=build.vpa({"app": {"memory": "105200k"}})),
+        "memory 104857601 -> "),
 }  # fmt: skip
 
 

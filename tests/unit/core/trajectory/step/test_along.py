@@ -42,6 +42,19 @@ def test_what_is_near_goes_along_and_never_alone() -> None:
     assert held(alone) == []
 
 
+def test_the_same_memory_in_another_unit_does_not_go_along_and_is_not_shown() -> None:
+    decision = both("1600m", "1073742k")
+    assert requests(decision) == {"cpu": 1600, "memory": GIB}
+    assert "memory" not in decision.events[0].message
+
+
+def test_a_size_on_the_path_that_differs_by_a_rounding_is_the_present_one() -> None:
+    measured = (utilization("cpu", 50, 90, "900m"), value("memory", "1Gi", "1073742k"))
+    seen = state(2, [app("1", "1Gi")], measured, {"app": {"cpu": "1200m", "memory": "1Gi"}})
+    item = next(one for one in view(build.decided(seen)).items if one.key.resource == "memory")
+    assert (item.current, item.size) == (GIB, GIB)
+
+
 def test_a_step_of_which_each_change_is_too_small_waits_for_its_timeout() -> None:
     first = both("1300m", "1300Mi")
     assert requests(first) == {"cpu": 1000, "memory": GIB}
