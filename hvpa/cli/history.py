@@ -14,11 +14,11 @@ from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.status import HvpaStatus, LastScaling
 from hvpa.api.objects.read_models import Instant, Meta
 from hvpa.api.values.duration import DurationError, parse_duration
-from hvpa.api.values.text import printable
+from hvpa.api.values.text import counted, printable
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.arguments import add_cluster, add_hvpa, add_operator, add_output, instant
 from hvpa.cli.errors import DONE
-from hvpa.cli.explain.words import counted, readable, refused, size_text
+from hvpa.cli.explain.words import readable, refused, size_text
 from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.cli.input.operator import DEFAULT_LEASE, OperatorState, operator_state
 from hvpa.cli.output import Json, indented, table, timestamp

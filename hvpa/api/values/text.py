@@ -56,6 +56,11 @@ def joined(parts: Iterable[str]) -> str:
     return "; ".join([*(one.rstrip(". ") for one in whole[:-1]), *whole[-1:]])
 
 
+def counted(replicas: int) -> str:
+    """A number of replicas: `1 replica`, `5 replicas`."""
+    return f"{replicas} replica{'' if replicas == 1 else 's'}"
+
+
 def names(found: list[str]) -> str:
     """Names with commas between them; of many the first, and how many more there are."""
     shown = ", ".join(found[:MOST_NAMES])

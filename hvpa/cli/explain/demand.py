@@ -12,7 +12,8 @@ from fractions import Fraction
 
 from hvpa.api.objects.read_models import Hpa, MetricSource, MetricValue, ResourceList, Vpa, condition
 from hvpa.api.values.quantity import RESOURCES, QuantityError, parse_quantity, readable_resource
-from hvpa.cli.explain.words import at, counted, held, pods, readable
+from hvpa.api.values.text import counted
+from hvpa.cli.explain.words import at, held, pods, readable
 from hvpa.core.model import Decision, JointResource, JointView, Observation, Recommender
 from hvpa.core.path.curve import NONE
 from hvpa.core.path.path import ResourceKey
@@ -33,7 +34,7 @@ def demand(seen: Observation, decision: Decision) -> Iterable[str]:
     if seen.problem is not None or seen.workload is None:
         yield seen.problem.message if seen.problem is not None else "there is no workload"
         return
-    yield f"{seen.workload.kind} {seen.workload.metadata.name}: {seen.workload.spec.replicas} replicas"
+    yield f"{seen.workload.kind} {seen.workload.metadata.name}: {counted(seen.workload.spec.replicas)}"
     for one in seen.workload.spec.template.spec.containers:
         resources = one.resources
         yield f"container {one.name}: requests {_amounts(resources.requests)}; limits {_amounts(resources.limits)}"
@@ -56,7 +57,7 @@ def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
     hpa = seen.hpa.object
     if hpa is None or seen.workload is None or not hpa.status.desired_replicas:
         return
-    asked = f"{hpa.status.desired_replicas} replicas"
+    asked = counted(hpa.status.desired_replicas)
     yield f"HPA {hpa.metadata.name}: {f'asked last for {asked}, which is not used' if unused else f'asks for {asked}'}"
     yield from _metrics(hpa)
     clock = Clock(seen.now)

@@ -18,12 +18,12 @@ from hvpa.api.values.quantity import (
     format_resource,
     readable_resource,
 )
-from hvpa.api.values.text import names, printable
+from hvpa.api.values.text import counted, names, printable
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.cli.explain.demand import demand, path_lines
 from hvpa.cli.explain.json import differing, patch_body, replacing, resizes
 from hvpa.cli.explain.pods import STATES, PodRow, differences_text, pod_rows
-from hvpa.cli.explain.words import amount_text, at, by_default, counted, held, kind, readable, refused, when
+from hvpa.cli.explain.words import amount_text, at, by_default, held, kind, readable, refused, when
 from hvpa.core.gates.floors import floor_state, next_floor
 from hvpa.core.gates.gates import MEASUREMENT
 from hvpa.core.gates.windows import window_state

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from hvpa.api.hvpa.status import Refusal
 from hvpa.api.values.duration import format_duration, readable_duration
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_change, readable_resource
+from hvpa.api.values.text import counted
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import Blocked, ResourceRequirements
 from hvpa.core.path.path import ResourceKey
@@ -76,11 +77,6 @@ def refused(record: Refusal) -> str:
         changes.append(change_text(one.container, kind(one.resource), pair))
     times = "" if record.count <= 1 else f", {record.count} times in a row"
     return f"refused at {readable_timestamp(record.time)}{times}: {', '.join(changes)}: {record.message}"
-
-
-def counted(replicas: int) -> str:
-    """A number of replicas."""
-    return f"{replicas} replica" if replicas == 1 else f"{replicas} replicas"
 
 
 def pods(replicas: int, sizes: Mapping[ResourceKey, int]) -> str:

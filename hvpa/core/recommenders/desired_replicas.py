@@ -275,7 +275,7 @@ def _corrected(desired: DesiredReplicas, asked: int, estimate: int) -> DesiredRe
     status, before = f"{asked}/{estimate}", desired.correction
     count = before.count + 1 if before is not None and before.hpa_status == status else 1
     if count > MAX_CORRECTIONS:
-        why = f"the HPA keeps asking for {asked} replicas though its metrics call for {estimate}"
+        why = f"the HPA keeps asking for {text.counted(asked)} though its metrics call for {estimate}"
         stale = Finding("StaleDesiredReplicas", f"{why}; {desired.replicas} is used")
         return structs.replace(desired, problem=stale)
     correction = ScaleReplicasCorrection(hpa_status=status, count=count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from hvpa.api.values.text import counted
 from hvpa.core.axes.requests import OOM_CAP
 from hvpa.core.model import JointView, ObservedState
 from hvpa.core.report.summary import DecisionParts, with_unit
@@ -60,8 +61,8 @@ def saturation(view: JointView) -> tuple[str, ...]:
         amounts = (two_digits(max(needed or 0, most)), size, most)
         about, each, together = [with_unit(key.resource, one) for one in amounts]
         found.append(
-            f"{key.container} {key.resource}: about {about} needed, and {replicas} replicas ({most_of}) of {each} "
-            f"({item.bound}) serve {together}"
+            f"{key.container} {key.resource}: about {about} needed, and {counted(replicas)} ({most_of}) of {each} "
+            f"({item.bound}) serve{'s' if replicas == 1 else ''} {together}"
         )
     return tuple(found)
 

@@ -18,6 +18,7 @@ from hvpa.api.hvpa.templates import ContainerPolicy, HpaTemplateSpec
 from hvpa.api.objects.kinds import KINDS, in_words, is_custom
 from hvpa.api.values.duration import format_duration
 from hvpa.api.values.quantity import RESOURCES
+from hvpa.api.values.text import counted
 from hvpa.core.values.weight import FULL
 
 LOW_TARGET: Final = 20
@@ -126,7 +127,7 @@ def _interval_bounds(spec: HvpaSpec) -> Iterator[Remark]:
 
 def _interval_holes(spec: HvpaSpec) -> Iterator[Remark]:
     for first, last in holes(spec):
-        counts = f"{first} replicas" if first == last else f"{first} to {last} replicas"
+        counts = counted(first) if first == last else f"{first} to {last} replicas"
         yield Remark(
             _INTERVALS,
             f"no interval holds {counts}: the weight is 0 there, so that only the number of replicas is scaled",

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from hvpa.api.values.quantity import RESOURCES
+from hvpa.api.values.text import counted
 from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, restored, scale_to
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import MEASUREMENT, MIN_HISTORY, POD_REPLACEMENT, REFUSED, GateContext
@@ -262,7 +263,7 @@ class JointScaling:
         if trajectory_of(self.spec).intervals:
             return None
         found = weight_leaving(weight_intervals(self.spec, self.vertical_only), self.replicas, self.bounds)
-        return Weight(found, None, f"where the path leaves {self.replicas} replicas")
+        return Weight(found, None, f"where the path leaves {counted(self.replicas)}")
 
     # --- the step ----------------------------------------------------------------------------------------------------
     def result(self) -> JointResult:

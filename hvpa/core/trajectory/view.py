@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hvpa.api.values.quantity import readable_resource
-from hvpa.api.values.text import names
+from hvpa.api.values.text import counted, names
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import JointResource
 from hvpa.core.path.path import Path, Point
@@ -18,11 +18,6 @@ from hvpa.core.trajectory.solve import Joint
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
-
-
-def _counted(replicas: int) -> str:
-    """`1 replica`, `5 replicas`."""
-    return f"{replicas} replica{'' if replicas == 1 else 's'}"
 
 
 @dataclass
@@ -109,18 +104,18 @@ class View:
         wanted = joint.wanted.replicas
         if joint.unknown is not None and joint.found is None:
             until = readable_timestamp(joint.unknown.until)
-            return f"{joint.unknown.why}: the last recommendation, {_counted(wanted)}, counts until {until}"
+            return f"{joint.unknown.why}: the last recommendation, {counted(wanted)}, counts until {until}"
         if joint.found is None:
             if wanted > joint.replicas:
-                return f"the usual demand takes {_counted(wanted)}; the HPA has no metrics now"
+                return f"the usual demand takes {counted(wanted)}; the HPA has no metrics now"
             return "the HPA has no metrics: nothing shrinks"
         pods = [(joint.pods_for(one, joint.wanted.sizes), one.label) for one in joint.called_for]
         needed, label = max(pods, default=(0, ""))
-        asked = f"{label} asks for {_counted(needed)}"
+        asked = f"{label} asks for {counted(needed)}"
         if needed > wanted and wanted == joint.path.counts.upper:
             return f"{asked}, and there may be no more than {wanted}"
         if needed > wanted:
-            return f"{asked}, which {_counted(wanted)} nearly serve"
+            return f"{asked}, which {counted(wanted)} nearly serve"
         return asked if needed == wanted else self._why_more(asked, needed)
 
     def _why_more(self, asked: str, needed: int) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from hvpa.api.hvpa.spec import HvpaSpec
+from hvpa.api.values.text import counted
 from hvpa.core.values.tuning import DEFAULT_WEIGHT_PERCENT
 
 FULL = 1_000_000
@@ -118,13 +119,13 @@ def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds
     intervals = weight_intervals(spec, axes.vertical_only)
     index = _first_holding(intervals, replicas, bounds)
     if index is None:
-        return Weight(0, None, f"no interval contains {replicas} replicas: all horizontal")
+        return Weight(0, None, f"no interval contains {counted(replicas)}: all horizontal")
     if intervals[index].weight_ppm == FULL and desired is not None and desired != replicas:
         other = _neighbour(intervals, replicas, bounds, scales_out=desired > replicas)
         if other is not None:
             why = f"interval {index + 1} has weight 100, the HPA wants {desired}: using interval {other + 1}"
             return Weight(intervals[other].weight_ppm, other, why)
-    why = f"interval {index + 1} of {len(intervals)} contains {replicas} replicas"
+    why = f"interval {index + 1} of {len(intervals)} contains {counted(replicas)}"
     return Weight(intervals[index].weight_ppm, index, why)
 
 

@@ -283,3 +283,12 @@ def test_the_earliest_gate_that_time_opens_is_when_to_look_again() -> None:
     one = replace(usual(), hvpa=build.hvpa({"replicas": 6, **spec}, status))
     assert build.decided(one).recheck_after == dt.timedelta(minutes=3)
     assert build.decided(usual(), NOW).recheck_after is None
+
+
+def test_nothing_is_written_for_a_named_hpa_whose_target_is_gone() -> None:
+    # The scale subresource of an Hvpa without `spec.replicas` holds the target's count at first, and there is none.
+    seen = build.objects(build.hvpa({"hpa": {"name": "keda-web", "deploy": False}, "replicas": None}))
+    seen = replace(seen, workload=None, pods=())
+    decision = build.decided(seen)
+    assert build.condition(decision, "Ready").reason == "TargetNotFound"
+    assert (decision.scale_replicas, decision.workload_patch) == (None, None)
