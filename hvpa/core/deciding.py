@@ -46,7 +46,6 @@ from hvpa.core.recommenders.estimate import MICRO
 from hvpa.core.report.events import STEP_EVENTS, events_of, step_events
 from hvpa.core.report.status import next_status, only_scaled
 from hvpa.core.report.summary import DecisionParts
-from hvpa.core.rules import Rules
 from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.trajectory.step import JointScaling
 from hvpa.core.values.arithmetic import ceil_div
@@ -54,7 +53,7 @@ from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.values.weight import Axes, Bounds, Weight, weight_at
 from hvpa.core.workload.containers import changes, present_resources
-from hvpa.core.workload.rollout import progress_deadline, rollout_complete, rollout_goes_on
+from hvpa.core.workload.rollout import progress_deadline, rollout_gaps, rollout_goes_on
 
 _PARTS = attrgetter(*[name for name in ObservedState.__struct_fields__ if name != "hpa"])
 """All of what is seen but the HPA, part by part."""
@@ -110,10 +109,10 @@ def _basis(seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Bas
 def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Decision:
     """The decision, but for when to look again, which the clock knows."""
     decided, patch = DecisionParts(), None
-    rules: tuple[Rules, ...] = ()
+    context: GateContext | None = None
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
         context = _context(clock, seen, seen.spec)
-        decided, rules = _judge(context, seen, desired, bounds), tuple(context.rules.values())
+        decided = _judge(context, seen, desired, bounds)
         if seen.spec.forecast is not None:
             record = next_record(clock, seen, bounds, decided.needed, decided.scaled_to_zero)
             decided = structs.replace(decided, forecast=record)
@@ -140,7 +139,9 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
         steps=decided.steps,
         applied=decided.applied,
         patched=_patched(seen, decided, patch),
-        rules=rules,
+        rules=() if context is None else tuple(context.rules.values()),
+        rollout_gaps=() if context is None else context.rollout_gaps,
+        settles_at=None if context is None else context.settles_at,
         joint=decided.joint,
         called_for=decided.called_for,
         resizes=decided.resizing.resizes if applies and decided.resizing is not None else (),
@@ -261,10 +262,11 @@ def _is_left_at_zero(seen: ObservedState, bounds: Bounds) -> bool:
 def _context(clock: Clock, seen: ObservedState, spec: HvpaSpec) -> GateContext:
     """What all gates share."""
     assert seen.workload is not None
-    if (seen.rollout is not None and seen.rollout.held) or rollout_complete(seen.workload):
-        return GateContext(clock, spec, is_settled=True)
+    gaps = rollout_gaps(seen.workload)
+    if (seen.rollout is not None and seen.rollout.held) or not gaps:
+        return GateContext(clock, spec, is_settled=True, rollout_gaps=gaps)
     deadline = progress_deadline(seen)
-    return GateContext(clock, spec, deadline is not None and clock.is_past(deadline), deadline)
+    return GateContext(clock, spec, deadline is not None and clock.is_past(deadline), deadline, gaps)
 
 
 def _judge_jointly(

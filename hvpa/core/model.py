@@ -452,6 +452,10 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """The axes that `workload_patch` changes: in place, also what was decided earlier and is not written yet."""
     rules: tuple[Rules, ...] = ()
     """The waits and thresholds of each direction, by which its gates decided."""
+    rollout_gaps: tuple[str, ...] = ()
+    """What the workload's last rollout lacks, in words."""
+    settles_at: dt.datetime | None = None
+    """Until when changes wait for that rollout, past or to come (None: it is complete, or no clock ends it)."""
     joint: JointView | None = None
     """How both axes were solved together (`Trajectory` only)."""
     resizes: tuple[PodResize, ...] = ()

@@ -36,7 +36,6 @@ from hvpa.core.state import held_until
 from hvpa.core.values.weight import FULL, percent
 from hvpa.core.workload.containers import amount as quantity_of
 from hvpa.core.workload.containers import present_resources, recommendations
-from hvpa.core.workload.rollout import progress_deadline, rollout_gaps
 
 NOTHING = "(nothing)"
 _DIFFERENCES = "Where the operator's report differs"
@@ -178,7 +177,7 @@ def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
         yield f"{rules.name}: {', '.join(_rules(seen, spec, rules))}"
     yield from _schedule(seen, spec)
     yield from _forecast(decision)
-    yield from _rollout(seen, decision)
+    yield from _rollout(seen, decision) if decision.rules else ()
     yield from _measurement(seen, decision)
 
 
@@ -247,8 +246,7 @@ def _min_change(resource: str, least: MinChange) -> str:
 
 def _rollout(seen: Observation, decision: Decision) -> Iterable[str]:
     """The last rollout: what holds it, what it lacks, which pods are not ready, and until when it is waited for."""
-    assert seen.workload is not None
-    gaps, deadline = rollout_gaps(seen.workload), progress_deadline(seen)
+    gaps, deadline = decision.rollout_gaps, decision.settles_at
     if decision.status.rollout is not None:
         yield f"last {rollout_text(decision.status.rollout)}"
     elif not gaps:
@@ -269,7 +267,7 @@ def _measurement(seen: Observation, decision: Decision) -> Iterable[str]:
     """Why the HPA has yet to measure the workload as it is, where something waits for that."""
     if all(entry.reason != MEASUREMENT for entry in decision.blocked):
         return
-    deadline = progress_deadline(seen) if seen.workload is not None and rollout_gaps(seen.workload) else None
+    deadline = decision.settles_at
     causes = (
         ("replicas were changed", seen.horizontal.last_scale_time),
         ("requests were changed", seen.vertical.last_scale_time),

@@ -62,13 +62,14 @@ class GateContext(msgspec.Struct, frozen=True, dict=True):
     """What all gates of one decision share. Windows are looked at once, and only where a direction asks for them.
 
     `is_settled`: no rollout is under way, or the last one is past its progress deadline. `settles_at` is that deadline,
-    past or to come (None: the rollout is complete, or no clock ends it).
+    past or to come (None: the rollout is complete, or no clock ends it). `rollout_gaps` is what it lacks, in words.
     """
 
     clock: Clock
     spec: HvpaSpec
     is_settled: bool
     settles_at: dt.datetime | None = None
+    rollout_gaps: tuple[str, ...] = ()
 
     @property
     def applies(self) -> bool:
