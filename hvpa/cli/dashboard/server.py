@@ -175,10 +175,11 @@ class Dashboard:
             displaced.lost.set_result(None)
         try:
             response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
-            await response.prepare(request)
-            await _write(request, response, _event("first", first))
-            async with aclosing(board.follow(wants)) as changes:
-                await self._send(request, response, changes, place)
+            with suppress(ConnectionError):  # the reader is gone
+                await response.prepare(request)
+                await _write(request, response, _event("first", first))
+                async with aclosing(board.follow(wants)) as changes:
+                    await self._send(request, response, changes, place)
             return response
         finally:
             self._streams.discard(place)

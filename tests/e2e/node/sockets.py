@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from pathlib import Path
 from typing import Final
 
@@ -10,13 +11,14 @@ _LISTENS: Final = "0A"
 """The state of a socket in /proc/net/tcp."""
 
 
-def listening() -> set[tuple[str, int]]:
-    """The addresses and ports that are listened on."""
+def listening(process: Path | None = None) -> set[tuple[str, int]]:
+    """The addresses and ports that are listened on; by one process alone, if its folder in /proc is given."""
+    own = {os.readlink(one) for one in (process / "fd").iterdir()} if process else set()
     found = set()
     for name, words in (("tcp", 1), ("tcp6", 4)):
         for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
-            _, local, _, state, *_ = line.split()
-            if state == _LISTENS:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == _LISTENS and (process is None or f"socket:[{inode}]" in own):
                 packed, port = local.split(":")
                 raw = bytes.fromhex(packed)
                 parts = b"".join(raw[at * 4 : at * 4 + 4][::-1] for at in range(words))
