@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from hvpa.api.values.quantity import Resource
 from hvpa.simulate.cluster.state import INSTANT, SimPod
 from hvpa.simulate.model import NodeModel
 
@@ -123,9 +124,10 @@ class Nodes:
         """The pod's node; None where nodes have no size."""
         return next((node for node in self.nodes if node.number == pod.node), None)
 
-    def exceeds(self, cpu: int, memory: int) -> bool:
-        """Whether this is more than a node has."""
-        return cpu > self._cpu or memory > self._memory
+    def exceeded(self, cpu: int, memory: int) -> list[Resource]:
+        """The resources of which this is more than a node has."""
+        too_much: dict[Resource, bool] = {"cpu": cpu > self._cpu, "memory": memory > self._memory}
+        return [resource for resource, is_more in too_much.items() if is_more]
 
     def expire(self, now: float) -> None:
         """Take the nodes away that have been empty for long enough."""
@@ -138,7 +140,7 @@ class Nodes:
 
     def _refusal(self, pod: SimPod) -> str | None:
         """Why no node can be added for the pod; None where one can."""
-        if self.exceeds(pod.cpu_request, pod.memory_request):
+        if self.exceeded(pod.cpu_request, pod.memory_request):
             return f"Pod {pod.name} requests more than a node has"
         limit = self._model.count
         if limit is not None and len(self.nodes) >= limit:

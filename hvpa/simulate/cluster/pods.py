@@ -119,6 +119,10 @@ class Workload:
             self._resizes.request(pod, resources, now)
         self._react(now)
 
+    def refusal(self, pod: SimPod, resources: Template) -> str:
+        """Why the API server refuses to resize the pod so; empty if it does not."""
+        return self._resizes.refusal(pod, resources)
+
     def evict(self, pod: SimPod, now: float) -> None:
         """Delete the pod (the eviction API); the controller replaces it at once. Nothing, if it is gone already."""
         if pod.deleted is None:

@@ -19,9 +19,10 @@ from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, Vpa, VpaMeta,
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import Event, Objects, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
 from hvpa.core.recommenders.history import bound_ratios
-from hvpa.reconcile.ports import Key, ResizeFailures, SizeChanges, WriteError
+from hvpa.reconcile.ports import Key, NodeTooSmall, ResizeFailures, SizeChanges, WriteError
 from hvpa.simulate.cluster.objects import PodObjects, WorkloadObject, raw, uid_of
 from hvpa.simulate.cluster.pods import Workload
+from hvpa.simulate.cluster.state import SimPod, Template
 
 UID: Final = "00000000-0000-4000-8000-000000000001"
 
@@ -149,13 +150,18 @@ class SimulatedCluster:
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
         """See the port. A pod that is gone by now is left out, as by the cluster."""
         pods = {uid_of(pod): pod for pod in self._state.pods}
-        wanted = [
-            (pod, _merged(pod.desired_resources, one.body))
-            for one in resizes
-            if (pod := pods.get(one.uid)) is not None
-        ]
+        wanted: list[tuple[SimPod, Template]] = []
+        failures: list[tuple[PodResize, WriteError]] = []
+        for one in resizes:
+            if (pod := pods.get(one.uid)) is None:
+                continue
+            resources = _merged(pod.desired_resources, one.body)
+            if why := self._state.refusal(pod, resources):
+                failures.append((one, NodeTooSmall(f'pods "{pod.name}" is forbidden: {why}')))
+            else:
+                wanted.append((pod, resources))
         self._state.resize_all(wanted, self._seconds)
-        return ()
+        return failures
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """See the port. (What is used now: metrics-server's last measurement is some seconds older.)"""

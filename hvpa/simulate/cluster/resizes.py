@@ -17,7 +17,15 @@ from typing import Final, Literal
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.nodes import Nodes
-from hvpa.simulate.cluster.state import INSTANT, Resize, ResizeState, SimPod, Template, shape_of
+from hvpa.simulate.cluster.state import (
+    INSTANT,
+    Resize,
+    ResizeState,
+    SimPod,
+    Template,
+    shape_of,
+    total_requests,
+)
 from hvpa.simulate.model import SimulationEvent, WorkloadModel
 
 WHY: Final = {
@@ -55,6 +63,13 @@ class Resizes:
             elif before is not None and before.state == "Deferred":
                 resize.state, resize.since = before.state, before.since
 
+    def refusal(self, pod: SimPod, resources: Template) -> str:
+        """Why the API server refuses these resources of a pod: it would request more than its node has (403 with the
+        cause `NodeCapacity`); empty if it does not."""
+        cpu, memory = total_requests([shape_of(one) for one in resources.values()])
+        found = [] if pod.node is None else self._nodes.exceeded(cpu, memory)
+        return f"node didn't have enough allocatable resources: {', '.join(found)}" if found else ""
+
     def settle(self, pods: Sequence[SimPod], now: float) -> None:
         """Each node allows what it has room for, in the order of the kubelet (`sortPendingResizes`), until nothing
         more can be done now."""
@@ -83,7 +98,7 @@ class Resizes:
         if self._refused:
             self._fails(resize, now, "the kubelet refuses it")
             return True
-        if self._nodes.exceeds(resize.cpu_request, resize.memory_request):
+        if self._nodes.exceeded(resize.cpu_request, resize.memory_request):
             self._fails(resize, now, "it is larger than a node")
             return True
         allowed_at = self._deferred + (resize.since if resize.state == "Deferred" else now)
@@ -98,8 +113,11 @@ class Resizes:
             self.blocked = True
             self._waits(resize, "Error", now)
             return True
-        pod.resize = None
+        before, pod.resize = pod.resources, None
         pod.take(resize.resources)
+        for container in pod.containers:
+            if resize.resources[container.name] != before[container.name]:
+                container.resized(now)
         if node is not None:
             node.take(cpu, memory)
         return True

@@ -173,6 +173,14 @@ class SimContainer:
             self.back_off = FIRST_BACK_OFF
         self._stable_from = self.restart_at
 
+    def resized(self, now: float) -> None:
+        """The container has other resources: its back-off begins anew (they are part of the key of the kubelet's entry,
+        `GetBackoffKey` in pkg/kubelet/kuberuntime), and one that waits is started now."""
+        if self.restart_at is None:
+            self.back_off = 0.0
+        else:
+            self.back_off, self.restart_at, self._stable_from = FIRST_BACK_OFF, now, now
+
 
 class SimPod:
     """A pod.

@@ -105,6 +105,35 @@ def test_back_off_begins_anew_after_ten_minutes() -> None:
     assert restarts_of(workload(1, leaky), 2000.0, step=10.0) == pytest.approx([660.0, 1320.0, 1980.0])
 
 
+def with_limit(state: Workload, memory: int) -> dict[str, ResourceRequirements]:
+    """The resources of the only pod with another memory limit, and a request as large if it had that."""
+    own = state.pods[0].resources["app"]
+    requests = {one: memory if one == "memory" else amount for one, amount in own.requests.items()}
+    return {"app": ResourceRequirements(requests, {"memory": memory})}
+
+
+def test_a_resize_ends_the_back_off() -> None:
+    """Killed at 0, 0 and 10 s, it would be started at 30 s. Resized at 12 s it is started then, and killed again (the
+    new limit is too small as well) it is started after 10 s."""
+    state = workload(1, container(limits=bounds(None, 99), memory_base=100.0), resize="InPlace")
+    (one,) = state.pods[0].containers
+    state.advance(0.0, 12.0, 0.0)
+    assert (one.running, one.restarts, one.restart_at) == (False, 2, 30.0)
+    state.resize(state.pods[0], with_limit(state, 98), 12.0)
+    state.advance(12.0, 12.0, 0.0)
+    assert (one.restarts, one.restart_at) == (4, 42.0)
+
+
+def test_a_resize_of_a_container_that_runs_makes_its_next_start_the_first() -> None:
+    leaky = container(limits=bounds(None, 100), memory_leak=10.0)
+    state = workload(1, leaky, resize="InPlace")
+    (one,) = state.pods[0].containers
+    state.advance(0.0, 15.0, 0.0)
+    assert (one.running, one.restarts, one.back_off) == (True, 1, 10.0)
+    state.resize(state.pods[0], with_limit(state, 101), 15.0)
+    assert (one.running, one.back_off) == (True, 0.0)
+
+
 def test_back_off_goes_on_after_a_life_of_ten_minutes() -> None:
     leaky = container(limits=bounds(None, 600), memory_leak=1.0)
     found = restarts_of(workload(1, leaky), 1900.0, step=10.0)

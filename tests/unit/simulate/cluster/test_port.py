@@ -20,7 +20,7 @@ from hvpa.api.objects.read_models import (
 from hvpa.core.actuation.kubelet import used_at_least
 from hvpa.core.model import Event, Involved, OwnedChange, PodResize, ResourceRequirements, WorkloadPatch
 from hvpa.core.workload.pod_owner import owns
-from hvpa.reconcile.ports import WriteError
+from hvpa.reconcile.ports import NodeTooSmall, WriteError
 from hvpa.simulate.cluster.objects import PodObjects
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.cluster.port import SimulatedCluster, VirtualClock
@@ -39,8 +39,8 @@ class Fixture:
         meta = Meta(name="web", namespace="default")
         self.cluster = SimulatedCluster(spec, meta, self.state, build.START, self.events.append)
 
-    def do(self, coroutine: Any) -> None:
-        run_to_end(coroutine)
+    def do(self, coroutine: Any) -> Any:
+        return run_to_end(coroutine)
 
     def looked(self) -> Any:
         """As the operator looks: all objects, and awake no longer."""
@@ -142,20 +142,23 @@ def resize(pod: Any, **requests: str) -> PodResize:
 
 
 def test_pods_are_resized_and_show_how_far_they_are() -> None:
-    """One has room on the node, the next one waits, the third would never fit."""
+    """One has room on the node, the next one waits, the third would never fit: the API server refuses it."""
     fixture = Fixture(build.workload(resize="InPlace", replicas=3), NodeModel(cpu=1700, count=1))
     first, second, third = fixture.looked().pods
     gone = resize(first)
     gone = PodResize(gone.pod, "another", gone.body)
     resizes = (resize(first, cpu="600m"), resize(second, cpu="800m"), resize(third, cpu="5"), gone)
-    fixture.do(fixture.cluster.resize_pods(Meta(), resizes))
+    failures = fixture.do(fixture.cluster.resize_pods(Meta(), resizes))
+    (failed,) = [(one.pod, type(error), str(error)) for one, error in failures]
+    why = "node didn't have enough allocatable resources: cpu"
+    assert failed == (resizes[2].pod, NodeTooSmall, f'pods "{resizes[2].pod}" is forbidden: {why}')
     assert fixture.woken()
     pods = fixture.looked().pods
-    assert [pod.spec.containers[0].resources.requests["cpu"] for pod in pods] == ["600m", "800m", "5"]
+    assert [pod.spec.containers[0].resources.requests["cpu"] for pod in pods] == ["600m", "800m", "500m"]
     has = [pod.status.container_statuses[0].resources for pod in pods]
-    assert [one and one.requests["cpu"] for one in has] == [None, "500m", "500m"]
+    assert [one and one.requests["cpu"] for one in has] == [None, "500m", None]
     reported = [[(one.type, one.reason) for one in pod.status.conditions[1:]] for pod in pods]
-    assert reported == [[], [("PodResizePending", "Deferred")], [("PodResizePending", "Infeasible")]]
+    assert reported == [[], [("PodResizePending", "Deferred")], []]
     assert all(owns(fixture.looked().workload, pod) for pod in pods)
 
 
