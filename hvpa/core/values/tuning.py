@@ -15,7 +15,8 @@ about 1.05."""
 LOWER_OVERLAPS: Final = 2
 """A size is raised where it is off by more than the overlap, and lowered where it is off by more than so many overlaps:
 a raise is needed, a lowering saves. At constant load with 5 percent noise a workload had 1 resize in 12 hours, with 1.5
-overlaps 15, and with 1 31."""
+overlaps 15, and with 1 31. With 1, in place 0.99 of the cost (6 workloads of seed 2 that measure CPU), replaced 1.02
+(10)."""
 ROUNDED: Final = 1000
 """A size that differs by less than one part of so many is the same one: measurements are rounded by as much."""
 
@@ -36,7 +37,8 @@ FEW_NEW: Final = 10
 """One of so many pods may be new without its share in a mean over all being worth to wait for."""
 RESIZES_AGAIN: Final = dt.timedelta(days=1)
 """How long `InPlaceOrRollout` replaces pods after they could not be resized (the most often that a kubelet that refuses
-costs a rollout for nothing)."""
+costs a rollout for nothing). With 4 hours 0.98 of the cost on 15 workloads of seed 2 that measure CPU, but the same on
+26 of seed 112, which nobody had looked at, and as many restarts."""
 NO_NODE_FOR: Final = dt.timedelta(minutes=5)
 """How long pods wait for a node before their size is taken back: an autoscaler of nodes has made one by then. Not
 measured: the arena's nodes come after 2 minutes."""
