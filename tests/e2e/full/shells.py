@@ -79,6 +79,6 @@ class Shells:
     def run(self, block: str) -> str:
         """What a block prints that ends without a signal."""
         argv = ["/bin/bash", "-ec", self.script(block)]
-        done = subprocess.run(argv, env=self.env, cwd=self.place, capture_output=True, text=True, timeout=240)
+        done = subprocess.run(argv, env=self.env, cwd=self.place, capture_output=True, text=True, timeout=480)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
