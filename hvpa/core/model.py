@@ -221,7 +221,7 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     newest_unready: dt.datetime | None = None
     """When the last one of those that are not ready was created; None where all are."""
     unready_since: dt.datetime | None = None
-    """When the last one of those that are not ready became so; None where all are, or none of them says it."""
+    """When a pod last became unready, of those that are not ready; None if all are, or none says it."""
     terminating: int = 0
     stuck: tuple[StuckPods, ...] = ()
     """Those that can't be scheduled or started, by reason."""

@@ -154,8 +154,8 @@ def progress_deadline(seen: ObservedState) -> dt.datetime | None:
 
 
 def is_overdue(seen: ObservedState, clock: Clock) -> bool:
-    """Whether the last rollout is past its progress deadline, and no pod has become unready since as long a time. A pod
-    that was ready for hours and fails its probe for a minute makes no rollout; the gate does not wait for it either."""
+    """Whether the last rollout is past its progress deadline, and no pod lost its readiness within as long a time. A
+    pod that ran for hours and fails its probe for a minute is no rollout that stands still."""
     deadline = progress_deadline(seen)
     if deadline is None or not clock.is_past(deadline):
         return False

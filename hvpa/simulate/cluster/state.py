@@ -175,7 +175,7 @@ class SimContainer:
 
     def resized(self, now: float) -> None:
         """The container has other resources: its back-off begins anew (they are part of the key of the kubelet's entry,
-        `GetBackoffKey` in pkg/kubelet/kuberuntime), and one that waits is started now."""
+        `GetBackoffKey` in pkg/kubelet/kuberuntime), and if it waits, it is started now."""
         if self.restart_at is None:
             self.back_off = 0.0
         else:

@@ -106,7 +106,7 @@ def order() -> str:
         trial.resize(other, cpu)
         trial.step()
         turns += [pod for pod in waiting if pod not in turns and not _reason(pod)]
-    return "the one that has waited longest (all have one priority)" if turns == asked else "in another order"
+    return "the longest wait first (all have the same priority)" if turns == asked else "in another order"
 
 
 def limit_below_usage() -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +13,7 @@ from localcluster.programs.build import build, build_node
 from localcluster.programs.toolchain import BuildError
 from localcluster.workloads.real_pods import RealPods
 from tests.e2e.conftest import LOGS, build_shown
+from tests.e2e.kubelets.observe import namespace_of
 
 
 @pytest.fixture(scope="session")
@@ -39,15 +38,8 @@ def node_cluster(request: pytest.FixtureRequest, real_nodes: None) -> Iterator[C
 
 
 @pytest.fixture
-def pods(node_cluster: ControlPlane, tmp_path: Path) -> Iterator[RealPods]:
+def pods(node_cluster: ControlPlane) -> Iterator[RealPods]:
     """The pods of a new namespace; it and they are deleted afterwards."""
-    namespace = f"test-{uuid.uuid4().hex[:8]}"
-    api = node_cluster.api
-    api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    found = RealPods(api, node_cluster.nodes, namespace, tmp_path)
-    try:
+    with namespace_of(node_cluster) as found:
+        assert isinstance(found, RealPods)
         yield found
-    finally:
-        for pod in api.list("Pod", namespace):
-            found.delete(pod["metadata"]["name"])
-        api.delete("Namespace", namespace)

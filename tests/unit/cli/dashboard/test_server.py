@@ -142,6 +142,18 @@ async def test_a_stream_has_no_head_that_could_be_asked_for(
         assert (await client.ask(path, "HEAD"))[0] == 405
 
 
+async def test_a_reader_who_leaves_during_a_write_is_no_error(
+    cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def gone(*_: object) -> None:
+        raise ConnectionResetError("Cannot write to closing transport")
+
+    monkeypatch.setattr(server, "_write", gone)
+    async with serving(cluster, tmp_path) as (client, _), client.stream("/api/hvpas") as rows:
+        assert not await rows.next()
+    assert "Error handling request" not in caplog.text
+
+
 async def _as_user(request: web.BaseRequest) -> None:
     """A guard that takes the token for the user's name."""
     request[USER] = request.headers["Authorization"].removeprefix("Bearer ")
