@@ -7,7 +7,7 @@ import pytest
 from hvpa.core.model import ResourceRequirements
 from hvpa.simulate.cluster.pods import Workload
 from hvpa.simulate.model import NodeModel
-from tests.unit.simulate.cluster.build import MI, bounds, container, measured, run, workload
+from tests.unit.simulate.cluster.build import MI, bounds, container, measured, run, template, workload
 
 APP = container(
     requests=bounds(100, 200), limits=bounds(None, 400), cpu_base=1.0, memory_base=100.0, memory_per_unit=10.0
@@ -132,6 +132,20 @@ def test_a_resize_of_a_container_that_runs_makes_its_next_start_the_first() -> N
     assert (one.running, one.restarts, one.back_off) == (True, 1, 10.0)
     state.resize(state.pods[0], with_limit(state, 101), 15.0)
     assert (one.running, one.back_off) == (True, 0.0)
+
+
+def test_a_resize_of_another_container_ends_no_back_off() -> None:
+    state = workload(
+        1,
+        container(limits=bounds(None, 99), memory_base=100.0),
+        container("proxy", bounds(10)),
+        resize="InPlace",
+    )
+    app, proxy = state.pods[0].containers
+    state.advance(0.0, 12.0, 0.0)
+    assert (app.restarts, app.restart_at, proxy.restarts) == (2, 30.0, 0)
+    state.resize(state.pods[0], {**state.pods[0].resources, **template(20, name="proxy")}, 12.0)
+    assert (state.pods[0].cpu_request, app.restart_at) == (20, 30.0)
 
 
 def test_back_off_goes_on_after_a_life_of_ten_minutes() -> None:
