@@ -1,5 +1,5 @@
-"""Prints a page with its measured results written anew from the kept ones (`benchmarks/kept`), which is what stands
-between `<!-- measured: NAME -->` and `<!-- end -->`, or their plot: `python -m tools.evidence README.md`."""
+"""Prints a page with its measured results replaced by the kept results (`benchmarks/kept`), or their plot:
+`python -m tools.evidence README.md`. Measured results are between `<!-- measured: NAME -->` and `<!-- end -->`."""
 
 from __future__ import annotations
 
@@ -13,40 +13,48 @@ from benchmarks.joint import words
 from benchmarks.joint.jumps import table
 from benchmarks.joint.kept import Kept, read, read_jumps
 from benchmarks.joint.plot import draw
-from benchmarks.joint.report import NAMES, beside, by_load, kinds, of_kind, others, parts, summary
+from benchmarks.joint.report import RESIZES, beside, by_load, kinds, markdown, of_kind, others, parts, summary
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+_COLUMNS: Final = {
+    "cpu": "CPU-bound",
+    "cpu-base": "CPU-bound, with base usage",
+    "memory": "memory-bound",
+    "memory-base": "memory-bound, with base usage",
+}
+"""The columns of the README's table, by the workload of the benchmark."""
 _BLOCK = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def page(text: str, kept: Kept) -> str:
-    """The page with its measured parts written anew. Raises KeyError for a part that has no name here."""
+    """Return the page with its measured parts replaced. Raises KeyError for a name that PARTS lacks."""
     return _BLOCK.sub(lambda found: f"{found[1]}{PARTS[found[2]](kept)}{found[3]}", text)
 
 
 def _headline(kept: Kept) -> str:
-    """The README's sentences: pods resized in place, then pods replaced; the best first."""
+    """The README's table: the cost of joint scaling relative to HPA and VPA, a row for each way to change pods."""
     loads = len({one.load for one in kept.places}) * kept.seeds
-    where = f"under {loads} simulated loads drawn from seeds, at the same unmet demand, by what pods are"
-    link = "[All results, and what they say](docs/joint-scaling.md#what-it-costs-measured)"
-    when = f"{kept.commit}, {kept.date}; in brackets the mean of seeds one by one"
-    sentence = (
-        f"Measured beside an HPA and a VPA on the same workload, {where} ({when}). Pods resized in place"
-        f" (`spec.updateStrategy`), by both: {_results(kept, 'InPlace')}. Pods replaced, by both:"
-        f" {_results(kept, 'Recreate')}. {link}."
+    rows = [
+        ("cost relative to HPA + VPA", *_COLUMNS.values()),
+        *(
+            (f"pods {name}", *(_result(kept, resize, load) for load in _COLUMNS))
+            for resize, name in RESIZES.items()
+        ),
+    ]
+    note = (
+        f"{loads} simulated loads, commit {kept.commit}, {kept.date}. HPA and VPA change pods in the same way as HVPA"
+        " and leave the same demand unmet. In brackets: the mean of the seeds, each compared on its own. Base usage is"
+        " the usage of a pod without any load. [All results](docs/joint-scaling.md#what-it-costs-measured)."
     )
-    return words.wrapped(sentence)
+    return f"{markdown(rows)}\n{words.wrapped(note)}"
 
 
-def _results(kept: Kept, resize: str) -> str:
-    found = {
-        workload: beside(of_kind(kept, resize, workload)) for one, workload in kinds(kept) if one == resize
-    }
-    best_first = sorted(found.items(), key=lambda one: one[1].cost)
-    return "; ".join(
-        f"{NAMES[workload]}: {_difference(one.cost)} cost ({_difference(one.by_seed)})"
-        for workload, one in best_first
-    )
+def _result(kept: Kept, resize: str, workload: str) -> str:
+    """All seeds together, and the mean of single seeds. Example: `16 % less (12 % less)`."""
+    if (resize, workload) not in kinds(kept):
+        return ""
+    one = beside(of_kind(kept, resize, workload))
+    return f"{_difference(one.cost)} ({_difference(one.by_seed)})"
 
 
 def _difference(ratio: float) -> str:

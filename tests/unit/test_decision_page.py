@@ -25,7 +25,7 @@ SHOP: dict[str, Any] = yaml.safe_load(
     re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/joint-scaling.md").read_text(), re.DOTALL)[-1]
 )["spec"]
 """The manifest that the examples are about."""
-HEADER = "| | pods | there are | they use | usual CPU | VPA's memory | besides | set | held |"
+HEADER = "| | pods | current | usage | usual CPU | VPA's memory | also | decided | held |"
 OF_APP = "cpu app/cpu"
 """What is remembered of the metric."""
 Row = dict[str, str]
@@ -58,7 +58,7 @@ def status(row: Row, called_for: int) -> dict[str, Any]:
         "base": {"app": {"cpu": "500m", "memory": "1G"}},
         "usualDemand": [{**mean, "time": time, "present": called_for}],
     }
-    if lower := re.fullmatch(r"lower (\w+) for 6 h", row["besides"]):
+    if lower := re.fullmatch(r"lower (\w+) wanted for 6 h", row["also"]):
         since = {"direction": "down", "since": build.stamp(build.at(hours=-6))}
         vertical["pending"] = [{"container": "app", "resource": lower[1], **since}]
     return {"axes": {"vertical": vertical}}
@@ -66,7 +66,7 @@ def status(row: Row, called_for: int) -> dict[str, Any]:
 
 def pods(row: Row, replicas: int, container: Mapping[str, Any]) -> list[Any]:
     """The pods, some of which may refuse to be resized."""
-    refuse = re.fullmatch(r"(\d+) can't be resized", row["besides"])
+    refuse = re.fullmatch(r"(\d+) pods can't be resized", row["also"])
     pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
     ready = {"type": "Ready", "status": "True"}
     change = {
@@ -81,11 +81,11 @@ def pods(row: Row, replicas: int, container: Mapping[str, Any]) -> list[Any]:
 
 def decided(row: Row) -> Decision:
     """What is decided in an example."""
-    replicas, cpu, memory = sized(row["there are"])
-    used, container = parse_cpu(row["they use"]), jointly.app(f"{cpu}m", str(memory))
+    replicas, cpu, memory = sized(row["current"])
+    used, container = parse_cpu(row["usage"]), jointly.app(f"{cpu}m", str(memory))
     each = ceil_div(used, replicas)
     readings = [jointly.utilization("cpu", 50, each * 100 // cpu, f"{each}m")]
-    if queue := re.fullmatch(r"a queue calls for (\d+)", row["besides"]):
+    if queue := re.fullmatch(r"a queue needs (\d+) pods", row["also"]):
         readings.append(jointly.external(str(replicas), queue[1]))
     seen = jointly.state(
         replicas,
@@ -98,7 +98,7 @@ def decided(row: Row) -> Decision:
         hpa={"spec": {"maxReplicas": 6}},
         pods=pods(row, replicas, container),
     )
-    if earlier := re.fullmatch(r"(\w+) called for 3 min ago", row["besides"]):
+    if earlier := re.fullmatch(r"demand of (\w+) cores 3 min ago", row["also"]):
         minute = Minute(build.at(minutes=-3), parse_cpu(earlier[1]))
         now = {OF_APP: used * 2}
         lately = Lately(build.at(hours=-1), now, {OF_APP: (minute,)}, build.at(minutes=-2))
@@ -112,7 +112,7 @@ def test_an_example_is_what_is_decided(row: Row) -> None:
     sizes = jointly.requests(decision)
     done = f"{jointly.count(decision)} × {format_cpu(sizes['cpu'])}, {format_memory(sizes['memory'])}"
     held = ", ".join(f"{what} {reason}" for _, what, reason in jointly.held(decision))
-    assert (done, held) == (row["set"], row["held"].replace("`", ""))
+    assert (done, held) == (row["decided"], row["held"].replace("`", ""))
 
 
 def test_there_are_ten_examples() -> None:
