@@ -41,6 +41,12 @@ def wrapped(text: str) -> str:
     return f"{textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)}\n"
 
 
+def item(text: str) -> str:
+    """An item of a list of the documents."""
+    lines = textwrap.wrap(text, WIDTH - 2, break_on_hyphens=False, break_long_words=False)
+    return f"- {textwrap.indent(chr(10).join(lines), '  ').lstrip()}\n"
+
+
 def listed(parts: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join(one for one in (", ".join(parts[:-1]), *parts[-1:]) if one)
@@ -53,9 +59,8 @@ def provenance(kept: Kept) -> str:
     runs = kept.seeds * sum(len(place.lines) for place in kept.places)
     took = f", in {kept.wall / 60:.1f} minutes with {kept.processes} processes" if kept.wall else ""
     return wrapped(
-        f"{kept.date}, commit {kept.commit} (its code has the hash {kept.code}): {loads} kinds of loads,"
-        f" {_seeds(kept)}, {kept.days:g} days each, of which the first is not counted; {runs:,} runs"
-        f"{took}."
+        f"{kept.date}, commit {kept.commit} (hash of the code: {kept.code}): {loads} kinds of loads,"
+        f" {_seeds(kept)}, {kept.days:g} days each (the first day is not counted), {runs:,} runs{took}."
     )
 
 
@@ -78,7 +83,7 @@ def _each(kept: Kept, resize: str | None = None) -> Iterator[tuple[str, float, B
 def goals(kept: Kept) -> str:
     """Which goals are met."""
     each = list(_each(kept))
-    missed = [f"{name}: {one.cost:.3f} (goal {goal:.2f})" for name, goal, one in each if one.cost > goal]
+    met = [name for name, goal, one in each if one.cost <= goal]
     by_seed = sum(one.by_seed <= goal for _, goal, one in each)
     ways = {resize: [one.way for _, _, one in _each(kept, resize)] for resize in RESIZES}
     beyond = [
@@ -87,13 +92,12 @@ def goals(kept: Kept) -> str:
     ]
     cases = len(of_kind(kept, *kinds(kept)[0])) * kept.seeds
     return wrapped(
-        f"**Short of the aim.** In place it goes {_span(ways['InPlace'])} percent of the way to the oracle (the aim"
-        f" was two thirds), replaced {_span(ways['Recreate'])} percent. Goals for the cost that are reached where all"
-        f" seeds have one line: {len(each) - len(missed)} of {len(each)}; missed:"
-        f" {'; '.join(missed) or 'none'}. By the mean of seeds that have a line each, {by_seed or 'none'} of them"
-        f" {'is' if by_seed < 2 else 'are'}. Neither is the truth: one line through all seeds lets a seed that serves"
-        f" less make up for one that serves more, and a single seed is beyond its own line in {min(beyond)} to"
-        f" {max(beyond)} of {cases} cases, where it is compared with the line's end."
+        f"**Goals.** Joint scaling goes {_span(ways['InPlace'])} percent of the way to the oracle if pods are resized"
+        f" in place (goal: two thirds), and {_span(ways['Recreate'])} percent if they are replaced. Of {len(each)}"
+        f" goals for the cost, it meets {_count(met)} with the same line for all seeds, and {by_seed or 'none'} by the"
+        " mean of seeds that each have their own line. Neither figure is exact. With the same line for all seeds, a"
+        " seed that serves less makes up for a seed that serves more. With its own line, a seed is beyond the end of"
+        f" that line in {min(beyond)} to {max(beyond)} of {cases} cases, and is then compared with the end."
     )
 
 
@@ -114,15 +118,15 @@ def restarts(kept: Kept) -> str:
         if found["Recreate", one].restarts
     ]
     return wrapped(
-        f"**Restarts.** Joint scaling that resizes in place has {after} restarts where it has {before} with pods"
-        f" replaced: {100 * (1 - after / before):.1f} percent fewer (goal: 90). {ooms} of the {after} are"
+        f"**Restarts.** Joint scaling has {after} restarts in place and {before} with pods replaced:"
+        f" {100 * (1 - after / before):.1f} percent fewer (goal: 90). {ooms} of the {after} are"
         f" containers that ran out of memory. By kind, in percent: {'; '.join(fewer)}."
     )
 
 
 # --- what loses ------------------------------------------------------------------------------------------------------
 def losses(kept: Kept) -> str:
-    """Where joint scaling is the worse choice."""
+    """The cases in which joint scaling is worse than HPA and VPA, as a list."""
     parts = []
     for resize, name in RESIZES.items():
         cells = {
@@ -136,20 +140,15 @@ def losses(kept: Kept) -> str:
         less = [cell for cell, one in cells.items() if one.less]
         worst, high = max(((cell, one.high) for cell, one in cells.items()), key=itemgetter(1))
         parts.append(
-            f"Pods {name}, of {len(cells)} cells of the table: dearer than HPA and VPA over all seeds: {_count(dear)};"
-            f" dearer in a single seed: {len(once) or 'none'}, {high:.2f} at worst ({worst}); less served than by HPA"
-            f" and VPA with any headroom: {_count(less)}."
+            f"Pods {name}, {len(cells)} cells of the table: more expensive over all seeds: {_count(dear)}; more"
+            f" expensive in a single seed: {len(once) or 'none'}, {high:.2f} at worst ({worst}); more unmet than with"
+            f" any headroom: {_count(less)}."
         )
     each = list(_each(kept))
-    ooms = [f"{name} {one.ooms} ({one.base_ooms})" for name, _, one in each if one.ooms > one.base_ooms]
-    again = [
-        f"{name} {one.restarts} ({one.base_restarts})"
-        for name, _, one in each
-        if one.restarts > one.base_restarts
-    ]
-    parts.append(f"More OOMs than HPA and VPA have: {'; '.join(ooms) or 'nowhere'}.")
-    parts.append(f"More restarts: {'; '.join(again) or 'nowhere'}.")
-    return wrapped(f"**What loses.** {' '.join(parts)}")
+    ooms = [name for name, _, one in each if one.ooms > one.base_ooms]
+    again = [name for name, _, one in each if one.restarts > one.base_restarts]
+    parts.append(f"More OOMs: {_count(ooms)}. More restarts: {_count(again)}.")
+    return f"{wrapped('**Losses**, compared with HPA and VPA:')}\n{''.join(map(item, parts))}"
 
 
 def _count(cells: Sequence[str]) -> str:
@@ -171,8 +170,8 @@ def single_points(kept: Kept) -> str:
         and len(front([point(line, seeds) for line in lines_of(place, BASELINE)])) == 1
     ]
     return wrapped(
-        f"Where one headroom of HPA and VPA is cheaper and serves more than the others, their line is that point:"
-        f" {'; '.join(found) or 'nowhere'}."
+        f"Under these loads the line of HPA and VPA is a single point, because one headroom is cheaper and serves more"
+        f" than the others: {'; '.join(found) or 'none'}."
     )
 
 
@@ -231,12 +230,12 @@ def jumps(kept: Jumps) -> str:
     waits = measured + looks + delay
     met = [f"× {times}" for times, share in ratios.items() if share <= GOAL]
     return wrapped(
-        f"{kept.date}, commit {kept.commit}, {len(own.phases)} seeds. In place that is"
-        f" {listed([f'{share:.2f}' for share in ratios.values()])} of the HPA's time; the aim was half,"
-        f" which is reached for {listed(met) or 'none'}. At × {least} it takes {measured:.0f} seconds until the jump is"
-        f" measured, {looks:.0f} until the HPA has looked, and {delay:.0f} for the resize: {waits:.0f} of the HPA's"
-        f" {alone:.0f} seconds, or {waits / alone:.2f}. So half is out of reach there for anything that waits for the"
-        f" HPA's measurement, as joint scaling does."
+        f"{kept.date}, commit {kept.commit}, {len(own.phases)} seeds. In place, joint scaling takes"
+        f" {listed([f'{share:.2f}' for share in ratios.values()])} of the HPA's time. The goal, half of it, is met"
+        f" {f'at {listed(met)}' if met else 'at no jump'}. At × {least}, {measured:.0f} seconds pass until the jump is"
+        f" measured, {looks:.0f} until the HPA reads the measurement, and {delay:.0f} for the resize: {waits:.0f} of"
+        f" the HPA's {alone:.0f} seconds, or {waits / alone:.2f}. So half is out of reach at × {least} for any policy"
+        f" that waits for the HPA's measurement, as joint scaling does."
     )
 
 
