@@ -401,7 +401,7 @@ def test_usual_demand_goes_half_the_way_in_a_day() -> None:
 @pytest.mark.parametrize(("target", "memory"), [("900M", GIGA), ("1050M", GIGA), ("2500M", 2500 * 10**6)])
 def test_memory_that_is_not_measured_follows_the_vpa(target: str, memory: int) -> None:
     assert result(decided("3 × 1", 1500, 3000, {"cpu": "1", "memory": target})) == (3, 1000, memory)
-    assert "If none does, it requests the VPA's target." in ONE_LINE
+    assert "no metric measures, usually memory, requests the VPA's target and adds no replicas." in ONE_LINE
 
 
 def test_saturated_pods_count_for_more() -> None:
