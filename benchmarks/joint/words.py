@@ -1,6 +1,6 @@
-"""What the kept evidence says, in sentences: the documents have no figure of it that is typed by hand.
+"""The sentences about the kept evidence: nobody types its figures into the documents by hand.
 
-What belongs here: which results a sentence is about, and how it reads. What they come from is `report`'s.
+This module selects the results for each sentence and words it; `report` calculates them.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ WIDTH: Final = 118
 
 
 def wrapped(text: str) -> str:
-    """A paragraph of the documents."""
+    """The text as a paragraph of the documents."""
     return f"{textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)}\n"
 
 
 def item(text: str) -> str:
-    """An item of a list of the documents."""
+    """The text as a list item of the documents."""
     lines = textwrap.wrap(text, WIDTH - 2, break_on_hyphens=False, break_long_words=False)
     return f"- {textwrap.indent(chr(10).join(lines), '  ').lstrip()}\n"
 
@@ -52,9 +52,9 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join(one for one in (", ".join(parts[:-1]), *parts[-1:]) if one)
 
 
-# --- what was run --------------------------------------------------------------------------------------------------
+# --- the runs -------------------------------------------------------------------------------------------------------
 def provenance(kept: Kept) -> str:
-    """Which runs the figures are from."""
+    """The runs that the figures are from."""
     loads = len({one.load for one in kept.places})
     runs = kept.seeds * sum(len(place.lines) for place in kept.places)
     took = f", in {kept.wall / 60:.1f} minutes with {kept.processes} processes" if kept.wall else ""
@@ -71,9 +71,9 @@ def _seeds(kept: Kept) -> str:
     return f"seeds {first} {'and' if last == first + 1 else 'to'} {last}"
 
 
-# --- goals and what is short of them ---------------------------------------------------------------------------------
+# --- goals -----------------------------------------------------------------------------------------------------------
 def _each(kept: Kept, resize: str | None = None) -> Iterator[tuple[str, float, Beside]]:
-    """Name, goal and results of each kind of workload and resizes."""
+    """Name, goal and results for each kind of workload and resizes."""
     for kind, workload in kinds(kept):
         if resize in (None, kind):
             found = beside(of_kind(kept, kind, workload))
@@ -81,7 +81,7 @@ def _each(kept: Kept, resize: str | None = None) -> Iterator[tuple[str, float, B
 
 
 def goals(kept: Kept) -> str:
-    """Which goals are met."""
+    """The goals, and which of them are met."""
     each = list(_each(kept))
     met = [name for name, goal, one in each if one.cost <= goal]
     by_seed = sum(one.by_seed <= goal for _, goal, one in each)
@@ -106,7 +106,7 @@ def _span(shares: Sequence[float]) -> str:
 
 
 def restarts(kept: Kept) -> str:
-    """Restarts of joint scaling in place beside those where it replaces pods."""
+    """Restarts of joint scaling in place, compared with replaced pods."""
     found = {(resize, workload): beside(of_kind(kept, resize, workload)) for resize, workload in kinds(kept)}
     before, after = (
         sum(found[one, workload].restarts for workload in NAMES) for one in ("Recreate", "InPlace")
@@ -124,7 +124,7 @@ def restarts(kept: Kept) -> str:
     )
 
 
-# --- what loses ------------------------------------------------------------------------------------------------------
+# --- losses ----------------------------------------------------------------------------------------------------------
 def losses(kept: Kept) -> str:
     """The cases in which joint scaling is worse than HPA and VPA, as a list."""
     parts = []
@@ -152,7 +152,7 @@ def losses(kept: Kept) -> str:
 
 
 def _count(cells: Sequence[str]) -> str:
-    """How many, and which."""
+    """The number of cells and their names."""
     return f"{len(cells)} ({'; '.join(cells)})" if cells else "none"
 
 
@@ -161,7 +161,7 @@ def _by_load(places: Sequence[Place]) -> Mapping[str, list[Place]]:
 
 
 def single_points(kept: Kept) -> str:
-    """The loads under which the line of HPA and VPA is no line."""
+    """The loads under which the line of HPA and VPA is a single point."""
     seeds = range(kept.seeds)
     found = [
         f"{place.load}, {NAMES[place.workload]}, {RESIZES[place.resize]}"
@@ -177,7 +177,7 @@ def single_points(kept: Kept) -> str:
 
 # --- slow pods -------------------------------------------------------------------------------------------------------
 def slow(kept: Kept, usual: Kept) -> str:
-    """Slow pods beside usual ones, under the same loads, and which runs that is from."""
+    """Slow pods compared with usual pods under the same loads, and the runs that the figures are from."""
     seeds = range(kept.seeds)
     rows: Rows = [("pods", "cost", "usual pods", "OOMs", "restarts")]
     for resize, workload in kinds(kept):
@@ -196,7 +196,7 @@ def slow(kept: Kept, usual: Kept) -> str:
 
 # --- headrooms -------------------------------------------------------------------------------------------------------
 def headrooms(kept: Kept) -> str:
-    """Joint scaling with several headrooms beside HPA and VPA with the same, and which runs that is from."""
+    """Joint scaling and HPA and VPA with several headrooms, and the runs that the figures are from."""
     kind = kinds(kept)[0]
     places = of_kind(kept, *kind)
     rows: Rows = [("headroom", "target of the Hvpa's HPA, of 1 core", "HPA and VPA", "joint scaling")]
@@ -220,7 +220,7 @@ def headrooms(kept: Kept) -> str:
 
 # --- jumps -----------------------------------------------------------------------------------------------------------
 def jumps(kept: Jumps) -> str:
-    """Joint scaling in place beside the HPA, and what it waits for."""
+    """Joint scaling in place compared with the HPA, and the phases that it waits for."""
     ratios = in_place_beside_hpa(kept.felt)
     covers = {(one.policy, one.times): one for one in kept.felt}
     least = min(ratios)
