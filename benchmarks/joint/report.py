@@ -203,11 +203,11 @@ def summary(kept: Kept) -> str:
             "seeds",
             "goal",
             "oracle",
-            "way to it",
+            "way to the oracle",
             "OOMs",
             "restarts",
             "serves more",
-            "less",
+            "serves less",
         )
     ]
     for resize, workload in kinds(kept):

@@ -1,6 +1,6 @@
-"""What the kept evidence says, in sentences: the documents have no figure of it that is typed by hand.
+"""The sentences about the kept evidence: nobody types its figures into the documents by hand.
 
-What belongs here: which results a sentence is about, and how it reads. What they come from is `report`'s.
+This module selects the results for each sentence and words it; `report` calculates them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,14 @@ WIDTH: Final = 118
 
 
 def wrapped(text: str) -> str:
-    """A paragraph of the documents."""
+    """The text as a paragraph of the documents."""
     return f"{textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)}\n"
+
+
+def item(text: str) -> str:
+    """The text as a list item of the documents."""
+    lines = textwrap.wrap(text, WIDTH - 2, break_on_hyphens=False, break_long_words=False)
+    return f"- {textwrap.indent(chr(10).join(lines), '  ').lstrip()}\n"
 
 
 def listed(parts: Sequence[str]) -> str:
@@ -46,16 +52,15 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join(one for one in (", ".join(parts[:-1]), *parts[-1:]) if one)
 
 
-# --- what was run --------------------------------------------------------------------------------------------------
+# --- the runs -------------------------------------------------------------------------------------------------------
 def provenance(kept: Kept) -> str:
-    """Which runs the figures are from."""
+    """The runs that the figures are from."""
     loads = len({one.load for one in kept.places})
     runs = kept.seeds * sum(len(place.lines) for place in kept.places)
     took = f", in {kept.wall / 60:.1f} minutes with {kept.processes} processes" if kept.wall else ""
     return wrapped(
-        f"{kept.date}, commit {kept.commit} (its code has the hash {kept.code}): {loads} kinds of loads,"
-        f" {_seeds(kept)}, {kept.days:g} days each, of which the first is not counted; {runs:,} runs"
-        f"{took}."
+        f"{kept.date}, commit {kept.commit} (hash of the code: {kept.code}): {loads} kinds of loads,"
+        f" {_seeds(kept)}, {kept.days:g} days each (the first day is not counted), {runs:,} runs{took}."
     )
 
 
@@ -66,9 +71,9 @@ def _seeds(kept: Kept) -> str:
     return f"seeds {first} {'and' if last == first + 1 else 'to'} {last}"
 
 
-# --- goals and what is short of them ---------------------------------------------------------------------------------
+# --- goals -----------------------------------------------------------------------------------------------------------
 def _each(kept: Kept, resize: str | None = None) -> Iterator[tuple[str, float, Beside]]:
-    """Name, goal and results of each kind of workload and resizes."""
+    """Name, goal and results for each kind of workload and resizes."""
     for kind, workload in kinds(kept):
         if resize in (None, kind):
             found = beside(of_kind(kept, kind, workload))
@@ -76,9 +81,9 @@ def _each(kept: Kept, resize: str | None = None) -> Iterator[tuple[str, float, B
 
 
 def goals(kept: Kept) -> str:
-    """Which goals are met."""
+    """The goals, and which of them are met."""
     each = list(_each(kept))
-    missed = [f"{name}: {one.cost:.3f} (goal {goal:.2f})" for name, goal, one in each if one.cost > goal]
+    met = [name for name, goal, one in each if one.cost <= goal]
     by_seed = sum(one.by_seed <= goal for _, goal, one in each)
     ways = {resize: [one.way for _, _, one in _each(kept, resize)] for resize in RESIZES}
     beyond = [
@@ -87,13 +92,12 @@ def goals(kept: Kept) -> str:
     ]
     cases = len(of_kind(kept, *kinds(kept)[0])) * kept.seeds
     return wrapped(
-        f"**Short of the aim.** In place it goes {_span(ways['InPlace'])} percent of the way to the oracle (the aim"
-        f" was two thirds), replaced {_span(ways['Recreate'])} percent. Goals for the cost that are reached where all"
-        f" seeds have one line: {len(each) - len(missed)} of {len(each)}; missed:"
-        f" {'; '.join(missed) or 'none'}. By the mean of seeds that have a line each, {by_seed or 'none'} of them"
-        f" {'is' if by_seed < 2 else 'are'}. Neither is the truth: one line through all seeds lets a seed that serves"
-        f" less make up for one that serves more, and a single seed is beyond its own line in {min(beyond)} to"
-        f" {max(beyond)} of {cases} cases, where it is compared with the line's end."
+        f"**Goals.** Joint scaling goes {_span(ways['InPlace'])} percent of the way to the oracle if pods are resized"
+        f" in place (goal: two thirds), and {_span(ways['Recreate'])} percent if they are replaced. Of {len(each)}"
+        f" goals for the cost, it meets {_count(met)} with the same line for all seeds, and {by_seed or 'none'} by the"
+        " mean of seeds that each have their own line. Neither figure is exact. With the same line for all seeds, a"
+        " seed that serves less makes up for a seed that serves more. With its own line, a seed is beyond the end of"
+        f" that line in {min(beyond)} to {max(beyond)} of {cases} cases, and is then compared with the end."
     )
 
 
@@ -102,7 +106,7 @@ def _span(shares: Sequence[float]) -> str:
 
 
 def restarts(kept: Kept) -> str:
-    """Restarts of joint scaling in place beside those where it replaces pods."""
+    """Restarts of joint scaling in place, compared with replaced pods."""
     found = {(resize, workload): beside(of_kind(kept, resize, workload)) for resize, workload in kinds(kept)}
     before, after = (
         sum(found[one, workload].restarts for workload in NAMES) for one in ("Recreate", "InPlace")
@@ -114,15 +118,15 @@ def restarts(kept: Kept) -> str:
         if found["Recreate", one].restarts
     ]
     return wrapped(
-        f"**Restarts.** Joint scaling that resizes in place has {after} restarts where it has {before} with pods"
-        f" replaced: {100 * (1 - after / before):.1f} percent fewer (goal: 90). {ooms} of the {after} are"
+        f"**Restarts.** Joint scaling has {after} restarts in place and {before} with pods replaced:"
+        f" {100 * (1 - after / before):.1f} percent fewer (goal: 90). {ooms} of the {after} are"
         f" containers that ran out of memory. By kind, in percent: {'; '.join(fewer)}."
     )
 
 
-# --- what loses ------------------------------------------------------------------------------------------------------
+# --- losses ----------------------------------------------------------------------------------------------------------
 def losses(kept: Kept) -> str:
-    """Where joint scaling is the worse choice."""
+    """The cases in which joint scaling is worse than HPA and VPA, as a list."""
     parts = []
     for resize, name in RESIZES.items():
         cells = {
@@ -136,24 +140,19 @@ def losses(kept: Kept) -> str:
         less = [cell for cell, one in cells.items() if one.less]
         worst, high = max(((cell, one.high) for cell, one in cells.items()), key=itemgetter(1))
         parts.append(
-            f"Pods {name}, of {len(cells)} cells of the table: dearer than HPA and VPA over all seeds: {_count(dear)};"
-            f" dearer in a single seed: {len(once) or 'none'}, {high:.2f} at worst ({worst}); less served than by HPA"
-            f" and VPA with any headroom: {_count(less)}."
+            f"Pods {name}, {len(cells)} cells of the table: more expensive over all seeds: {_count(dear)}; more"
+            f" expensive in a single seed: {len(once) or 'none'}, {high:.2f} at worst ({worst}); more unmet than with"
+            f" any headroom: {_count(less)}."
         )
     each = list(_each(kept))
-    ooms = [f"{name} {one.ooms} ({one.base_ooms})" for name, _, one in each if one.ooms > one.base_ooms]
-    again = [
-        f"{name} {one.restarts} ({one.base_restarts})"
-        for name, _, one in each
-        if one.restarts > one.base_restarts
-    ]
-    parts.append(f"More OOMs than HPA and VPA have: {'; '.join(ooms) or 'nowhere'}.")
-    parts.append(f"More restarts: {'; '.join(again) or 'nowhere'}.")
-    return wrapped(f"**What loses.** {' '.join(parts)}")
+    ooms = [name for name, _, one in each if one.ooms > one.base_ooms]
+    again = [name for name, _, one in each if one.restarts > one.base_restarts]
+    parts.append(f"More OOMs: {_count(ooms)}. More restarts: {_count(again)}.")
+    return f"{wrapped('**Losses**, compared with HPA and VPA:')}\n{''.join(map(item, parts))}"
 
 
 def _count(cells: Sequence[str]) -> str:
-    """How many, and which."""
+    """The number of cells and their names."""
     return f"{len(cells)} ({'; '.join(cells)})" if cells else "none"
 
 
@@ -162,7 +161,7 @@ def _by_load(places: Sequence[Place]) -> Mapping[str, list[Place]]:
 
 
 def single_points(kept: Kept) -> str:
-    """The loads under which the line of HPA and VPA is no line."""
+    """The loads under which the line of HPA and VPA is a single point."""
     seeds = range(kept.seeds)
     found = [
         f"{place.load}, {NAMES[place.workload]}, {RESIZES[place.resize]}"
@@ -171,14 +170,14 @@ def single_points(kept: Kept) -> str:
         and len(front([point(line, seeds) for line in lines_of(place, BASELINE)])) == 1
     ]
     return wrapped(
-        f"Where one headroom of HPA and VPA is cheaper and serves more than the others, their line is that point:"
-        f" {'; '.join(found) or 'nowhere'}."
+        f"Under these loads the line of HPA and VPA is a single point, because one headroom is cheaper and serves more"
+        f" than the others: {'; '.join(found) or 'none'}."
     )
 
 
 # --- slow pods -------------------------------------------------------------------------------------------------------
 def slow(kept: Kept, usual: Kept) -> str:
-    """Slow pods beside usual ones, under the same loads, and which runs that is from."""
+    """Slow pods compared with usual pods under the same loads, and the runs that the figures are from."""
     seeds = range(kept.seeds)
     rows: Rows = [("pods", "cost", "usual pods", "OOMs", "restarts")]
     for resize, workload in kinds(kept):
@@ -197,7 +196,7 @@ def slow(kept: Kept, usual: Kept) -> str:
 
 # --- headrooms -------------------------------------------------------------------------------------------------------
 def headrooms(kept: Kept) -> str:
-    """Joint scaling with several headrooms beside HPA and VPA with the same, and which runs that is from."""
+    """Joint scaling and HPA and VPA with several headrooms, and the runs that the figures are from."""
     kind = kinds(kept)[0]
     places = of_kind(kept, *kind)
     rows: Rows = [("headroom", "target of the Hvpa's HPA, of 1 core", "HPA and VPA", "joint scaling")]
@@ -221,7 +220,7 @@ def headrooms(kept: Kept) -> str:
 
 # --- jumps -----------------------------------------------------------------------------------------------------------
 def jumps(kept: Jumps) -> str:
-    """Joint scaling in place beside the HPA, and what it waits for."""
+    """Joint scaling in place compared with the HPA, and the phases that it waits for."""
     ratios = in_place_beside_hpa(kept.felt)
     covers = {(one.policy, one.times): one for one in kept.felt}
     least = min(ratios)
@@ -231,12 +230,12 @@ def jumps(kept: Jumps) -> str:
     waits = measured + looks + delay
     met = [f"× {times}" for times, share in ratios.items() if share <= GOAL]
     return wrapped(
-        f"{kept.date}, commit {kept.commit}, {len(own.phases)} seeds. In place that is"
-        f" {listed([f'{share:.2f}' for share in ratios.values()])} of the HPA's time; the aim was half,"
-        f" which is reached for {listed(met) or 'none'}. At × {least} it takes {measured:.0f} seconds until the jump is"
-        f" measured, {looks:.0f} until the HPA has looked, and {delay:.0f} for the resize: {waits:.0f} of the HPA's"
-        f" {alone:.0f} seconds, or {waits / alone:.2f}. So half is out of reach there for anything that waits for the"
-        f" HPA's measurement, as joint scaling does."
+        f"{kept.date}, commit {kept.commit}, {len(own.phases)} seeds. In place, joint scaling takes"
+        f" {listed([f'{share:.2f}' for share in ratios.values()])} of the HPA's time. The goal, half of it, is met"
+        f" {f'at {listed(met)}' if met else 'at no jump'}. At × {least}, {measured:.0f} seconds pass until the jump is"
+        f" measured, {looks:.0f} until the HPA reads the measurement, and {delay:.0f} for the resize: {waits:.0f} of"
+        f" the HPA's {alone:.0f} seconds, or {waits / alone:.2f}. So half is out of reach at × {least} for any policy"
+        f" that waits for the HPA's measurement, as joint scaling does."
     )
 
 

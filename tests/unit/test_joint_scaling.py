@@ -155,43 +155,50 @@ def shown(point: Point) -> str:
 # --- sentences with a number -----------------------------------------------------------------------------------------
 CONSTANTS: list[tuple[object, object, list[str]]] = [
     (Margin(percentage=10), DEFAULT_OVERLAP, ["`overlap` to spare, 10 percent by default"]),
-    (2, tuning.LOWER_OVERLAPS, ["lowered if they are off by more than twice the overlap, 20 percent"]),
+    (2, tuning.LOWER_OVERLAPS, ["lowers it if it is off by more than twice the overlap, 20 percent"]),
     (100_000, Settings().hpa_tolerance_ppm, ["more than the HPA's tolerance, 10 percent"]),
     (300, HPA_WINDOW, ["`hpa.scaleDown.stabilizationDuration`, or of 5 minutes"]),
     (
         dt.timedelta(days=1),
         tuning.HALF_LIFE,
-        ["and not lowered for a day", "its mean: what was a day ago counts half"],
+        ["and does not lower it for a day", "their running mean: a value from a day ago counts half"],
     ),
-    (dt.timedelta(seconds=60), SETTLING, ["for 60 seconds after the Hvpa changed their number"]),
+    (
+        dt.timedelta(seconds=60),
+        SETTLING,
+        ["For 60 seconds after HVPA changed their number, it removes no replica"],
+    ),
     (
         dt.timedelta(minutes=5),
         tuning.NOT_WORTH_REPLACING,
         [
             "CPU must have been short for 5 minutes (held by `SustainedDemand`, with the time)",
-            "one that is shorter than 5 minutes is not served whole",
-            "only where the count is held for more than 5 minutes",
+            "HVPA does not fully serve a spike of less than 5 minutes",
+            "only if the count is held for more than 5 minutes",
         ],
     ),
     (
         dt.timedelta(hours=6),
         tuning.SHRINKS_AFTER,
         [
-            "once they have been wanted for 6 hours without interruption",
-            "larger ones, and 6 hours later again",
-            "Both: lower after 6 hours",
+            "once the lower value has been wanted for 6 hours without interruption",
+            "with larger pods, and 6 hours later again",
+            "Lower values of CPU and memory: after 6 hours",
         ],
     ),
     (
         dt.timedelta(minutes=5),
         tuning.STEADY,
-        ["the largest minute of the last five", "For 5 minutes after the operator's start nothing shrinks"],
+        [
+            "the largest minute of the last five",
+            "For 5 minutes after the operator's start, HVPA scales nothing in or down",
+        ],
     ),
     (120, tuning.JUMP_PERCENT, ["A measurement that is more than 20 percent above the largest minute"]),
     (115, tuning.SATURATED_PERCENT, ["Pods that use 115 percent of their CPU requests"]),
     (98, tuning.PINNED_PERCENT, ["or 98 percent of their limits"]),
-    (150, tuning.BOOST_PERCENT, ["1.5 times what that usage calls for"]),
-    (50, tuning.DEFAULT_WEIGHT_PERCENT, ["the weights (50 without any)"]),
+    (150, tuning.BOOST_PERCENT, ["1.5 times the demand at that threshold"]),
+    (50, tuning.DEFAULT_WEIGHT_PERCENT, ["the weights (50 if you set none)"]),
 ]
 
 
@@ -319,7 +326,8 @@ def test_additive_can_end_at_more() -> None:
     assert (jointly.count(blended), jointly.requests(blended)["cpu"]) == (3, 3000)
     point = of_weight(50).point({CPU: 5000})
     assert (
-        "For a demand that rises from 1 to 5 cores, at weight 50, it can go from 1 pod of 1 core to 3 of 3: 9 cores."
+        "If demand rises from 1 to 5 cores at weight 50, `Additive` can go from 1 pod of 1 core to 3 pods of 3:"
+        " 9 cores."
         f" The path has {point.replicas} of {format_cpu(point.sizes[CPU])}."
     ) in ONE_LINE
 
@@ -346,11 +354,11 @@ def test_the_picture_is_what_the_command_draws(tmp_path: Path, capsys: pytest.Ca
     assert words(DOCS / "path.svg") == words(drawn)
     assert "wanted: 5 replicas of app cpu 2\n" in capsys.readouterr().out
     assert (
-        "In the picture 6 cores are usual: 3 pods of 2 cores. Now it is 9 cores: 5 pods of 2 cores"
+        "In the picture, 6 cores are usual: 3 pods of 2 cores. The present demand is 9 cores: 5 pods of 2 cores"
         in ONE_LINE
     )
     assert "keep their size until 9 cores become usual" in ONE_LINE
-    assert "the pods that there are, both at 3 of 2 cores, and what is wanted: 5 of 2 cores." in ONE_LINE
+    assert "the present pods, both at 3 of 2 cores, and the wanted point: 5 of 2 cores." in ONE_LINE
 
 
 def test_the_path_of_the_picture() -> None:
@@ -386,14 +394,14 @@ def test_what_is_needed_is_stated_in_requests(reading: Any, sentence: str) -> No
 def test_usual_demand_goes_half_the_way_in_a_day() -> None:
     mean = Mean(0.0, weight_since(None, build.NOW), build.NOW, 100.0)
     ways = [round(mean.at(build.NOW + dt.timedelta(days=days)).mean) for days in (1, 2)]
-    expected = "a day later the mean has gone {} percent of the way, two days later {} percent"
+    expected = "the mean has gone {} percent of the way after one day, and {} percent after two"
     assert expected.format(*ways) in ONE_LINE
 
 
 @pytest.mark.parametrize(("target", "memory"), [("900M", GIGA), ("1050M", GIGA), ("2500M", 2500 * 10**6)])
 def test_memory_that_is_not_measured_follows_the_vpa(target: str, memory: int) -> None:
     assert result(decided("3 × 1", 1500, 3000, {"cpu": "1", "memory": target})) == (3, 1000, memory)
-    assert "If none does, it requests the VPA's target." in ONE_LINE
+    assert "no metric measures, usually memory, requests the VPA's target and adds no replicas." in ONE_LINE
 
 
 def test_saturated_pods_count_for_more() -> None:
@@ -401,7 +409,10 @@ def test_saturated_pods_count_for_more() -> None:
     decision = build.decided(
         jointly.state(4, [jointly.app("500m")], [reading], {"app": {"cpu": "600m"}}, desired=10)
     )
-    assert "of 500m that use 600m each, a target of 80 percent calls for 3 cores, and 4313m" in ONE_LINE
+    assert (
+        "use 600m each, and the target is 80 percent. The measured demand is 3 cores; HVPA serves 4313m"
+        in ONE_LINE
+    )
     assert jointly.view(decision).items[0].present == 3000
     size = jointly.requests(decision)["cpu"]
     assert jointly.count(decision) == 4 + ceil_div(4313 - 4 * 500, size), (
@@ -410,7 +421,7 @@ def test_saturated_pods_count_for_more() -> None:
 
 
 # --- small differences, and what is held -----------------------------------------------------------------------------
-HELD = table("| there is | usual, now | wanted | held | done |")
+HELD = table("| pods | usual, now | wanted | held | set |")
 
 
 @pytest.mark.parametrize("row", HELD, ids=[row["held"] for row in HELD])
@@ -418,9 +429,9 @@ def test_what_is_done_where_an_axis_is_held(row: Row) -> None:
     axis, _, direction = row["held"].partition(".")
     usual, now = (parse_cpu(one) for one in row["usual, now"].split(", "))
     change = {axis: {direction: {"updatePolicy": {"updateMode": "Off"}}}}
-    decision = decided(row["there is"], now // 2, usual, change=change)
+    decision = decided(row["pods"], now // 2, usual, change=change)
     assert wanted(decision) == read_pods(row["wanted"])[:2]
-    assert result(decision) == read_pods(row["done"])
+    assert result(decision) == read_pods(row["set"])
     assert {entry.reason for entry in decision.blocked} == {"UpdatePolicy"}
 
 

@@ -67,28 +67,32 @@ SAID: Final[Mapping[str, tuple[Callable[[Kept], str], Kept, str]]] = {
     "seeds, days and runs": (
         words.provenance,
         results(),
-        "seeds 0 to 4, 2 days each, of which the first is not counted; 120 runs.",
+        "seeds 0 to 4, 2 days each (the first day is not counted), 120 runs.",
     ),
     "how long it took": (
         words.provenance,
         structs.replace(results(), first_seed=5, wall=600, processes=2),
-        "seeds 5 to 9, 2 days each, of which the first is not counted; 120 runs, in 10.0 minutes with 2 processes.",
+        "2 days each (the first day is not counted), 120 runs, in 10.0 minutes with 2 processes.",
     ),
     "all goals are met": (
         words.goals,
         results(),
-        "reached where all seeds have one line: 8 of 8; missed: none. By the mean of seeds that have a line each, 8 of"
-        " them are.",
+        "Of 8 goals for the cost, it meets 8 (bound by CPU, resized in place; ",
+    ),
+    "all goals are met by the mean of seeds": (
+        words.goals,
+        results(),
+        "with the same line for all seeds, and 8 by the mean of seeds that each have their own line.",
     ),
     "one goal is missed": (
         words.goals,
         results(cpu_InPlace=line(POLICY, 800, 79.4, 1000)),
-        "one line: 7 of 8; missed: bound by CPU, resized in place: 0.794 (goal 0.79).",
+        "Of 8 goals for the cost, it meets 7 (bound by CPU, with base usage, resized in place;",
     ),
     "the way": (
         words.goals,
         results(cpu_InPlace=line(POLICY, 800, 80, 1000)),
-        "In place it goes 50 to 100 percent of the way",
+        "goes 50 to 100 percent of the way to the oracle if pods are resized in place",
     ),
     "seeds beyond their line": (
         words.goals,
@@ -102,24 +106,24 @@ SAID: Final[Mapping[str, tuple[Callable[[Kept], str], Kept, str]]] = {
             memory_Recreate=line(POLICY, 800, 60, 1000, 0, 5),
             memory_InPlace=line(POLICY, 800, 60, 1000, 1, 2),
         ),
-        "has 10 restarts where it has 40 with pods replaced: 75.0 percent fewer (goal: 90). 5 of the 10 are containers"
+        "has 10 restarts in place and 40 with pods replaced: 75.0 percent fewer (goal: 90). 5 of the 10 are containers"
         " that ran out of memory. By kind, in percent: bound by CPU 100; bound by memory 60.",
     ),
     "nothing loses": (
         words.losses,
         results(),
-        "in place, of 4 cells of the table: dearer than HPA and VPA over all seeds: none; dearer in a single seed:"
-        " none, 0.60 at worst (wave, bound by CPU); less served than by HPA and VPA with any headroom: none.",
+        "- Pods resized in place, 4 cells of the table: more expensive over all seeds: none; more expensive in a single"
+        " seed: none, 0.60 at worst (wave, bound by CPU); more unmet than with any headroom: none.",
     ),
     "no OOMs and restarts more": (
         words.losses,
         results(),
-        "More OOMs than HPA and VPA have: nowhere. More restarts: nowhere.",
+        "- More OOMs: none. More restarts: none.",
     ),
     "a seed loses": (
         words.losses,
         results(cpu_InPlace=structs.replace(OWN, cost=(60, 60, 60, 60, 110))),
-        "over all seeds: none; dearer in a single seed: 1, 1.10 at worst (wave, bound by CPU);",
+        "over all seeds: none; more expensive in a single seed: 1, 1.10 at worst (wave, bound by CPU);",
     ),
     "a load loses": (
         words.losses,
@@ -129,18 +133,18 @@ SAID: Final[Mapping[str, tuple[Callable[[Kept], str], Kept, str]]] = {
     "less is served": (
         words.losses,
         results(cpu_InPlace=line(POLICY, 800, 60, 9000)),
-        "with any headroom: 1 (wave, bound by CPU). Pods replaced",
+        "with any headroom: 1 (wave, bound by CPU). - Pods replaced",
     ),
     "more OOMs and restarts": (
         words.losses,
         results(cpu_Recreate=line(POLICY, 800, 60, 1000, 3, 4)),
-        "HPA and VPA have: bound by CPU, replaced 15 (10). More restarts: bound by CPU, replaced 20 (10).",
+        "- More OOMs: 1 (bound by CPU, replaced). More restarts: 1 (bound by CPU, replaced).",
     ),
-    "lines": (words.single_points, results(), "their line is that point: nowhere."),
+    "lines": (words.single_points, results(), "than the others: none."),
     "a line that is a point": (
         words.single_points,
         one_point(),
-        "their line is that point: wave, bound by CPU, resized in place.",
+        "than the others: wave, bound by CPU, resized in place.",
     ),
 }
 
@@ -183,13 +187,13 @@ def felt(policy: str, times: int, cover: float) -> Felt:
     [
         (
             {2: 40, 5: 10},
-            "is 0.80 and 0.20 of the HPA's time; the aim was half, which is reached for × 5.",
+            "takes 0.80 and 0.20 of the HPA's time. The goal, half of it, is met at × 5.",
         ),
-        ({2: 40}, "In place that is 0.80 of the HPA's time; the aim was half, which is reached for none."),
+        ({2: 40}, "takes 0.80 of the HPA's time. The goal, half of it, is met at no jump."),
         (
             {2: 20},
-            "25 seconds until the jump is measured, 5 until the HPA has looked, and 5 for the resize: 35 of the HPA's"
-            " 50 seconds, or 0.70.",
+            "25 seconds pass until the jump is measured, 5 until the HPA reads the measurement, and 5 for the resize:"
+            " 35 of the HPA's 50 seconds, or 0.70.",
         ),
     ],
     ids=["one is met", "none is met", "what it waits for"],

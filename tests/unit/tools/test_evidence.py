@@ -58,6 +58,6 @@ def test_what_is_typed_of_jumps_follows_from_tables() -> None:
         f"{covers[jump, 'Trajectory 50, in place'] / covers[jump, 'HPA, replaced']:.2f}"
         for jump in dict.fromkeys(row[0] for row in rows)
     ]
-    assert f"In place that is {words.listed(ratios)} of the HPA's time, where the simulator" in text
+    assert f"In place, that is {words.listed(ratios)} of the HPA's time; the simulator" in text
     twice = in_place_beside_hpa(joint_kept.read_jumps().felt)[2]
     assert f"({twice:.2f} of it)" in " ".join((ROOT / "docs" / "roadmap.md").read_text().split())
