@@ -23,9 +23,8 @@ MEMORY_ANNOTATION = "kwok.x-k8s.io/usage-memory"
 USAGE_ANNOTATION = "hvpa.test/usage"
 # On a pod (or a pod template): the time from its creation until it is ready (in seconds: `30s`).
 START_UP_ANNOTATION = "hvpa.test/start-up"
-# Likewise: the time from a resize request until the resize; a pod that is not resized (`Deferred`, `Infeasible`,
-# `Error`, `Silent`); and, with `Enforced`: a pod loses containers that use more memory than their limit. See
-# kubelet.yaml.
+# Likewise: the time from a resize request until the resize, or a resize that fails (`Deferred`, `Infeasible`, `Error`,
+# `Silent`). With `Enforced`, the pod loses containers that use more memory than their limit. See kubelet.yaml.
 RESIZE_ANNOTATION = "hvpa.test/resize-delay"
 IN_VAIN_ANNOTATION = "hvpa.test/resize"
 MEMORY_LIMIT_ANNOTATION = "hvpa.test/memory-limit"
