@@ -81,17 +81,18 @@ def audit_policy() -> str:
 def kwok_config(programs: Programs) -> str:
     """KWOK's stages and metrics as a file, so that none of its CRDs is needed.
 
-    A container's usage is what the pod's annotations say: `kwok.x-k8s.io/usage-cpu.NAME` for the container
-    NAME, else `kwok.x-k8s.io/usage-cpu` (for each container), else 1m; memory likewise, else 1Mi.
+    The pod's annotations set a container's usage: `kwok.x-k8s.io/usage-cpu.NAME` for the container NAME, else
+    `kwok.x-k8s.io/usage-cpu` (for each container), else 1m; memory likewise, else 1Mi.
 
-    metrics-server makes a CPU usage of two points of a counter. The counters here say at each scrape that the
-    container started 10.9 s ago with nothing used, and metrics-server takes that start for the first point. It
-    does for containers that are 10 s old when it asks, which may be a while before it is answered, but younger
-    than its resolution, which is therefore 11 s. So a pod has metrics from its first scrape on, and each scrape
-    shows the usage of that moment; KWOK's own counters need three scrapes. The counter is one percent short, to
-    make up for the time between the scrape's and this evaluation, a tenth of a second on a busy machine: an HPA
-    that rounds up must not see 402m where 400m were set. Containers of a pod whose annotation says that its metrics are
-    late say until then that they have just started."""
+    metrics-server calculates CPU usage from two points of a counter. The counters here report at each scrape that the
+    container started 10.9 s ago without usage, and metrics-server uses that start as the first point. It does so for
+    containers that are 10 s old when it sends the request, which may be some time before the response, but younger than
+    its resolution, which is therefore 11 s. So a pod has metrics from its first scrape on, and each scrape shows the
+    current usage; KWOK's own counters need three scrapes. The counter is one percent too low, to compensate for the
+    time between the scrape's time and this evaluation, a tenth of a second on a busy machine: an HPA that rounds up
+    must not see 402m for a usage of 400m. If a pod's annotation delays its metrics, its containers report until then
+    that they have just started.
+    """
     stages = [
         yaml.safe_load(programs.shared[f"stage-{name}.yaml"].read_text())
         for name in ("node-initialize", "pod-ready", "pod-complete", "pod-delete")
