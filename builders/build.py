@@ -26,7 +26,7 @@ GIB = 1024**3
 MIB = 1024**2
 
 COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-"""Of a workload's status, all the same when its rollout is complete."""
+"""Counts of a workload's status, which are equal once its rollout is complete."""
 
 
 def at(**offset: float) -> dt.datetime:
@@ -53,13 +53,13 @@ def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
 
 
 def decoded(model: type[T], document: Mapping[str, Any], change: Mapping[str, Any] | None = None) -> T:
-    """The document, with `change` merged in, as it comes from the API server."""
+    """Decode the document, with `change` merged in, as if it came from the API server."""
     return msgspec.json.decode(msgspec.json.encode(merged(document, change or {})), type=model)
 
 
 REFERENCE: dict[str, Any] = {"apiVersion": "autoscaling.k8s.io/v1alpha1", "kind": "Hvpa", "name": "web"}
 OWNER: dict[str, Any] = {**REFERENCE, "uid": UID, "controller": True}
-"""The usual Hvpa as owner of its HPA and VPA."""
+"""The default Hvpa as owner of its HPA and VPA."""
 
 HPA_TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"of": "web"}},
@@ -86,7 +86,7 @@ SPEC: dict[str, Any] = {
     "weightBasedScalingIntervals": [{"vpaWeight": 50}],
     "updateStrategy": {"type": "Rollout"},
 }
-"""The usual Hvpa. Its pods are replaced, with both blends."""
+"""The spec of the default Hvpa. Its pods are replaced, with both blends."""
 
 
 def hvpa(
@@ -95,7 +95,7 @@ def hvpa(
     metadata: Mapping[str, Any] | None = None,
     base: Mapping[str, Any] = SPEC,
 ) -> HvpaObject:
-    """An Hvpa `default/web` with `spec` merged over the usual one."""
+    """An Hvpa `default/web` with `spec` merged over the default spec."""
     document = {
         "metadata": merged(
             {"name": "web", "namespace": "default", "uid": UID, "generation": 1}, metadata or {}
@@ -107,7 +107,7 @@ def hvpa(
 
 
 def with_status(one: HvpaObject, status: HvpaStatus) -> HvpaObject:
-    """The Hvpa with a status as the API server would hand it back."""
+    """The Hvpa with a status as the API server would return it."""
     raw = {"metadata": {"name": "x"}, "spec": {}, "status": to_wire(status)}
     return replace(one, status=read_hvpa(decoded(RawHvpa, raw)).status)
 
@@ -156,7 +156,8 @@ def workload(
 def hpa(
     desired: int = 3, utilization: int | None = 50, change: Mapping[str, Any] | None = None, replicas: int = 3
 ) -> Hpa:
-    """The HPA that the usual Hvpa owns, asking for `desired` at a measured CPU utilization (its target is 50)."""
+    """The HPA that the default Hvpa owns. It desires `desired` replicas at a measured CPU utilization (its target is
+    50)."""
     metrics = []
     if utilization is not None:
         current = {"averageUtilization": utilization, "averageValue": f"{utilization * 10}m"}
@@ -187,7 +188,7 @@ def vpa(
     change: Mapping[str, Any] | None = None,
     since: str = LONG_AGO,
 ) -> Vpa:
-    """The VPA that the usual Hvpa owns, recommending `targets` by container."""
+    """The VPA that the default Hvpa owns. It recommends `targets` by container."""
     recommended = [
         {"containerName": name, "target": dict(target)} for name, target in (targets or {}).items()
     ]
@@ -210,7 +211,7 @@ def vpa(
 
 
 CONTROLLER: Final[Mapping[str, Any]] = {"kind": "Deployment", "name": "web", "uid": "w", "controller": True}
-"""The usual workload as the owner of its pods."""
+"""The default workload as the owner of its pods."""
 
 
 def pod(
@@ -219,7 +220,7 @@ def pod(
     change: Mapping[str, Any] | None = None,
     containers: Sequence[Mapping[str, Any]] | None = None,
 ) -> Pod:
-    """A pod of the usual workload, which controls it."""
+    """A pod of the default workload, which controls it."""
     document: dict[str, Any] = {
         "metadata": {
             "name": name,
@@ -244,7 +245,7 @@ def oom_killed(
     of: str = "app",
     containers: Sequence[Mapping[str, Any]] | None = None,
 ) -> Pod:
-    """A pod one of whose containers was killed for memory."""
+    """A pod with a container that was killed for memory."""
     terminated = {"terminated": {"reason": "OOMKilled", "finishedAt": stamp(when)}}
     return pod(
         name,
@@ -261,7 +262,7 @@ def objects(
     pods: Sequence[Pod] | None = None,
     **rest: Any,
 ) -> Objects:
-    """Everything that belongs to the usual Hvpa; ready pods as many as the workload has."""
+    """All objects of the default Hvpa, with as many ready pods as the workload has replicas."""
     target = target if target is not None else workload()
     if pods is None:
         pods = [pod(f"web-{index}") for index in range(target.spec.replicas)]
@@ -276,7 +277,7 @@ def objects(
 
 
 def in_place(seen: Objects) -> Objects:
-    """The same, with pods that are resized while they run."""
+    """The same, but pods are resized while they run."""
     one = seen.hvpa
     if one.spec is None:
         return seen
@@ -287,23 +288,23 @@ def in_place(seen: Objects) -> Objects:
 def decided(
     seen: Objects, now: dt.datetime = NOW, settings: Settings | None = None, *, resizes: bool = False
 ) -> Decision:
-    """Observe and decide; `resizes`: the pods are resized while they run."""
+    """Observe and decide; `resizes`: pods are resized while they run."""
     return decide(observe(in_place(seen) if resizes else seen, now, settings or Settings()))
 
 
 def condition(decision: Decision, kind: str) -> StatusCondition:
-    """One condition of the status that was decided on."""
+    """A condition of the decided status."""
     return next(one for one in decision.status.conditions if one.type == kind)
 
 
 def counts(decision: Decision) -> ReplicaView:
-    """The replicas of a decision that has some."""
+    """The replicas of a decision that has replicas."""
     assert decision.replicas is not None
     return decision.replicas
 
 
 def apply(seen: Objects, decision: Decision) -> Objects:
-    """The objects once the decision's writes are done and the rollout is through."""
+    """The objects after the decision's writes and the rollout are done."""
     changed = replace(seen, hvpa=with_status(seen.hvpa, decision.status))
     if decision.scale_replicas is not None:
         assert seen.hvpa.spec is not None

@@ -1,5 +1,5 @@
-"""`python -m demo`: options in, exit code out. Signals end everything in order. What goes on when the command has
-returned is done in a process of its own: the command waits for that one's result, not for its end."""
+"""`python -m demo`: options in, exit code out. Signals end everything in order. Work that continues after the command
+has returned runs in its own process: the command waits for that process's result, not for its end."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from localcluster.controlplane.keeper import KeeperError
 from localcluster.programs.toolchain import BuildError
 
 HandOver = Callable[[int, Path], None]
-"""Lets the command return with an exit code; what is printed from then on goes to the end of a file. Raises
-`BrokenPipeError` when the command is gone."""
+"""Lets the command return with an exit code; later output goes to the end of a file. Raises `BrokenPipeError` when the
+command is gone."""
 _INTERRUPTED = 130
 _NOT_STARTED = 3
-# What building, starting and asking the control plane may end with; kubectl's refusals are AssertionErrors.
+# Exceptions of building, starting and calling the control plane; kubectl's refusals are AssertionErrors.
 _FAILURES = (
     BuildError,
     DemoError,
@@ -50,9 +50,9 @@ def main(argv: list[str]) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which is what nohup asks for
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup sets this
         signal.signal(signal.SIGHUP, _interrupt)
-    # Also where the shell started us with it ignored (`make demo &`).
+    # Also if the shell started us with the signal ignored (`make demo &`).
     signal.signal(signal.SIGINT, _interrupt)
     if chosen.keep:
         return in_background(lambda hand_over: _run(chosen, hand_over))
@@ -89,16 +89,16 @@ def _run(chosen: Options, hand_over: HandOver | None) -> int:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    # Once is enough: what is being taken down must not be interrupted again.
+    # Handle the signal only once: nothing must interrupt the shutdown again.
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def in_background(work: Callable[[HandOver], int]) -> int:
-    """The exit code that `work` hands over, or returns where it doesn't. It returns in both processes: in the
-    command, and in the background when the work is done. SIGTERM and what else raises `KeyboardInterrupt` in
-    the command is handed on to the work as SIGTERM."""
+    """Return the exit code that `work` hands over, or its result if it hands none over. It returns in both processes:
+    in the command, and in the background when the work is done. The command forwards SIGTERM, and other causes of
+    `KeyboardInterrupt`, to the work as SIGTERM."""
     reading, writing = os.pipe()
     sys.stdout.flush()
     worker = os.fork()

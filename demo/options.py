@@ -10,7 +10,7 @@ Mode = Literal["Auto", "Off"]
 Sizes = Literal["InPlaceOrRollout", "Rollout"]
 Nodes = Literal["auto", "real", "simulated"]
 LEAST_SECONDS = 20.0
-"""Below this the load is over before metrics-server has looked twice (every 11 s)."""
+"""Below this the load ends before metrics-server has measured twice (every 11 s)."""
 MOST_SECONDS = 3600.0
 
 HELP = """\
@@ -37,9 +37,9 @@ class OptionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`keep`: leave everything running. `mode`: the update mode of all four directions. `seconds`: length of the
-    load, None if it isn't given. `sizes`: how a changed size reaches the pods. `compares`: whether an HPA and a VPA
-    scale the workload of real nodes, too."""
+    """`keep`: leave everything running. `mode`: the update mode of all four directions. `seconds`: length of the load,
+    None for the default. `sizes`: the update strategy. `compares`: whether an HPA and a VPA scale the workload of real
+    nodes, too."""
 
     keep: bool = False
     mode: Mode = "Auto"

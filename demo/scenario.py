@@ -1,6 +1,6 @@
-"""The load of the demo as a function of time, what the viewer reads at each turn of it, and what an HPA beside a VPA
-would have had under it: computed by the simulator, whose models of both are exact (`hvpa.recommend`), with the settings
-of the demo's control plane."""
+"""The load of the demo as a function of time, the text for each phase, and the course of an HPA with a VPA under that
+load: computed by the simulator, whose models of both are exact (`hvpa.recommend`), with the settings of the demo's
+control plane."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from localcluster.controlplane.flags import Settings
 Json = dict[str, Any]
 HERE: Final = Path(__file__).resolve().parent
 WARM_UP_SECONDS: Final = 60
-"""Low load before second 0, as the demo has while it waits for the first recommendations."""
+"""Low load before second 0, as in the demo while it waits for the first recommendations."""
 _TARGET_PERCENT: Final = 80
 MIB = 2**20
 BASE_CPU = 10.0
 BASE_MEMORY = 48.0 * MIB
-"""What each pod uses before it serves anything: millicores, bytes."""
+"""Usage of each pod before it serves anything: millicores, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of the load between two instants (seconds since the load began to count)."""
+    """A part of the load between two instants (seconds since the load began to count)."""
 
     name: str
     start: float
     end: float
     begin_share: float
-    """Where between the low and the high load it begins (0 to 1)."""
+    """Its start between the low and the high load (0 to 1)."""
     end_share: float
-    """Where it ends."""
+    """Its end between the low and the high load."""
     story: str
-    """What happens and what to look for, for the viewer."""
+    """The text for the viewer: the events, and the values to watch."""
 
 
-# Shares of the whole time. The peak lasts until pods have grown, which waits a minute for measurements of all
-# replicas; the last phase until both axes have come back.
+# Shares of the whole time. The peak lasts until pods have grown, which waits a minute for measurements of all replicas.
+# The last phase lasts until both axes have come back.
 _PLAN = (
     ("calm", 0.05, 0.0, 0.0, "little load; requests and replicas have no reason to move"),
     ("rise", 0.15, 0.0, 1.0, "the load rises eightfold: look for more pods"),
@@ -63,15 +63,13 @@ _PLAN = (
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The load's whole course over `seconds`. CPU in millicores, memory in bytes, both totals for all
-    pods."""
+    """The whole course of the load over `seconds`. CPU in millicores, memory in bytes, both totals for all pods."""
 
     seconds: float = 300.0
     low_cpu: float = 300.0
     high_cpu: float = 2400.0
     low_memory: float = 120.0 * MIB
-    # Below what two pods may use together, limits and base counted: nothing runs out of memory even if
-    # nothing scales.
+    # Below the limits of two pods together, base included: nothing runs out of memory even if nothing scales.
     high_memory: float = 1200.0 * MIB
 
     @property
@@ -90,15 +88,15 @@ class Scenario:
         return next(phase for phase in self.phases if phase.name == name)
 
     def phase_at(self, elapsed: float) -> Phase:
-        """The phase at an instant; the last one lasts for ever."""
+        """The phase at an instant; the last phase has no end."""
         return next((phase for phase in self.phases if elapsed < phase.end), self.phases[-1])
 
     def cpu(self, elapsed: float) -> float:
-        """Millicores that arrive at an instant."""
+        """Millicores of load at an instant."""
         return self.low_cpu + (self.high_cpu - self.low_cpu) * self._share(elapsed)
 
     def memory(self, elapsed: float) -> float:
-        """Bytes that are needed at an instant, without each pod's own base."""
+        """Bytes of load at an instant, without each pod's own base."""
         return self.low_memory + (self.high_memory - self.low_memory) * self._share(elapsed)
 
     def _share(self, elapsed: float) -> float:
@@ -110,14 +108,14 @@ class Scenario:
 # --- an HPA beside a VPA ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is scaled of the Deployment."""
+    """The scaled values of the Deployment."""
 
     replicas: int
     requests: Resources
 
     def is_as(self, other: State) -> bool:
         """Whether it is the same as another. The operator leaves sizes alone within twice the overlap (`hvpa.yaml`), so
-        up to a tenth they are the same: 262m after 250m."""
+        sizes count as the same up to a tenth: 262m after 250m."""
 
         def near(mine: int | None, theirs: int | None) -> bool:
             return abs((mine or 0) - (theirs or 0)) * 10 <= (theirs or 0)
@@ -128,7 +126,7 @@ class State:
 
 
 Course = Sequence[tuple[float, State]]
-"""The state from each second on (since the load began to count), in order."""
+"""The states in order, each with the second from which it holds (since the load began to count)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,8 @@ class Worth:
 
 
 def worth(course: Course, used: Callable[[float, int], float], seconds: int) -> Worth:
-    """What a course is worth from second 0 on; `used` are the millicores in use at a second by so many pods."""
+    """The totals of a course from second 0 on; `used` returns the millicores in use at a second by that number of
+    pods."""
     requested = short = 0.0
     for (begin, state), (end, _) in itertools.pairwise([*course, (float(seconds), course[-1][1])]):
         total = state.replicas * (state.requests.cpu or 0)
@@ -154,7 +153,7 @@ def worth(course: Course, used: Callable[[float, int], float], seconds: int) -> 
 
 def hpa_beside_vpa(load: Scenario, seconds: int) -> Course:
     """Replicas and mean requests, second by second, of the demo's Deployment under an HPA (AverageValue, which does not
-    move with the requests) and a VPA (mode Recreate) with the demo's bounds, targets and hold before scaling in."""
+    change with the requests) and a VPA (mode Recreate) with the demo's bounds, targets and hold before scaling in."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "scenario.yaml"
         begin = WARM_UP_SECONDS
@@ -199,7 +198,7 @@ def _scenario(load: Scenario, seconds: int) -> Json:
                 }
             ],
         },
-        # The kubelet of the demo answers at once.
+        # The kubelet of the demo reacts at once.
         "metrics": {"resolution": plane.metric_resolution, "delay": "0s"},
         "controllers": {
             "hpa": {
@@ -232,7 +231,7 @@ def _scenario(load: Scenario, seconds: int) -> Json:
 
 
 def _metric(name: str, request: str) -> Json:
-    """As much of the first request as the Hvpa's HPA lets a pod use."""
+    """A metric with the same share of the first request that the Hvpa's HPA lets a pod use."""
     amount = int(request.rstrip("mMi")) * _TARGET_PERCENT // 100
     value = f"{amount}{request.lstrip('0123456789')}"
     return {
@@ -242,5 +241,5 @@ def _metric(name: str, request: str) -> Json:
 
 
 def used(load: Scenario) -> Callable[[float, int], float]:
-    """Millicores that so many pods use together at a second of this load."""
+    """Returns the millicores that a number of pods use together at a second of this load."""
     return lambda second, pods: load.cpu(second) + pods * BASE_CPU

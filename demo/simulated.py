@@ -1,5 +1,5 @@
-"""The demo on simulated nodes: its control plane, a load that is written on the pods as their usage, and what an HPA
-beside a VPA would have had meanwhile."""
+"""The demo on simulated nodes: its control plane, a load that is written to the pods as their usage, and the computed
+course of an HPA with a VPA under that load."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class SimulatedCluster(DemoCluster[Load]):
 
     @property
     def rival(self) -> float | None:
-        """Millicores that an HPA beside a VPA would request in total at this time; None before the load begins."""
+        """Millicores that an HPA with a VPA would request in total at this time; None before the load begins."""
         passed = [state for begin, state in self._rival if begin <= self.elapsed]
         return passed[-1].replicas * (passed[-1].requests.cpu or 0) if passed else None
 
     def rivals(self) -> Rivals:
-        """What an HPA beside a VPA would have had until now."""
+        """The course of an HPA with a VPA until now."""
         seconds = round(self.elapsed)
         return Rivals(hpa_beside_vpa(self.scenario, seconds), used(self.scenario), seconds)
 
@@ -60,17 +60,16 @@ class SimulatedCluster(DemoCluster[Load]):
         """The workload and its recommenders now."""
         seen = super().see()
         if seen.limits.cpu is not None:
-            # A container gets no more CPU than its limit, however much load there is.
+            # A container gets no more CPU than its limit, for any load.
             self.load.most_cpu = seen.limits.cpu
         return seen
 
 
 @contextmanager
 def simulated_cluster(chosen: Options, report: Report) -> Iterator[SimulatedCluster]:
-    """Put everything up, and take it down whatever happens. Where it is to be kept, this process is the
-    control plane's keeper: `make cluster-down` sends it SIGTERM. Raises `BuildError` where a program can't be
-    built, `DemoError` or `RuntimeError` where one does not start, and `KeeperError` where another control
-    plane is being kept."""
+    """Start everything, and always stop it at the end. If the demo is left running, this process is the control plane's
+    keeper: `make cluster-down` sends it SIGTERM. Raises `BuildError` if a program can't be built, `DemoError` or
+    `RuntimeError` if a program does not start, and `KeeperError` if another control plane is running."""
     programs = build(report=report)
     began = time.monotonic()
     with keeper.host(programs) if chosen.keep else ControlPlane(programs=programs) as plane:

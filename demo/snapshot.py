@@ -1,4 +1,4 @@
-"""What the live table shows, taken from the objects of the cluster, and the table itself: one line for one snapshot, at
+"""The content of the live table, read from the objects of the cluster, and the table itself: one line per snapshot, at
 most 112 columns. Pure: objects as JSON in, one frozen snapshot out, text out."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """CPU in millicores and memory in bytes; None where not set."""
+    """CPU in millicores and memory in bytes; None if not set."""
 
     cpu: int | None = None
     memory: int | None = None
@@ -24,8 +24,8 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A change that the Hvpa holds back: its direction (`out`, `in`, `up`, `down`), what of (`pods`, `cpu`,
-    `memory`), why (a gate's name) and until when, where time opens it."""
+    """A change that the Hvpa holds back: its direction (`out`, `in`, `up`, `down`), its subject (`pods`, `cpu`,
+    `memory`), its reason (a gate's name) and, if time opens the gate, its end."""
 
     direction: str
     what: str
@@ -35,20 +35,20 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One state of the workload and its recommenders."""
+    """A state of the workload and its recommenders."""
 
     replicas: int
     ready: int
     requests: Resources
     limits: Resources
     hpa_desired: int | None = None
-    """The HPA's desired replicas, once it has measured something."""
+    """The HPA's desired replicas, once it has measured a metric."""
     vpa_target: Resources = Resources()
     held: tuple[Held, ...] = ()
     knows_usual: bool = False
-    """Whether the Hvpa has a mean of the demand that is usual."""
+    """Whether the Hvpa has a mean of the usual demand."""
     resized: str = ""
-    """How many pods have the desired size, of how many, where they are resized in place."""
+    """The number of pods with the desired size, and of all pods, if they are resized in place."""
     asked: int = 0
     """Millicores that all pods request together."""
     asked_memory: int = 0
@@ -60,8 +60,8 @@ class Snapshot:
 def snapshot(
     deployment: Json, hvpa: Json, hpa: Json | None, vpa: Json | None, pods: Sequence[Json] = ()
 ) -> Snapshot:
-    """Read a snapshot off the objects; recommenders may not be there yet. Requests are those that the Hvpa has decided,
-    else the template's."""
+    """Read a snapshot from the objects; recommenders may be missing. Requests are those that the Hvpa has decided, else
+    the template's."""
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     status: Json = hvpa.get("status", {})
     decided = (status.get("desired") or {}).get("containers") or [{}]
@@ -69,7 +69,7 @@ def snapshot(
     recommendation = (vpa or {}).get("status", {}).get("recommendation") or {}
     recommended = recommendation.get("containerRecommendations") or [{}]
     found = (hpa or {}).get("status", {})
-    # A pod that the node had no room for after all (OutOfcpu) stays, and requests nothing.
+    # A pod that found no room on the node (OutOfcpu) stays, and requests nothing.
     live = [pod for pod in pods if pod["status"].get("phase") not in ("Failed", "Succeeded")]
     has = [one["resources"].get("requests", {}) for pod in live for one in pod["spec"]["containers"]]
     containers = [one for pod in pods for one in pod["status"].get("containerStatuses") or ()]
@@ -124,7 +124,7 @@ ROLLOUT: Columns = (
     ("HPA", 3),
     ("VPA target", 12),
 )
-"""Where pods are replaced for another size."""
+"""Columns if pods are replaced for another size."""
 IN_PLACE: Columns = (
     *_ALWAYS,
     ("cpu", 5),
@@ -134,9 +134,9 @@ IN_PLACE: Columns = (
     ("asked", 6),
     ("HPA+VPA", 7),
 )
-"""Where running pods are resized."""
+"""Columns if running pods are resized."""
 _SEPARATOR = "  "
-# The gates' names, short enough for a column; those that are not here are short already.
+# Short forms of the gates' names for a column; other names are short enough.
 _SHORT = {
     "StabilizationWindow": "stabilization",
     "MaintenanceWindow": "window",
@@ -157,8 +157,8 @@ _SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class LoadState:
-    """Time and load of a line: seconds since the load began to count, the wall clock, the total of the
-    load, what one pod uses of it, and what an HPA beside a VPA would request in total (millicores)."""
+    """Time and load of a line: seconds since the load began to count, the wall clock, the total of the load, a pod's
+    usage from it, and the total requests that an HPA with a VPA would have (millicores)."""
 
     elapsed: float
     now: dt.datetime
@@ -173,7 +173,7 @@ def header(columns: Columns) -> str:
 
 
 def line(columns: Columns, load_state: LoadState, seen: Snapshot) -> str:
-    """One line of the table."""
+    """A line of the table."""
     cells = {
         "time": clock(load_state.elapsed),
         "load": cpu(load_state.load),
@@ -218,8 +218,8 @@ def pair(amounts: Resources) -> str:
 
 
 def held(entries: Iterable[Held], now: dt.datetime) -> str:
-    """What is held back, for how long, and why: `pods in 4s, cpu+mem down 12s (stabilization)`. What shares a
-    reason stands together, what shares direction and time too."""
+    """The changes that are held back, for how long, and why: `pods in 4s, cpu+mem down 12s (stabilization)`. Changes
+    with the same reason form a group, and within it those with the same direction and time."""
     by_reason: dict[str, dict[tuple[str, dt.datetime | None], list[str]]] = {}
     for entry in entries:
         what = "mem" if entry.what == "memory" else entry.what
@@ -240,6 +240,6 @@ def _waiting(what: list[str], direction: str, until: dt.datetime | None, now: dt
 
 
 def join(cells: Iterable[str]) -> str:
-    """The cells of one line."""
+    """The cells of a line, joined."""
     text = _SEPARATOR.join(cells).rstrip()
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"

@@ -1,5 +1,5 @@
-"""Whether the demo showed what it is for: from the writes that the API server logged to a summary and an exit
-code. Pure: requests in, verdict out."""
+"""Whether the demo showed what it must show: from the writes that the API server logged to a summary and an exit code.
+Pure: requests in, verdict out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from demo.snapshot import Resources, Snapshot, clock, cpu, memory, resources
 Direction = Literal["out", "up", "in", "down"]
 DIRECTIONS: tuple[Direction, ...] = ("out", "up", "in", "down")
 _RISING = frozenset({"out", "up"})
-# Who alone may write the recommenders' status: the HPA controller and the VPA recommender themselves.
+# The only permitted writers of the recommenders' status: the HPA controller and the VPA recommender themselves.
 _RECOMMENDERS = {
     "HPA": "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
     "VPA": "vpa-recommender",
@@ -24,8 +24,8 @@ _RECOMMENDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One accepted write to the Deployment: who, when (seconds since the load began to count), which part of
-    it (`subresource`), and what was sent."""
+    """An accepted write to the Deployment: its writer, its time (seconds since the load began to count), the part that
+    it changed (`subresource`), and its body."""
 
     user: str
     seconds: float
@@ -35,7 +35,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One scaling in one direction."""
+    """A scaling in a single direction."""
 
     direction: Direction
     seconds: float
@@ -43,8 +43,7 @@ class Step:
 
 
 def changes(before: State, after: State, seconds: float) -> list[Step]:
-    """The steps from one state to the next: one for the replicas, one for what was raised, one for what was
-    lowered."""
+    """The steps from a state to the next: one for the replicas, one for raised resources, one for lowered resources."""
     steps: list[Step] = []
     if after.replicas != before.replicas:
         direction: Direction = "out" if after.replicas > before.replicas else "in"
@@ -63,7 +62,7 @@ def state_of(seen: Snapshot) -> State:
 
 
 def states(start: State, writes: Iterable[Write]) -> list[tuple[float, State]]:
-    """The state after each write (and the first one, at second 0), as the patches' bodies have it."""
+    """The state after each write (and the first state, at second 0), from the bodies of the patches."""
     found = [(0.0, start)]
     for write in writes:
         found.append((write.seconds, _patched(found[-1][1], write.body or {})))
@@ -85,7 +84,7 @@ def _patched(state: State, body: Mapping[str, Any]) -> State:
 
 @dataclass(frozen=True, slots=True)
 class Rivals:
-    """What an HPA beside a VPA would have had (`course`), under a load of which so many pods use `used` millicores at a
+    """The course of an HPA with a VPA (`course`), under a load of which a number of pods use `used` millicores at a
     second, until second `until`."""
 
     course: Course
@@ -95,10 +94,10 @@ class Rivals:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that the verdict is made of. `writes` are those to the Deployment since it was created, but for its
-    status; `hpa_writers` and `vpa_writers` are who wrote the recommenders' status. Times are seconds since
-    the load began to count: `rise` where it begins to rise, `fall` where it begins to fall; `gave_up_early`
-    where the fall was not watched to its end."""
+    """The input of the verdict. `writes` are the writes to the Deployment since it was created, without its status;
+    `hpa_writers` and `vpa_writers` are the writers of the recommenders' status. Times are seconds since the load began
+    to count: `rise` when it begins to rise, `fall` when it begins to fall; `gave_up_early` if the fall was not watched
+    to its end."""
 
     start: State
     writes: Sequence[Write]
@@ -111,9 +110,10 @@ class Evidence:
     seen: Sequence[Snapshot] = ()
     rivals: Rivals | None = None
     course: Course = ()
-    """What was seen from when on, where pods are resized in place: no write to the Deployment has their sizes."""
+    """The observed states with their times, if pods are resized in place: no write to the Deployment has their
+    sizes."""
     resizes: Counter[str] | None = None
-    """Who resized pods, and how often; None where pods are replaced."""
+    """The writers of resizes, and their number; None if pods are replaced."""
     restarts: int = 0
     """Containers that restarted, and pods that were replaced for another size."""
 
@@ -128,13 +128,13 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """0 when the workload was scaled all four ways and came back to where it began, by the operator alone and by
+        """0 if the workload was scaled all four ways and returned to its initial state, only by the operator and by
         real recommendations."""
         return 1 if self.faults else 0
 
 
 def missing(steps: Iterable[Step], rise: float, fall: float) -> list[Direction]:
-    """The directions that were not seen when they should have been: out and up once the load rises, in and down once it
+    """The directions that were not observed in their time: out and up once the load rises, in and down once it
     falls."""
     seen = {one.direction for one in steps if one.seconds >= (rise if one.direction in _RISING else fall)}
     return [direction for direction in DIRECTIONS if direction not in seen]
@@ -174,7 +174,7 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def _meanwhile(rivals: Rivals | None, course: Course, fall: float) -> Iterable[str]:
-    """The workload's course beside that of an HPA and a VPA."""
+    """The workload's course compared with the course of an HPA and a VPA."""
     if rivals is None:
         return
     yield ""
@@ -189,7 +189,7 @@ def _meanwhile(rivals: Rivals | None, course: Course, fall: float) -> Iterable[s
 
 
 def _compared(rivals: Rivals, course: Course, fall: int) -> Iterable[str]:
-    """How the two sums of requests differ, and what so short a time can't show."""
+    """The difference between the two sums of requests, and the effects that so short a run can't show."""
 
     def requested(until: int) -> tuple[float, float]:
         own, other = (worth(one, rivals.used, until).requested for one in (course, rivals.course))
@@ -205,12 +205,12 @@ def _compared(rivals: Rivals, course: Course, fall: int) -> Iterable[str]:
 
 
 def size(state: State) -> str:
-    """`2 × 250m, 192Mi`: replicas, and what each requests."""
+    """`2 × 250m, 192Mi`: replicas, and the requests of each."""
     return f"{state.replicas} × {cpu(state.requests.cpu)}, {memory(state.requests.memory)}"
 
 
 def _why_not(direction: Direction, evidence: Evidence) -> str:
-    """What is missing, what the recommenders asked for, and what held it back."""
+    """The missing direction, the recommenders' values, and the gate that held it back."""
     if evidence.gave_up_early and direction not in _RISING:
         return f"not scaled {direction}: not waited for, since the rise was not followed"
     reasons = Counter(

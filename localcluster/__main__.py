@@ -43,11 +43,11 @@ then the operator as a pod, and a workload (docs/first-day.md has more about eac
   kubectl apply -f examples/first-day/shop.yaml
   make cluster-load LOAD=150m LOAD_ARGS="--namespace shop"   # shared by the pods of `web`, until Ctrl-C
 to end it: make cluster-down"""
-"""The same where the node is a real one."""
+"""The same for a real node."""
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code: 0 done, 1 it did not work (reported on stderr), 2 wrong usage."""
+    """Exit code: 0 done, 1 failed (reported on stderr), 2 wrong usage."""
     parser = argparse.ArgumentParser(prog="python -m localcluster", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="build the programs where they are not in the cache yet")
@@ -110,7 +110,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _up(options: argparse.Namespace) -> None:
-    """Start a control plane that stays; the first line says which nodes it has, and why."""
+    """Start a control plane that stays; the first line of output names the kind of its nodes, and the reason."""
     real = False
     if not options.bare:
         real, reason = which_nodes(options.nodes, options.image)
@@ -128,7 +128,7 @@ def _up(options: argparse.Namespace) -> None:
 
 
 def which_nodes(wanted: str, image: str) -> tuple[bool, str]:
-    """Whether nodes are real, and a line about it. Raises `KeeperError` if they must be and can't."""
+    """Whether nodes are real, and a line about it. Raises `KeeperError` if they must be real and can't."""
     if wanted in ("", "simulated"):
         more = "" if wanted else "; NODES=real has containers instead"
         return False, f"simulated (KWOK): pods run nothing{more}"
@@ -176,7 +176,7 @@ def _installed(options: argparse.Namespace) -> None:
 
 
 def _load(options: argparse.Namespace) -> None:
-    """Share out the load until Ctrl-C; a line whenever what each pod uses changes."""
+    """Distribute the load until Ctrl-C; print a line whenever the usage of each pod changes."""
     kubeconfig = Path(_running()["kubeconfig"])
     load = Load(
         KubeApi(kubeconfig),

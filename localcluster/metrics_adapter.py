@@ -33,8 +33,8 @@ _ROOTS: Final = tuple(f"/apis/{group}/{version}" for group, version in (EXTERNAL
 
 
 class MetricsAdapter:
-    """A context manager, registered at the API server meanwhile. Values may be set while it runs; a metric without
-    value is not found."""
+    """A context manager, registered at the API server inside the block. Values may be set while it runs; a metric
+    without value is not found."""
 
     def __init__(self, cluster: Cluster) -> None:
         """Nothing is started yet."""
@@ -43,7 +43,7 @@ class MetricsAdapter:
         self.objects: dict[tuple[str, str, str], int] = {}
         """By namespace, `services/web` or `deployments.apps/web`, and metric."""
         self.pods: dict[tuple[str, str], int] = {}
-        """By namespace and metric: the total, of which each pod has the same share."""
+        """By namespace and metric: the total, which all pods share equally."""
         self._api, self._cluster = cluster.api, cluster
         self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._tls.load_cert_chain(*cluster.server_certificate)
@@ -78,7 +78,7 @@ class MetricsAdapter:
         self._loop.close()
 
     def _is_served(self, root: str) -> bool:
-        with contextlib.suppress(ApiError):  # 503 until the API server has looked at it
+        with contextlib.suppress(ApiError):  # 503 until the API server has checked it
             return bool(self._api.raw("GET", root)["resources"] is not None)
         return False
 
@@ -132,14 +132,14 @@ class MetricsAdapter:
 
 
 async def _resources(request: web.Request) -> web.Response:
-    """What discovery asks for: nothing is listed, as metrics come and go."""
+    """The response to discovery: an empty list, as metrics come and go."""
     version = request.path.removeprefix("/apis/")
     body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": []}
     return web.json_response(body)
 
 
 def _labels(selector: str) -> Labels:
-    """The labels of a selector such as `a=b,c=d`, which is what `matchLabels` become. Raises `HTTPBadRequest`."""
+    """The labels of a selector such as `a=b,c=d`, the form of `matchLabels`. Raises `HTTPBadRequest`."""
     pairs = [one.partition("=") for one in selector.split(",") if one]
     if any(not separator or "!" in key or " " in key for key, separator, _ in pairs):
         raise web.HTTPBadRequest(text=f"labelSelector {selector!r}: only NAME=VALUE is served")

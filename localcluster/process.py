@@ -1,5 +1,5 @@
-"""Child processes that are owned by handle and cannot outlive the process that started them. What a program
-is and which flags it gets belongs to `flags.py`; here is only starting, ending and reading the log."""
+"""Child processes that are owned by handle and cannot outlive the process that started them. `flags.py` defines
+programs and their flags; this module only starts them, ends them and reads their logs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-# Runs between fork and the program: asks Linux to kill the program when the thread that started it is gone
-# (which also covers SIGKILL of the tests), and gives up when that already happened. 1 is PR_SET_PDEATHSIG
-# (linux/prctl.h).
+# Runs between fork and the program: tells Linux to kill the program when the thread that started it is gone (which also
+# covers SIGKILL of the tests), and gives up if that has already happened. 1 is PR_SET_PDEATHSIG (linux/prctl.h).
 _TIED = """
 import ctypes, os, signal, sys
 if sys.platform == "linux":
@@ -27,20 +26,20 @@ if sys.platform == "linux":
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
-# Ports are taken from below the range that the kernel hands out to outgoing connections (32768 and up on
-# Linux, 49152 on macOS): a client that reconnects while a server restarts could otherwise be given the
-# server's own port.
+# Ports are below the range from which the kernel takes ports of outgoing connections (32768 and up on Linux, 49152 on
+# macOS): otherwise a client that reconnects while a server restarts could get the server's own port.
 _PORTS = range(20000, 30000)
 _BLOCK = 100
 _choosing = threading.Lock()
 _handed_out: set[int] = set()
 _blocks: list[socket.socket] = []
-"""What shows other processes of tests which blocks of ports are this one's: of each, the first number as a UDP port."""
+"""Marks the blocks of ports of this process for other processes of tests: the first number of each, bound as a UDP
+port."""
 
 
 def free_port() -> int:
-    """A TCP port on 127.0.0.1 that is free, that this process has not handed out before, and that no other
-    process of tests will hand out while this one lives: between its choice and its use it is as good as taken."""
+    """A free TCP port on 127.0.0.1. This process has not returned it before, and no other process of tests returns it
+    while this process lives: between its choice and its use it is as good as taken."""
     with _choosing:
         mine = [one.getsockname()[1] for one in _blocks]
         while True:
@@ -54,7 +53,8 @@ def free_port() -> int:
 
 
 def _another_block() -> int:
-    """Take a block of ports for as long as this process lives; its first one. Raises `OSError` where none is left."""
+    """Take a block of ports for as long as this process lives; returns its first port. Raises `OSError` if none is
+    left."""
     for first in random.sample(_PORTS[::_BLOCK], len(_PORTS) // _BLOCK):
         sign = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -78,8 +78,8 @@ def _is_free(port: int) -> bool:
 
 
 class _Spawner:
-    """Starts all processes from one thread that never ends: the kernel's parent-death signal comes when the
-    *thread* that forked ends, so a process that a short-lived thread started would die with that thread."""
+    """Starts all processes from a single thread that never ends: the kernel's parent-death signal comes when the
+    *thread* that forked ends, so a process started by a short-lived thread would die with that thread."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -114,7 +114,7 @@ _spawner = _Spawner()
 
 
 class Child(Protocol):
-    """What is used of a `subprocess.Popen`."""
+    """The used part of a `subprocess.Popen`."""
 
     pid: int
 
@@ -132,7 +132,7 @@ class Child(Protocol):
 
 
 def spawn(argv: list[str], log: Path, env: dict[str, str] | None, cwd: Path | None) -> Child:
-    """Start a program in a session of its own that does not outlive this process."""
+    """Start a program in its own session; it does not outlive this process."""
     tied = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), *argv]
     with log.open("ab") as output:
         return _spawner.call(
@@ -153,7 +153,7 @@ Start = Callable[[list[str], Path, dict[str, str] | None, Path | None], Child]
 
 
 class Process:
-    """One program, its handle and its log. Starting again after an end appends to the same log."""
+    """A program, its handle and its log. A restart appends to the same log."""
 
     def __init__(
         self,
@@ -175,8 +175,7 @@ class Process:
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Start it in a session of its own (Ctrl-C on a terminal is for the tests, which then end it in
-        order)."""
+        """Start it in its own session (Ctrl-C on a terminal is for the tests, which then end it in order)."""
         if self.alive:
             raise RuntimeError(f"{self.name} runs already")
         self._child = self._start(self.argv, self.log, self._env, self._cwd)
@@ -199,7 +198,7 @@ class Process:
         return None if self._child is None else self._child.poll()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program alone; nothing happens when it has ended."""
+        """Send a signal only to the program; nothing happens if it has ended."""
         if self._child is not None:
             self._child.send_signal(number)
 
@@ -217,7 +216,7 @@ class Process:
         self._child.wait(60)
 
     def terminate(self, timeout: float = 10) -> int:
-        """SIGTERM, then SIGKILL after `timeout` seconds; the exit code (-9 when it had to be killed)."""
+        """SIGTERM, then SIGKILL after `timeout` seconds; returns the exit code (-9 if it had to be killed)."""
         self.signal(signal.SIGTERM)
         try:
             return self.wait(timeout)

@@ -1,10 +1,11 @@
-"""What a VPA needs to resize pods, and not only to recommend: its updater, and its webhook for new pods, for as long as
+"""The parts with which a VPA resizes pods, and not only recommends: its updater, and its webhook for new pods.
 
     with VpaActs(plane, namespace):
-        ...     # VPAs of that namespace act
+        ...  # VPAs of that namespace act
 
-lasts. The recommender is part of the control plane. Both are the VPA's own code; the updater acts as fast as the
-recommender here recommends."""
+The recommender is part of the control plane. Both are the VPA's own code; the updater acts as fast as this control
+plane's recommender.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +20,18 @@ from localcluster.process import Process, free_port
 from localcluster.programs.build import build_vpa
 
 UPDATER_SECONDS: Final = 10
-"""Between two looks at the pods; by default a minute."""
+"""Seconds between two looks at the pods; the default is a minute."""
 LIFETIME_SECONDS: Final = 30
-"""From this age on a pod is resized for any difference of a tenth. 12 hours by default: before, only a request beyond
-the recommendation's bounds counts. These are wide after minutes of measurements: no pod would get smaller."""
+"""From this age on a pod is resized for any difference of a tenth. The default is 12 hours: before that age, only a
+request beyond the recommendation's bounds counts. These are wide after minutes of measurements, so no pod would get
+smaller."""
 
 
 class VpaActs:
-    """A context manager: registered at the API server meanwhile, and killed at the end."""
+    """A context manager: registered at the API server inside the block, and killed at its end."""
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
-        """Nothing is started yet, but built. Raises `BuildError`."""
+        """Builds the programs, and starts nothing yet. Raises `BuildError`."""
         programs = build_vpa()
         self._plane = plane
         self._port = free_port()
@@ -44,7 +46,7 @@ class VpaActs:
             f"--vpa-object-namespace={namespace}",
             f"--updater-interval={UPDATER_SECONDS}s",
             f"--in-recommendation-bounds-eviction-lifetime-threshold={LIFETIME_SECONDS}s",
-            "--use-admission-controller-status=false",  # the Lease by which the updater knows that the webhook runs
+            "--use-admission-controller-status=false",  # the Lease that shows the updater that the webhook runs
         ]
         webhook = [
             programs["vpa-webhook"],
@@ -80,7 +82,7 @@ class VpaActs:
             process.kill()
 
     def check(self) -> None:
-        """Raises `RuntimeError` if one of them has ended."""
+        """Raises `RuntimeError` if one of the programs has ended."""
         for process in self.processes:
             if not process.alive:
                 raise RuntimeError(f"{process.name} ended with {process.returncode}:\n{process.tail(15)}")
@@ -92,7 +94,7 @@ class VpaActs:
 
 
 def _registration(port: int, authority: bytes, namespace: str) -> Json:
-    """As the admission controller registers itself, for the pods of one namespace."""
+    """The registration in the form of the admission controller, for the pods of a single namespace."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",

@@ -1,5 +1,5 @@
-"""Prints a page of docs/reference: the fields of an Hvpa (`python -m tools.reference spec`, `status`), the commands and
-flags (`commands`), or the metrics (`metrics`), each from the code that has them."""
+"""Prints a page of docs/reference from the code: the fields of an Hvpa (`python -m tools.reference spec`, `status`),
+the commands and flags (`commands`), or the metrics (`metrics`)."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ Schema = Mapping[str, Any]
 GENERATED: Final = "`make generate` writes this page."
 SPEC: Final = f"""# Fields of `spec`
 
-All fields of the `spec` of `autoscaling.k8s.io/v1alpha1`, kind `Hvpa`, in the words of the CRD (`kubectl explain
-hvpa.spec`). What they do together is in [how a decision is made](../decision.md). {GENERATED}
+All fields of the `spec` of `autoscaling.k8s.io/v1alpha1`, kind `Hvpa`, with the descriptions of the CRD (`kubectl
+explain hvpa.spec`). [How a decision is made](../decision.md) describes how they work together. {GENERATED}
 
-A quantity is an amount as in resource requests: `200m`, `1`, `256Mi`. A duration is one of Go: `90s`, `5m`, `1h30m`.
+A quantity is an amount as in resource requests: `200m`, `1`, `256Mi`. A duration has Go's format: `90s`, `5m`, `1h30m`.
 """
 STATUS: Final = f"""# Fields of `status`
 
-All fields of the `status` of an Hvpa, in the words of the CRD (`kubectl explain hvpa.status`). What the conditions mean
-is in [operations](../operations.md#conditions). {GENERATED}
+All fields of the `status` of an Hvpa, with the descriptions of the CRD (`kubectl explain hvpa.status`).
+[Operations](../operations.md#conditions) explains the conditions. {GENERATED}
 """
 COMMANDS_PAGE: Final = f"""# Commands and flags
 
-Each command also works as `kubectl hvpa …` where both programs are on PATH. `hvpa COMMAND --help` prints the same;
-`--debug` shows tracebacks, of any command. {GENERATED}
+Each command also works as `kubectl hvpa …` if both programs are on PATH. `hvpa COMMAND --help` prints the same;
+`--debug` shows tracebacks, with any command. {GENERATED}
 
-Exit codes: 0 done; 1 what was looked at is wrong, or something failed; 2 the command line is wrong; 3 the cluster can't
+Exit codes: 0 done; 1 an input is wrong, or an operation failed; 2 the command line is wrong; 3 the cluster can't
 be reached; 130 after Ctrl-C.
 """
 METRICS: Final = f"""# Metrics
 
-What the operator shows at `/metrics`; [Operations](../operations.md#metrics) says where, and what the values of some
-labels mean, [Alerts and dashboard](../alerts.md) what to do with them. Besides them `process_*` and `python_*`.
+The operator's metrics at `/metrics`, in addition to `process_*` and `python_*`. [Operations](../operations.md#metrics)
+explains the address and the values of some labels, and [Alerts and dashboard](../alerts.md) the use of the metrics.
 {GENERATED}
 
 """
@@ -55,7 +55,7 @@ PER_OBJECT: Final = "with `--per-object-metrics`"
 
 # --- fields ---------------------------------------------------------------------------------------------------------
 def fields_page(part: str) -> str:
-    """Each object of `spec` or `status` as a section; one that is there in several places only once."""
+    """Each object of `spec` or `status` as a section, only once even if it occurs in several places."""
     (version,) = render_crd()["spec"]["versions"]
     sections: dict[str, tuple[str, Schema]] = {}
     _collect(part, version["schema"]["openAPIV3Schema"]["properties"][part], sections)
@@ -63,7 +63,7 @@ def fields_page(part: str) -> str:
 
 
 def _collect(path: str, schema: Schema, sections: dict[str, tuple[str, Schema]]) -> None:
-    """Put an object, and those in it, into `sections` by what it is."""
+    """Add an object and its inner objects to `sections`, by identity."""
     if "properties" not in schema or _identity(schema) in sections:
         return
     sections[_identity(schema)] = path, schema
@@ -73,12 +73,12 @@ def _collect(path: str, schema: Schema, sections: dict[str, tuple[str, Schema]])
 
 
 def _identity(schema: Schema) -> str:
-    """An object's fields as text: two objects with the same one are described once."""
+    """An object's fields as text: two objects with the same text are described once."""
     return json.dumps(schema["properties"], sort_keys=True)
 
 
 def _inner(field: Schema) -> tuple[str, Schema]:
-    """What follows a field's name in the paths of its elements, and the schema of these (of itself, for an object)."""
+    """The suffix of a field's name in the paths of its elements, and the schema of these (of itself, for an object)."""
     if "items" in field:
         return "[]", field["items"]
     if isinstance(values := field.get("additionalProperties"), Mapping):
@@ -113,7 +113,7 @@ def _scalar(value: object) -> str:
 
 
 def _kind(field: Schema, sections: Mapping[str, tuple[str, Schema]]) -> str:
-    """A field's type in words, linked where it has a section."""
+    """A field's type in words, with a link if it has a section."""
     suffix, inner = _inner(field)
     if suffix:
         return ("list of " if suffix == "[]" else "map of ") + _kind(inner, sections)
@@ -168,7 +168,7 @@ def _help(action: argparse.Action) -> str:
 
 # --- metrics --------------------------------------------------------------------------------------------------------
 class Shown(NamedTuple):
-    """A metric: its name without `_total`, its type, labels and what it says."""
+    """A metric: its name without `_total`, its type, labels and help text."""
 
     name: str
     kind: str
@@ -193,7 +193,7 @@ def _metrics() -> Iterator[Shown]:
     metrics.watch_shards(lambda: 0, 1)
     metrics.watch_caches(dict)
     yield from _registered(metrics.registry)
-    # The others are rendered as text, from what was decided: here for one Hvpa, whose write failed.
+    # The others are rendered as text from decisions: here of one Hvpa, whose write failed.
     wanted = {"app": ResourceRequirements({"cpu": 1500, "memory": 1000}, {})}
     short = TrustedHistory(container="app", ratio=1441, short_since=build.NOW)
     status = HvpaStatus(axes=Axes(vertical=VerticalAxis(history=(short,))))
@@ -221,7 +221,7 @@ def _registered(registry: CollectorRegistry) -> Iterator[Shown]:
 
 
 def _cell(text: str) -> str:
-    """A text as it stands in a table."""
+    """A text in the form of a table cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

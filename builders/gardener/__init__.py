@@ -1,1 +1,1 @@
-"""What gardener wrote before it gave HVPA up: its CustomResourceDefinition, and the Hvpas of its generators."""
+"""gardener's objects from before it gave HVPA up: its CustomResourceDefinition, and the Hvpas of its generators."""

@@ -1,9 +1,9 @@
-"""gardener's CustomResourceDefinition of Hvpa as it was last shipped, without its texts.
+"""gardener's CustomResourceDefinition of Hvpa as last shipped, without its texts.
 
 Field names, types, required fields and bounds are those of
 `pkg/component/autoscaling/hvpa/templates/crd-autoscaling.k8s.io_hvpas.yaml` of github.com/gardener/gardener (commit
 2773e175), Copyright SAP SE or an SAP affiliate company and Gardener contributors, licensed under the Apache License 2.0
-(http://www.apache.org/licenses/LICENSE-2.0). They are written down anew here.
+(http://www.apache.org/licenses/LICENSE-2.0). This file is a new transcription.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Hvpas as gardener's generators wrote them: the forms that occur, each as its client serialised it.
+"""Hvpas as gardener's generators wrote them: each form that occurs, as its client serialised it.
 
 The shapes are those of github.com/gardener/gardener (Apache License 2.0): `pkg/component/kubeapiserver/hvpa.go`
 (1ca758cc), `pkg/component/gardener/apiserver/hvpa.go`, `pkg/operation/botanist/component/etcd/etcd.go` (038efd2f),
 `…/kubecontrollermanager`, `…/logging/vali`, and the charts `seed-controlplane/charts/kube-apiserver` (2ccebd7e),
-`seed-bootstrap/templates/prometheus` (1afe6c15) and `seed-bootstrap/charts/loki` (06d4e71f). What a Go client leaves
-out since it is zero (`deploy: false`, `vpaWeight: 0`, a replica count of 0), and what it writes although it is empty
-(`minChange: {cpu: {}}`, `creationTimestamp: null`), is as it was.
+`seed-bootstrap/templates/prometheus` (1afe6c15) and `seed-bootstrap/charts/loki` (06d4e71f). The manifests keep the
+quirks of a Go client: it omits zero values (`deploy: false`, `vpaWeight: 0`, a replica count of 0), and writes some
+empty values (`minChange: {cpu: {}}`, `creationTimestamp: null`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def _policies(*containers: Doc) -> Doc:
 
 
 def kube_apiserver(least: int = 2, most: int = 4, *, scale_down: str = "Auto") -> Doc:
-    """That of a Shoot since 2021: the interval at maxReplicas comes first, and alone where the bounds are equal."""
+    """The Hvpa of a Shoot's kube-apiserver since 2021: the interval at maxReplicas comes first, and is the only
+    interval if the bounds are equal."""
     auto = direction("Auto")
     hpa = _axis(
         "apiserver-hpa",
@@ -99,7 +100,8 @@ def kube_apiserver(least: int = 2, most: int = 4, *, scale_down: str = "Auto") -
 
 
 def kube_apiserver_of_the_chart(least: int = 1, most: int = 4) -> Doc:
-    """That of a Shoot until 2021: a chart, whose intervals are in order, with a window and numbers as they come."""
+    """The Hvpa of a Shoot's kube-apiserver until 2021, from a chart: intervals in order, with a window and unformatted
+    numbers."""
     one = kube_apiserver(least, most)
     spec = one["spec"] | {"maintenanceTimeWindow": WINDOW}
     spec["weightBasedScalingIntervals"] = [
@@ -110,7 +112,7 @@ def kube_apiserver_of_the_chart(least: int = 1, most: int = 4) -> Doc:
 
 
 def gardener_apiserver() -> Doc:
-    """That of gardener itself: no interval at maxReplicas, and no upper bounds."""
+    """The Hvpa of gardener's own API server: no interval at maxReplicas, and no upper bounds."""
     auto, metrics = direction("Auto"), _utilization("cpu", "memory")
     hpa = _axis(
         "gardener-apiserver-hpa", {"minReplicas": 1, "maxReplicas": 4, "metrics": metrics}, auto, auto
@@ -122,7 +124,8 @@ def gardener_apiserver() -> Doc:
 
 
 def etcd(replicas: int = 1, *, scale_down: str = "MaintenanceWindow") -> Doc:
-    """That of a Shoot's etcd: no HPA, bounds as replicas of etcd, which are 0 while the Shoot is hibernated."""
+    """The Hvpa of a Shoot's etcd: no HPA, bounds equal to the replicas of etcd, which are 0 while the Shoot is
+    hibernated."""
     off = {"containerName": "backup-restore", "mode": "Off", "controlledValues": "RequestsOnly"}
     container = {
         "containerName": "etcd",
@@ -139,7 +142,7 @@ def etcd(replicas: int = 1, *, scale_down: str = "MaintenanceWindow") -> Doc:
 
 
 def kube_controller_manager() -> Doc:
-    """That of a Shoot's kube-controller-manager: no metrics, no thresholds, and a selector that VPAs don't have."""
+    """The Hvpa of a Shoot's kube-controller-manager: no metrics, no thresholds, and a selector that VPAs don't have."""
     spec = {"minReplicas": 1, "maxReplicas": 1}
     hpa = _axis("controller-manager", spec, direction(None), direction(None))
     container = {"containerName": "kube-controller-manager", "minAllowed": {"memory": "100Mi"}}
@@ -151,7 +154,7 @@ def kube_controller_manager() -> Doc:
 
 
 def prometheus(*, window: bool = True) -> Doc:
-    """That of a Seed's Prometheus: `deploy: false` is written, memory alone has a bound, a sidecar is left alone."""
+    """The Hvpa of a Seed's Prometheus: `deploy: false` is written, only memory has a bound, a sidecar is not scaled."""
     spec = {"minReplicas": 1, "maxReplicas": 1, "metrics": _utilization("memory", "cpu")}
     hpa = _axis("prometheus-hpa", spec, direction(None), direction(None)) | {"deploy": False}
     policies = _policies(
@@ -166,7 +169,7 @@ def prometheus(*, window: bool = True) -> Doc:
 
 
 def vali(replicas: int = 1) -> Doc:
-    """That of Loki and of Vali after it: bounds as replicas, three containers left alone."""
+    """The Hvpa of Loki, and of Vali after it: bounds equal to the replicas, three containers are not scaled."""
     spec = {"minReplicas": replicas, "maxReplicas": replicas, "metrics": _utilization("memory", "cpu")}
     hpa = _axis("valihpa", spec, direction(None), direction(None))
     off = [

@@ -1,5 +1,5 @@
-"""The demo on real nodes: its control plane, requests to the pods that are ready, and what the kernel grants their
-containers. After the Hvpa an HPA and a VPA scale the same workload, in a namespace of their own."""
+"""The demo on real nodes: its control plane, requests to the ready pods, and the resources that the kernel grants their
+containers. After the Hvpa an HPA and a VPA scale the same workload, in a separate namespace."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from localcluster.workloads.traffic import TIMEOUT_SECONDS, Answers, Traffic
 
 HERE = Path(__file__).resolve().parent
 REQUEST_CPU = 5.0
-"""Millicores of a request per second: what `workload.yaml` says."""
+"""Millicores of a request per second, as in `workload.yaml`."""
 _GONE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container that runs: what the kernel grants it, and how often it was restarted."""
+    """A running container: its resources granted by the kernel, and its number of restarts."""
 
     pod: str
     granted: Granted
@@ -85,12 +85,12 @@ class RealCluster(DemoCluster[Traffic]):
         return seen
 
     def answers(self) -> dict[int, Answers]:
-        """The requests by the second since the load began; those of the last two seconds have not ended."""
+        """The requests by the second since the load began; requests of the last two seconds have not ended."""
         begin = round(self._began_at.timestamp())
         return {second - begin: found for second, found in self.load.answers().items() if second >= begin}
 
     def result(self, name: str) -> Run:
-        """All that was measured since the load began."""
+        """All measurements since the load began."""
         end = self.elapsed
         time.sleep(TIMEOUT_SECONDS + 1)
         return Run(
@@ -101,7 +101,7 @@ class RealCluster(DemoCluster[Traffic]):
         )
 
     def remove(self) -> None:
-        """Delete what scales the workload, and then that; wait until no pod is left."""
+        """Delete the workload's autoscalers, and then the workload; wait until no pod is left."""
         api = self.plane.api
         for kind in ("Hvpa", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Deployment"):
             api.delete(kind, NAME, self.namespace)
@@ -130,10 +130,10 @@ class RivalCluster(RealCluster):
     ) -> None:
         super().__init__(plane, operator, account, scenario, sizes)
         self.vpa = VpaActs(plane, self.namespace)
-        """What makes sizes of the VPA's recommendations."""
+        """Applies the VPA's recommendation to the sizes of pods."""
 
     def check(self) -> None:
-        """Raise `DemoError` or `RuntimeError` when something that must run has ended."""
+        """Raise `DemoError` or `RuntimeError` when a required process has ended."""
         super().check()
         self.vpa.check()
 
@@ -148,12 +148,12 @@ class RivalCluster(RealCluster):
 
 @contextmanager
 def real_plane(report: Report) -> Iterator[ControlPlane]:
-    """A control plane with one real node, ended whatever happens. Raises `BuildError` if a program can't be built, and
-    `RuntimeError` if one does not start."""
+    """A control plane with one real node; it is always ended. Raises `BuildError` if a program can't be built, and
+    `RuntimeError` if a program does not start."""
     programs = build(report=report)
     build_node(report=report)
     began = time.monotonic()
-    # All of the machine, but for what the control plane needs in any case.
+    # The whole machine, except for the control plane's minimum.
     settings = Settings(reserved_cpu="100m")
     with ControlPlane(nodes="real", settings=settings, programs=programs) as plane:
         report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")

@@ -1,4 +1,4 @@
-"""What two runs under the same load came to, side by side. Pure: measurements in, text out."""
+"""Compares two runs under the same load. Pure: measurements in, text out."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from demo.snapshot import clock
 from localcluster.workloads.traffic import Answers, is_slow, together
 
 GOAL: Final = 250.0
-"""Milliseconds that 99 of 100 requests of a second may take at most. A request alone takes 5 to 10."""
+"""Maximum milliseconds for 99 of 100 requests of a second. A request alone takes 5 to 10."""
 _GIB = 2**30
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What all pods requested at a moment: millicores and bytes."""
+    """The requests of all pods at an instant: millicores and bytes."""
 
     elapsed: float
     cpu: int
@@ -28,8 +28,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: the requests by the second in which they began, what pods requested, and the restarts of all
-    containers."""
+    """A run: the HTTP requests by the second in which they began, the resource requests of pods, and the restarts of
+    all containers."""
 
     name: str
     answers: Mapping[int, Answers]
@@ -39,8 +39,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a stretch of a run. `above`: seconds above the goal; `cpu` in core-seconds and
-    `memory` in GiB-seconds, both as requested; percentiles in milliseconds, infinite if so many requests failed."""
+    """The figures of a part of a run. `above`: seconds above the goal; `cpu` in core-seconds and `memory` in
+    GiB-seconds, both of resource requests; percentiles in milliseconds, infinite if too many requests failed."""
 
     above: int
     sent: int
@@ -52,7 +52,7 @@ class Figures:
 
 
 def figures(run: Run, begin: float, end: float) -> Figures:
-    """Those of a stretch."""
+    """The figures between two seconds."""
     seconds = [answers for second, answers in run.answers.items() if begin <= second < end]
     all_of_them = together(seconds)
     cpu = memory = 0.0
@@ -72,7 +72,7 @@ def figures(run: Run, begin: float, end: float) -> Figures:
 
 
 def back(run: Run) -> float | None:
-    """The second from which on pods request no more CPU than a tenth above the first; None if that wasn't seen."""
+    """The second from which on pods request at most a tenth more CPU than at first; None if that was not observed."""
     within: float | None = None
     for one in run.samples:
         if one.cpu * 10 > run.samples[0].cpu * 11:
@@ -83,7 +83,7 @@ def back(run: Run) -> float | None:
 
 
 def milliseconds(value: float | None) -> str:
-    """`5 ms`; `failed` if so many have, `-` without requests."""
+    """`5 ms`; `failed` if too many requests failed, `-` without requests."""
     if value is None:
         return "-"
     return "failed" if math.isinf(value) else f"{value:.0f} ms"
@@ -103,7 +103,7 @@ _HEAD = (
 
 
 def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable[str]:
-    """Both runs until a second, in all and by phases, and how they differ."""
+    """A table of both runs until a second, in total and by phases, and their differences."""
     yield f"Until {clock(end)}, and when the requests were back at the first ones. Above the goal: seconds with a P99"
     yield f"above {GOAL:.0f} ms. No answer within 2 s counts as failed."
     yield _HEAD
@@ -129,7 +129,7 @@ def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable
 def _differences(
     own: Run, other: Run, stretches: Sequence[tuple[str, float, float]], end: float
 ) -> Iterable[str]:
-    """What is better and what is worse, and in which phase most of the latter comes about."""
+    """Sentences about the better and worse results, and the phase that causes most of the worse results."""
     yield f"{own.name} beside {other.name}:"
     mine, theirs = figures(own, 0, end), figures(other, 0, end)
     rows = (

@@ -1,4 +1,5 @@
-"""The demo on real nodes as a viewer sees it: how requests fare, and what the kernel grants the containers."""
+"""The output of the demo on real nodes: the latency of requests, and the resources that the kernel grants the
+containers."""
 
 from __future__ import annotations
 
@@ -26,13 +27,13 @@ COLUMNS: Columns = (
     ("restarts", 8),
 )
 _SHOWN_SECONDS = 5
-"""The requests of so many seconds make one line."""
+"""Number of seconds whose requests form a line."""
 _MICROSECONDS = 100
-"""Of CPU in the kernel's period of 100 ms: one millicore."""
+"""CPU microseconds in the kernel's period of 100 ms: a millicore."""
 
 
 class RealShow(Show):
-    """One run under the load, and what the kernel grants meanwhile."""
+    """A run under the load, and the resources that the kernel grants during it."""
 
     def __init__(self, real: RealCluster, screen: Screen) -> None:
         super().__init__(real, screen)
@@ -44,7 +45,7 @@ class RealShow(Show):
         screen.begin_table(COLUMNS)
 
     def remark(self, elapsed: float) -> None:
-        """Report what the kernel grants containers that run on, if that has changed."""
+        """Report a change of the kernel's grants to containers that keep running."""
         now = self._real.containers
         if text := resized(self._before, now):
             self.screen.report(f"   {clock(elapsed)} {text}")
@@ -67,7 +68,7 @@ class RivalShow(RealShow):
         self._seconds = seconds
 
     def is_over(self) -> bool:
-        """Whether it has lasted as long."""
+        """Whether the run has lasted that long."""
         return self.cluster.elapsed >= self._seconds
 
 
@@ -98,7 +99,7 @@ def row(
 
 
 def resized(before: Mapping[str, Granted], now: Sequence[Container]) -> str:
-    """Which files of running containers' cgroups have other values than before, as one text; empty if none has."""
+    """The cgroup files of running containers with values that differ from before, as text; empty if none differs."""
     pairs = [
         (before[one.pod], one.granted)
         for one in now
@@ -135,7 +136,7 @@ def _range(values: Iterable[float], show: Callable[[float], str]) -> str:
 
 
 def introduce(scenario: Scenario, screen: Screen) -> None:
-    """What is about to be seen, and how to read the table."""
+    """Introduce the run, and explain the table."""
     low, high = (round(load / REQUEST_CPU) for load in (scenario.low_cpu, scenario.high_cpu))
     for text in (
         "",

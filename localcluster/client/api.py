@@ -1,5 +1,5 @@
-"""A small synchronous Kubernetes client for tests, on the standard library: fast enough to poll with, and
-separate from the client that is under test."""
+"""A small synchronous Kubernetes client for tests, on the standard library: fast enough to poll with, and separate from
+the client under test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CONTENT_TYPES: dict[PatchType, str] = {
     "json": "application/json-patch+json",
     "apply": "application/apply-patch+yaml",
 }
-# Where a kind is named without its group.
+# For kinds named without their group.
 _DEFAULT_VERSIONS = {
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
@@ -68,7 +68,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who we are to the API server: a TLS context with or without client certificate, or a bearer token."""
+    """The client's identity: a TLS context with or without client certificate, or a bearer token."""
 
     server: str
     tls: ssl.SSLContext
@@ -103,23 +103,24 @@ def _material(entry: Json, field: str, config: Path, folder: Path) -> str | None
 
 
 _IDLE_SECONDS = 30
-"""After which a connection is not used again: the API server closes one after 90 s, maybe under a request."""
+"""Seconds after which a connection is not used again: the API server closes connections after 90 s, maybe during a
+request."""
 
 
 class _Connection(http.client.HTTPSConnection):
-    """Closes with its owner: a thread that ends takes its connection along."""
+    """Closes with its owner: a thread that ends closes its connection."""
 
     used_at = 0.0
-    """When it was last used, by `time.monotonic`."""
+    """Time of the last use, by `time.monotonic`."""
 
     def __del__(self) -> None:
         self.close()
 
 
 class KubeApi:
-    """Requests as the user of one kubeconfig. A kind is named `Deployment`, or with its version where it is
-    not in the table of well-known ones: `apps/v1/Deployment`. Safe to use from several threads. Raises
-    `ApiError` for what the server refuses and `OSError` where it cannot be reached."""
+    """Requests as the user of a kubeconfig. A kind is named `Deployment`, or with its version if it is not in the table
+    of well-known kinds: `apps/v1/Deployment`. Safe to use from several threads. Raises `ApiError` for requests that the
+    server refuses, and `OSError` if it cannot be reached."""
 
     def __init__(self, kubeconfig: Path) -> None:
         """Read the kubeconfig; nothing is sent yet."""
@@ -129,11 +130,11 @@ class KubeApi:
         self._resources: dict[str, tuple[str, bool]] = {}
 
     def get(self, kind: str, name: str, namespace: str | None = None, *, subresource: str = "") -> Json:
-        """The object, or one of its subresources."""
+        """The object, or a subresource of it."""
         return self._request("GET", self.path(kind, namespace, name, subresource))
 
     def find(self, kind: str, name: str, namespace: str | None = None) -> Json | None:
-        """The object, or None where there is none."""
+        """The object, or None if it does not exist."""
         try:
             return self.get(kind, name, namespace)
         except ApiError as error:
@@ -142,13 +143,13 @@ class KubeApi:
             raise
 
     def list(self, kind: str, namespace: str | None = None, selector: str = "") -> Jsons:
-        """All objects of a kind, in one namespace or in all, that match a label selector."""
+        """All objects of a kind, in a namespace or in all, that match a label selector."""
         query = {"labelSelector": selector} if selector else None
         items: Jsons = self._request("GET", self.path(kind, namespace), query=query)["items"]
         return items
 
     def columns(self, kind: str, name: str, namespace: str | None = None) -> dict[str, str]:
-        """What `kubectl get -o wide` shows of an object, by the columns' headings."""
+        """The output of `kubectl get -o wide` for an object, by column heading."""
         path, accept = self.path(kind, namespace, name), "application/json;as=Table;v=v1;g=meta.k8s.io"
         table = self._request("GET", path, accept=accept)
         headings = [column["name"].upper() for column in table["columnDefinitions"]]
@@ -161,7 +162,7 @@ class KubeApi:
         return self._request("POST", self._path_of(manifest, named=False), manifest, query=query)
 
     def replace(self, manifest: Json, *, subresource: str = "") -> Json:
-        """Write a whole object (PUT), conditional on its resourceVersion where it has one."""
+        """Write a whole object (PUT), conditional on its resourceVersion if it has a resourceVersion."""
         return self._request("PUT", self._path_of(manifest, subresource=subresource), manifest)
 
     def apply(self, manifest: Json, *, manager: str = "test", force: bool = True) -> Json:
@@ -181,7 +182,7 @@ class KubeApi:
         subresource: str = "",
         manager: str = "test",
     ) -> Json:
-        """Patch an object or one of its subresources."""
+        """Patch an object or a subresource of it."""
         path = self.path(kind, namespace, name, subresource)
         query = {"fieldManager": manager}
         return self._request("PATCH", path, body, content_type=_CONTENT_TYPES[type], query=query)
@@ -199,7 +200,7 @@ class KubeApi:
         missing_ok: bool = True,
         grace: int | None = None,
     ) -> None:
-        """Delete an object; `grace` are its seconds to end in."""
+        """Delete an object; `grace` is its grace period in seconds."""
         body: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
@@ -215,7 +216,7 @@ class KubeApi:
         return self._request(method, path, body)
 
     def path(self, kind: str, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """The URL path of a kind's objects, or of one of them."""
+        """The URL path of a kind's objects, or of a single object."""
         version, _, short = kind.rpartition("/")
         version = version or _DEFAULT_VERSIONS.get(short, "v1")
         root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
@@ -272,7 +273,7 @@ class KubeApi:
     def _exchange(
         self, method: str, url: str, data: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, str, bytes]:
-        """One request on this thread's connection; a read once more where the connection breaks under it."""
+        """Send a request on this thread's connection; repeat a read once if the connection breaks during it."""
         for attempt in (1, 2):
             connection = self._connection()
             try:
@@ -294,13 +295,13 @@ class KubeApi:
         elif time.monotonic() - connection.used_at > _IDLE_SECONDS:
             connection.close()
         elif connection.sock is not None and _is_readable(connection.sock):
-            connection.close()  # readable while nothing was asked: the server has closed it
+            connection.close()  # readable without a pending request: the server has closed it
         connection.used_at = time.monotonic()
         return connection
 
 
 def _is_readable(line: socket.socket) -> bool:
-    """Whether there is something to read. (`select` knows no file descriptor from 1024 on.)"""
+    """Whether there is something to read. (`select` does not support file descriptors from 1024 on.)"""
     poller = select.poll()
     poller.register(line, select.POLLIN)
     return bool(poller.poll(0))
@@ -320,9 +321,9 @@ def wait_for(
     message: str | Callable[[], str] = "",
     interval: float = 0.1,
 ) -> Value:
-    """The first true value of `predicate`, asked every `interval` seconds, and less often the longer it takes: after
-    five seconds of waiting each half second. `ApiError`, `OSError`, `AssertionError`, `KeyError` and `IndexError` count
-    as not yet. Raises `TimeoutError` after `timeout` seconds with the message, the last value and the last error."""
+    """Return the first true value of `predicate`, called every `interval` seconds, and less often with time: every half
+    second after five seconds of waiting. `ApiError`, `OSError`, `AssertionError`, `KeyError` and `IndexError` count as
+    not yet. Raises `TimeoutError` after `timeout` seconds with the message, the last value and the last error."""
     began = time.monotonic()
     value: Any = None
     error: Exception | None = None

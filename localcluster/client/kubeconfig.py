@@ -12,7 +12,7 @@ from localcluster.client.pki import Pair, inline
 
 
 def certificate_user(pair: Pair) -> dict[str, Any]:
-    """The `user` entry of a client certificate, its content inlined so that the file stands alone."""
+    """The `user` entry of a client certificate, with inlined content, so that the file stands alone."""
     return {"client-certificate-data": inline(pair.certificate), "client-key-data": inline(pair.key)}
 
 
@@ -24,8 +24,7 @@ def token_user(token: str) -> dict[str, Any]:
 def write_kubeconfig(
     path: Path, server: str, authority: Path, user: dict[str, Any], namespace: str = "default"
 ) -> Path:
-    """Write a kubeconfig with one context that trusts `authority` (a PEM file); readable by its owner
-    only."""
+    """Write a kubeconfig with a single context that trusts `authority` (a PEM file); only its owner can read it."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,5 +1,5 @@
-"""The certificates of a test control plane: one CA, a serving certificate for loopback, client certificates
-by user name. They live as long as the temporary folder they are in."""
+"""The certificates of a test control plane: a single CA, a serving certificate for loopback, client certificates by
+user name. They live as long as their temporary folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFETIME = dt.timedelta(days=7)
-# Names under which the programs reach each other; `.svc` is what the API server asks of an aggregated API.
+# Names by which the programs reach each other; the API server requires `.svc` of an aggregated API.
 _SERVER_NAMES = ("localhost", "kubernetes.default.svc", "metrics-server.kube-system.svc")
 
 
@@ -31,7 +31,7 @@ class Authority:
     """A certificate authority in a folder; `ca.crt` is its own certificate."""
 
     def __init__(self, folder: Path, name: str = "hvpa-test") -> None:
-        """Make the folder and the authority's own key and certificate."""
+        """Create the folder, and the authority's own key and certificate."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -65,8 +65,8 @@ class Authority:
         return self._issue(f"kubelet-{address}", [], ExtendedKeyUsageOID.SERVER_AUTH, names)
 
     def client(self, user: str, *groups: str, lifetime: dt.timedelta = _LIFETIME) -> Pair:
-        """A client certificate that the API server reads as this user and these groups. A second one for the same user
-        takes the first one's place."""
+        """A client certificate with this user and these groups for the API server. A second certificate for the same
+        user replaces the first."""
         return self._issue(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, [], lifetime)
 
     def _issue(
@@ -117,5 +117,5 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 def inline(path: Path) -> str:
-    """A file's content as a kubeconfig holds it in a `…-data` field."""
+    """A file's content in the form of a kubeconfig's `…-data` field."""
     return base64.b64encode(path.read_bytes()).decode()

@@ -1,5 +1,5 @@
-"""What a test sees of a cluster, whoever started it: requests as administrator, kubectl, identities of
-ServiceAccounts, a proxy with faults. `controlplane.py` adds what only an owned control plane can do."""
+"""A test's view of a cluster, whoever started it: requests as administrator, kubectl, identities of ServiceAccounts, a
+proxy with faults. `controlplane.py` adds the operations that need an owned control plane."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Cluster:
     """A cluster that is reached by an administrator's kubeconfig."""
 
     audit: Audit
-    """The API server's audit log, where the control plane is owned."""
+    """The API server's audit log, if the control plane is owned."""
 
     def __init__(self, folder: Path, kubeconfig: Path, kubectl: Path) -> None:
-        """`folder` takes the files that are written on the way; `kubectl` is the program."""
+        """`folder` takes temporary files; `kubectl` is the program."""
         self.folder = folder
         self.kubeconfig = kubeconfig
         self._kubectl = kubectl
@@ -48,7 +48,7 @@ class Cluster:
 
     @property
     def authority(self) -> Path:
-        """The certificate authority (PEM) that the API server's certificate is from."""
+        """The certificate authority (PEM) of the API server's certificate."""
         raise unittest.SkipTest("needs a control plane that the tests start themselves")
 
     @property
@@ -80,7 +80,7 @@ class Cluster:
                 self.await_crd(document["metadata"]["name"])
 
     def delete_all(self, documents: list[Json]) -> None:
-        """Delete objects, the last one first; one that is not there is none to delete."""
+        """Delete objects, in reverse order; objects that do not exist are skipped."""
         for document in reversed(documents):
             meta = document["metadata"]
             kind = f"{document['apiVersion']}/{document['kind']}"
@@ -101,8 +101,8 @@ class Cluster:
         wait_for(served, 60, f"the API server serves {name}", interval=0.05)
 
     def await_right(self, user: str, rule: Json, namespace: str = "") -> None:
-        """Wait until the API server knows that a user has the rights of a rule: it learns of roles and bindings a
-        little after they were written."""
+        """Wait until the API server grants a user the rights of a rule: new roles and bindings take effect after a
+        short delay."""
         verb = rule["verbs"][0]
         if "nonResourceURLs" in rule:
             requested = {"nonResourceAttributes": {"path": rule["nonResourceURLs"][0], "verb": verb}}
@@ -119,7 +119,7 @@ class Cluster:
         )
 
     def service_account_token(self, namespace: str, name: str, seconds: int = 3600) -> str:
-        """A token of a ServiceAccount (at least ten minutes: the API server gives none shorter)."""
+        """A token of a ServiceAccount (at least ten minutes, the minimum of the API server)."""
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -136,7 +136,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def proxy(self) -> Iterator[Proxy]:
-        """A proxy in front of the API server whose faults the test controls."""
+        """A proxy in front of the API server, with faults that the test controls."""
         certificate, key = self.server_certificate
         folder = self.folder / f"proxy-{next(self._numbers)}"
         with Proxy(self.server, self.authority, certificate, key, folder) as proxy:
@@ -152,12 +152,12 @@ class Cluster:
 
 
 class ExternalCluster(Cluster):
-    """A cluster that was started elsewhere (kind, say): no audit log, no faults; tests that ask
-    for those are skipped."""
+    """A cluster that was started elsewhere (kind, for example): no audit log, no faults; tests that need these are
+    skipped."""
 
     @property
     def audit(self) -> Audit:  # type: ignore[override]
-        """Not to be had."""
+        """Not available."""
         raise unittest.SkipTest("needs the audit log of a control plane that the tests start themselves")
 
     def _authority_file(self) -> Path:

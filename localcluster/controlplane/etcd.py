@@ -1,4 +1,4 @@
-"""What a test does to etcd behind the API server's back, over its JSON gateway."""
+"""Operations on etcd that bypass the API server, over etcd's JSON gateway."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DATA = "--data-dir="
 
 
 def compact(plane: ControlPlane) -> int:
-    """Forget all revisions but the present one, which is returned: a request for an older one fails as too
+    """Delete all revisions except the present revision, which is returned: a request for an older revision fails as too
     old."""
     revision = int(_ask(plane, "range", {"key": _ANY_KEY})["header"]["revision"])
     _ask(plane, "compaction", {"revision": revision, "physical": True})
@@ -36,8 +36,8 @@ def _ask(plane: ControlPlane, what: str, question: dict[str, object]) -> dict[st
 
 @contextlib.contextmanager
 def away(plane: ControlPlane) -> Iterator[Path]:
-    """The API server and etcd are ended for the time of the block, which gets the folder of etcd's data: copied, or
-    replaced by a copy, it is a backup."""
+    """For the time of the block, the API server and etcd are stopped. The block gets the folder of etcd's data: a copy
+    of it is a backup, and a copy in its place restores the backup."""
     etcd = plane.processes["etcd"]
     [folder] = [flag.removeprefix(_DATA) for flag in etcd.argv if flag.startswith(_DATA)]
     plane.stop_apiserver(graceful=False)

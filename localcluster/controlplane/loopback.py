@@ -1,5 +1,5 @@
 """Pods of the operator on real nodes, whose network is the machine's: `on_loopback.yaml` gives them the API server's
-address, and addresses of their own to listen at."""
+address, and their own addresses to listen on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from localcluster.controlplane.cluster import Cluster
 
 POLICY: Final = Path(__file__).parent / "on_loopback.yaml"
 LABEL: Final = {"app.kubernetes.io/name": "hvpa"}
-"""Of the operator's pods."""
+"""The label of the operator's pods."""
 
 
 def put_operator_on_loopback(cluster: Cluster) -> None:
@@ -24,7 +24,7 @@ def put_operator_on_loopback(cluster: Cluster) -> None:
 
 
 def _is_in_force(cluster: Cluster) -> bool:
-    """Whether a pod like the operator's would get what the policy adds."""
+    """Whether a pod like the operator's would get the policy's addition."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,4 +1,4 @@
-"""The image of a node's pods: one layer with programs that need nothing else."""
+"""The image of a node's pods: a single layer with self-contained programs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A real node: containerd, runc and the kubelet in a mount and PID namespace of their own, with cgroups below one of
-their own. Its one process is the namespace's first; when that ends, everything ends, containers included."""
+"""A real node: containerd, runc and the kubelet in their own mount and PID namespace, with cgroups below the node's own
+cgroup. Its process is the first of the namespace; when it ends, everything ends, containers included."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _LEAST_CORES = 2
 
 
 def why_not() -> str:
-    """Why this machine can't run a real node, in a line; empty if it can. Nothing is changed on the way."""
+    """The reason that this machine can't run a real node, in a line; empty if it can. It changes nothing on the
+    machine."""
     if sys.platform != "linux":
         return "real nodes need Linux"
     if os.geteuid() != 0:
@@ -50,7 +51,8 @@ def why_not() -> str:
 
 
 def why_simulated() -> str:
-    """Why a workload that is to scale needs simulated nodes on this machine, in a line; empty if real nodes will do."""
+    """The reason that a workload that scales needs simulated nodes on this machine, in a line; empty if real nodes
+    suffice."""
     if reason := why_not():
         return reason
     if (cores := len(os.sched_getaffinity(0))) < _LEAST_CORES:
@@ -61,9 +63,8 @@ def why_simulated() -> str:
 @dataclass(slots=True)
 class Node:
     """A node that this process owns. `name` is its address on loopback (127.0.0.1, 127.0.0.2, …), which the kubelet
-    takes as it is; `serving` is its kubelet's certificate for that, `kubeconfig` a client of the API server as this
-    node. `reserved` is not for its pods. `images` are tar files of further images: none is
-    pulled."""
+    uses unchanged; `serving` is its kubelet's certificate for that address, `kubeconfig` a client of the API server as
+    this node. `reserved` is not for its pods. `images` are tar files of further images: no image is pulled."""
 
     name: str
     state: Path
@@ -130,7 +131,7 @@ class Node:
         self.process.start()
 
     def stop(self) -> list[Path]:
-        """End everything of it, and remove its cgroups; those that could not be removed."""
+        """End all its processes, and remove its cgroups; returns the cgroups that could not be removed."""
         self.process.kill()
         return cgroups.remove(self.cgroup)
 
@@ -142,8 +143,8 @@ class Node:
         return pods / f"pod{pod_uid}" / container
 
     def granted(self, pod: Json, *, of_pod: bool = False) -> Granted:
-        """What the kernel grants the only container of a pod of this node, or the pod as a whole. Raises `OSError` if
-        that is gone, and `KeyError` or `IndexError` if it has not been started."""
+        """The kernel's grants to the only container of a pod of this node, or to the pod as a whole. Raises `OSError`
+        if that is gone, and `KeyError` or `IndexError` if it has not been started."""
         status = pod["status"]
         container = "" if of_pod else status["containerStatuses"][0]["containerID"].rpartition("://")[2]
         cpu, memory = (

@@ -1,8 +1,8 @@
-"""Death at named points, for tests of what survives it; `with_faults` runs an operator with them.
+"""Death at named points, for tests of recovery; `with_faults` runs an operator with them.
 
 `HVPA_FAULT_POINT=before-patch-deployments` kills the process (SIGKILL) right before it sends its first patch of a
-Deployment; `after-patch-deployments:3` when the API server has carried out the third one, before anybody in the process
-has seen the response. The points lie in the transport, which every write passes.
+Deployment; `after-patch-deployments:3` when the API server has carried out the third patch, before any code in the
+process has seen the response. The points are in the transport, which every write passes.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ WRITES = (
     "update-leases",
     "delete-leases",
 )
-"""Every write that the operator makes: VERB-RESOURCE[-SUBRESOURCE], the verb as the transport gets it. (A `patch` of
-an HPA or VPA gives it up; everything else about them is applied.)"""
+"""Every write of the operator: VERB-RESOURCE[-SUBRESOURCE], the verb as the transport gets it. (A `patch` of an HPA or
+VPA releases it; all other writes to them are applied.)"""
 REVIEWS = ("create-tokenreviews", "create-subjectaccessreviews")
-"""Questions that are asked by a POST and change nothing."""
+"""Reviews: POST requests that change nothing."""
 POINTS = tuple(f"{when}-{write}" for write in WRITES for when in ("before", "after"))
 
 
 class FaultPointError(ValueError):
-    """HVPA_FAULT_POINT names no point, or a write has none."""
+    """HVPA_FAULT_POINT names no point, or a write has no point."""
 
 
 class FaultyTransport(Transport):
-    """A transport that dies at `point`, the `left`-th time that it comes by. A write that is not in the table is
-    refused with FaultPointError: no test could reach it."""
+    """A transport that dies at `point`, the `left`-th time that it passes it. It refuses a write that is not in the
+    table with FaultPointError: no test could reach it."""
 
     def __init__(self, credentials: Credentials, on_request: OnRequest, point: str, left: int = 1) -> None:
         super().__init__(credentials, on_request)
@@ -91,7 +91,7 @@ class FaultyTransport(Transport):
 
 
 def write_of(verb: str, path: str) -> str:
-    """The entry of WRITES or REVIEWS that a request is. Raises FaultPointError where there is none."""
+    """The entry of WRITES or REVIEWS for a request. Raises FaultPointError if there is none."""
     parts = [part for part in path.split("/") if part]
     parts = parts[2:] if parts[:1] == ["api"] else parts[3:]
     if parts[:1] == ["namespaces"] and len(parts) > 2:
@@ -113,7 +113,7 @@ def parse_point(setting: str | None) -> tuple[str, int] | None:
 
 
 def transport_with_faults(credentials: Credentials, on_request: OnRequest, setting: str | None) -> Transport:
-    """A transport that dies where `setting` says; a plain one where that is empty. Raises FaultPointError."""
+    """A transport that dies at the point of `setting`; a plain transport if that is empty. Raises FaultPointError."""
     parsed = parse_point(setting)
     return (
         Transport(credentials, on_request)

@@ -1,9 +1,10 @@
-"""Operators that start at once: each is forked from a process that has imported the operator already, since imports
-take nearly all of a start's processor time (`python -m hvpa run` needs 1.5 s of it until it is ready, forked 0.1 s).
-A forked operator is a process of its own all the same, with its own arguments, environment, log, session and signals.
+"""Operators that start at once: each is forked from a process that has already imported the operator, since imports
+take nearly all of a start's processor time (`python -m hvpa run` needs 1.5 s of it until it is ready, forked 0.1 s). A
+forked operator is still a separate process, with its own arguments, environment, log, session and signals.
 
-`python -m localcluster.operator.forked SOCKET` is the process that forks. There is one connection per operator: a line
-of JSON (`argv` after `python -m`, `env`, `cwd`, `log`), the operator's process id, and at its end its exit code."""
+`python -m localcluster.operator.forked SOCKET` is the process that forks. There is a connection for each operator: a
+line of JSON (`argv` after `python -m`, `env`, `cwd`, `log`), the operator's process id, and at its end its exit code.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class Forker:
         self._folder.cleanup()
 
     def fork(self, argv: list[str], log: Path, env: dict[str, str] | None, cwd: Path | None) -> Child:
-        """Start `python -m MODULE …`; anything else (a shell, say) is started as `spawn` does."""
+        """Start `python -m MODULE …`; other programs (a shell, for example) are started as `spawn` does."""
         if argv[:2] != [sys.executable, "-m"]:
             return spawn(argv, log, env, cwd)
         connection = wait_for(partial(_connected, self._address), 60, self._process.tail, 0.02)
@@ -72,7 +73,7 @@ def _connected(address: str) -> socket.socket:
 
 
 class _Forked:
-    """An operator as its starter sees it."""
+    """An operator from its starter's view."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -94,7 +95,7 @@ class _Forked:
             except (TimeoutError, BlockingIOError):
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0) from None
             self._connection.close()
-            self.returncode = int(code or -signal.SIGKILL)  # no code: it went with the process that forks
+            self.returncode = int(code or -signal.SIGKILL)  # no code: it ended with the process that forks
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -105,7 +106,7 @@ class _Forked:
 
 # --- the process that forks ------------------------------------------------------------------------------------------
 def main(address: str) -> NoReturn:
-    """Fork an operator for each connection and report each one's end, until killed."""
+    """Fork an operator for each connection and report the end of each, until killed."""
     for module in _IMPORTED:
         importlib.import_module(module)
     gc.collect()
@@ -151,7 +152,7 @@ def _report_end(selector: selectors.BaseSelector, key: selectors.SelectorKey) ->
 
 
 def _run(request: dict[str, Any], connection: socket.socket) -> NoReturn:
-    """Be the operator: in its session, dying with the process that forks, then `python -m MODULE …`."""
+    """Act as the operator: in its session, dying with the process that forks, then `python -m MODULE …`."""
     code: object = 1
     try:
         os.setsid()

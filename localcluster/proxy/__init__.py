@@ -1,1 +1,1 @@
-"""The lines between a client and the API server, and the faults that a test gives them."""
+"""The connections between a client and the API server, and the faults that a test adds to them."""

@@ -1,4 +1,4 @@
-"""What the proxy does to requests, as data: which ones, what, and how often. Without I/O."""
+"""The faults of the proxy as data: the affected requests, the effect, and the number of times. Without I/O."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Seen:
 
     @classmethod
     def of(cls, request: web.Request, code: int) -> Seen:
-        """What is kept of a request."""
+        """The recorded part of a request."""
         return cls(
             dt.datetime.now(dt.UTC),
             verb_of(request.method, request.path, request.query),
@@ -84,8 +84,8 @@ class Seen:
 
 
 class Damage(Enum):
-    """What is done to a response on its way back, after the API server has carried the request out. All but SLOW
-    have code 200 where the API server's response has."""
+    """Damage to a response on its way back, after the API server has carried the request out. All except SLOW have code
+    200 if the API server's response has it."""
 
     SHORT = "less comes than Content-Length says"
     CHUNKED = "the connection ends before the last chunk"
@@ -98,7 +98,7 @@ class Damage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Which requests: by Kubernetes verb, and by regular expressions searched in the path and in the query string
+    """Selects requests: by Kubernetes verb, and by regular expressions searched in the path and in the query string
     (decoded); None matches all."""
 
     verb: str | None
@@ -106,7 +106,7 @@ class Matcher:
     query: str | None = None
 
     def matches(self, method: str, path: str, query: Mapping[str, str]) -> bool:
-        """Whether it is such a request."""
+        """Whether it matches the request."""
         if self.verb is not None and verb_of(method, path, query) != self.verb:
             return False
         if self.query is not None and not re.search(
@@ -118,7 +118,7 @@ class Matcher:
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """Something done to matching requests, `times` often (None: until removed)."""
+    """An effect on matching requests, up to `times` times (None: until removed)."""
 
     matcher: Matcher
     times: int | None
@@ -141,41 +141,41 @@ class Fault:
             return True
 
     def remove(self) -> None:
-        """Hit no further request."""
+        """Affect no further request."""
         with self._lock:
             self.times = 0
 
 
 class Hold(Fault):
-    """A fault that stops requests at a point until the test says how they go on."""
+    """A fault that stops requests at a point until the test releases or drops them."""
 
     def __init__(self, matcher: Matcher, times: int | None, *, answered: bool) -> None:
-        """`answered`: stop them when the API server has answered, else before it is asked."""
+        """`answered`: stop them after the API server's response, else before the API server gets them."""
         super().__init__(matcher, times)
         self.answered = answered
         self.caught: list[str] = []
-        """Method and URL of what was stopped."""
+        """Method and URL of the stopped requests."""
         self._reached = threading.Event()
         self._decided = threading.Event()
         self._go_on = True
 
     def wait(self, timeout: float = 60) -> str:
-        """Method and URL of the first request that was stopped; raises `TimeoutError` when none came."""
+        """Method and URL of the first stopped request; raises `TimeoutError` if none came."""
         if not self._reached.wait(timeout):
             raise TimeoutError(f"no request for {self.matcher} within {timeout:g} s")
         return self.caught[0]
 
     def release(self) -> None:
-        """Let what is held, and what comes after, go on."""
+        """Let held and later requests go on."""
         self._decided.set()
 
     def drop(self) -> None:
-        """Reset the connections of what is held: the caller never gets a response."""
+        """Reset the connections of held requests: the caller never gets a response."""
         self._go_on = False
         self._decided.set()
 
     async def pass_by(self, method: str, url: str) -> bool:
-        """Stop here (in the proxy's event loop); whether the request goes on."""
+        """Stop here (in the proxy's event loop); return whether the request goes on."""
         self.caught.append(f"{method} {url}")
         self._reached.set()
         while not self._decided.is_set():

@@ -12,9 +12,9 @@ class _Socket(Protocol):
 
 
 async def stop_accepting(listeners: Iterable[_Socket]) -> None:
-    """Take no more connections on these sockets, and let the server have those that were taken a moment ago. To be
-    awaited before the server is closed: of a connection that was accepted in the same turn of the loop, asyncio gives
-    up the socket without closing it (`asyncio.Server._attach`, Python 3.11)."""
+    """Accept no more connections on these sockets, and hand recently accepted connections to the server. Await this
+    before closing the server: if a connection was accepted in the same iteration of the loop, asyncio drops its socket
+    without closing it (`asyncio.Server._attach`, Python 3.11)."""
     loop = asyncio.get_running_loop()
     for listener in listeners:
         loop.remove_reader(listener.fileno())
@@ -22,9 +22,9 @@ async def stop_accepting(listeners: Iterable[_Socket]) -> None:
 
 
 async def end_connections() -> None:
-    """End what the loop still has of connections. To be awaited last, after the server was closed."""
+    """End the remaining connections of the loop. Await this last, after the server was closed."""
     loop = asyncio.get_running_loop()
     await asyncio.sleep(0.05)  # aiohttp's TLS connections end in the loop, after their `close`
     for transport in list(getattr(loop, "_transports", {}).values()):
-        transport.abort()  # one whose handshake was never ended, or whose peer does not say that it closes
+        transport.abort()  # the handshake never ended, or the peer does not announce its close
     await asyncio.sleep(0)

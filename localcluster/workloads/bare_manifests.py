@@ -37,7 +37,7 @@ ROLLOUTS: Json = {
         ],
     },
 }
-"""A CRD as that of Argo Rollouts, whose objects may have any fields, with the subresources `status` and `scale`."""
+"""A CRD like that of Argo Rollouts, whose objects may have any fields, with the subresources `status` and `scale`."""
 
 
 def merged(base: Json, changes: Json) -> Json:
@@ -54,7 +54,7 @@ def merged(base: Json, changes: Json) -> Json:
 
 
 def deployment(name: str, namespace: str, replicas: int = 2, kind: str = "Deployment") -> Json:
-    """A workload of one container `app` that requests 500m and 500M, with limits of twice as much."""
+    """A workload with a single container `app` that requests 500m and 500M, with limits of twice as much."""
     resources = {
         "requests": {"cpu": "500m", "memory": "500M"},
         "limits": {"cpu": "1", "memory": "1G"},
@@ -78,8 +78,8 @@ def deployment(name: str, namespace: str, replicas: int = 2, kind: str = "Deploy
 
 
 def hvpa(name: str, namespace: str, changes: Json | None = None, kind: str = "Deployment") -> Json:
-    """An Hvpa that owns HPA (1 to 10 replicas, on CPU) and VPA; without intervals, so all is horizontal. `changes` are
-    merged into its spec."""
+    """An Hvpa that owns HPA (1 to 10 replicas, on CPU) and VPA; without intervals, so all scaling is horizontal.
+    `changes` are merged into its spec."""
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]
     metrics[0]["resource"]["target"]["averageUtilization"] = 100  # type: ignore[index]
     labels = {"hvpa": name}
@@ -110,14 +110,14 @@ def hvpa(name: str, namespace: str, changes: Json | None = None, kind: str = "De
 
 
 def weight(percent: float) -> Json:
-    """A change of an Hvpa's spec: one interval of this vertical weight for all counts."""
+    """A change of an Hvpa's spec: a single interval of this vertical weight for all counts."""
     return {"weightBasedScalingIntervals": [{"vpaWeight": percent}]}
 
 
 def trajectory(*, least: Json | None = None, most: int = 20, metrics: tuple[str, ...] = ("cpu",)) -> Json:
-    """A change of an Hvpa's spec: joint scaling up to `most` replicas, by an HPA on the utilization of these resources
-    (100 percent of the requests) and a VPA; pods are replaced. `least` is the VPA's minAllowed, where the path
-    begins."""
+    """A change of an Hvpa's spec: joint scaling up to `most` replicas, by an HPA on the utilization of these
+    resources (100 percent of the requests) and a VPA; pods are replaced. `least` is the VPA's minAllowed, the start
+    of the path."""
     target = {"type": "Utilization", "averageUtilization": 100}
     reported = [{"type": "Resource", "resource": {"name": one, "target": target}} for one in metrics]
     changes: Json = {
@@ -132,7 +132,7 @@ def trajectory(*, least: Json | None = None, most: int = 20, metrics: tuple[str,
 
 
 def request(workload: Json, **requests: str) -> None:
-    """Let a workload that is not created yet request this much for its container `app`, without limits."""
+    """Set requests of the container `app` of a workload that is not created yet, without limits."""
     workload["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": requests}
 
 
@@ -149,7 +149,7 @@ def closed_window() -> Json:
 
 
 VERTICAL_ONLY: Json = {"hpa": None}
-"""A change of an Hvpa's spec: no HPA, so all is vertical."""
+"""A change of an Hvpa's spec: no HPA, so all scaling is vertical."""
 HORIZONTAL_ONLY: Json = {"vpa": None}
 """A change of an Hvpa's spec: no VPA."""
 
@@ -165,7 +165,7 @@ def ago(**age: float) -> str:
 
 
 def time_of(text: str) -> dt.datetime:
-    """What a Kubernetes timestamp means."""
+    """The time of a Kubernetes timestamp."""
     return dt.datetime.fromisoformat(text)
 
 

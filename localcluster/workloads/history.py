@@ -1,5 +1,5 @@
 """Two made-up weeks of a Deployment `web` in namespace `shop`, as cAdvisor and kube-state-metrics report them: the load
-follows the day, and an HPA on CPU at 70 percent follows the load. What a pod uses is known exactly."""
+has a daily pattern, and an HPA on CPU at 70 percent follows the load. The usage of a pod is known exactly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DAYS: Final = 14
 EVERY: Final = 120
 """Seconds between two samples."""
 CPU_BASE, CPU_PER_UNIT = 0.015, 0.001
-"""Cores: of each pod, and of each request per second."""
+"""Cores for each pod, and for each request per second."""
 MEMORY_BASE, MEMORY_PER_UNIT = 40 * 2**20, 0.4 * 2**20
 """Bytes."""
 POD_CPU: Final = 0.1
@@ -28,13 +28,13 @@ def load(at: int) -> float:
 
 
 def _rows(end: int, days: int) -> list[tuple[int, int]]:
-    """Each time, and how many replicas there are."""
+    """Each time, and the number of replicas."""
     times = range(end - days * 86400, end, EVERY)
     return list(zip(times, _replicas(times), strict=True))
 
 
 def _replicas(times: range) -> list[int]:
-    """Pods at each time; one is taken away when it was not needed for six minutes."""
+    """Pods at each time; a pod is removed when it was not needed for six minutes."""
     wanted: list[int] = []
     count = 2
     found = []
@@ -63,7 +63,7 @@ def lines(end: int, days: int = DAYS) -> Iterator[str]:
 
 
 def recorded(end: int, days: int = DAYS) -> Iterator[str]:
-    """The same as recording rules may have it, under the names of docs/init.md."""
+    """The same in the form of recording rules, with the names of docs/init.md."""
     rows = _rows(end, days)
     of_web = '{namespace="shop",workload="web"}'
     of_app = '{namespace="shop",workload="web",container="app"}'
@@ -79,7 +79,7 @@ def recorded(end: int, days: int = DAYS) -> Iterator[str]:
 
 
 def renamed(samples: Iterable[str], labels: Mapping[str, str]) -> Iterator[str]:
-    """The samples with other names of labels."""
+    """The samples with other label names."""
     for one in samples:
         for before, after in labels.items():
             one = re.sub(rf'([{{,]){before}="', rf'\1{after}="', one)
@@ -87,7 +87,7 @@ def renamed(samples: Iterable[str], labels: Mapping[str, str]) -> Iterator[str]:
 
 
 def without(samples: Iterable[str], begin: int, end: int) -> Iterator[str]:
-    """The samples but for those from `begin` up to `end` (unix seconds)."""
+    """The samples without those from `begin` up to `end` (unix seconds)."""
     return (one for one in samples if not begin <= int(one.rpartition(" ")[2]) < end)
 
 

@@ -1,5 +1,5 @@
-"""Load as it is in life: a total that arrives at a workload, shared by the pods that are ready. More pods
-mean less for each, which is what an autoscaler lives by."""
+"""Realistic load: a total for a workload, shared by the ready pods. More pods mean less load for each, which
+autoscalers depend on."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from pathlib import Path
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION, USAGE_ANNOTATION
 
-# A smaller change of a pod's usage is not written: it would be lost in an HPA's tolerance and a VPA's
-# buckets.
+# A smaller change of a pod's usage is not written: it would be lost in an HPA's tolerance and a VPA's buckets.
 _MEANINGFUL = 0.005
 _PERIOD_SECONDS = 1.0
 
@@ -27,8 +26,8 @@ Total = float | Callable[[float], float]
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """What a kubelet reports of a container's CPU: the mean of a `window`, as it was `delay` seconds ago. With a window
-    of 15 and a delay of 10, a usage that begins now is reported by a third after 15 seconds, and whole after 25."""
+    """A kubelet's report of a container's CPU: the mean of a `window`, as it was `delay` seconds ago. With a window of
+    15 and a delay of 10, it reports a third of a usage that begins now after 15 seconds, and the whole after 25."""
 
     delay: float
     window: float
@@ -36,17 +35,18 @@ class Delayed:
 
 @dataclass(slots=True)
 class Course:
-    """What a container used: `before` until the first entry of `steps`, which are times with the usage from then on."""
+    """The usage of a container: `before` until the first entry of `steps`, which are times with the usage from then
+    on."""
 
     before: float
     steps: list[tuple[float, float]] = field(default_factory=list)
 
     def add(self, now: float, usage: float) -> None:
-        """The usage from now on."""
+        """Set the usage from now on."""
         self.steps.append((now, usage))
 
     def mean(self, now: float, how: Delayed) -> float:
-        """The mean of the window; what is older is forgotten."""
+        """The mean of the window; forgets older usage."""
         end = now - how.delay
         begin = end - how.window
         while len(self.steps) > 1 and self.steps[1][0] <= begin:
@@ -61,7 +61,7 @@ class Course:
 
 @dataclass(slots=True)
 class Usage:
-    """What the last sharing-out gave to each ready pod."""
+    """The share of each ready pod in the last distribution."""
 
     cpu: int = 0
     """Millicores per pod."""
@@ -74,14 +74,15 @@ class Usage:
 
 @dataclass(slots=True)
 class Load:
-    """The total load on the pods of one label selector. `cpu` (millicores) and `memory` (bytes) are totals
-    and may be set while it runs; each pod uses its share, plus `base_cpu` and `base_memory` whatever arrives.
-    Of more than `most_cpu` per pod (its node's headroom, or its limit; a number, or a function of the pod) the rest is
-    lost. With `delayed` the CPU is reported late; a pod used `base_cpu` before it was ready. The
-    annotations are written for `container` where it is named, for every container of the pod otherwise. Containers of
-    real nodes use their share if they run the program `load` (examples/first-day/shop.yaml).
+    """The total load on the pods of a label selector. `cpu` (millicores) and `memory` (bytes) are totals and may be set
+    while it runs; each pod uses its share, plus `base_cpu` and `base_memory` independent of the load. Usage above
+    `most_cpu` per pod (its node's headroom, or its limit; a number, or a function of the pod) is lost. With `delayed`
+    the CPU is reported late; a pod used `base_cpu` before it was ready. The annotations are written for `container` if
+    it is set, otherwise for every container of the pod. Containers of real nodes use their share if they run the
+    program `load` (examples/first-day/shop.yaml).
 
-    Use it as a context manager: it runs in a thread of its own, and `error` reports when it could not go on."""
+    Use it as a context manager: it runs in its own thread, and `error` is the reason that it stopped.
+    """
 
     api: KubeApi
     namespace: str
@@ -94,7 +95,7 @@ class Load:
     container: str = ""
     delayed: Delayed | None = None
     keeps_memory: bool = False
-    """Memory is shared by all pods, ready or not: a container that was started again holds what it held before."""
+    """All pods share the memory, ready or not: a restarted container holds the same memory as before."""
     usage: Usage = field(default_factory=Usage, init=False)
     error: Exception | None = field(default=None, init=False)
     _written: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
@@ -111,7 +112,7 @@ class Load:
         self.stop()
 
     def start(self) -> None:
-        """Begin to share out the load; the first sharing-out is done when this returns."""
+        """Begin to distribute the load; the first distribution is done when this returns."""
         self._started = time.monotonic()
         self.share_out()
         self._thread = threading.Thread(
@@ -120,7 +121,7 @@ class Load:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; the pods keep the usage they have."""
+        """End the thread; the pods keep their usage."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(10)
@@ -150,7 +151,7 @@ class Load:
         return self.usage
 
     def _reported(self, pod: Json, wanted: float) -> float:
-        """What is reported of a pod that would use so many millicores."""
+        """The reported usage of a pod that would use `wanted` millicores."""
         used = min(wanted, self.most_cpu(pod) if callable(self.most_cpu) else self.most_cpu)
         if self.delayed is None:
             return used
@@ -176,7 +177,7 @@ class Load:
         try:
             self.api.patch("Pod", pod["metadata"]["name"], self.namespace, body, manager="load")
         except ApiError as error:
-            if error.status != 404:  # gone meanwhile
+            if error.status != 404:  # deleted in the meantime
                 raise
         self._written[uid] = share
 
@@ -194,8 +195,8 @@ class Load:
 
 @contextmanager
 def alone(folder: Path, namespace: str, selector: str) -> Iterator[None]:
-    """For the time of a load by hand. Raises RuntimeError if another process shares out a load to these pods: each
-    would set back what the other one has written. The lock is a file in `folder`, and ends with its process."""
+    """For the time of a manual load. Raises RuntimeError if another process distributes a load to these pods: each
+    would overwrite the values of the other. The lock is a file in `folder`, and ends with its process."""
     name = hashlib.sha256(f"{namespace}/{selector}".encode()).hexdigest()[:16]
     with (folder / f"load-{name}.lock").open("w") as lock:
         try:
@@ -209,8 +210,8 @@ def alone(folder: Path, namespace: str, selector: str) -> Iterator[None]:
 
 
 def await_pods(api: KubeApi, namespace: str, name: str) -> None:
-    """Wait until the pods that a Deployment asks for are ready. A load that begins before is measured as if all of it
-    came to the few that are."""
+    """Wait until all pods of a Deployment are ready. If the load began before, the first pods would be measured with
+    all of it."""
 
     def ready() -> bool:
         found = api.get("Deployment", name, namespace)

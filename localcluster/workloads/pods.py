@@ -1,4 +1,4 @@
-"""Pods that use as much as they are told, on nodes of whatever kind, and their resizes."""
+"""Pods with controlled usage, on nodes of any kind, and their resizes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pods(ABC):
 
     @abstractmethod
     def use(self, name: str, cpu: int = 0, memory: int = 0, cache: int = 0) -> None:
-        """What is called `name` uses so many millicores and MiB from now on, and MiB of page cache."""
+        """Set the usage of the pods named `name`: millicores, MiB, and MiB of page cache."""
 
     @abstractmethod
     def begin(
@@ -38,11 +38,11 @@ class Pods(ABC):
 
     @abstractmethod
     def await_used(self, name: str, memory: int) -> None:
-        """Wait until a pod uses more than so many MiB, page cache included."""
+        """Wait until a pod uses more than `memory` MiB, page cache included."""
 
     @abstractmethod
     def in_force(self, name: str) -> InForce:
-        """The limits that its container runs with now, whatever its spec says."""
+        """The limits that its container currently runs with, whatever its spec says."""
 
     def create(
         self,
@@ -58,7 +58,7 @@ class Pods(ABC):
         return self.until(name, is_ready, "is ready")
 
     def resize(self, name: str, requests: Amounts | None = None, limits: Amounts | None = None) -> Json:
-        """Ask for other resources of the container."""
+        """Request other resources for the container."""
         parts = {"requests": requests, "limits": limits}
         resources = {part: dict(amounts) for part, amounts in parts.items() if amounts is not None}
         body = {"spec": {"containers": [{"name": "app", "resources": resources}]}}
@@ -68,7 +68,7 @@ class Pods(ABC):
         return self.api.get("Pod", name, self.namespace)
 
     def until(self, name: str, test: Callable[[Json], object], what: str, timeout: float = 60) -> Json:
-        """The pod, once it passes."""
+        """The pod, once it passes the test."""
 
         def found() -> Json | None:
             pod = self.get(name)

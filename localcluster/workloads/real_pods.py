@@ -1,4 +1,4 @@
-"""Pods of real nodes that use what a file says, their resizes, and their cgroups."""
+"""Pods of real nodes whose usage is set by a file, their resizes, and their cgroups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from localcluster.workloads.pods import MIB, Amounts, InForce, Pods
 
 @dataclass
 class Versions:
-    """All versions of a namespace's pods, as a watch shows them, with the time at which each came."""
+    """All versions of a namespace's pods from a watch, with their arrival times."""
 
     kubeconfig: Path
     namespace: str
@@ -49,7 +49,7 @@ class Versions:
         self._connection.close()
 
     def of(self, name: str, since: float = 0.0) -> list[tuple[float, Json]]:
-        """The versions of one pod from then on (`time.time`)."""
+        """The versions of a pod from then on (`time.time`)."""
         return [(at, pod) for at, pod in list(self.found) if at >= since and pod["metadata"]["name"] == name]
 
     def _read(self) -> None:
@@ -67,20 +67,20 @@ class Versions:
 
 @dataclass
 class RealPods(Pods):
-    """The pods of one namespace on real nodes."""
+    """The pods of a single namespace on real nodes."""
 
     api: KubeApi
     nodes: Sequence[Node]
     namespace: str
     control: Path
-    """The folder with a file for each pod, which says what it uses."""
+    """The folder with a file for each pod, which sets its usage."""
 
     def use(self, name: str, cpu: int = 0, memory: int = 0, cache: int = 0) -> None:
-        """What is called `name` uses so many millicores and MiB from now on, and MiB of page cache."""
+        """Set the usage of the pods named `name`: millicores, MiB, and MiB of page cache."""
         (self.control / name).write_text(f"cpu={cpu} memory={memory} cache={cache}\n")
 
     def spec(self, name: str, requests: Amounts, limits: Amounts | None = None, **container: Any) -> Json:
-        """The spec of a pod, or of a template of pods, that uses what the file `name` says."""
+        """The spec of a pod, or of a template of pods, whose usage is set by the file `name`."""
         resources = {"requests": dict(requests), **({"limits": dict(limits)} if limits else {})}
         app = {
             "name": "app",
@@ -112,7 +112,7 @@ class RealPods(Pods):
         self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
     def deploy(self, app: str, requests: Amounts, limits: Amounts | None = None, replicas: int = 1) -> Json:
-        """Create a Deployment whose pods use what the file `app` says."""
+        """Create a Deployment whose pods' usage is set by the file `app`."""
         labels = {"app": app}
         template = {"metadata": {"labels": labels}, "spec": self.spec(app, requests, limits)}
         return self.api.create(
@@ -141,7 +141,7 @@ class RealPods(Pods):
         return InForce(granted.quota // 100, granted.limit)
 
     def cgroup(self, name: str, *, of_pod: bool = False) -> Granted:
-        """What the kernel grants the container, or the pod as a whole."""
+        """The kernel's grants to the container, or to the pod as a whole."""
         pod = self.get(name)
         return self.node_of(pod).granted(pod, of_pod=of_pod)
 
@@ -152,31 +152,31 @@ class RealPods(Pods):
 
 
 def status(pod: Json) -> Json:
-    """The status of its container; empty where it has none yet."""
+    """The status of its container; empty if it has none yet."""
     found: list[Json] = pod.get("status", {}).get("containerStatuses") or [{}]
     return found[0]
 
 
 def applied(pod: Json) -> Json:
-    """The resources that its container has, by the kubelet."""
+    """The actual resources of its container, reported by the kubelet."""
     found: Json = status(pod).get("resources") or {}
     return found
 
 
 def asked(pod: Json) -> Json:
-    """The resources that its container is to have."""
+    """The requested resources of its container."""
     found: Json = pod["spec"]["containers"][0].get("resources") or {}
     return found
 
 
 def condition(pod: Json, type_: str) -> Json | None:
-    """One of its conditions."""
+    """A condition of the pod."""
     conditions = pod.get("status", {}).get("conditions") or ()
     return next((one for one in conditions if one["type"] == type_), None)
 
 
 def is_resized(pod: Json) -> bool:
-    """Whether its container has what it is to have, and the kubelet says nothing of a resize."""
+    """Whether its container has the requested resources, and the kubelet reports no resize."""
     conditions = [condition(pod, one) for one in ("PodResizeInProgress", "PodResizePending")]
     return asked(pod) == applied(pod) and not any(conditions)
 

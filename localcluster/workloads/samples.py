@@ -17,8 +17,8 @@ def deployment(
     limits: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
 ) -> Json:
-    """A Deployment of one container, `app`, that replaces its pods without waiting for one another; its pods
-    are labelled `app: NAME`, and `annotations` are those of its pods."""
+    """A Deployment with a single container, `app`, that replaces its pods without waiting for each other; its pods are
+    labelled `app: NAME`, and `annotations` are those of its pods."""
     resources: Json = {"requests": {"cpu": cpu, "memory": memory}}
     if limits:
         resources["limits"] = limits
@@ -76,7 +76,7 @@ def vpa(name: str, namespace: str, target: Json, *, mode: str = "Off") -> Json:
 
 
 def target_of(workload: Json) -> Json:
-    """The reference to a workload as HPAs and VPAs hold it."""
+    """The reference to a workload in the form of HPAs and VPAs."""
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],

@@ -1,4 +1,4 @@
-"""One workload with its Hvpa on a bare API server, and the parts whose statuses a test writes there: the HPA
+"""A workload with its Hvpa on a bare API server, and the components whose statuses a test writes there: the HPA
 controller, the VPA recommender, the Deployment controller and the kubelet."""
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from localcluster.workloads.view import LAST_APPLIED, View
 
 _numbers = itertools.count(1)
 SEEN = 0.15
-"""Seconds in which the operator has seen what was written."""
+"""Seconds in which the operator has seen a write."""
 
 
 def new_namespace(api: KubeApi, prefix: str = "test") -> str:
-    """Make a namespace. It is never deleted: the API server takes nothing new in one that is going, and the
-    cluster goes as a whole."""
+    """Create a namespace. It is never deleted: the API server accepts nothing new in a namespace that is being deleted,
+    and the cluster is deleted as a whole."""
     made = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}})
     return str(made["metadata"]["name"])
 
@@ -52,7 +52,7 @@ class Scenario(View):
 
     # --- what the user does ------------------------------------------------------------------------------------------
     def create(self, *, wait: bool = True) -> Scenario:
-        """Create workload and Hvpa; wait until the operator has made the HPA and VPA that the Hvpa deploys."""
+        """Create workload and Hvpa; wait until the operator has created the HPA and VPA that the Hvpa deploys."""
         self.api.create(self.workload)
         self.rollout_completes()
         self.api.create(self.manifest)
@@ -90,8 +90,8 @@ class Scenario(View):
 
     # --- what controllers do -----------------------------------------------------------------------------------------
     def hpa_wants(self, replicas: int, *, name: str | None = None, **status: Any) -> None:
-        """The HPA controller: measure what calls for so many replicas, write that count into the Hvpa by its scale
-        subresource, and report it in the HPA's status. `status` is merged into that."""
+        """The HPA controller: measure a load that requires this number of replicas, write that count to the Hvpa by its
+        scale subresource, and report it in the HPA's status. `status` is merged into that."""
         reported = merged(self.hpa_status(replicas), status)
         if self.hvpa["spec"].get("replicas") != replicas:
             body = {"spec": {"replicas": replicas}}
@@ -99,7 +99,7 @@ class Scenario(View):
         self.api.patch_status("HorizontalPodAutoscaler", name or self.name, self.namespace, reported)
 
     def hpa_status(self, replicas: int) -> Json:
-        """The status of an HPA whose measurement calls for so many replicas."""
+        """The status of an HPA whose measurement requires this number of replicas."""
         workload = self.target
         present = workload["spec"]["replicas"]
         counted = workload.get("status", {}).get("readyReplicas") or present or 1
@@ -118,8 +118,8 @@ class Scenario(View):
         self.vpa_sees(cpu, memory)
 
     def hpa_measures(self, cpu: int, memory: int = 0) -> None:
-        """The HPA controller under this load on as many pods as the workload's spec asks for (millicores, bytes): it
-        measures how far their requests are used, and writes the count that follows, without stabilization."""
+        """The HPA controller under this load on the number of pods in the workload's spec (millicores, bytes): it
+        measures the utilization of their requests, and writes the resulting count, without stabilization."""
         spec = self.manifest["spec"]["hpa"]["template"]["spec"]
         workload, loads = self.target, {"cpu": cpu, "memory": memory}
         pods, requests = workload["spec"]["replicas"], _requests(workload)
@@ -138,7 +138,7 @@ class Scenario(View):
         self.hpa_wants(desired, currentMetrics=reported)
 
     def vpa_sees(self, cpu: int, memory: int = 0) -> None:
-        """The VPA recommender under this load on all pods together (millicores, bytes): what each of them uses."""
+        """The VPA recommender under this load on all pods together (millicores, bytes): the usage of each pod."""
         ready = self.target["status"]["readyReplicas"]
         target: Json = {"cpu": f"{math.ceil(cpu / ready)}m"}
         if memory:
@@ -146,7 +146,7 @@ class Scenario(View):
         self.vpa_recommends(**target)
 
     def request(self, resource: str) -> int:
-        """What each pod requests, in millicores or bytes."""
+        """The request of each pod, in millicores or bytes."""
         return _requests(self.target)[resource]
 
     def vpa_recommends(
@@ -158,7 +158,7 @@ class Scenario(View):
         others: Json | None = None,
         **target: str,
     ) -> None:
-        """The VPA recommender: recommend for one container (and `others`: container to target), as it has done
+        """The VPA recommender: recommend for a container (and `others`: container to target), as it has done since
         `since` (two hours ago)."""
         reported = [entry(one, wanted) for one, wanted in {container: target, **(others or {})}.items()]
         provided = condition("RecommendationProvided", "True", "", since or ago(hours=2))
@@ -166,24 +166,24 @@ class Scenario(View):
         self.api.patch_status("VerticalPodAutoscaler", name or self.name, self.namespace, status)
 
     def scales(self) -> None:
-        """The operator is at work: the HPA wants two replicas more, and they are set."""
+        """The operator works: the HPA requests two more replicas, and the operator sets them."""
         wanted = self.replicas + 2
         self.hpa_wants(wanted)
         self.await_replicas(wanted)
 
     def vpa_is_content(self) -> None:
-        """The VPA recommends what is requested, and the operator knows: an axis that can't be used would not hold back
-        the other."""
+        """The VPA recommends the present requests, and the operator has seen that: an axis that can't be used would not
+        hold back the other axis."""
         self.vpa_recommends(**self.requests)
         self.await_condition("VpaActive", "True", "Recommending")
 
     def rollout_completes(self) -> None:
-        """The workload's controller: all pods are of the present template and available."""
+        """The workload's controller: all pods have the present template and are available."""
         self.rollout(complete=True)
 
     def rollout(self, *, complete: bool) -> None:
         """The workload's controller has seen the present template; the pods are updated and available, or not yet (and
-        the operator knows that they are not, before anything asks for the next rollout)."""
+        the operator has seen that they are not, before the next rollout is requested)."""
         workload = self.target
         if self.kind == "DaemonSet":
             self._daemons(workload, complete)
@@ -201,7 +201,7 @@ class Scenario(View):
             time.sleep(SEEN)
 
     def _daemons(self, workload: Json, complete: bool) -> None:
-        """A DaemonSet's controller, which wants a pod on each of `nodes` nodes."""
+        """A DaemonSet's controller, with a pod on each of `nodes` nodes."""
         names = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "numberAvailable")
         status: Json = {
             **dict.fromkeys(names, self.nodes),
@@ -212,7 +212,7 @@ class Scenario(View):
         self.api.patch_status(self.kind, self.name, self.namespace, status)
 
     def pod(self, name: str, *, container_status: Json | None = None, **status: Any) -> str:
-        """The kubelet: a pod that runs the template as it is now, with this status of its container `app`."""
+        """The kubelet: a pod that runs the present template, with this status of its container `app`."""
         target = self.target
         template = target["spec"]["template"]
         owner = {name: target[name] for name in ("apiVersion", "kind")}
@@ -231,14 +231,13 @@ class Scenario(View):
 
     # --- what time does ----------------------------------------------------------------------------------------------
     def later(self, **age: float) -> None:
-        """As if so much time had gone by, such as `later(days=10)`: all that the operator remembers is that much
-        older."""
+        """As if time had passed, such as `later(days=10)`: all recorded times of the operator are that much older."""
         self._age(frozenset({"lastScaleTime", "since", "time"}), dt.timedelta(**age))
 
     def minutes_under(self, cpu: int, memory: int = 0) -> None:
-        """Some minutes under this load on all pods together: a rollout completes, the HPA measures, and what was done
-        has settled; the VPA does not learn that fast. Meanwhile the Hvpa is paused: what takes minutes in life takes
-        none here, so that a mean over the old pods would be taken for one over the new."""
+        """Some minutes under this load on all pods together: a rollout completes, the HPA measures, and changes have
+        settled; the VPA does not learn that fast. The Hvpa is paused in that time: minutes of real time take none here,
+        so the operator would take a mean over the old pods for a mean over the new pods."""
         self.change({"mode": "Paused"})
         self.settled()
         if self.has_pods:
@@ -260,8 +259,8 @@ class Scenario(View):
         self.api.patch_status("Hvpa", self.name, self.namespace, {"axes": axes})
 
     def arrives(self, replicas: int, cpu: int, load: int) -> None:
-        """Under this load (millicores) the workload comes to have so many replicas of this CPU, minute by minute, and
-        stays so. Usual demand is reported to one percent."""
+        """Under this load (millicores) the workload reaches this number of replicas of this CPU, minute by minute, and
+        stays there. Usual demand is reported to one percent."""
 
         def is_there() -> bool:
             return self.replicas == replicas and abs(self.request("cpu") - cpu) <= cpu / 50
@@ -278,8 +277,8 @@ class Scenario(View):
         self.minutes_under(load)
 
     def replace_pods(self) -> None:
-        """The workload's controller has replaced all pods by as many of the template as it is now, that are ready for a
-        minute. From now on there are pods, which `minutes_under` replaces as well."""
+        """The workload's controller has replaced all pods by the same number of pods of the present template, ready for
+        a minute. From now on there are pods, which `minutes_under` replaces as well."""
         self.has_pods = True
         selector = f"app={self.name}"
         for one in self.api.list("Pod", self.namespace, selector):
@@ -293,7 +292,7 @@ def _container_status(changes: Json) -> Json:
 
 
 def _requests(workload: Json) -> dict[str, int]:
-    """What each pod of a workload requests, all containers together, in millicores and bytes."""
+    """The requests of each pod of a workload, all containers together, in millicores and bytes."""
     found: dict[str, int] = {"cpu": 0, "memory": 0}
     for container in workload["spec"]["template"]["spec"]["containers"]:
         requests = container["resources"].get("requests", {})
@@ -303,7 +302,7 @@ def _requests(workload: Json) -> dict[str, int]:
 
 
 def _aged(record: Any, times: frozenset[str], age: dt.timedelta) -> Any:
-    """The same with these of its times so much earlier."""
+    """The same record with these of its times moved back by `age`."""
     if isinstance(record, list):
         return [_aged(one, times, age) for one in record]
     if not isinstance(record, dict):

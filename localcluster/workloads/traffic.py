@@ -1,5 +1,5 @@
-"""HTTP requests to the pods of a real node, spread over those that are ready as a Service does, and how long each took.
-The program `traffic` (in `localcluster/programs/modules/node`) sends and measures; here is whom it may send to."""
+"""HTTP requests to the pods of a real node, distributed among the ready pods as by a Service, and their latencies. The
+program `traffic` (in `localcluster/programs/modules/node`) sends and measures; this module gives it the addresses."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from localcluster.workloads.load import is_ready
 
 _PERIOD_SECONDS = 0.5
 TIMEOUT_SECONDS = 2.0
-"""After this a request has failed."""
+"""Seconds after which a request has failed."""
 QUIET_SECONDS = 5
-"""So many in a row without slow requests are an end of them."""
+"""Number of consecutive seconds without slow requests that counts as recovery."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The requests that began in some seconds: how many failed, and the milliseconds of all others."""
+    """The requests that began in some seconds: the number of failures, and the milliseconds of all others."""
 
     failed: int = 0
     milliseconds: tuple[float, ...] = ()
 
     @property
     def sent(self) -> int:
-        """How many there were."""
+        """Their number."""
         return self.failed + len(self.milliseconds)
 
     def percentile(self, percent: float) -> float | None:
-        """So many percent of the requests took so many milliseconds at most. Infinite if fewer were answered, None
-        without requests."""
+        """The percentile of the latencies in milliseconds. Infinite if fewer requests were answered, None without
+        requests."""
         if not self.sent:
             return None
         place = max(1, math.ceil(self.sent * percent / 100))
@@ -44,14 +44,14 @@ class Answers:
 
 
 def is_slow(answers: Answers, goal: float) -> bool:
-    """Whether more than one in a hundred of these requests took more than so many milliseconds, or failed."""
+    """Whether more than one in a hundred of these requests took more than `goal` milliseconds, or failed."""
     slow = answers.percentile(99)
     return slow is not None and slow > goal
 
 
 def recovered(answers: Mapping[int, Answers], begin: float, end: float, goal: float) -> int | None:
-    """The second of a stretch from which on so many in a row (`QUIET_SECONDS`) are not slow, the first time after one
-    was; `begin` if none ever was, None if that does not come."""
+    """The first second of a period that begins a sequence of `QUIET_SECONDS` seconds that are not slow, after a slow
+    second; `begin` if no second was slow, None if there is no such sequence."""
     seconds = [second for second in sorted(answers) if begin <= second < end]
     slow = next((second for second in seconds if is_slow(answers[second], goal)), None)
     if slow is None:
@@ -73,8 +73,7 @@ def together(seconds: Sequence[Answers]) -> Answers:
 
 
 def read(text: str) -> dict[int, Answers]:
-    """What the program has printed: seconds of the clock, each with its requests. A line that is not whole yet is left
-    out."""
+    """The output of the program: seconds of the clock, each with its requests. An incomplete line is omitted."""
     lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
     return {
         one["second"]: Answers(one["failed"], tuple(one["milliseconds"] or ()))
@@ -84,14 +83,14 @@ def read(text: str) -> dict[int, Answers]:
 
 
 def addresses(pods: Sequence[Json], port: int) -> list[str]:
-    """Of the pods that are ready."""
+    """The addresses of the ready pods."""
     return sorted(f"{pod['status']['podIP']}:{port}" for pod in pods if is_ready(pod))
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Requests to the pods of a label selector, `rate` per second. A context manager: it runs in a thread and a process
-    of its own; `error` is why it could not go on. `folder` takes its files."""
+    """Requests to the pods of a label selector, `rate` per second. A context manager: it runs in its own thread and
+    process; `error` is the reason that it stopped. `folder` takes its files."""
 
     api: KubeApi
     namespace: str

@@ -1,4 +1,4 @@
-"""What is to be seen of a scenario, and waiting for it: the workload, the Hvpa, its status, conditions and Events."""
+"""A view of a scenario, and waiting for its states: the workload, the Hvpa, its status, conditions and Events."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from localcluster.workloads.bare_manifests import time_of
 
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
 TIMEOUT = 90.0
-"""Seconds to wait for what takes milliseconds on an idle machine."""
+"""Seconds to wait for effects that take milliseconds on an idle machine."""
 FIRST_LOOK = 0.01
 """Seconds until the second look."""
 Value = TypeVar("Value")
 
 
 class Version(NamedTuple):
-    """What a workload's spec asked for at one time: replicas, and each one's requests in millicores and bytes."""
+    """A workload's spec at a time: replicas, and the requests of each in millicores and bytes."""
 
     replicas: int
     cpu: int
@@ -39,7 +39,7 @@ class View:
     """A workload and the Hvpa of the same name, as they are now."""
 
     def __init__(self, api: KubeApi, namespace: str, name: str, kind: str) -> None:
-        """`kind` is the workload's."""
+        """`kind` is the workload's kind."""
         self.api = api
         self.namespace = namespace
         self.name = name
@@ -78,7 +78,7 @@ class View:
         return int(self.target["spec"]["replicas"])
 
     def resources(self, container: str = "app") -> Json:
-        """The resources of one container in the workload's template."""
+        """The resources of a container in the workload's template."""
         containers = self.target["spec"]["template"]["spec"]["containers"]
         found: Json = next(one for one in containers if one["name"] == container).get("resources", {})
         return found
@@ -91,12 +91,12 @@ class View:
 
     @property
     def record(self) -> Json:
-        """The annotation that the operator leaves on the workload with each step."""
+        """The annotation that the operator writes to the workload with each step."""
         record: Json = json.loads(self.target["metadata"]["annotations"][LAST_APPLIED])
         return record
 
     def versions(self, audit: Audit) -> list[Version]:
-        """What the workload's spec asked for from its creation to now, one entry for each write, by the API server's
+        """The versions of the workload's spec from its creation to now, an entry for each write, from the API server's
         audit log."""
         resource = f"{self.kind.lower()}s"
         found = [Version(1, 0, 0)]
@@ -117,7 +117,7 @@ class View:
         return found[1:]
 
     def patches(self, audit: Audit, user: str, since: Mark | None = None) -> list[Json]:
-        """The spec in each patch of the workload by this user that was accepted, in order."""
+        """The spec in each accepted patch of the workload by this user, in order."""
         plural = f"{self.kind.lower()}s"
         found = audit.requests(since, user=user, resource=plural, namespace=self.namespace, code=200)
         accepted = [one for one in found if one.verb == "patch" and one.name == self.name]
@@ -130,11 +130,11 @@ class View:
         return bool(found["replicas"] == replicas and requests.items() <= recommended.items())
 
     def last_scale_time(self, axis: str) -> dt.datetime:
-        """When the operator last changed the workload on this axis."""
+        """The time of the operator's last change of the workload on this axis."""
         return time_of(self.record[axis]["lastScaleTime"])
 
     def condition(self, kind: str) -> Json:
-        """One condition of the Hvpa; empty where there is none."""
+        """A condition of the Hvpa; empty if there is none."""
         return next((one for one in self.status.get("conditions", []) if one["type"] == kind), {})
 
     def events(self, reason: str | None = None) -> list[Json]:
@@ -149,13 +149,13 @@ class View:
 
     # --- waiting -----------------------------------------------------------------------------------------------------
     def soon(self, predicate: Callable[[], Value], what: str, timeout: float = TIMEOUT) -> Value:
-        """Wait until something is so; says how the Hvpa stands where it does not come."""
+        """Wait until the predicate holds; if it does not, the error contains the state of the Hvpa."""
         return wait_for(
             predicate, timeout, lambda: f"{what} for {self.name}; {self._described()}", FIRST_LOOK
         )
 
     def await_replicas(self, count: int, timeout: float = TIMEOUT) -> None:
-        """Wait until the workload has so many replicas."""
+        """Wait until the workload has this number of replicas."""
         self.soon(lambda: self.replicas == count, f"{count} replicas", timeout)
 
     def await_requests(self, timeout: float = TIMEOUT, container: str = "app", **requests: str) -> None:
@@ -189,7 +189,7 @@ class View:
         self.soon(lambda: self.condition("Ready").get("reason", reason) != reason, f"Ready without {reason}")
 
     def await_event(self, reason: str, text: str = "", timeout: float = TIMEOUT) -> Json:
-        """Wait for an Event on the Hvpa whose message holds a text."""
+        """Wait for an Event on the Hvpa whose message contains a text."""
         found = self.soon(
             lambda: [one for one in self.events(reason) if text in one["message"]],
             f"event {reason} {text!r}",
@@ -210,7 +210,7 @@ class View:
         return None
 
     def await_blocked(self, reason: str, axis: str, direction: str = "up", timeout: float = TIMEOUT) -> Json:
-        """Wait until the status reports that this axis is blocked so."""
+        """Wait until the status reports that this axis is blocked for this reason."""
         return (
             self.soon(
                 lambda: self.blocked(reason, axis, direction), f"{axis} {direction} held by {reason}", timeout
@@ -222,8 +222,8 @@ class View:
     def held(
         self, operator: Operator, reason: str, axis: str, direction: str = "up", *, idle: bool = True
     ) -> Iterator[None]:
-        """What is wanted in this block is held back, and everything reports so: the status's entry and condition, an
-        Event, the metric. With `idle`, the workload is not touched at all."""
+        """Inside this block a requested change is held back, and everything reports it: the status's entry and
+        condition, an Event, the metric. With `idle`, the operator does not write to the workload at all."""
         labels = {"reason": reason, "axis": axis, "direction": direction}
         before = operator.metric("hvpa_scalings_blocked_total", **labels)
         generation = self.target["metadata"]["generation"]

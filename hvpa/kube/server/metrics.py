@@ -1,5 +1,5 @@
-"""Prometheus metrics. All names begin with `hvpa_`; none has a label whose values users can make up without end, but
-those behind `--per-object-metrics`, and `hvpa_problem`, which has no series where all is well."""
+"""Prometheus metrics. All names begin with `hvpa_`. Users can't create an unlimited number of label values, except with
+`--per-object-metrics`, and for `hvpa_problem`, which has a series only for an Hvpa with a problem."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 LONG = (30.0, 60.0, 120.0)
-"""Further buckets for what overload makes long."""
+"""Further buckets for durations that grow under overload."""
 FRESH = 1.0
-"""Seconds for which a page is used again; Prometheus scrapes at most once a second."""
+"""Seconds for which a rendered page is served again; Prometheus scrapes at most once a second."""
 SHARE = 10
-"""A page is used for at least so many times the time that its rendering took: at most a tenth of the operator's time
-goes into scrapes, as into any one Hvpa."""
+"""Minimum lifetime of a page, as a multiple of its rendering time: scrapes take at most a tenth of the operator's time,
+as any single Hvpa does."""
 SLICE = 200
-"""Hvpas whose series are rendered at once: less than a millisecond's work for each gauge."""
+"""Number of Hvpas whose series are rendered at once: less than a millisecond of work for each gauge."""
 _UNIT: dict[Resource, float] = {"cpu": 1000.0, "memory": 1.0}
-"""What divides millicores and bytes to get Prometheus' base units, cores and bytes."""
+"""Divisors that convert millicores and bytes to Prometheus' base units, cores and bytes."""
 
 
 class Metrics(Telemetry):
@@ -61,31 +61,29 @@ class Metrics(Telemetry):
             self._violations.labels(invariant)
         axes = ["axis", "direction"]
         self._applied = counter("hvpa_scalings_applied", "Changes of workloads.", axes)
-        held = "Wanted changes that began to be held back."
+        held = "Changes that HVPA began to hold back."
         self._blocked = counter("hvpa_scalings_blocked", held, [*axes, "reason"])
-        failed = "Writes that were refused or did not get through."
+        failed = "Writes that were refused or failed."
         self._write_failures = counter("hvpa_write_failures", failed, ["operation", "outcome"])
-        took = "Time from taking an Hvpa from the queue to having written all."
+        took = "Time from taking an Hvpa from the queue to the end of its writes."
         self._reconciles = histogram("hvpa_reconcile_duration_seconds", took, ["outcome"], buckets=SECONDS)
         waited = "Time from when an Hvpa was due until a worker took it."
         self._queue_wait = histogram("hvpa_queue_wait_seconds", waited, buckets=SECONDS + LONG)
-        postponed = (
-            "Decisions that began later because their namespace was over its budget of computing time."
-        )
+        postponed = "Decisions delayed because their namespace was over its budget of computing time."
         self._postponed = counter("hvpa_postponed_decisions", postponed)
         self._requests = counter("hvpa_api_requests", "Requests to the API server.", ["verb", "code"])
-        restarted = "Watches that were started again."
+        restarted = "Watch restarts."
         self._restarts = counter("hvpa_watch_restarts", restarted, ["resource", "reason"])
-        undecodable = "Objects that could not be decoded and count as absent."
+        undecodable = "Objects that could not be decoded. They count as absent."
         self._bad_objects = counter("hvpa_undecodable_objects", undecodable, ["resource"])
-        for resource in (*WATCHED, *ON_DEMAND):  # from 0 on, the first one that is undecodable is an increase
+        for resource in (*WATCHED, *ON_DEMAND):  # from 0 on, so the first undecodable object is an increase
             self._bad_objects.labels(resource.plural)
-        failed_tasks = "Exceptions of tasks that run for as long as the process does; each begins again."
+        failed_tasks = "Exceptions in long-running tasks. Each task starts again."
         self._task_failures = counter("hvpa_task_failures", failed_tasks, ["task"])
-        throttled = "Responses by which the API server asked the operator to wait."
+        throttled = "Responses in which the API server told the operator to wait."
         self._throttled = counter("hvpa_throttled", throttled)
         permit = (
-            "Time for which a worker, or the writer of Events, had to wait for leave to write, if it had to."
+            "Time that a worker or the writer of Events waited for permission to write, if it had to wait."
         )
         self._permit_wait = histogram("hvpa_permit_wait_seconds", permit, buckets=SECONDS + LONG)
         self._objects = _PerObject() if per_object else None
@@ -100,33 +98,35 @@ class Metrics(Telemetry):
             yield from self._objects.pieces()
 
     def _show(self, name: str, documentation: str, value: Callable[[], float]) -> None:
-        """Show a value that is asked for at each scrape."""
+        """Show a value that is read at each scrape."""
         Gauge(name, documentation, registry=self.registry).set_function(value)
 
     def watch_queue(
         self, depth: Callable[[], float], oldest_age: Callable[[], float], over_budget: Callable[[], float]
     ) -> None:
-        """Show the queue's depth, the age of its head, and what waits for a namespace's budget."""
+        """Show the queue's depth, the age of its head, and the Hvpas that wait for a namespace's budget."""
         postponed = (
             "Hvpas that are due and wait because their namespace is over its budget of computing time."
         )
         self._show("hvpa_postponed", postponed, over_budget)
         self._show("hvpa_queue_depth", "Hvpas that wait for a worker.", depth)
-        self._show("hvpa_queue_oldest_age_seconds", "How long the first Hvpa has waited.", oldest_age)
+        self._show(
+            "hvpa_queue_oldest_age_seconds", "Time that the first Hvpa in the queue has waited.", oldest_age
+        )
 
     def watch_caches(self, last_success: Callable[[], Mapping[str, float]]) -> None:
-        """Show when each resource's list or watch last succeeded, asked for at each scrape."""
+        """Show when each resource's list or watch last succeeded, read at each scrape."""
         self.registry.register(_Caches(last_success))
 
     def watch_limits(self, in_flight: Callable[[], float], limit: Callable[[], float]) -> None:
-        """Show how many writes are under way, and how many may be."""
-        self._show("hvpa_writes_in_flight", "Writes that are under way.", in_flight)
-        less = "less than --max-in-flight after the API server asked to wait"
-        self._show("hvpa_writes_in_flight_limit", f"Writes that may be under way; {less}.", limit)
+        """Show the number of writes in progress, and its limit."""
+        self._show("hvpa_writes_in_flight", "Writes in progress.", in_flight)
+        less = "lower than --max-in-flight after the API server told the operator to wait"
+        self._show("hvpa_writes_in_flight_limit", f"Maximum number of writes in progress; {less}.", limit)
 
     def watch_shards(self, held: Callable[[], int], all_of_them: int) -> None:
-        """Show how many shards there are (1 where the work is not divided), and how many this process works on."""
-        documentation = "Whether this process works: holds a lease, or needs none."
+        """Show the number of shards (1 if the work is not divided), and the number that this process works on."""
+        documentation = "1 if this process works (holds a lease, or needs none), else 0."
         self._show("hvpa_leader", documentation, lambda: float(held() > 0))
         self._show("hvpa_shards_held", "Shards that this process works on.", held)
         self._show("hvpa_shards", "Shards that the work is divided into.", lambda: all_of_them)
@@ -188,7 +188,7 @@ class Metrics(Telemetry):
 
 
 class _Caches(Collector):
-    """How fresh the caches are; a resource that the cluster need not serve, and doesn't, has no series."""
+    """How fresh the caches are. An optional resource that the cluster does not serve has no series."""
 
     def __init__(self, last_success: Callable[[], Mapping[str, float]]) -> None:
         self._last_success = last_success
@@ -197,7 +197,7 @@ class _Caches(Collector):
         """One series for each resource."""
         family = GaugeMetricFamily(
             "hvpa_watch_last_success_timestamp_seconds",
-            "When the list or watch of a resource last succeeded; bookmarks count, about one a minute.",
+            "Time of the last successful list or watch of a resource; bookmarks count, about one per minute.",
             labels=["resource"],
         )
         for plural, seconds in self._last_success().items():
@@ -206,8 +206,8 @@ class _Caches(Collector):
 
 
 class _States(Collector):
-    """What the last decision reported of each Hvpa: how many are in which state, and who has which problem. All is
-    counted when it changes, since there may be thousands at a scrape."""
+    """The last report of each Hvpa: the number of Hvpas in each state, and the problems of each Hvpa. Counts change
+    with the report and not at a scrape, since there may be thousands of Hvpas."""
 
     def __init__(self) -> None:
         self._status: dict[Key, HvpaStatus] = {}
@@ -218,7 +218,7 @@ class _States(Collector):
         self._held: Count[tuple[str, ...]] = Count()
 
     def put(self, key: Key, status: HvpaStatus) -> None:
-        """Remember what was decided."""
+        """Store the status of the last decision."""
         before = self._status.get(key)
         if before is status:
             return
@@ -229,7 +229,7 @@ class _States(Collector):
         self._name_histories(key, status)
 
     def fails(self, key: Key, operation: Operation | None) -> None:
-        """A write of an Hvpa failed; None: all got through."""
+        """A write of an Hvpa failed; None: all writes succeeded."""
         if self._failing.get(key) == operation:
             return
         if operation is None:
@@ -264,7 +264,7 @@ class _States(Collector):
             self._problems[key] = rows
 
     def _name_histories(self, key: Key, status: HvpaStatus) -> None:
-        """When each history of a recommendation began that is too short for requests to be lowered."""
+        """Store the start of each recommendation history that is too short to lower requests."""
         self._histories.pop(key, None)
         vertical = None if status.axes is None else status.axes.vertical
         labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
@@ -277,19 +277,17 @@ class _States(Collector):
             self._histories[key] = rows
 
     def collect(self) -> list[GaugeMetricFamily]:
-        """The numbers of Hvpas, and of changes that are held back."""
+        """The number of Hvpas, and of changes that are held back."""
         ready, held = ["ready", "reason"], ["axis", "direction", "reason"]
         return [
-            _counted("hvpa_hvpas", "Hvpas, by their condition Ready.", ready, self._ready),
-            _counted("hvpa_held_back", "Changes that are held back now.", held, self._held),
+            _counted("hvpa_hvpas", "Number of Hvpas, by their condition Ready.", ready, self._ready),
+            _counted("hvpa_held_back", "Changes that are currently held back.", held, self._held),
         ]
 
     def pieces(self) -> Iterator[bytes]:
-        """The problems, and the histories that are too short, as text."""
+        """Yield the problems, and the histories that are too short, as text."""
         yield from _gauge("hvpa_problem", "1 for each problem of an Hvpa.", self._problems, 1)
-        what = (
-            "When the history of a recommendation began (Unix time), while it is too short to lower requests."
-        )
+        what = "Start of a recommendation's history (Unix time), while it is too short to lower requests."
         yield from _gauge("hvpa_short_history_start_timestamp_seconds", what, self._histories, 1)
 
 
@@ -308,20 +306,20 @@ Row = tuple[str, float | None, float | None]
 
 
 class _PerObject:
-    """Series per Hvpa, rendered from the last decision: those of a deleted Hvpa, or of a container that was removed,
-    are gone at the next scrape. The text is made here, in slices: prometheus_client makes it of a whole registry at
-    once, and takes several times as long."""
+    """Series per Hvpa, rendered from the last decision. Series of a deleted Hvpa or a removed container are gone at the
+    next scrape. The text is rendered here, in slices: prometheus_client renders a whole registry at once, and takes
+    several times as long."""
 
     def __init__(self) -> None:
         self._replicas: dict[Key, list[Row]] = {}
         self._requests: dict[Key, list[Row]] = {}
 
     def put(self, key: Key, decision: Decision, workload: Workload | None) -> None:
-        """Remember what a decision showed; `workload` as it was before it."""
+        """Store the values of a decision; `workload` is the workload before the decision."""
         labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
         self._replicas.pop(key, None)
         if (seen := decision.replicas) is not None:
-            # What was decided may not be written yet, in place: the workload's own count is the present one.
+            # A decided count may not be written yet, in place: the workload's own count is the current count.
             present = seen.current if workload is None else workload.spec.replicas
             self._replicas[key] = [(labels, present, seen.recommended)]
         rows: list[Row] = []
@@ -341,18 +339,18 @@ class _PerObject:
         self._requests.pop(key, None)
 
     def pieces(self) -> Iterator[bytes]:
-        """All series as text, SLICE Hvpas at a time."""
+        """Yield all series as text, SLICE Hvpas at a time."""
         replicas, requests = self._replicas, self._requests
         yield from _gauge("hvpa_replicas", "The workload's replicas.", replicas, 1)
-        yield from _gauge("hvpa_recommended_replicas", "Replicas if nothing were blocked.", replicas, 2)
+        yield from _gauge("hvpa_recommended_replicas", "Replicas if nothing were held back.", replicas, 2)
         yield from _gauge("hvpa_request", "Requests, in cores or bytes.", requests, 1)
         yield from _gauge(
-            "hvpa_recommended_request", "Requests if nothing were blocked, in cores or bytes.", requests, 2
+            "hvpa_recommended_request", "Requests if nothing were held back, in cores or bytes.", requests, 2
         )
 
 
 def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column: int) -> Iterator[bytes]:
-    """One gauge's series, whose values stand in this column of the rows."""
+    """Yield a gauge's series; `column` is the position of its values in the rows."""
     yield f"# HELP {name} {documentation}\n# TYPE {name} gauge\n".encode()
     entries = list(known.values())  # Hvpas may come and go between slices
     for start in range(0, len(entries), SLICE):
@@ -362,7 +360,7 @@ def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column
 
 
 def _escaped(value: str) -> str:
-    """A label's value as the text format has it (names of Kubernetes need none of it)."""
+    """Escape a label's value for the text format (names of Kubernetes objects need no escapes)."""
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
@@ -373,9 +371,9 @@ def _present(raw: str | int | float | None, resource: Resource) -> float | None:
 
 
 class Page:
-    """What /metrics shows: rendered once for all who ask within a second or more, and in pieces, so that neither many
-    scrapes nor many series hold up what else the operator does. `pieces` renders it, a few milliseconds of work at each
-    step."""
+    """The page at /metrics. It is rendered once for all requests within a second or more, and in pieces, so that
+    neither many scrapes nor many series delay the operator's other work. `pieces` renders it, with a few milliseconds
+    of work at each step."""
 
     def __init__(self, pieces: Callable[[], Iterator[bytes]]) -> None:
         self._pieces = pieces
@@ -384,12 +382,12 @@ class Page:
         self._rendering: asyncio.Task[None] | None = None
 
     async def read(self) -> bytes:
-        """The page; at least as new as the last rendering that was due."""
+        """Return the page; it is at least as new as the last rendering that was due."""
         loop = asyncio.get_running_loop()
         if self._rendering is None and loop.time() >= self._until:
             self._rendering = loop.create_task(self._render())
         if self._rendering is not None:
-            # Shielded: one client that goes away is no reason to stop for the others.
+            # Shielded: a client that disconnects must not stop the rendering for others.
             await asyncio.shield(self._rendering)
         return self._content
 
