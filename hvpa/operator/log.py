@@ -25,7 +25,7 @@ MOST_TEXT: Final = 2048
 MOST_ENTRIES: Final = 50
 """Maximum number of entries of a mapping or list, and of values of a line."""
 MOST_TRACEBACK: Final = 16_384
-"""Maximum length of a traceback. A longer traceback loses its beginning, because the end says most."""
+"""Maximum length of a traceback. A longer traceback loses its beginning, because the end is more useful."""
 DEEPEST: Final = 4
 """Maximum nesting of mappings and lists. Deeper levels are written as text."""
 BACKLOG: Final = 2**20
@@ -221,7 +221,7 @@ class LineOutput:
 
 def _occupy_standard_descriptors() -> None:
     """Opens /dev/null for each of standard input, output and error that the caller has closed. Otherwise a socket could
-    get its number and receive printed or logged text."""
+    take its number and receive printed or logged text."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)

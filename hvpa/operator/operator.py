@@ -47,7 +47,7 @@ NO_CRD = (
     "`make install` or `hvpa crd | kubectl apply -f -` installs it"
 )
 DRAIN = 20.0
-"""Maximum seconds for current writes at shutdown (a Pod gets 30 before it is killed)."""
+"""Maximum time in seconds for current writes at shutdown (Kubernetes kills a Pod after 30 seconds)."""
 
 
 class StartError(Exception):
@@ -67,7 +67,7 @@ class Parts:
 
 
 class Operator:
-    """A run of `hvpa run`."""
+    """One run of the operator (`hvpa run`)."""
 
     def __init__(self, settings: RunSettings, credentials: Credentials, parts: Parts) -> None:
         self._settings = settings

@@ -29,8 +29,8 @@ class WorkLoop:
     """Runs `workers` tasks over one queue. Time is the event loop's (monotonic), so jumps of the wall clock don't
     matter.
 
-    A worker waits for its permit before it takes a key from the queue. So decisions are not made too early, and each
-    key waits only once.
+    A worker waits for its permit before it takes a key from the queue. So every decision uses the latest state, and
+    each key waits only once.
     """
 
     def __init__(

@@ -41,7 +41,7 @@ PROBES = 5.0
 SHORTEST_CAP = 10.0
 """Smallest cap in seconds of that back-off, if few Hvpas wait."""
 RELEASED = 100.0
-"""Retries per second once a write succeeds again. Half a second of reconciles is enough for this number."""
+"""Retries per second once a write succeeds again. Reconciling this number of Hvpas takes half a second."""
 CONFLICT = Backoff(base=0.005, cap=5.0)
 """Back-off after a conflict, which is nearly immediate (client-go's first delay is 5 ms). The watch event adds the key
 again anyway."""
@@ -53,8 +53,8 @@ s."""
 BURST = 5
 """Number of reconciles of an Hvpa that may follow each other without spacing: a step and its consequences."""
 FAILING_SPACING = 1.0
-"""Upper limit in seconds of SPACING while writes fail or conflict. It doubles with each failure in a row. Changes still
-add the Hvpa before its back-off ends, because they may remove the cause."""
+"""Upper limit in seconds to which SPACING grows while writes fail or conflict, doubling with each failure in a row.
+Changes still add the Hvpa before its back-off ends, because they may remove the cause."""
 COST_SHARE = 10.0
 """Divisor: an Hvpa may use at most one tenth of the operator's computing time."""
 SMALL = 64
@@ -84,7 +84,7 @@ class Pace:
 
 
 class Timers:
-    """One due time per key. Outdated entries of the heap are skipped, and removed when they are the majority."""
+    """One due time per key. Outdated entries of the heap are skipped, and removed if they are most of the heap."""
 
     def __init__(self) -> None:
         self.due: dict[Key, float] = {}

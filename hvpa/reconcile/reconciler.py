@@ -92,7 +92,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     """Time until the next reconcile (`done`), or the wait that the server required (`overloaded`). None if there is
     neither."""
     aside: float = 0.0
-    """Seconds of computing time in another thread than the event loop's."""
+    """Seconds of computing time outside of the event loop's thread."""
     is_unanswered: bool = False
     """Whether a write failed because the API server did not respond or failed itself."""
 

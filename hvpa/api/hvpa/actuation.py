@@ -54,7 +54,7 @@ class Canary(SpecModel):
         "NotReady",
     )
     """Events that count as a failure. OOMKilled: a container whose memory was not raised runs out of memory.
-    CrashLoopBackOff: a container ends repeatedly. NotReady: a pod is not ready at the end of the duration."""
+    CrashLoopBackOff: a container stops again and again. NotReady: a pod is not ready at the end of the duration."""
 
 
 class UpdateStrategy(SpecModel):

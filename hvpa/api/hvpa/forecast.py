@@ -10,7 +10,7 @@ from hvpa.api.schema.fields import Percent
 
 class Forecast(SpecModel):
     """Minimum number of replicas by time of day, from the replicas that were needed at the same time on previous days.
-    HVPA uses it only if its error in the last 24 hours was small."""
+    HVPA uses it only while its error in the last 24 hours is at most 20 percent."""
 
     history: Literal["1d", "2d", "3d", "4d", "5d", "6d", "7d"] = "3d"
     """Number of previous days that the forecast uses: 1d to 7d."""

@@ -112,7 +112,9 @@ class VpaScaleUp(ScaleType):
     min_change_timeout: Duration = Field(
         default=dt.timedelta(minutes=15), json_schema_extra={"default": "15m"}
     )
-    """How long a raise smaller than minChange must be recommended without interruption before HVPA makes it anyway."""
+    """How long a raise smaller than minChange must be recommended without interruption before HVPA makes it anyway. The
+    raise must be at least a tenth of the request or half of minChange, whichever is smaller. Each such step doubles the
+    time, up to a day."""
 
 
 class VpaScaleDown(ScaleType):
@@ -122,5 +124,6 @@ class VpaScaleDown(ScaleType):
     """Minimum time between the last change of requests and a lowering (a Go duration, such as 3m). With blend
     Trajectory, 0 means 6 hours, or 5 minutes if pods are resized in place and a metric measures the resource."""
     min_history: Duration = Field(default=dt.timedelta(hours=1), json_schema_extra={"default": "1h"})
-    """History that the VerticalPodAutoscaler's recommender must have before HVPA lowers requests, judged by its upper
-    bounds. Recommendations must have existed for at least this time as well."""
+    """History that the VerticalPodAutoscaler's recommender must have before HVPA lowers requests, judged by its
+    checkpoint or, if HVPA can't read that, by its upper bounds. Recommendations must also have existed for at least
+    this time."""

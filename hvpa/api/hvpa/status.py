@@ -286,15 +286,15 @@ class Replacing(StatusModel):
 
 
 class RolledBack(StatusModel):
-    """A size that failed on the first pods (`spec.updateStrategy.canary`). HVPA does not try it again for a day. Each
-    further failure doubles this time, up to 16 days."""
+    """A size that failed on the first pods (`spec.updateStrategy.canary`), or that no node can take. HVPA does not try
+    it again for a day. Each further failure doubles this time, up to 16 days."""
 
     count: Whole
     """Number of failures in a row."""
     time: Timestamp
     """Time of the last rollback."""
     message: str = ""
-    """The pod that failed, and the failure."""
+    """The pod for which the size failed, and the failure."""
     changes: tuple[FailedChange, ...] = ()
     """Changes that HVPA rolled back."""
 
@@ -524,7 +524,7 @@ class HvpaStatus(StatusModel):
     rollout: HeldRollout | None = Field(default=None, exclude_if=lambda value: value is None)
     """The rollout that HVPA started and holds."""
     rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)
-    """The last size that failed on the first pods."""
+    """The last size that failed on the first pods, or that no node can take."""
     forecast: ForecastRecord | None = Field(default=None, exclude_if=lambda value: value is None)
     """The forecast (`spec.forecast`), and the measurements it is based on."""
     axes: Axes | None = None

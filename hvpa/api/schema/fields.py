@@ -148,9 +148,9 @@ def cel_at_most(smaller: str, larger: str) -> str:
     """Returns CEL for "the quantity `smaller` is not greater than the quantity `larger`", for fields with
     `QUANTITY_SCHEMA`.
 
-    Each list with one element only gives the value a name. Without it, API servers before 1.34 ignore `maxLength` of a
-    field that is a string or an integer, estimate the cost of a string operation for the longest possible request, and
-    reject the CRD for this cost. For the named value they estimate the real cost (decision note 20).
+    The lists with a single element only name their value. Without them, API servers before 1.34 ignore `maxLength` of a
+    field that is a string or an integer, estimate the cost of a string operation as if the string were as long as the
+    largest request, and reject the CRD for this cost. For a named value they estimate the real cost (decision note 20).
     """
     compared = "quantity(string(a)).compareTo(quantity(string(b))) <= 0"
     return f"[{smaller}].all(a, [{larger}].all(b, {compared}))"

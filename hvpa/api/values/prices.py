@@ -1,4 +1,4 @@
-"""Prices of requested CPU and memory, and amounts of money as text, without a currency: the user knows it."""
+"""Prices of requested CPU and memory, and amounts of money as text, without a currency, which the user knows."""
 
 from __future__ import annotations
 

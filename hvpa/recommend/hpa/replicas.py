@@ -62,7 +62,7 @@ def by_resource_usage(here: Situation, resource: str, container: str, target: in
 
 
 def by_pods_metric(here: Situation, metric: MetricName, target: int) -> Proposal:
-    """For a custom metric of the pods, with a target per pod (`GetMetricReplicas`)."""
+    """For an object's metric, with a target for the metric as a whole (`GetObjectMetricReplicas`)."""
     try:
         readings = here.metrics.pods(metric)
         if not readings:
@@ -81,7 +81,7 @@ def by_object(here: Situation, metric: MetricName, described: ObjectReference, t
 def by_object_per_pod(
     here: Situation, metric: MetricName, described: ObjectReference, target: int
 ) -> Proposal:
-    """For an object's metric, divided by the number of pods (`GetObjectPerPodMetricReplicas`)."""
+    """For the sum of an external metric, with a target for the metric as a whole (`GetExternalMetricReplicas`)."""
     measured = _object_value(here, metric, described)
     pods = here.scale.current
     replicas = pods

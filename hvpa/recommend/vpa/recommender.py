@@ -40,8 +40,8 @@ class VerticalRecommender:
     There is one aggregate per container name. It is deleted when its last CPU sample is `memory_aggregation_interval` ×
     `…_count` (8 days) old. The real recommender has an aggregate per container name and set of pod labels, and adds
     them up in every loop. The result differs only if labels change, as `pod-template-hash` does with a Deployment's
-    template. In that case the old pods' history is deleted 8 days after them, when its weight is below 1/256, and the
-    confidence interval starts later.
+    template. In that case the old pods' history is deleted 8 days after the pods, when its weight is below 1/256. From
+    then on, the confidence is based on a later start.
     """
 
     def __init__(self, settings: VpaSettings = VpaSettings()) -> None:  # noqa: B008  # frozen

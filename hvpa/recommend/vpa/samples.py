@@ -27,9 +27,9 @@ NANOCORES_PER_MILLICORE: Final = 1_000_000
 MOST_CORES: Final = 1e11
 """`MAX_AMOUNT` in cores."""
 CPU_BUCKETS: Final = BucketScheme(maximum=1000.0, first=0.01, ratio=1.0 + BUCKET_GROWTH, epsilon=EPSILON)
-"""Buckets of CPU histograms, in cores: the first bucket has 0.01 cores, the last starts at 1000 cores or above."""
+"""Buckets of CPU histograms, in cores: the first ends at 0.01 cores, the last starts at 1000 cores or above."""
 MEMORY_BUCKETS: Final = BucketScheme(maximum=1e12, first=1e7, ratio=1.0 + BUCKET_GROWTH, epsilon=EPSILON)
-"""Buckets of memory histograms, in bytes: the first bucket has 10 MB, the last starts at 1 TB or above."""
+"""Buckets of memory histograms, in bytes: the first ends at 10 MB, the last starts at 1 TB or above."""
 
 
 def whole_amount(amount: float) -> int:
