@@ -210,7 +210,7 @@ class HorizontalAutoscaler:
         return desired
 
     def _rescale(self, hpa: Hpa, plan: Plan, report: _SyncReport, step: _Step, now: dt.datetime) -> HpaResult:
-        """Reports that the count is written."""
+        """Returns the result of a change of the count, with its conditions and event, and records the change."""
         current, desired, reason = step
         message = f"the HPA controller was able to update the target scale to {desired}"
         report.conditions[_ABLE] = ("True", "SucceededRescale", message)

@@ -62,7 +62,7 @@ def by_resource_usage(here: Situation, resource: str, container: str, target: in
 
 
 def by_pods_metric(here: Situation, metric: MetricName, target: int) -> Proposal:
-    """For an object's metric, with a target for the metric as a whole (`GetObjectMetricReplicas`)."""
+    """For a custom metric of the pods, with a target per pod (`GetMetricReplicas`)."""
     try:
         readings = here.metrics.pods(metric)
         if not readings:
@@ -73,7 +73,7 @@ def by_pods_metric(here: Situation, metric: MetricName, target: int) -> Proposal
 
 
 def by_object(here: Situation, metric: MetricName, described: ObjectReference, target: int) -> Proposal:
-    """For the total of an object's metric (`GetObjectMetricReplicas`)."""
+    """For an object's metric, with a target for the metric as a whole (`GetObjectMetricReplicas`)."""
     measured = _object_value(here, metric, described)
     return Proposal(_by_ratio(here, ratio(measured, target)), measured)
 
@@ -81,7 +81,7 @@ def by_object(here: Situation, metric: MetricName, described: ObjectReference, t
 def by_object_per_pod(
     here: Situation, metric: MetricName, described: ObjectReference, target: int
 ) -> Proposal:
-    """For the sum of an external metric, with a target for the metric as a whole (`GetExternalMetricReplicas`)."""
+    """For an object's metric, divided by the number of pods (`GetObjectPerPodMetricReplicas`)."""
     measured = _object_value(here, metric, described)
     pods = here.scale.current
     replicas = pods
@@ -91,7 +91,7 @@ def by_object_per_pod(
 
 
 def by_external(here: Situation, metric: MetricName, target: int) -> Proposal:
-    """For the sum of an external metric (`GetExternalMetricReplicas`)."""
+    """For the sum of an external metric, with a target for the metric as a whole (`GetExternalMetricReplicas`)."""
     measured = 0
     for value in _external_values(here, metric):
         if value > 0 and measured > MAX_INT64 - value:
