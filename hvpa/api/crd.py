@@ -33,7 +33,7 @@ _COLUMNS: Final = (
         "Ready",
         "string",
         _CONDITION.format("Ready", "status"),
-        "Whether the workload matches the recommendations.",
+        "Whether the workload matches recommendations and limits.",
     ),
     ("Mode", "string", ".spec.mode", "Apply, Recommend or Paused."),
     ("Current", "integer", ".status.replicas", "Current number of replicas."),
