@@ -1,5 +1,5 @@
-"""The resource and what is read of others: pydantic models of Hvpa, its CRD as data, quantities, narrow read-models.
+"""Pydantic models of Hvpa, its CRD as data, quantities, and narrow read models of other objects.
 
-No decision is made here, nothing is fetched, and no clock is read. Modules import one another and pydantic, msgspec and
-PyYAML, nothing else of this package.
+This package makes no decisions, fetches nothing and reads no clock. Its modules import only each other, pydantic,
+msgspec and PyYAML.
 """

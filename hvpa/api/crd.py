@@ -1,7 +1,7 @@
 """The CustomResourceDefinition of Hvpa, rendered from the models. `python -m hvpa.api.crd` prints it as YAML.
 
-What belongs here: nothing about single fields, which the models describe. This turns pydantic's JSON schema into a
-structural one (no references, null types, titles) and puts the resource's names, subresources and columns around it.
+This module turns pydantic's JSON schema into a structural schema (no references, null types or titles) and adds the
+resource's names, subresources and columns. The models describe the fields.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hvpa.api.schema.fields import INT32_MAX
 PLURAL: Final = "hvpas"
 NAME: Final = f"{PLURAL}.{GROUP}"
 APPROVAL: Final = "unapproved, not part of Kubernetes: the group is that of gardener's hvpa-controller"
-"""Groups below k8s.io need this annotation (KEP 1111)."""
+"""Kubernetes requires this annotation for groups below k8s.io (KEP 1111)."""
 
 Schema = dict[str, Any]
 
@@ -28,36 +28,42 @@ _CONDITION: Final = '.status.conditions[?(@.type=="{}")].{}'
 _DESIRED: Final = ".status.desired.{}"
 _FIRST: Final = _DESIRED.format("containers[0].requests.{}")
 _COLUMNS: Final = (
-    ("Target", "string", ".spec.targetRef.name", "Workload that is scaled."),
-    ("Ready", "string", _CONDITION.format("Ready", "status"), "Whether the workload is as it should be."),
+    ("Target", "string", ".spec.targetRef.name", "Workload to scale."),
+    (
+        "Ready",
+        "string",
+        _CONDITION.format("Ready", "status"),
+        "Whether the workload matches recommendations and limits.",
+    ),
     ("Mode", "string", ".spec.mode", "Apply, Recommend or Paused."),
-    ("Current", "integer", ".status.replicas", "Present number of replicas."),
-    ("Desired", "integer", ".status.recommended.replicas", "Replicas if nothing were held back."),
-    ("Resized", "string", ".status.actuation.resized", "Pods that have the desired size, of all."),
-    ("Blocked", "string", _CONDITION.format("ScalingBlocked", "reason"), "What holds scaling back."),
+    ("Current", "integer", ".status.replicas", "Current number of replicas."),
+    ("Desired", "integer", ".status.recommended.replicas", "Recommended replicas, before gates."),
+    ("Resized", "string", ".status.actuation.resized", "Pods that have the desired size, and all pods."),
+    ("Blocked", "string", _CONDITION.format("ScalingBlocked", "reason"), "Gate that holds scaling back."),
     (
         "Decided",
         "integer",
         _DESIRED.format("replicas"),
-        "Replicas that were decided, of pods resized in place.",
+        "Decided replicas, if pods are resized in place.",
         True,
     ),
-    ("CPU", "string", _FIRST.format("cpu"), "CPU that was decided for the first container of these.", True),
-    ("Memory", "string", _FIRST.format("memory"), "Memory that was decided for it.", True),
-    ("Reason", "string", _CONDITION.format("Ready", "reason"), "Why Ready is what it is.", True),
+    ("CPU", "string", _FIRST.format("cpu"), "Decided CPU request of the first container.", True),
+    ("Memory", "string", _FIRST.format("memory"), "Decided memory request of the first container.", True),
+    ("Reason", "string", _CONDITION.format("Ready", "reason"), "Reason of the condition Ready.", True),
     ("HPA-Weight", "number", ".status.hpaWeight", "Horizontal weight in percent.", True),
     ("VPA-Weight", "number", ".status.vpaWeight", "Vertical weight in percent.", True),
-    ("Age", "date", ".metadata.creationTimestamp", "Time since the Hvpa was made."),
+    ("Age", "date", ".metadata.creationTimestamp", "Time since the Hvpa was created."),
 )
-"""Columns of `kubectl get`: name, type, path, description, and whether it is shown with `-o wide` only."""
+"""Columns of `kubectl get`: name, type, path, description, and whether only `-o wide` shows the column."""
 
 _UNWANTED: Final = frozenset({"title", "propertyNames", "$defs"})
 _BOUNDS: Final = {"ge": ("minimum", max), "le": ("maximum", min)}
-"""pydantic's names for bounds that it could not place, the schema's, and which of two is the narrower."""
+"""Keys that pydantic leaves in the schema for bounds, the JSON schema keyword, and the function that picks the narrower
+bound."""
 
 
 def render_crd() -> Schema:
-    """The CustomResourceDefinition as an object; the same one each time."""
+    """Returns the CustomResourceDefinition as an object. The result is always the same."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -78,12 +84,12 @@ def render_crd() -> Schema:
 
 
 def to_yaml(crd: Schema) -> str:
-    """The YAML that stands in `config/crd`: keys in order, no references."""
+    """Returns the YAML of `config/crd`: keys in order, no references."""
     return yaml.dump(crd, Dumper=_PlainDumper, sort_keys=True, width=120, allow_unicode=True)
 
 
 def model_schema(model: type[BaseModel]) -> Schema:
-    """The structural schema of a model."""
+    """Returns the structural schema of a model."""
     schema = model.model_json_schema(by_alias=True, mode="validation")
     return _structural(schema, schema.get("$defs", {}))
 
@@ -153,7 +159,8 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
 
 
 def _resolved(schema: Schema, definitions: Schema) -> Schema:
-    """The schema with its reference and its choice with null put in place; what stands beside them goes first."""
+    """Returns the schema with its reference or its choice with null replaced by the target. Keys next to these take
+    precedence."""
     if "$ref" in schema:
         target = definitions[schema["$ref"].rpartition("/")[2]]
         return _resolved(target | {key: value for key, value in schema.items() if key != "$ref"}, definitions)
@@ -175,13 +182,13 @@ def _place_bounds(schema: Schema) -> None:
 
 
 def _drop_defaults_that_are_no_scalars(schema: Schema) -> None:
-    """Defaults of objects and lists are those of their fields; null is none."""
+    """Drops defaults of objects and lists, which follow from their fields, and null defaults."""
     if not isinstance(schema.get("default"), str | int | float):
         schema.pop("default", None)
 
 
 class _PlainDumper(yaml.SafeDumper):
-    """Writes no anchors and aliases."""
+    """Writes no anchors or aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What may have been meant by a field that does not exist: the nearest name beside it, or where that name belongs."""
+"""Suggestions for unknown fields: the nearest name in the same object, or the object that has a field of this name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hvpa.api.hvpa.spec import HvpaSpec
 _PART: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
 _TOP: Final = ("apiVersion", "kind", "metadata", "spec")
 _MOST_PLACES: Final = 2
-"""Fields of the same name elsewhere that are listed; `value` is in more places than help."""
+"""Maximum number of other places to list. Names such as `value` occur in too many places to help."""
 
 
 def suggestion(path: str) -> str | None:
-    """What to write in place of the unknown field at `path`: `scaleUp` for `spec.hpa.scaleup`; for `spec.maxReplicas`
-    that it belongs into `spec.hpa.template.spec`. None where no name is near."""
+    """Returns a suggestion for the unknown field at `path`: `scaleUp` for `spec.hpa.scaleup`; for `spec.maxReplicas`,
+    that it belongs in `spec.hpa.template.spec`. None if no name is similar."""
     *parents, name = _PART.findall(path) or [""]
     schema = _spec_schema()
     for part in parents[1:]:
@@ -41,7 +41,7 @@ def _spec_schema() -> dict[str, Any]:
 
 
 def _fields(schema: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
-    """All fields of a schema: where, and the name."""
+    """Yields the path and the name of each field of a schema."""
     for name, below in schema.get("properties", {}).items():
         yield path, name
         yield from _fields(below, f"{path}.{name}")

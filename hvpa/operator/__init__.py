@@ -1,1 +1,1 @@
-"""The running operator put together: its part of the work, servers, logs, start and end."""
+"""The running operator: its part of the work, servers, logs, start and shutdown."""

@@ -1,9 +1,9 @@
-"""Keeps Python's search for garbage in cycles from halting the operator: what is held of 10,000 Hvpas is more than a
-million objects, and to walk over them takes about a second, in which nothing else happens.
+"""Keeps Python's cyclic garbage collector from stopping the operator. The state of 10,000 Hvpas is more than a million
+objects. A full collection takes about a second, and nothing else runs in that time.
 
-What survives a whole search is what is held for long, and has no cycles; it is set aside (`gc.freeze`) and not walked
-over again. It is freed all the same when nothing refers to it any more. Only what has become garbage in a cycle *after*
-it was set aside has to wait for the rare search that looks at everything.
+Objects that survive a full collection are long-lived and not part of cyclic garbage. They are frozen (`gc.freeze`), so
+that later collections skip them. They are still freed when nothing refers to them. Only objects that become part of
+cyclic garbage after the freeze have to wait for the rare collection of everything.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import gc
 from typing import Literal
 
 YOUNG = 10_000
-"""Objects that are made between two searches among the youngest. There is little garbage in cycles: with Python's
-default of 700, a twentieth of the CPU of a step goes into looking for it."""
+"""New objects between two collections of the youngest generation. There is little cyclic garbage: Python's default of
+700 uses a twentieth of the CPU of a step for it."""
 EVERYTHING = 3600.0
-"""Seconds between two searches that look at everything."""
+"""Seconds between two collections of everything."""
 
 
 async def look_after(seconds: float = EVERYTHING) -> None:
-    """Set aside what is there and, after each whole search from now on, what that has left; every so many seconds look
-    at everything. For ever: when it is cancelled, all is as it was."""
+    """Freezes all objects now, and the survivors after each full collection. Every `seconds` it collects everything.
+    Runs until it is cancelled, and then restores the garbage collector's settings."""
     before = gc.get_threshold()
     gc.set_threshold(YOUNG, *before[1:])
     gc.callbacks.append(_set_aside)

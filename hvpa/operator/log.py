@@ -1,5 +1,5 @@
-"""Structured logs on standard error: what others wrote can't forge a line, obey a terminal or fill a disk, and a line
-that can't be written is lost without the operator waiting for its reader or failing."""
+"""Structured logs on standard error. Text from other clients can't forge a line, control a terminal or fill a disk. A
+line that can't be written is lost: the operator neither waits for its reader nor fails."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ import structlog
 from hvpa.api.values.text import printable, printable_json
 
 MOST_TEXT: Final = 2048
-"""Characters of one value."""
+"""Maximum length of a value."""
 MOST_ENTRIES: Final = 50
-"""Entries of one mapping or list, and values of one line."""
+"""Maximum number of entries of a mapping or list, and of values of a line."""
 MOST_TRACEBACK: Final = 16_384
-"""Characters of a traceback: of a longer one its end, which says most."""
+"""Maximum length of a traceback. A longer traceback loses its beginning, because the end is more useful."""
 DEEPEST: Final = 4
-"""Mappings and lists in one another; what is deeper is written as text."""
+"""Maximum nesting of mappings and lists. Deeper levels are written as text."""
 BACKLOG: Final = 2**20
-"""Bytes of lines that wait for a reader; further ones are lost, and counted."""
+"""Maximum size in bytes of the lines that wait for a reader. Further lines are lost, and counted."""
 _AT_ONCE: Final = select.PIPE_BUF
-"""So many bytes can be written without waiting where `poll` reports that something can (POSIX, for pipes)."""
+"""Number of bytes that can be written without waiting when `poll` reports that a write is possible (POSIX, for
+pipes)."""
 _LAST_WORDS: Final = 1.0
-"""Seconds that the process's end waits for a reader."""
+"""Seconds that the process waits for a reader when it ends."""
 _STDERR: Final = 2
 _EXCEPTION: Final = "exception"
 
@@ -41,7 +42,7 @@ Entry = MutableMapping[str, Any]
 
 
 def configure_logs(style: str, level: str) -> None:
-    """`style`: "json" or "console"; `level`: the least that is shown."""
+    """Configures the logs. `style` is "json" or "console"; `level` is the lowest level to show."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
     processors: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -70,10 +71,10 @@ def configure_logs(style: str, level: str) -> None:
 
 
 class _Bridge(logging.Handler):
-    """Hands what libraries log on to structlog."""
+    """Passes log records of libraries to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log one record; never raises."""
+        """Logs a record. Never raises."""
         with contextlib.suppress(Exception):
             error = {"exc_info": record.exc_info} if record.exc_info else {}
             structlog.get_logger().log(record.levelno, record.getMessage(), logger=record.name, **error)
@@ -81,7 +82,7 @@ class _Bridge(logging.Handler):
 
 # --- text -------------------------------------------------------------------------------------------------------------
 def bounded(logger: object, method: str, entry: Entry) -> Entry:
-    """Cut what is too long. A processor for after the traceback is text."""
+    """Shortens long values. This processor must run after the traceback has become text."""
     traceback = entry.pop(_EXCEPTION, None)
     result: Entry = _bounded(entry, 0)
     if traceback is not None:
@@ -91,7 +92,7 @@ def bounded(logger: object, method: str, entry: Entry) -> Entry:
 
 
 def one_line(logger: object, method: str, entry: Entry) -> Entry:
-    """All text without what a terminal obeys, for people: a line break in it is written as `\\n`, and the lines of a
+    """Returns the entry without control characters, for people. Line breaks in values are escaped, and the lines of a
     traceback are indented."""
     traceback = entry.pop(_EXCEPTION, None)
     result: Entry = {
@@ -104,10 +105,10 @@ def one_line(logger: object, method: str, entry: Entry) -> Entry:
 
 
 def to_json(line: object, default: Any = None, **options: object) -> bytes:
-    """One line of JSON, in ASCII wherever a character is not to be seen. Never raises."""
+    """Returns a line of JSON in which invisible characters are escaped in ASCII. Never raises."""
     try:
         encoded = msgspec.json.encode(line, enc_hook=str)
-    # Text that is no Unicode, keys that are no text.
+    # The text is not valid Unicode, or a key is not text.
     except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
         encoded = json.dumps(line, default=str, skipkeys=True).encode()
     if encoded.isascii() and b"\x7f" not in encoded:
@@ -135,11 +136,11 @@ def _cut(value: object) -> str:
 
 # --- output -----------------------------------------------------------------------------------------------------------
 class LineOutput:
-    """Writes lines to a file descriptor: at once where that takes them, else, in order, from a thread that waits for
-    its reader. A line that can't be written (a full disk, a closed pipe) is lost, and nothing else happens."""
+    """Writes lines to a file descriptor, immediately if possible. Otherwise a thread waits for the reader and writes
+    the lines in order. A line that can't be written (full disk, closed pipe) is lost, without an error."""
 
     def __init__(self, descriptor: int, backlog: int = BACKLOG) -> None:
-        """`backlog` is how many bytes may wait."""
+        """`backlog` is the number of bytes that may wait."""
         self._descriptor = descriptor
         self._limit = backlog
         self._poll = select.poll()
@@ -151,7 +152,7 @@ class LineOutput:
         self._writer: threading.Thread | None = None
 
     def msg(self, message: str | bytes) -> None:
-        """Write one line, without waiting and without an error."""
+        """Writes a line, without waiting and without an error."""
         data = message.encode("utf-8", "backslashreplace") if isinstance(message, str) else message
         with self._lock:
             rest = data + b"\n"
@@ -163,13 +164,14 @@ class LineOutput:
     debug = info = warning = error = critical = exception = fatal = log = msg
 
     def flush(self, timeout: float = _LAST_WORDS) -> None:
-        """Wait until all lines are written, so many seconds at most."""
+        """Waits until all lines are written, at most `timeout` seconds."""
         writer = self._writer
         if writer is not None:
             writer.join(timeout)
 
     def _write(self, data: bytes, *, wait: bool) -> bytes:
-        """Write, and give back what the descriptor does not take yet; what it never takes is lost."""
+        """Writes, and returns the part that the descriptor does not accept yet. A part that it never accepts is
+        lost."""
         rest = memoryview(data)
         try:
             while rest and self._poll.poll(None if wait else 0):
@@ -208,7 +210,7 @@ class LineOutput:
             return None
 
     def _lost_line(self) -> bytes:
-        """A line in place of those that were lost since the last one; empty where there were none."""
+        """Returns a line that reports the number of lines lost since the last such line; empty if there were none."""
         lost, self._lost = self._lost, 0
         if not lost:
             return b""
@@ -218,10 +220,10 @@ class LineOutput:
 
 
 def _occupy_standard_descriptors() -> None:
-    """Open what of standard input, output and error the caller has closed, on nothing: or a socket would get its
-    number, and be sent what is printed or logged."""
+    """Opens /dev/null for each of standard input, output and error that the caller has closed. Otherwise a socket could
+    take its number and receive printed or logged text."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # opens the lowest free number, which is `descriptor`

@@ -1,4 +1,4 @@
-"""The operator, put together: transport, watches, queue, reconciler, lease and servers; its start and its end."""
+"""The operator as a whole: transport, watches, queue, reconciler, lease and servers; its start and its shutdown."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ from hvpa.reconcile.supervision import Supervisor
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 START_TRIES = 8
-"""Tries to reach the API server at start, within about half a minute."""
+"""Number of tries to reach the API server at start, within about half a minute."""
 NO_CRD = (
     "the cluster does not know the resource hvpas.autoscaling.k8s.io: "
     "`make install` or `hvpa crd | kubectl apply -f -` installs it"
 )
 DRAIN = 20.0
-"""Seconds that writes under way may take at the end (a Pod gets 30 before it is killed)."""
+"""Maximum time in seconds for current writes at shutdown (Kubernetes kills a Pod after 30 seconds)."""
 
 
 class StartError(Exception):
-    """The operator can't start; `code` is the exit code, the text what the user reads."""
+    """The operator can't start. `code` is the exit code, the text is for the user."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -60,14 +60,14 @@ class StartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """How the operator reaches the outside: the API server and the clock."""
+    """Access to the API server and the clock."""
 
     transport: Callable[[Credentials, OnRequest], Transport] = Transport
     clock: Clock = field(default_factory=SystemClock)
 
 
 class Operator:
-    """One `hvpa run`."""
+    """One run of the operator (`hvpa run`)."""
 
     def __init__(self, settings: RunSettings, credentials: Credentials, parts: Parts) -> None:
         self._settings = settings
@@ -77,7 +77,7 @@ class Operator:
             collector(registry=registry)
         self.metrics = Metrics(registry, settings.per_object_metrics, settings.check_invariants)
         self._transport = parts.transport(credentials, self.metrics.request)
-        # Connections of their own: what befalls other requests, or how many there are, is nothing to leases.
+        # Leases have their own connections, so that failures or the number of other requests don't affect them.
         self._leases = parts.transport(credentials, self.metrics.request)
         candidate = settings.candidate
         elected = candidate if settings.leader_elect else None
@@ -108,7 +108,8 @@ class Operator:
         self._tasks: list[asyncio.Task[Any]] = []
 
     async def run(self) -> int:
-        """Work until SIGTERM or SIGINT (0) or until the lease is lost (1). Raises StartError and AddressError."""
+        """Runs until SIGTERM or SIGINT (returns 0) or until the lease is lost (returns 1). Raises StartError and
+        AddressError."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
         servers: list[Listener | None] = []
@@ -141,7 +142,7 @@ class Operator:
         return await self._work_until_stopped()
 
     async def _work_until_stopped(self) -> int:
-        """Reconcile what is ours; at a signal, finish what is under way and give back what we hold."""
+        """Reconciles the Hvpas of this process. At a signal, finishes current reconciles and releases the leases."""
         work = self._keep("work loop", self._work.run)
         part = self._keep("role", lambda: self._role.run(self._share, self._supervisor))
         stopped = self._start(self._stop.wait())
@@ -159,12 +160,12 @@ class Operator:
         for task in (work, part):
             task.cancel()
         await asyncio.gather(work, part, return_exceptions=True)
-        await self._role.leave()  # before what no task waits for
+        await self._role.leave()  # before the Events, because no task waits for them
         await self._recorder.flush()
         return 0
 
     async def _reach(self) -> None:
-        """Make sure that the API server answers and knows Hvpas. Raises StartError."""
+        """Checks that the API server responds and knows Hvpas. Raises StartError."""
         scope, server = self._settings.scopes[0] or None, self._transport.server
         for attempt in range(1, START_TRIES + 1):
             try:
@@ -182,7 +183,7 @@ class Operator:
             await asyncio.sleep(min(5.0, RETRY.base * 2**attempt))
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Whether to go on, after `work` or the signal to stop, whichever comes first."""
+        """Waits for `work` or the signal to stop, whichever comes first. Returns whether to continue."""
         task = asyncio.ensure_future(work)
         stopped = asyncio.ensure_future(self._stop.wait())
         await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -195,7 +196,7 @@ class Operator:
         return not self._stop.is_set()
 
     def _keep(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[Any]:
-        """Run `work` for as long as the process does, whatever exceptions it ends in."""
+        """Runs `work` for the lifetime of the process, and again after an exception."""
         return self._start(self._supervisor.keep(name, work))
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -204,13 +205,14 @@ class Operator:
         return task
 
     async def _reconcile(self, key: Key) -> Result:
-        if not self._share.serves(key):  # it was given up while it waited for its permit
+        if not self._share.serves(key):  # its shard was given up while the key waited for its permit
             return Result("done")
         return await self._reconciler.reconcile(key)
 
     def _on_signal(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().remove_signal_handler(number)  # a second one ends the process at once
+            # A second signal ends the process at once.
+            asyncio.get_running_loop().remove_signal_handler(number)
         self._stop.set()
 
     def _health_problem(self) -> str | None:
@@ -224,14 +226,14 @@ class Operator:
 
 
 async def operate(settings: RunSettings, parts: Parts) -> int:
-    """Run the operator to its end; its exit code. Raises ConfigError, StartError, AddressError."""
+    """Runs the operator until it ends, and returns its exit code. Raises ConfigError, StartError, AddressError."""
     credentials = await Credentials.load(settings.kubeconfig, settings.context)
     return await Operator(settings, credentials, parts).run()
 
 
 async def serve_metrics(settings: RunSettings, page: Page, transport: Transport) -> Listener | None:
-    """Serve /metrics; None where it is switched off. Raises AddressError, also for a certificate that can't be used and
-    for one of both flags without the other: neither a half-protected endpoint nor one that is meant to be protected."""
+    """Serves /metrics; returns None if that is turned off. Raises AddressError, also for an unusable certificate, or if
+    only one of the two TLS flags is set, so that an endpoint is never left unprotected by mistake."""
     folder = settings.metrics_cert_dir
     routes = metrics_routes(page.read)
     if settings.metrics_secure and folder is None:

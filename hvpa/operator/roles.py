@@ -1,5 +1,5 @@
-"""What part of the work is this process's: all of it (alone, or as the leader), or the shards that it holds; and what
-happens to the work queue when that changes."""
+"""The part of the work that this process does: all of it (alone, or as the leader), or the shards that it holds.
+Updates the work queue when that changes."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
 
 ALL = frozenset({0})
-"""The shards of one who does everything."""
+"""The shards of a process that does all the work."""
 SETTLE = 0.1
-"""Seconds from a change until its Hvpa is looked at: recommendations, conditions and pods that change together lead to
-one patch, so to one rollout."""
+"""Seconds from a change until its Hvpa is reconciled. Recommendations, conditions and pods that change together then
+lead to a single patch, and so to a single rollout."""
 AFTERMATH = 15.0
-"""Seconds after a write to a workload until its Hvpa is looked at, if nothing else brings it back before: its
-controller reports the rollout within milliseconds, and the HPA speaks every 15 seconds."""
+"""Seconds from a write to a workload until its Hvpa is reconciled, if nothing else triggers it. The workload's
+controller reports the rollout within milliseconds, and the HPA syncs every 15 seconds."""
 REMEMBERED = 2.0
-"""Lease durations for which one who doesn't work on an Hvpa remembers that it changed."""
+"""Lease durations for which a process stores changes of Hvpas that it does not work on."""
 MOST_REMEMBERED = 1000
-"""Hvpas that are remembered; of more, those that changed last."""
+"""Maximum number of such changes; the latest are kept."""
 
 
 class Leader:
-    """Does everything while it holds the Lease; without an elector, for ever."""
+    """Does all the work while it holds the Lease. Without an elector, it always does."""
 
     def __init__(self, elector: LeaderElector | None) -> None:
         self._elector = elector
@@ -45,16 +45,16 @@ class Leader:
         return shard in self.shards
 
     def may_write(self, shard: int) -> bool:
-        """Whether this shard's Hvpas may be written to right now."""
+        """Whether writes for this shard's Hvpas are allowed now."""
         return shard in self.shards if self._elector is None else self._elector.holds()
 
     def on_set_back(self, call: Callable[[], None]) -> None:
-        """Have `call` called when the Lease is found in an earlier state than it had before."""
+        """Sets the callback for a Lease that is found in an earlier state than before."""
         if self._elector is not None:
             self._elector.on_set_back = call
 
     async def run(self, listener: ShardListener, supervisor: Supervisor) -> None:
-        """Get the Lease and keep it; returns when it is lost."""
+        """Acquires and keeps the Lease. Returns when it is lost."""
 
         def begin() -> None:
             self.shards = ALL
@@ -67,41 +67,43 @@ class Leader:
             await asyncio.Event().wait()
 
     def close(self) -> None:
-        """Nothing: it takes no second lease."""
+        """Does nothing: there is no second lease."""
 
     async def leave(self) -> None:
-        """Give the Lease back, once `run` was cancelled and all work has ended; never raises."""
+        """Releases the Lease, after `run` was cancelled and all work has ended. Never raises."""
         if self._elector is not None:
             await self._elector.release()
 
 
 Role = Leader | ShardKeeper
-"""What this process may do, by number of shard; 0 is the only one where the work is not divided."""
+"""The permissions of this process, by number of shard. If the work is not divided, the only shard is 0."""
 
 
 def role_of(transport: Transport, clock: Clock, candidate: Candidate | None, shards: int) -> Role:
-    """The role of a process; `candidate` is None for one that is alone."""
+    """Returns the role of a process. `candidate` is None for a process that runs alone."""
     if candidate is not None and shards > 1:
         return ShardKeeper(transport, clock, candidate, shards)
     return Leader(None if candidate is None else LeaderElector(transport, clock, candidate))
 
 
 class Share:
-    """The work that is this process's, for its queue: `hvpa.kube.leases.shard_manager.ShardListener`."""
+    """The work of this process, for its queue: `hvpa.kube.leases.shard_manager.ShardListener`."""
 
     def __init__(self, role: Role, shards: int, duration: float, telemetry: Telemetry) -> None:
-        """`shards`: how many there are; `duration`: of a lease, in seconds."""
+        """`shards` is the total number of shards; `duration` is the duration of a lease in seconds."""
         self._role = role
         self._shards = shards
         self._telemetry = telemetry
         self._remembers = REMEMBERED * duration
         self._recent: OrderedDict[Key, float] = OrderedDict()
-        """When Hvpas changed that are not ours, the last one at the end: who had them may not have come to it."""
+        """Times of changes of Hvpas that belong to other processes, the latest at the end. The other process may not
+        have handled them yet when it loses the shard."""
         self._work: WorkLoop | None = None
         self._local: LocalCluster
 
     def open(self, work: WorkLoop, local: LocalCluster) -> None:
-        """From now on `local` holds all Hvpas (the caches are filled), and what is ours goes to `work`."""
+        """Starts the work: `local` has all Hvpas (the caches are filled), and the Hvpas of this process go to
+        `work`."""
         self._recent.clear()
         self._work, self._local = work, local
 
@@ -110,16 +112,17 @@ class Share:
         return self._role.serves(shard_of(key, self._shards))
 
     def may_write(self, key: Key) -> bool:
-        """Whether this Hvpa and its objects may be written to right now."""
+        """Whether writes to this Hvpa and its objects are allowed now."""
         return self._role.may_write(shard_of(key, self._shards))
 
     def changed(self, key: Key) -> None:
-        """An Hvpa, or something that it depends on, has changed: work for us, or to be remembered in case it becomes
-        ours."""
+        """An Hvpa, or an object that it depends on, has changed. Queues it, or stores the change in case the Hvpa comes
+        to this process."""
         self._note(key, SETTLE)
 
     def changed_by_us(self, key: Key) -> None:
-        """We have written to an Hvpa's workload: what follows wakes us, and time does where nothing follows."""
+        """This process has written to an Hvpa's workload. The resulting changes trigger a reconcile; if there are none,
+        a timer does."""
         self._note(key, AFTERMATH)
 
     def _note(self, key: Key, seconds: float) -> None:
@@ -132,7 +135,7 @@ class Share:
             self._recent.popitem(last=False)
 
     def gained(self, shards: frozenset[int]) -> None:
-        """See `ShardListener`. What changed lately comes first: whoever had it before may not have come to it."""
+        """See `ShardListener`. Recent changes come first, because the previous owner may not have handled them."""
         assert self._work is not None
         oldest = awake_or_not() - self._remembers
         ours = dict.fromkeys(key for key in self._local.known() if shard_of(key, self._shards) in shards)

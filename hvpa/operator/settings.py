@@ -1,4 +1,4 @@
-"""What the operator is started with."""
+"""The settings of the operator."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from hvpa.kube.leases.lease_api import Candidate
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """The flags of `hvpa run`. `scopes`: the namespaces that are watched, or ALL_NAMESPACES alone."""
+    """The flags of `hvpa run`."""
 
     decisions: Settings
     kubeconfig: str | None
     context: str | None
     scopes: tuple[str, ...]
+    """The namespaces to watch, or only ALL_NAMESPACES."""
     workers: int
     max_in_flight: int
     leader_elect: bool

@@ -1,6 +1,6 @@
-"""Go's arithmetic and quantities, as far as the recommenders depend on them: integers of 32 and 64 bits that wrap
-around, conversions of floats (what does not fit becomes the smallest integer), powers to the last bit, all as on amd64;
-and quantities as Go reads and prints them (`k8s.io/apimachinery/pkg/api/resource`)."""
+"""Go's arithmetic and quantities, as far as the recommenders depend on them, as on amd64. Integers of 32 and 64 bits
+wrap around, floats that do not fit become the smallest integer, and powers are exact to the last bit. Quantities are
+read and printed as in Go (`k8s.io/apimachinery/pkg/api/resource`)."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def int32(value: int) -> int:
 
 
 def int64(value: int) -> int:
-    """The value after an int64 addition or multiplication: the lower 64 bits."""
+    """Returns the value after an int64 addition or multiplication: the lower 64 bits."""
     return value if MIN_INT64 <= value <= MAX_INT64 else (value - MIN_INT64) % 2**64 + MIN_INT64
 
 
 def quotient(dividend: int, divisor: int) -> int:
-    """`dividend / divisor` of int64: cut off towards zero. The divisor is not 0."""
+    """`dividend / divisor` of int64, truncated towards zero. The divisor is not 0."""
     if dividend >= 0 and divisor > 0:
         return dividend // divisor
     whole = abs(dividend) // abs(divisor)
@@ -49,7 +49,7 @@ def quotient(dividend: int, divisor: int) -> int:
 
 
 def ratio(dividend: float, divisor: float) -> float:
-    """`dividend / divisor` of float64: infinite or not a number where the divisor is 0."""
+    """`dividend / divisor` of float64. The result is infinite or NaN if the divisor is 0."""
     if divisor:
         return dividend / divisor
     if math.isnan(dividend) or not dividend:
@@ -72,12 +72,12 @@ def ceil64(value: float) -> int:
     return math.ceil(value) if MIN_INT64 <= value < MAX_INT64 else MIN_INT64
 
 
-# Powers as Go 1.26 computes them. The C library is right to half a bit where Go is off by one now and then. That
-# matters: where weights are equal but for their last bit, a percentile falls into one bucket or into another one.
+# Powers exactly as Go 1.26 calculates them. The C library is more precise: Go is sometimes off by one in the last bit.
+# This matters, because weights that differ only in their last bit can move a percentile to another bucket.
 
 
 def exp2(x: float) -> float:
-    """2 to the power of x, for x of less than 1024: 0 where that is too small to differ from it."""
+    """Returns 2 to the power of x, for x below 1024; 0 if the result is too small to represent."""
     if x < _LEAST_EXPONENT:
         return 0.0
     whole = int(x + 0.5) if x > 0 else int(x - 0.5)
@@ -91,7 +91,8 @@ def exp2(x: float) -> float:
 
 
 def power(base: float, exponent: int) -> float:
-    """A finite base above 0 to a whole power of at least 0, by squaring its fraction and keeping exponents apart."""
+    """Returns a finite positive base to an integer power of at least 0. It squares the fraction and keeps the exponents
+    separate."""
     result, shift = 1.0, 0
     square, square_shift = math.frexp(base)
     while exponent:
@@ -115,8 +116,8 @@ _EXPONENT: Final = re.compile(r"[eE][+-]?[0-9]")
 
 @lru_cache(maxsize=16384)
 def milli_value(quantity: Quantity) -> int:
-    """`Quantity.MilliValue`: thousandths, rounded up. What int64 can't hold comes out as in Go: 0 for decimal suffixes,
-    wrapped around for binary ones. Raises `QuantityError` for what is no quantity."""
+    """`Quantity.MilliValue`: thousandths, rounded up. A value that int64 can't hold gives the same result as in Go: 0
+    for decimal suffixes, wrapped around for binary suffixes. Raises `QuantityError` if the text is not a quantity."""
     exact = -(-parse_quantity(quantity) * 1000 // 1)
     if MIN_INT64 <= exact <= MAX_INT64:
         return exact
@@ -125,8 +126,8 @@ def milli_value(quantity: Quantity) -> int:
 
 @lru_cache(maxsize=1024)
 def approximate_float(quantity: Quantity) -> float:
-    """`Quantity.AsApproximateFloat64` of the canonical form, which is what the API server hands out (`50m` for 0.05).
-    Raises `QuantityError`."""
+    """`Quantity.AsApproximateFloat64` of the canonical form, which the API server returns (`50m` for 0.05). Raises
+    `QuantityError`."""
     value = parse_quantity(quantity)
     for suffix, exponent in (("", 0), ("m", -3), ("u", -6), ("n", -9)):
         mantissa = value / DECIMAL_SUFFIXES[suffix]
@@ -136,16 +137,16 @@ def approximate_float(quantity: Quantity) -> float:
 
 
 def format_milli(value: int, binary: bool = False) -> str:
-    """A number of thousandths as `resource.NewMilliQuantity` prints it: the largest suffix that stays exact; with
-    `binary` Ki, Mi, …, where the value is whole and at least 1024."""
+    """Formats thousandths as `resource.NewMilliQuantity` does, with the largest suffix that stays exact. With `binary`,
+    uses Ki, Mi, … if the value is whole and at least 1024."""
     if binary and value % 1000 == 0 and abs(value) >= 1024_000:
         return _binary(value // 1000)
     return _decimal(value, -3)
 
 
 def canonical(quantity: Quantity) -> str:
-    """A quantity as Go prints it after reading it (`Quantity.CanonicalizeBytes`): `1024Mi` is `1Gi`, `0.5` is `500m`,
-    `1e3` stays so. Raises `QuantityError` for what is no quantity."""
+    """Formats a quantity as Go does after reading it (`Quantity.CanonicalizeBytes`): `1024Mi` becomes `1Gi`, `0.5`
+    becomes `500m`, `1e3` stays. Raises `QuantityError` if the text is not a quantity."""
     value = parse_quantity(quantity)
     text = str(quantity)
     if text.endswith("i") and abs(value) >= 1024 and value.denominator == 1:
@@ -162,7 +163,7 @@ def _binary(amount: int) -> str:
 
 
 def _decimal(amount: int, exponent: int, by_exponent: bool = False) -> str:
-    """`amount` × 10 to the power of `exponent` with the largest suffix, or exponent, that stays exact."""
+    """Formats `amount` × 10 to the power of `exponent` with the largest suffix, or exponent, that stays exact."""
     if amount == 0:
         return "0"
     while amount % 1000 == 0 and exponent < 18:

@@ -1,4 +1,4 @@
-"""Reconciling: ports to the outside, the work queue, one Hvpa's reconcile, and the loop that runs it.
+"""Reconciling: ports to the outside, the work queue, the reconcile of an Hvpa, and the loop that runs it.
 
-No I/O happens here and no clock is read: the cluster and the clock come in through `hvpa.reconcile.ports`.
+This package does no I/O and reads no clock. It uses the cluster and the clock through `hvpa.reconcile.ports`.
 """

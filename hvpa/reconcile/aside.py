@@ -1,6 +1,6 @@
-"""Large decisions (`hvpa.reconcile.size`) are made in a thread of their own, so that the event loop goes on: watches,
-leases, probes and everybody else's decisions. Decisions are pure functions of frozen objects, so it makes no difference
-where they are made."""
+"""Makes large decisions (`hvpa.reconcile.size`) in a separate thread, so that they don't block the event loop with its
+watches, leases, probes and other decisions. Decisions are pure functions of frozen objects, so the thread makes no
+difference."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 SWITCH: Final = 0.001
-"""Seconds after which a thread lets another one go on (Python's default is 5 ms): a large decision keeps the event loop
-waiting for so long each time that it has something to do."""
+"""Thread switch interval in seconds (Python's default is 5 ms). A large decision delays the event loop by up to this
+time whenever the loop has work."""
 
 
 class Aside:
-    """One thread: large decisions are made one after the other."""
+    """A single thread that makes large decisions one after the other."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="decide")
@@ -30,7 +30,7 @@ class Aside:
         return await asyncio.get_running_loop().run_in_executor(self._pool, _timed, work)
 
     def close(self) -> None:
-        """Make no further decisions; the one under way goes on to its end."""
+        """Starts no further decisions. The current decision continues to its end."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 

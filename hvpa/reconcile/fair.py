@@ -1,5 +1,5 @@
-"""Fair shares of the operator's computing time: keys wait in one line for each namespace, the lines take turns, and a
-namespace whose decisions are expensive waits by itself.
+"""Fair shares of the operator's computing time. Each namespace has its own line of keys, and the lines take turns. A
+namespace with expensive decisions waits without delaying the others.
 
 Plain state, like the queue: every method takes the current time, in seconds of any monotonic clock.
 """
@@ -13,37 +13,37 @@ from collections.abc import Callable, Iterator
 from hvpa.reconcile.ports import Key
 
 USUAL = 0.01
-"""Seconds of computing that every reconcile may take: twice what a step of an Hvpa costs (docs/performance.md). What it
-takes beyond that, its namespace pays for."""
+"""Seconds of computing time that every reconcile may use: twice the cost of a step of an Hvpa (docs/performance.md).
+Time beyond it counts against the namespace's budget."""
 NAMESPACE_SHARE = 5.0
-"""What a namespace's reconciles take beyond USUAL may be one part in so many of the operator's time."""
+"""Divisor of the operator's time: a namespace may use at most one fifth of it beyond USUAL."""
 ALLOWANCE = 0.25
-"""Seconds beyond USUAL that a namespace may take at once: a few large Hvpas, read for the first time after a start."""
+"""Seconds beyond USUAL that a namespace may use at once: enough for a few large Hvpas that are read for the first time
+after a start."""
 
 MOST_REMEMBERED = 1024
-"""Namespaces of which it is remembered when they were last over budget, and how many of their keys may be worked on at
-once."""
+"""Maximum number of namespaces for which the last time over budget and the window size are stored."""
 
 FIRST_WINDOW = 4
-"""Keys of a namespace that may be worked on at once, before anything is known of it."""
+"""Keys of a namespace that may be worked on at once, before its costs are known."""
 LARGEST_WINDOW = 64
-"""More than any number of workers that is of use (`--max-in-flight` is 16 by default)."""
+"""More than any useful number of workers (`--max-in-flight` is 16 by default)."""
 
 
 class Budget:
-    """The computing time of namespaces, by the generic cell rate algorithm (as `Pace` of the queue, for keys)."""
+    """The computing time of namespaces, by the generic cell rate algorithm (like the queue's `Pace` for keys)."""
 
     def __init__(self) -> None:
         self._theoretical: dict[str, float] = {}
         self._clean_at = 1024
 
     def first(self, namespace: str, now: float) -> float:
-        """When a key of this namespace may be worked on; not before `now`."""
+        """Returns the earliest time at which a key of this namespace may be worked on; at least `now`."""
         return max(now, self._theoretical.get(namespace, 0.0) - ALLOWANCE * NAMESPACE_SHARE)
 
     def spent(self, namespace: str, now: float, cost: float) -> None:
-        """A reconcile has taken `cost` seconds of computing. Example: of 60 ms, 50 ms are beyond USUAL, and keep the
-        namespace, once its allowance is used up, waiting for 250 ms."""
+        """Records that a reconcile used `cost` seconds of computing time. Example: for 60 ms, 50 ms are beyond USUAL;
+        once the allowance is used up, the namespace waits for 250 ms."""
         if cost <= USUAL:
             return
         start = max(now, self._theoretical.get(namespace, now))
@@ -54,25 +54,25 @@ class Budget:
 
 
 class Window:
-    """How many keys of each namespace may be worked on at once. What a reconcile costs is known when it has ended, so
-    a namespace begins with few; each reconcile that costs no more than USUAL adds one, and a more expensive one leaves
-    one (as the congestion window of TCP)."""
+    """Limits how many keys of each namespace may be worked on at once. The cost of a reconcile is known only at its
+    end, so a namespace starts with a small window. Each reconcile that costs at most USUAL increases it by one. A more
+    expensive reconcile resets it to one (like the congestion window of TCP)."""
 
     def __init__(self) -> None:
         self._size: dict[str, int] = {}
         self._working: dict[str, int] = {}
 
     def began(self, namespace: str) -> None:
-        """A key of this namespace is worked on."""
+        """Records that work on a key of this namespace has begun."""
         self._working[namespace] = self._working.get(namespace, 0) + 1
 
     def ended(self, namespace: str, cost: float) -> None:
-        """The work on a key has ended, and has cost so many seconds of computing."""
+        """Records that work on a key has ended, and its cost in seconds of computing time."""
         left = self._working.pop(namespace, 1) - 1
         if left:
             self._working[namespace] = left
         if len(self._size) >= MOST_REMEMBERED:
-            self._size.clear()  # they grow again within some reconciles
+            self._size.clear()  # windows grow again within a few reconciles
         size = self._size.get(namespace, FIRST_WINDOW)
         self._size[namespace] = min(size + 1, LARGEST_WINDOW) if cost <= USUAL else 1
 
@@ -82,33 +82,35 @@ class Window:
 
 
 class Line:
-    """Keys with the time since which they wait: first in, first out within a namespace, and namespaces take turns."""
+    """Keys and the time since which they wait. A namespace's keys are first in, first out, and namespaces take
+    turns."""
 
     def __init__(self) -> None:
         self._keys: dict[str, OrderedDict[Key, float]] = {}
         self._turns: OrderedDict[str, None] = OrderedDict()
-        """Namespaces with keys that may be taken, the next one first."""
+        """Namespaces with keys that may be taken, in order of their turns."""
         self._held: dict[str, None] = {}
         self._free = 0
-        """Keys that may be taken."""
+        """Number of keys that may be taken."""
 
     def __contains__(self, key: Key) -> bool:
         return key in self._keys.get(key.namespace, ())
 
     def __len__(self) -> int:
-        """How many keys may be taken (of a namespace whose window is nearly full, maybe not all of them)."""
+        """Returns the number of keys that may be taken. If a namespace's window is nearly full, fewer of its keys may
+        be available."""
         return self._free
 
     def __iter__(self) -> Iterator[Key]:
-        """All keys, those of namespaces that are held included."""
+        """Yields all keys, including those of namespaces on hold."""
         return (key for keys in self._keys.values() for key in keys)
 
     def waiting(self, namespace: str) -> int:
-        """How many keys of this namespace there are."""
+        """Returns the number of keys of this namespace."""
         return len(self._keys.get(namespace, ()))
 
     def put(self, key: Key, since: float) -> None:
-        """Add a key, at the end of its namespace's line; one that is there stays where it is."""
+        """Adds a key at the end of its namespace's line. A key that is already there keeps its place."""
         keys = self._keys.get(key.namespace)
         if keys is None:
             keys = self._keys[key.namespace] = OrderedDict()
@@ -119,7 +121,7 @@ class Line:
             self._free += key.namespace not in self._held
 
     def pop(self, key: Key, default: float) -> float:
-        """Take a key out, wherever it stands; since when it waited, or `default` if it is not there."""
+        """Removes a key at any position. Returns the time since which it waited, or `default` if it is not there."""
         keys = self._keys.get(key.namespace)
         if keys is None or key not in keys:
             return default
@@ -130,7 +132,7 @@ class Line:
         return since
 
     def take(self) -> tuple[Key, float] | None:
-        """Take out the key whose turn it is, with the time since which it waited; None if there is none."""
+        """Removes and returns the next key, with the time since which it waited; None if there is none."""
         if not self._turns:
             return None
         namespace = next(iter(self._turns))
@@ -139,14 +141,14 @@ class Line:
         return key, self.pop(key, 0.0)
 
     def hold(self, namespace: str) -> None:
-        """Let a namespace wait until `release`."""
+        """Puts a namespace on hold until `release`."""
         if namespace not in self._held:
             self._held[namespace] = None
             self._free -= len(self._keys.get(namespace, ()))
             self._turns.pop(namespace, None)
 
     def release(self, namespace: str) -> None:
-        """Let a namespace take its turns again."""
+        """Lets a namespace take its turns again."""
         if namespace in self._held:
             del self._held[namespace]
             self._free += len(self._keys.get(namespace, ()))
@@ -154,12 +156,12 @@ class Line:
                 self._turns[namespace] = None
 
     def oldest(self) -> float | None:
-        """Since when the first key waits that may be taken; None if there is none. Keys of a namespace are in order of
-        time, but for what waited elsewhere before."""
+        """Returns the time since which the oldest available key waits; None if there is none. A namespace's keys are in
+        order of time, except keys that waited in another line before."""
         return min((min(self._keys[one].values()) for one in self._turns), default=None)
 
     def discard(self, condition: Callable[[Key], bool]) -> None:
-        """Take out all keys that fulfil `condition`."""
+        """Removes all keys that fulfil `condition`."""
         for key in [key for key in self if condition(key)]:
             self.pop(key, 0.0)
 
@@ -169,7 +171,8 @@ class Line:
 
 
 class Overdrawn:
-    """Namespaces that are over budget, until when, and when each was last let go."""
+    """Namespaces that are over budget, each with the time at which that ends, and the time of each namespace's last
+    release."""
 
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
@@ -177,7 +180,7 @@ class Overdrawn:
         self._let_go: OrderedDict[str, float] = OrderedDict()
 
     def put(self, namespace: str, until: float) -> None:
-        """Note until when a namespace is over budget."""
+        """Records until when a namespace is over budget."""
         self._until[namespace] = until
         heapq.heappush(self._heap, (until, namespace))
 
@@ -188,15 +191,15 @@ class Overdrawn:
         return iter(self._until)
 
     def next(self) -> float | None:
-        """When the next one may be over; None if there is none."""
+        """Returns the earliest time at which a namespace may be within budget again; None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def pop(self, now: float) -> str | None:
-        """Take out a namespace whose time is over; None if there is none."""
+        """Removes and returns a namespace whose time is over; None if there is none."""
         while self._heap and self._heap[0][0] <= now:
             until, namespace = heapq.heappop(self._heap)
             if self._until.get(namespace) != until:
-                continue  # it has spent more since
+                continue  # it has used more time since
             del self._until[namespace]
             self._let_go[namespace] = now
             self._let_go.move_to_end(namespace)
@@ -206,5 +209,5 @@ class Overdrawn:
         return None
 
     def postponed(self, namespace: str, since: float) -> bool:
-        """Whether a key that was due `since` then waited for its namespace."""
+        """Whether a key that became due at `since` had to wait for its namespace."""
         return self._let_go.get(namespace, since) > since

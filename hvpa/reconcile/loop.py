@@ -1,4 +1,4 @@
-"""The run loop: workers that take keys from the queue, reconcile them, and put them back when they are due again."""
+"""The run loop: workers take keys from the queue, reconcile them, and put them back with their next due time."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ from hvpa.reconcile.telemetry import Telemetry
 T = TypeVar("T")
 
 OVERLOAD_SPREAD = 2.0
-"""Keys that have to wait come back between the server's time and this many times it, so not all at once."""
+"""Keys that have to wait return between the server's time and this factor times it, so that they don't all return at
+once."""
 YIELD = 0.01
-"""Seconds after which a run of reconciles that had nothing to write lets the watches and the lease run."""
+"""Seconds of reconciles without writes after which the loop lets the watches and the lease run."""
 
 
 class WorkLoop:
-    """`workers` tasks over one queue. Time is the event loop's (monotonic), so jumps of the wall clock don't matter.
+    """Runs `workers` tasks over one queue. Time is the event loop's (monotonic), so jumps of the wall clock don't
+    matter.
 
-    A worker waits for its permit first and takes a key from the queue then: what waits, waits undecided, and only once.
+    A worker waits for its permit before it takes a key from the queue. So every decision uses the latest state, and
+    each key waits only once.
     """
 
     def __init__(
@@ -39,7 +42,7 @@ class WorkLoop:
         permit: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
         supervisor: Supervisor | None = None,
     ) -> None:
-        """`permit()` waits until one more key may be worked on (`hvpa.kube.client.limits`)."""
+        """`permit()` waits until another key may be worked on (`hvpa.kube.client.limits`)."""
         self.discard, self.working = queue.discard, queue.working
         self._queue, self._reconcile, self._telemetry = queue, reconcile, telemetry
         self._workers, self._permit = workers, permit
@@ -53,26 +56,26 @@ class WorkLoop:
         self._stopping = False
 
     def enqueue(self, key: Key, urgent: bool = True) -> None:
-        """Make `key` due at once; not urgent: behind what is urgent (a pass over everything). May be called before
-        `run`; must be called in the event loop's thread."""
+        """Makes `key` due at once. A key that is not urgent is taken after urgent keys (for a pass over everything).
+        May be called before `run`. Must be called in the event loop's thread."""
         self._queue.add(key, self._now(), urgent)
         self._wake()
         self._arm()
 
     def enqueue_in(self, key: Key, seconds: float) -> None:
-        """Make `key` due in so many seconds, or earlier where it is due earlier anyway."""
+        """Makes `key` due in `seconds`, unless it is due earlier."""
         now = self._now()
         self._queue.add_at(key, now + seconds, now)
         self._arm()
 
     async def run(self) -> None:
-        """Work until `stop`; returns when every reconcile under way has ended."""
+        """Works until `stop`. Returns when all current reconciles have ended."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._workers):
                 group.create_task(self._supervisor.keep("work", self._work))
 
     def stop(self) -> None:
-        """Take no further keys; reconciles under way go on to their end."""
+        """Takes no further keys. Current reconciles continue to their end."""
         self._stopping = True
         if self._timer is not None:
             self._timer.cancel()
@@ -82,15 +85,15 @@ class WorkLoop:
             task.cancel()
 
     def depth(self) -> int:
-        """Keys that are due and wait for a worker."""
+        """Returns the number of keys that are due and wait for a worker."""
         return self._queue.depth(self._now())
 
     def waiting_for_budget(self) -> int:
-        """Keys that are due and wait because their namespace is over budget."""
+        """Returns the number of keys that are due and wait because their namespace is over budget."""
         return self._queue.waiting_for_budget(self._now())
 
     def oldest_age(self) -> float:
-        """Seconds for which the key in the queue that waits for longest has been due."""
+        """Returns for how many seconds the oldest key in the queue has been due."""
         return self._queue.oldest_age(self._now())
 
     async def _work(self) -> None:
@@ -117,7 +120,7 @@ class WorkLoop:
             result = await work
             aside = result.aside
             self._settle(key, result)
-        except Exception as error:  # a fault of the program: the Hvpa is tried again, and others meanwhile
+        except Exception as error:  # a bug: HVPA retries this Hvpa and continues with the others
             self._supervisor.failed("work", error)
             result = Result("crashed")
             self._settle(key, result)
@@ -131,7 +134,7 @@ class WorkLoop:
             self._yielded = self._now()
 
     def _settle(self, key: Key, result: Result) -> None:
-        """Decide when the key is due again."""
+        """Sets when the key is due again."""
         now = self._now()
         match result.outcome:
             case "done" | "gone":
@@ -149,7 +152,7 @@ class WorkLoop:
                 self._queue.retry(key, FAILURE, now)
 
     async def _until_due(self) -> bool:
-        """Wait until a key is due; False when the loop is to stop."""
+        """Waits until a key is due. Returns False if the loop should stop."""
         while not self._stopping:
             if self._queue.depth(self._now()):
                 return True
@@ -167,7 +170,7 @@ class WorkLoop:
                 return
 
     def _arm(self) -> None:
-        """Have a worker woken when the next delayed key becomes due."""
+        """Sets the timer that wakes a worker when the next delayed key becomes due."""
         due, timer = self._queue.next_due(), self._timer
         if due is None or (timer is not None and not timer.cancelled() and self._timer_due <= due):
             return
@@ -186,15 +189,15 @@ class WorkLoop:
 
 
 class Metered(Generic[T]):
-    """Awaits `work`; `seconds` is the thread's processor time that it took so far, waiting aside. Costs a microsecond
-    or two."""
+    """Awaits `work` and measures its processor time in `seconds`, without the time of other tasks. The overhead is one
+    to two microseconds."""
 
     def __init__(self, work: Awaitable[T]) -> None:
         self._work = work
         self.seconds = 0.0
 
     def __await__(self) -> Generator[Any, Any, T]:
-        """As `yield from` (PEP 380), with a look at the clock around each step."""
+        """Works like `yield from` (PEP 380), and reads the processor time before and after each step."""
         steps = self._work.__await__()
         resume: Callable[[Any], Any] = steps.send
         value: Any = None
@@ -209,5 +212,5 @@ class Metered(Generic[T]):
                 self.seconds += time.thread_time() - began
             try:
                 resume, value = steps.send, (yield waits_for)
-            except BaseException as error:  # cancellation, too, is the work's to handle
+            except BaseException as error:  # the work handles cancellation as well
                 resume, value = steps.throw, error

@@ -1,4 +1,4 @@
-"""JSON merge patches (RFC 7386): between two wire dumps, and from one status of an Hvpa to the next."""
+"""JSON merge patches (RFC 7386) between two wire dumps, and between two statuses of an Hvpa."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from hvpa.api.hvpa.status import HvpaStatus, to_wire
 
 
 def merge_patch(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
-    """What turns `old` into `new`: changed and added keys, and None for removed ones; empty when they are equal.
+    """Returns the patch from `old` to `new`: changed and added keys, and None for removed keys. It is empty if they are
+    equal.
 
-    Lists are replaced whole. Neither side may hold None as a value.
+    Lists are replaced as a whole. Neither side may contain None as a value.
     """
     patch: dict[str, object] = {}
     for key, value in new.items():
@@ -26,9 +27,9 @@ def merge_patch(old: Mapping[str, object], new: Mapping[str, object]) -> dict[st
 
 
 class StatusPatch(Mapping[str, object]):
-    """The merge patch that turns the stored status of `hvpa` into `status`. It is made at the first look into
-    it: a cluster in memory takes the status as it is. `fields` are the top-level fields that it touches, none where
-    there is nothing to write."""
+    """The merge patch from the stored status of `hvpa` to `status`. It is calculated on first access: an in-memory
+    cluster takes the status as it is. `fields` are the top-level fields that the patch changes; empty if there is
+    nothing to write."""
 
     def __init__(self, hvpa: HvpaObject, status: HvpaStatus) -> None:
         self._hvpa, self._status = hvpa, status
@@ -37,7 +38,8 @@ class StatusPatch(Mapping[str, object]):
         self.fields = sorted({fields[name].alias or name for name in self._differ} | self._leftover().keys())
 
     def _leftover(self) -> dict[str, object]:
-        """What could not be read (a status of gardener's controller): removed where nothing takes its place."""
+        """Returns the removal of unreadable fields (from a status of gardener's controller) that the new status does
+        not replace."""
         if not self._hvpa.unreadable_status:
             return {}
         wanted = to_wire(self._status)

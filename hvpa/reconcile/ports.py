@@ -1,5 +1,5 @@
-"""The ports that reconciling needs of the outside: the cluster and the clock. The real ones are in `hvpa.kube`, the
-simulated ones in `hvpa.simulate`; fakes for tests are written by hand against these protocols."""
+"""The ports that reconciling uses: the cluster and the clock. `hvpa.kube` has the real implementations, `hvpa.simulate`
+the simulated ones. Tests use hand-written fakes of these protocols."""
 
 from __future__ import annotations
 
@@ -23,32 +23,33 @@ class Key(NamedTuple):
 
 
 class WriteError(Exception):
-    """A write that the cluster refused or that did not get through; its text is reported in the Hvpa's status."""
+    """The cluster refused a write, or the write did not get through. HVPA reports the text in the Hvpa's status."""
 
 
 class Conflict(WriteError):
-    """The object changed since it was read (HTTP 409, or gone): read again, decide again."""
+    """The object has changed since it was read (HTTP 409), or is gone. Read and decide again."""
 
 
 class Refused(WriteError):
-    """The cluster refused what the write says (HTTP 400, 403, 422 and the like): a policy, a webhook, a quota or a rule
-    of the API server forbids it, and would forbid the same write again."""
+    """The cluster refused the content of a write (HTTP 400, 403, 422 and similar). A policy, a webhook, a quota or a
+    rule of the API server forbids it, and would forbid the same write again."""
 
 
 class NodeTooSmall(Refused):
-    """The pod's node is smaller than what the pod would request: the API server's answer in place of `Infeasible`."""
+    """The pod's node is smaller than the pod's new requests. The API server returns this error instead of
+    `Infeasible`."""
 
 
 class NotServed(Refused):
-    """The API server does not know what is written to, whatever is written."""
+    """The API server does not serve the resource or subresource, so it refuses any write to it."""
 
 
 class Unavailable(WriteError):
-    """No response, or one that says that the API server itself has failed (HTTP 5xx). It may heal within moments."""
+    """The API server gave no response, or failed itself (HTTP 5xx). A retry may soon succeed."""
 
 
 class Overloaded(WriteError):
-    """The API server asked to wait (HTTP 429 or 503 with Retry-After), `retry_after` long."""
+    """The API server requires a wait of `retry_after` (HTTP 429, or 503 with Retry-After)."""
 
     def __init__(self, message: str, retry_after: dt.timedelta) -> None:
         super().__init__(message)
@@ -59,50 +60,50 @@ ResizeFailures = Sequence[tuple[PodResize, WriteError]]
 
 
 SizeChanges = Mapping[str, str | None]
-"""Entries of the namespace's HvpaSizes by the pods' owner, such as `Deployment.apps/web`; None for one that goes."""
+"""Entries of the namespace's HvpaSizes by the pods' owner, such as `Deployment.apps/web`. None removes an entry."""
 
 
 class Clock(Protocol):
     """The only source of the current time."""
 
     def now(self) -> dt.datetime:
-        """The current time, timezone-aware, UTC."""
+        """Returns the current time, timezone-aware, in UTC."""
 
 
 class Cluster(Protocol):
-    """Reads come from caches and never wait; writes raise `WriteError` or one of its kinds, and what they changed is
-    seen by the next read (read your own writes)."""
+    """Reads come from caches and never wait. Writes raise `WriteError` or a subclass, and the next read sees their
+    changes (read your own writes)."""
 
     def objects(self, key: Key) -> Objects | None:
-        """All that belongs to the Hvpa of this key; None when there is no such Hvpa."""
+        """Returns all objects that belong to the Hvpa of this key; None if there is no such Hvpa."""
 
     async def patch_workload(self, hvpa: Meta, patch: WorkloadPatch) -> None:
-        """Patch of the workload of `hvpa`, or of its scale, conditional on the workload's resource version."""
+        """Patches the workload of `hvpa`, or its scale, conditional on the workload's resource version."""
 
     async def check_workload_patch(self, hvpa: Meta, patch: WorkloadPatch) -> None:
-        """Raise what `patch_workload` would raise if it were called now; writes nothing."""
+        """Raises the error that `patch_workload` would raise now, without a write."""
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
-        """Resize pods of the workload of `hvpa`, several at a time; returns what failed, and how. A pod that is gone is
-        no failure."""
+        """Resizes pods of the workload of `hvpa` in parallel. Returns the failed resizes with their errors. A pod that
+        is gone is not a failure."""
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
-        """What containers of the pods that a label selector matches used of memory when they were last measured, in
-        bytes by pod and container. What is not known is left out; never raises."""
+        """Returns the last measured memory usage of the containers of the pods that the label selector matches, in
+        bytes by pod and container. Unknown values are left out. Never raises."""
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
-        """Write the sizes that new pods get, by owner, and remove those that are None. Without `changes`: remove all
-        that were written for `hvpa`, which is gone."""
+        """Writes the sizes of new pods, by owner, and removes entries that are None. Without `changes`: removes all
+        entries of `hvpa`, which is gone."""
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
-        """JSON merge patch of the Hvpa's `status`, conditional on the resource version of `hvpa`. `status` is what the
-        patch makes of it, for a cluster that need not read it back."""
+        """Applies a JSON merge patch to the Hvpa's `status`, conditional on the resource version of `hvpa`. `status` is
+        the result of the patch, for clusters that need not read it back."""
 
     async def write_scale_replicas(self, hvpa: Meta, replicas: int) -> None:
-        """Set the Hvpa's `spec.replicas`. Conditional on its newest resource version in the cache."""
+        """Sets the Hvpa's `spec.replicas`, conditional on its newest resource version in the cache."""
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
-        """Create, update, delete or release an HPA or VPA."""
+        """Creates, updates, deletes or releases an HPA or VPA."""
 
     async def record_event(self, hvpa: Meta, event: Event) -> None:
-        """Record an Event on the Hvpa; never raises (an Event is not worth a failed reconcile)."""
+        """Records an Event on the Hvpa. Never raises: a failed Event must not fail the reconcile."""

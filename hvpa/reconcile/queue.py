@@ -1,6 +1,6 @@
-"""The work queue: which Hvpa is due, who is being worked on, and who waits for how long.
+"""The work queue: which Hvpas are due, which are being worked on, and how long the others wait.
 
-A plain state machine: every method takes the current time `now` (seconds of any monotonic clock), nothing here waits.
+A plain state machine: every method takes the current time `now` (seconds of any monotonic clock), and no method waits.
 """
 
 from __future__ import annotations
@@ -15,64 +15,66 @@ from hvpa.reconcile.fair import Budget, Line, Overdrawn, Window
 from hvpa.reconcile.ports import Key
 
 MAX_EXPONENT = 40
-"""Beyond this many failures the back-off is at its cap for any sane base; keeps 2**n a small number."""
+"""After this many failures, the back-off is at its cap for any reasonable base. Keeps 2**n small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """Exponential back-off with full jitter: the n-th delay is uniform in (0, min(cap, base * 2**n)], in seconds.
 
-    Full jitter as in "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
+    Source of full jitter: "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
     """
 
     base: float
     cap: float
 
     def delay(self, failures: int, rng: random.Random) -> float:
-        """The delay after `failures` failures in a row (at least one)."""
+        """Returns the delay after this number of failures in a row (at least one)."""
         ceiling = min(self.cap, self.base * 2.0 ** min(failures, MAX_EXPONENT))
         return ceiling * (1.0 - rng.random())
 
 
 FAILURE = Backoff(base=0.25, cap=300.0)
-"""Between tries of an Hvpa whose writes fail: up to 5 minutes (controller-runtime's default cap is 1000 s)."""
+"""Back-off after a failed write: up to 5 minutes (controller-runtime's default cap is 1000 s)."""
 PROBES = 5.0
-"""Hvpas per second, all together, that are tried again while the API server gives no response or fails."""
+"""Total retries per second, over all Hvpas, while the API server does not respond or fails."""
 SHORTEST_CAP = 10.0
-"""Seconds; the largest such back-off where few Hvpas wait."""
+"""Smallest cap in seconds of that back-off, if few Hvpas wait."""
 RELEASED = 100.0
-"""Hvpas per second that are tried again once a write succeeds after that: so many are reconciled in half a second."""
+"""Retries per second once a write succeeds again. Reconciling this number of Hvpas takes half a second."""
 CONFLICT = Backoff(base=0.005, cap=5.0)
-"""After a conflict: practically at once (client-go's first delay is 5 ms); the watch event re-adds the key anyway."""
+"""Back-off after a conflict, which is nearly immediate (client-go's first delay is 5 ms). The watch event adds the key
+again anyway."""
 SLOW_SHARE = 4
-"""Every so many-th key is one that is not urgent, while there are both."""
+"""If urgent and other keys wait, every fourth key taken is not urgent."""
 SPACING = 0.1
-"""Seconds between reconciles of one Hvpa under constant change: the difference is not seen, as HPAs look every 15 s."""
+"""Seconds between reconciles of an Hvpa under constant change. The delay does not matter, because HPAs sync every 15
+s."""
 BURST = 5
-"""So many reconciles of one Hvpa may follow each other at once: a step and its aftermath."""
+"""Number of reconciles of an Hvpa that may follow each other without spacing: a step and its consequences."""
 FAILING_SPACING = 1.0
-"""Seconds; what SPACING grows to, doubling with each failure in a row, while writes fail or conflict. Changes still
-bring an Hvpa back before its back-off is over: they may be what mends it."""
+"""Upper limit in seconds to which SPACING grows while writes fail or conflict, doubling with each failure in a row.
+Changes still add the Hvpa before its back-off ends, because they may remove the cause."""
 COST_SHARE = 10.0
-"""An Hvpa may use one part in so many of the operator's computing time."""
+"""Divisor: an Hvpa may use at most one tenth of the operator's computing time."""
 SMALL = 64
-"""A heap of up to so many timers is not worth cleaning."""
+"""Heaps with up to this number of timers are not cleaned."""
 
 
 class Pace:
-    """Spaces the work on each key by the generic cell rate algorithm (ITU-T I.371): each reconcile moves the key's
-    theoretical time on by its interval, and the next one may begin (BURST - 1) * SPACING before that."""
+    """Spaces the work on each key by the generic cell rate algorithm (ITU-T I.371). Each reconcile advances the key's
+    theoretical time by its interval. The next reconcile may begin (BURST - 1) * SPACING before that time."""
 
     def __init__(self) -> None:
         self._theoretical: dict[Key, float] = {}
         self._clean_at = 1024
 
     def first(self, key: Key, now: float) -> float:
-        """When `key` may be worked on; not before `now`."""
+        """Returns the earliest time at which `key` may be worked on; at least `now`."""
         return max(now, self._theoretical.get(key, 0.0) - (BURST - 1) * SPACING)
 
     def worked(self, key: Key, now: float, cost: float, failures: int) -> None:
-        """`key` was worked on: with `cost` seconds of computing, and before with `failures` failures in a row."""
+        """Records work on `key` that used `cost` seconds of computing time, after `failures` failures in a row."""
         interval = min(FAILING_SPACING, SPACING * 2.0 ** min(failures, 10))
         start = max(now, self._theoretical.get(key, now))
         self._theoretical[key] = start + max(interval, cost * COST_SHARE)
@@ -82,14 +84,14 @@ class Pace:
 
 
 class Timers:
-    """One due time per key; entries of the heap that were overtaken are skipped, and dropped when they prevail."""
+    """One due time per key. Outdated entries of the heap are skipped, and removed if they are most of the heap."""
 
     def __init__(self) -> None:
         self.due: dict[Key, float] = {}
         self._heap: list[tuple[float, Key]] = []
 
     def add(self, key: Key, due: float) -> None:
-        """Have `key` due at `due`; an earlier time that it already has stays."""
+        """Makes `key` due at `due`, unless it is due earlier."""
         if due >= self.due.get(key, float("inf")):
             return
         self.due[key] = due
@@ -99,13 +101,13 @@ class Timers:
             heapq.heapify(self._heap)
 
     def next(self) -> float | None:
-        """The earliest due time; None when there is none."""
+        """Returns the earliest due time; None if there is none."""
         while self._heap and self.due.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def pop(self, now: float) -> tuple[Key, float] | None:
-        """Take out the earliest key that is due by `now`, with its due time; None when none is."""
+        """Removes the earliest key that is due by `now`. Returns it with its due time; None if no key is due."""
         due = self.next()
         if due is None or due > now:
             return None
@@ -115,37 +117,38 @@ class Timers:
 
 
 class WorkQueue:
-    """Keys without duplicates; a key that is being worked on is handed out again only when it is done.
+    """Keys without duplicates. A key that is being worked on is not handed out again before that work is done.
 
-    Urgent is what has changed, and not urgent a pass over everything (after a start, or when a shard was taken over);
-    in each, namespaces take turns (`hvpa.reconcile.fair`), and keys of a namespace are first in, first out. Delayed
-    re-adds: the earliest wins, and taking a key forgets them, since the work decides again when to look. A key that
-    comes too often is spaced (`Pace`).
+    Keys of changed Hvpas are urgent. Keys of a pass over everything (after a start, or when a shard was taken over) are
+    not. For both, namespaces take turns (`hvpa.reconcile.fair`), and a namespace's keys are first in, first out. Of
+    several delayed adds the earliest applies. Taking a key removes its delayed adds, because the reconcile sets a new
+    time. Keys that come too often are spaced (`Pace`).
     """
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
         self._urgent, self._others = Line(), Line()
-        """Keys that are due, with the time they became so."""
+        """Keys that are due, with the time at which they became due."""
         self._budget, self._overdrawn, self._window = Budget(), Overdrawn(), Window()
         self._postponed: dict[Key, float] = {}
-        """Keys that are being worked on and waited for their namespace's budget, with the seconds that they waited."""
+        """Keys that are being worked on and had waited for their namespace's budget, with the waiting time in
+        seconds."""
         self._taken = 0
         self._working: dict[Key, float] = {}
-        """Keys that are being worked on, with the seconds that they had waited."""
+        """Keys that are being worked on, with the time in seconds that they had waited."""
         self._dirty: dict[Key, float] = {}
-        """Keys added while they were being worked on, with the time of the first add."""
+        """Keys that were added while they were being worked on, with the time of the first add."""
         self._discarded: set[Key] = set()
         """Keys that were discarded while they were being worked on."""
         self._timers = Timers()
         self._failures: dict[Key, int] = {}
         self._unanswered: set[Key] = set()
-        """Keys whose writes failed because the API server gave no response, or failed itself."""
+        """Keys whose writes failed because the API server did not respond or failed itself."""
         self._held: dict[Key, float] = {}
         self._pace = Pace()
 
     def add(self, key: Key, now: float, urgent: bool = True) -> None:
-        """Make `key` due at once, or when its hold ends, when the work on it is done, or when it is its time again."""
+        """Makes `key` due at once, or as soon as its hold, the work on it and its spacing permit."""
         self._discarded.discard(key)
         if key in self._working:
             self._timers.due.pop(key, None)
@@ -157,8 +160,8 @@ class WorkQueue:
             self._put(key, now, urgent)
 
     def add_at(self, key: Key, due: float, now: float) -> None:
-        """Make `key` due at `due`, urgently; an earlier time that it already has stays. Not for a key that was
-        discarded while it was being worked on."""
+        """Makes `key` due at `due`, as urgent, unless it is due earlier. Ignores a key that was discarded while it was
+        being worked on."""
         if key in self._discarded:
             return
         if due <= now:
@@ -167,7 +170,7 @@ class WorkQueue:
             self._add_later(key, due)
 
     def retry(self, key: Key, backoff: Backoff, now: float) -> float:
-        """Re-add `key` after the next back-off delay, which is returned (seconds)."""
+        """Adds `key` again after the next back-off delay. Returns the delay in seconds."""
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
         delay = backoff.delay(failures, self._rng)
@@ -175,23 +178,24 @@ class WorkQueue:
         return delay
 
     def retry_unanswered(self, key: Key, now: float) -> float:
-        """Re-add `key`, whose write got no response or met a fault of the API server, after the next back-off delay,
-        which is returned (seconds). Its cap is such that all keys that wait so make PROBES tries per second."""
+        """Adds `key` again after a write without a response or with a server error. Returns the back-off delay in
+        seconds. The cap grows with the number of such keys, so that together they make PROBES retries per second."""
         self._unanswered.add(key)
         cap = max(SHORTEST_CAP, 2.0 * len(self._unanswered) / PROBES)  # the mean delay is half of the cap
         cap = min(FAILURE.cap, cap)
         return self.retry(key, Backoff(FAILURE.base, cap), now)
 
     def hold(self, key: Key, until: float, now: float) -> None:
-        """Keep `key`, which is being worked on, from being handed out again before `until`, whatever is added: the
-        server asked to wait."""
+        """Keeps `key`, which is being worked on, from being handed out before `until`, even if it is added again: the
+        server required a wait."""
         self._held[key] = until
         self._timers.due.pop(key, None)
         self._dirty.pop(key, None)
         self.add_at(key, until, now)
 
     def succeeded(self, key: Key, now: float) -> None:
-        """Reset the back-off of `key`. If it had waited for the API server, that is back: so are the others, soon."""
+        """Resets the back-off of `key`. If the key had waited for the API server, the server responds again, and the
+        other waiting keys become due soon."""
         self._failures.pop(key, None)
         if key not in self._unanswered:
             return
@@ -202,8 +206,8 @@ class WorkQueue:
                 self._timers.add(other, now + self._rng.random() * spread)
 
     def discard(self, condition: Callable[[Key], bool]) -> None:
-        """Forget all about the keys that fulfil `condition`. One that is being worked on is worked on to its end, and
-        forgotten then."""
+        """Removes all state of the keys that fulfil `condition`. Work on such a key continues to its end; its state is
+        removed then."""
         self._urgent.discard(condition)
         self._others.discard(condition)
         tables: tuple[dict[Key, Any], ...] = (self._dirty, self._held, self._timers.due, self._failures)
@@ -214,8 +218,8 @@ class WorkQueue:
         self._discarded.update(key for key in self._working if condition(key))
 
     def take(self, now: float) -> Key | None:
-        """The key whose turn it is, which now counts as being worked on; None when none is due. Namespaces take turns;
-        in a namespace, the key that has been due for longest comes first."""
+        """Takes the next key, which then counts as being worked on; None if no key is due. Namespaces take turns. In a
+        namespace, the key that has been due longest comes first."""
         self._promote(now)
         keys = self._urgent
         if self._others:
@@ -236,7 +240,8 @@ class WorkQueue:
         return key
 
     def done(self, key: Key, now: float, cost: float = 0.0) -> None:
-        """The work on `key` is over, and has cost `cost` seconds of computing; what was added meanwhile becomes due."""
+        """Ends the work on `key`, which used `cost` seconds of computing time. If the key was added during the work, it
+        becomes due."""
         self._working.pop(key, None)
         self._postponed.pop(key, None)
         self._window.ended(key.namespace, cost)
@@ -256,12 +261,12 @@ class WorkQueue:
             self.add(key, now)
 
     def waited(self, key: Key) -> float:
-        """For how long (seconds) a key that is being worked on had been due before it was taken."""
+        """Returns for how many seconds a key that is being worked on had been due before it was taken."""
         return self._working.get(key, 0.0)
 
     def postponed(self, key: Key) -> float:
-        """For how long (seconds) a key that is being worked on had been due, if its namespace was over budget
-        meanwhile; else 0."""
+        """Returns for how many seconds a key that is being worked on had been due, if its namespace was over budget in
+        that time; otherwise 0."""
         return self._postponed.get(key, 0.0)
 
     def working(self, condition: Callable[[Key], bool]) -> bool:
@@ -269,29 +274,31 @@ class WorkQueue:
         return any(condition(key) for key in self._working)
 
     def next_due(self) -> float | None:
-        """When the next delayed key, or a namespace that is over budget, becomes due; None when there is none."""
+        """Returns when the next delayed key is due, or the next namespace may be within budget again; None if there is
+        none."""
         times = (self._timers.next(), self._overdrawn.next())
         return min((one for one in times if one is not None), default=None)
 
     def depth(self, now: float) -> int:
-        """How many keys are due and wait for a worker. Those of a namespace that is over budget wait for that."""
+        """Returns the number of keys that are due and wait for a worker, without keys of namespaces that are over
+        budget."""
         self._promote(now)
         return len(self._urgent) + len(self._others)
 
     def waiting_for_budget(self, now: float) -> int:
-        """How many keys are due and wait because their namespace is over budget."""
+        """Returns the number of keys that are due and wait because their namespace is over budget."""
         self._promote(now)
         lines = (self._urgent, self._others)
         return sum(line.waiting(namespace) for line in lines for namespace in self._overdrawn)
 
     def oldest_age(self, now: float) -> float:
-        """For how long (seconds) the key that waits longest for a worker has been due; 0 when none waits."""
+        """Returns for how many seconds the key that waits longest for a worker has been due; 0 if none waits."""
         self._promote(now)
         times = [one for line in (self._urgent, self._others) if (one := line.oldest()) is not None]
         return max(0.0, now - min(times, default=now))
 
     def _admit(self, namespace: str) -> None:
-        """Let the namespace's keys be taken, or wait."""
+        """Releases the namespace's keys, or puts them on hold."""
         waits = namespace in self._overdrawn or self._window.is_full(namespace)
         for line in (self._urgent, self._others):
             if waits:
@@ -308,15 +315,15 @@ class WorkQueue:
             self._others.put(key, since)
 
     def _allowed(self, key: Key, when: float) -> float:
-        """The first time from `when` on at which `key` may be handed out."""
+        """Returns the earliest time from `when` on at which `key` may be handed out."""
         return max(self._held.get(key, when), self._pace.first(key, when))
 
     def _add_later(self, key: Key, due: float) -> None:
-        if key not in self._urgent:  # one that is not urgent becomes so then
+        if key not in self._urgent:  # a key that is not urgent becomes urgent then
             self._timers.add(key, due)
 
     def _promote(self, now: float) -> None:
-        """Make those delayed keys due whose time has come, and let namespaces go that are within budget again."""
+        """Makes delayed keys due whose time has come, and releases namespaces that are within budget again."""
         while (namespace := self._overdrawn.pop(now)) is not None:
             self._admit(namespace)
         while (timer := self._timers.pop(now)) is not None:

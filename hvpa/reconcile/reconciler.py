@@ -1,7 +1,6 @@
-"""One Hvpa's reconcile: read all, decide, write, and say when to look again.
+"""The reconcile of an Hvpa: read all, decide, write, and return when to reconcile again.
 
-Nothing here waits but the cluster port's writes, so a port that never suspends lets `reconcile` be driven without an
-event loop.
+Only writes through the cluster port wait. With a port that never suspends, `reconcile` runs without an event loop.
 """
 
 from __future__ import annotations
@@ -67,38 +66,40 @@ from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 MAX_DESCRIPTION = 1024
-"""Characters of an error that `status.lastError.description` keeps (webhooks can answer with whole pages)."""
+"""Maximum length of an error in `status.lastError.description` (webhooks can return whole pages)."""
 REPORTED_AFTER = 3
-"""Failures in a row after which a write that gets no response is reported: by then a second has passed, which is longer
-than a connection or one of several API servers takes to be replaced."""
+"""Number of failures in a row after which HVPA reports a write without a response. By then a second has passed, which
+is enough to replace a connection or one of several API servers."""
 CONFLICTS_REPORTED_AFTER = 5
-"""Conflicts in a row after which they are reported: two seconds have passed by then (`Pace` of the queue), in which
-the object was read anew each time."""
+"""Number of conflicts in a row after which HVPA reports them. By then two seconds have passed (`Pace` of the queue),
+and HVPA has read the object again each time."""
 POSTPONED_REPORTED = 5.0
-"""Seconds from which on a decision that was postponed is reported in the status: a third of the HPA's period."""
+"""Delay in seconds from which the status reports a postponed decision: a third of the HPA's period."""
 MOST_PATCHES = 6
-"""Patches of the workload that one reconcile sends at the most. Three are the rule: of both axes, and of each alone.
-With `Trajectory` one axis is solved anew without the other, and may then want something else."""
+"""Maximum number of workload patches in a reconcile. Usually there are at most three: for both axes, and for each
+alone. With `Trajectory`, HVPA solves an axis again without the other, which may give a different result."""
 
 
 PatchWrite = Callable[[Meta, WorkloadPatch], Awaitable[None]]
-"""A write of the cluster port that sends a patch of the workload of an Hvpa."""
+"""Cluster port method that sends a patch of an Hvpa's workload."""
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """How a reconcile ended. `wait` is when to look again (`done`), or how long the server asked to wait
-    (`overloaded`); None for no such time."""
+    """The result of a reconcile."""
 
     outcome: Outcome
     wait: dt.timedelta | None = None
+    """Time until the next reconcile (`done`), or the wait that the server required (`overloaded`). None if there is
+    neither."""
     aside: float = 0.0
-    """Seconds of computing that were spent outside of the event loop's thread."""
+    """Seconds of computing time outside of the event loop's thread."""
     is_unanswered: bool = False
-    """Whether a write failed because the API server gave no response, or failed itself."""
+    """Whether a write failed because the API server did not respond or failed itself."""
 
 
 class _Failed(Exception):
-    """A write failed, and which one. `decision` is what it was a part of, where its status is not written yet."""
+    """A write failed in `operation`. `decision` is the decision that it belongs to, if its status is not written
+    yet."""
 
     def __init__(self, operation: Operation, error: WriteError, decision: Decision | None = None) -> None:
         super().__init__(str(error))
@@ -109,7 +110,7 @@ class _Failed(Exception):
 
 @contextmanager
 def _writing(operation: Operation, decision: Decision | None = None) -> Iterator[None]:
-    """Around a write: what the cluster raises names the operation from here on."""
+    """Names the operation of a write: errors of the cluster become `_Failed`."""
     try:
         yield
     except WriteError as error:
@@ -117,9 +118,12 @@ def _writing(operation: Operation, decision: Decision | None = None) -> Iterator
 
 
 class Reconciler:
-    """Brings one Hvpa at a time to what `decide` says. All that it holds between calls is how often in a row writes for
-    an Hvpa failed, so as not to report what heals by the next try, which resizes of pods were refused, for a minute
-    what pods use of memory, for some minutes what metrics called for, and which steps are not carried out yet."""
+    """Reconciles one Hvpa at a time, as `decide` requires.
+
+    Between calls it stores only: the number of failed writes in a row for each Hvpa (to report only lasting failures),
+    refused pod resizes, the pods' memory usage for a minute, recent demand by metrics for some minutes, and steps that
+    are not carried out yet.
+    """
 
     def __init__(
         self,
@@ -130,12 +134,12 @@ class Reconciler:
         postponed: Callable[[Key], float] = lambda key: 0.0,
         aside: RunsAside | None = None,
     ) -> None:
-        """`postponed`: for how many seconds an Hvpa's decision has been due, if its namespace was over budget. `aside`
-        makes large decisions; without it they are made here."""
+        """`postponed` returns for how many seconds an Hvpa's decision has been due, if its namespace was over budget.
+        `aside` makes large decisions; without it they are made here."""
         self._cluster, self._clock, self._settings, self._telemetry = cluster, clock, settings, telemetry
         self._postponed, self._aside = postponed, aside
         self._spent: dict[Key, float] = {}
-        """Seconds of computing that reconciles under way took aside."""
+        """Seconds of computing time that current reconciles have used in the other thread."""
         self._failures: dict[Key, int] = {}
         self._refused: dict[Key, tuple[RefusedResize, ...]] = {}
         self._memory_use: dict[Key, MemoryUse] = {}
@@ -143,7 +147,7 @@ class Reconciler:
         self._steps = Steps()
 
     async def reconcile(self, key: Key) -> Result:
-        """Read, decide and write for the Hvpa of `key`; never raises but for cancellation and process exit."""
+        """Reads, decides and writes for the Hvpa of `key`. Raises only on cancellation and process exit."""
         try:
             result = await self._reconcile(key)
             self._failures.pop(key, None)
@@ -166,7 +170,7 @@ class Reconciler:
             await self._write_creation_sizes(Meta(name=key.name, namespace=key.namespace), None)
             return Result("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None or objects.unlisted == "":
-            return Result("done")  # it comes back once the workloads of its target's kind are listed
+            return Result("done")  # the key is added again once the workloads of its target's kind are listed
         objects = self._with_known(key, objects)
         if self._postponed(key) >= POSTPONED_REPORTED:
             objects = replace(objects, postponed=True)
@@ -197,12 +201,13 @@ class Reconciler:
             self._report_blocked(key, objects.hvpa.status, decision)
             await self._write(key, objects.hvpa, decision)
         if decision.status.rolled_back != seen.status.rolled_back:
-            # Replicas may serve in place of the size that was taken back.
+            # More replicas may replace the size that was rolled back.
             return Result("done", dt.timedelta(0))
         return Result("done", decision.recheck_after)
 
     async def _decided(self, key: Key, objects: Objects) -> tuple[Observation, Decision]:
-        """What is seen, and the decision about it: a large one is made aside, so that it holds nobody up."""
+        """Returns the observation and its decision. A large decision is made in another thread, so that it delays no
+        other Hvpa."""
         now, settings = self._clock.now(), self._settings
 
         def work() -> tuple[Observation, Decision]:
@@ -216,7 +221,7 @@ class Reconciler:
         return result
 
     def _check(self, key: Key, seen: Observation, decision: Decision) -> None:
-        """Report the invariants that a decision breaks, if that is asked for."""
+        """Reports violated invariants of a decision, if the check is enabled."""
         for one in violations(seen, decision) if self._telemetry.checks_invariants else ():
             log.error(
                 "a decision breaks an invariant: report it with the output of `hvpa explain -o json`",
@@ -227,7 +232,8 @@ class Reconciler:
             self._telemetry.violated(key, one)
 
     async def _with_memory_in_use(self, key: Key, objects: Objects) -> Objects:
-        """The objects with what the pods use of memory, which is asked for once a minute where a limit is to fall."""
+        """Returns the objects with the pods' memory usage. HVPA queries it at most once a minute, and only before it
+        lowers a limit."""
         assert objects.workload is not None
         selector = selector_text(objects.workload.spec.selector)
         found = await self._cluster.memory_in_use(objects.hvpa.metadata, selector)
@@ -237,9 +243,13 @@ class Reconciler:
     async def _agreed(
         self, key: Key, objects: Objects, seen: Observation, decision: Decision, write: PatchWrite
     ) -> tuple[Observation, Decision]:
-        """`write` the patch of the workload; returns the decision that holds, and what it was made of. A patch that is
-        refused is decided again without what was refused, so that one axis does not wait for the other: of both axes
-        first the replicas alone, since policies are mostly about requests, then the requests alone, then neither."""
+        """Sends the patch of the workload by `write`. Returns the decision that the API server accepted, and its
+        observation.
+
+        If the API server refuses a patch, HVPA decides again without the refused part, so that one axis does not block
+        the other. For a patch of both axes, HVPA tries the replicas alone (policies are mostly about requests), then
+        the requests alone, then neither.
+        """
         refused: Refused | None = None
         known = seen
         for _ in range(MOST_PATCHES):
@@ -247,17 +257,17 @@ class Reconciler:
             if refused is None:
                 return seen, decision
             if not decision.patched:
-                break  # of a rollout that is held, goes on or is taken back
+                break  # the patch holds, continues or reverts a rollout
             seen = _without_refused(known, decision, refused)
             if len(decision.patched) == 1:
-                known = seen  # of both axes it is not known yet which one was meant
+                known = seen  # for both axes it is not yet known which axis was refused
             decision = decide(seen)
             self._telemetry.decided(key, decision, objects.workload)
         assert refused is not None
         raise _Failed("PatchWorkload", refused, decision)
 
     async def _patch(self, key: Key, hvpa: Meta, decision: Decision, write: PatchWrite) -> Refused | None:
-        """`write` the patch of the workload, if there is one; what the cluster refused, if it did."""
+        """Sends the patch of the workload by `write`, if there is one. Returns the refusal of the cluster, if any."""
         if decision.workload_patch is None:
             return None
         try:
@@ -274,9 +284,12 @@ class Reconciler:
     async def _act_in_place(
         self, key: Key, objects: Objects, seen: Observation, decision: Decision
     ) -> tuple[Decision, bool]:
-        """Write what was decided, then the replicas, then resize pods, raises first. What fails is tried again from
-        what the status says by then. Returns the decision as far as it was carried out, and whether the API server
-        refused resizes, which calls for another decision."""
+        """Writes the desired size and the replicas, then resizes pods, raises first. Failed writes are retried later,
+        from the status at that time.
+
+        Returns the decision as far as it was carried out, and whether the API server refused resizes, which requires
+        another decision.
+        """
         decision, unsized = await self._scale(key, objects, seen, decision)
         failures = await self._resize_pods(key, objects.hvpa, decision)
         all_failed = bool(decision.resizes) and len(failures) == len(decision.resizes)
@@ -298,9 +311,12 @@ class Reconciler:
     async def _scale(
         self, key: Key, objects: Objects, seen: Observation, decision: Decision
     ) -> tuple[Decision, _Failed | None]:
-        """Write the status, the sizes of new pods, and the replicas; returns the decision that holds, and why the sizes
-        could not be written. The status comes first, and must not have replicas that the API server refuses: so that
-        is found out before, by a dry run."""
+        """Writes the status, the sizes of new pods, and the replicas. Returns the decision that the API server
+        accepted, and the failure to write the sizes, if any.
+
+        The status is written first and must not contain replicas that the API server refuses. Therefore a dry run
+        checks them before.
+        """
         refused: Refused | None = None
         for _ in range(MOST_PATCHES):
             check = self._cluster.check_workload_patch
@@ -320,12 +336,12 @@ class Reconciler:
         raise _Failed("PatchWorkload", refused, decision)
 
     async def _prepare(self, key: Key, hvpa: HvpaObject, decision: Decision) -> _Failed | None:
-        """Write the status and the sizes of new pods; why those could not be written, if so: new pods are resized once
-        they run, and nothing else waits for that."""
+        """Writes the status and the sizes of new pods. Returns the failure to write the sizes, if any. Nothing else
+        waits for them, because new pods without them are resized as soon as they run."""
         latest = self._cluster.objects(key)
         hvpa, status = hvpa if latest is None else latest.hvpa, decision.status
         if hvpa.status.last_error is not None and (decision.workload_patch or decision.resizes):
-            status = still_failing(status, hvpa.status)  # until the writes have got through
+            status = still_failing(status, hvpa.status)  # until the writes succeed
         await self._write_status(hvpa, status)
         if decision.creation_sizes:
             try:
@@ -335,7 +351,7 @@ class Reconciler:
         return None
 
     async def _resize_pods(self, key: Key, hvpa: HvpaObject, decision: Decision) -> ResizeFailures:
-        """What failed of the resizes, and how."""
+        """Resizes the pods. Returns the failed resizes with their errors."""
         if not decision.resizes:
             return ()
         failures = await self._cluster.resize_pods(hvpa.metadata, decision.resizes)
@@ -374,9 +390,11 @@ class Reconciler:
             self._refused[key] = tuple(chain.from_iterable(known.values()))
 
     def _with_known(self, key: Key, objects: Objects) -> Objects:
-        """The objects with the resizes of its pods that were refused, with what they use of memory, and with what
-        metrics called for of late. A refusal is forgotten where the same is not asked for again within twice its wait:
-        sizes change with the demand."""
+        """Returns the objects with refused resizes, memory usage, and recent demand by metrics.
+
+        A refusal expires if HVPA has not requested the same resize again within twice its wait, because sizes change
+        with demand.
+        """
         spec = objects.hvpa.spec
         if spec is not None and spec.joint and spec.strategy.in_place:
             objects = replace(objects, lately=self._lately.setdefault(key, Lately(self._clock.now())))
@@ -398,24 +416,24 @@ class Reconciler:
         return replace(objects, memory_use=use, refused_resizes=left)
 
     def _watch(self, key: Key, objects: Objects, decision: Decision) -> None:
-        """Keep what metrics call for, where a decision looks back at it."""
+        """Stores the demand by metrics, if decisions use its recent maximum."""
         if objects.lately is not None and objects.hvpa.spec is not None and decision.called_for is not None:
             window = highest_demand(objects.hvpa.spec).duration
             self._lately[key] = objects.lately.then(decision.called_for, self._clock.now(), window)
 
     async def _write(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
-        """What is written after the workload, in DESIGN's order: status, `spec.replicas`, owned objects, events."""
+        """Writes the rest after the workload, in DESIGN's order: status, `spec.replicas`, owned objects, events."""
         try:
             await self._write_rest(key, hvpa, decision)
         except _Failed as failed:
-            # The next decision starts from what is written by now, and has no event of it.
+            # The next decision starts from the writes so far and does not repeat their events.
             if decision.workload_patch is not None or failed.operation != "PatchStatus":
                 await self._record_events(hvpa, decision.events)
             raise
         await self._record_events(hvpa, decision.events)
 
     async def _write_rest(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
-        # An error of an earlier attempt is taken back only when everything has got through.
+        # An earlier error is removed only after all writes have succeeded.
         first = decision.status
         if hvpa.status.last_error is not None and (decision.scale_replicas is not None or decision.owned):
             first = still_failing(decision.status, hvpa.status)
@@ -460,7 +478,7 @@ class Reconciler:
             log.debug("API server is overloaded", operation=operation, retry_after=error.retry_after)
             self._telemetry.write_failed(key, operation, "overloaded")
             return Result("overloaded", error.retry_after)
-        # What is reported in the status is logged when it is (`log_transitions`), and not at each try.
+        # `log_transitions` logs errors when the status reports them, not at each try.
         level = logging.WARNING if operation == "PatchStatus" else logging.INFO
         log.log(level, "write failed", operation=operation, error=str(error))
         self._telemetry.write_failed(key, operation, "failed")
@@ -470,8 +488,8 @@ class Reconciler:
         return Result("failed", is_unanswered=isinstance(error, Unavailable))
 
     async def _after_conflict(self, key: Key, failed: _Failed) -> Result:
-        """After a conflict all is read and decided anew. Conflicts that repeat are reported in the status; those of the
-        status itself by an Event and in the log."""
+        """Reads and decides again after a conflict. Repeated conflicts are reported in the status. Repeated conflicts
+        of the status itself are reported by an Event and in the log."""
         operation, error = failed.operation, failed.error
         log.debug("conflict", operation=operation, error=str(error))
         self._telemetry.write_failed(key, operation, "conflict")
@@ -487,15 +505,15 @@ class Reconciler:
         return Result("conflict")
 
     def _counted(self, key: Key) -> int:
-        """How often in a row writes for an Hvpa failed, with the one that just has."""
+        """Counts a failed write of an Hvpa. Returns the number of failures in a row."""
         self._failures[key] = self._failures.get(key, 0) + 1
         return self._failures[key]
 
     async def _report_error(
         self, key: Key, operation: Operation, description: str, decision: Decision | None = None
     ) -> None:
-        """Write the error on top of the status that was decided on, which says how everything else is now; without a
-        decision, on top of the status as it is. An error that is reported already is no event."""
+        """Writes the error into the decided status, so that the rest of the status is up to date. Without a decision,
+        it writes the error into the current status. There is no Event for an error that the status already has."""
         description = one_line(description, MAX_DESCRIPTION)
         try:
             objects = self._cluster.objects(key)
@@ -531,21 +549,22 @@ class Reconciler:
 
 
 def _without_refused(seen: Observation, decision: Decision, refused: Refused) -> Observation:
-    """The observation with what the API server has refused of the workload's patch: of both axes, the requests."""
+    """Returns the observation with the refused part of the workload's patch. For a patch of both axes, this is the
+    requests."""
     return with_refusal(
         seen, decision, "vertical" if "vertical" in decision.patched else "horizontal", str(refused)
     )
 
 
 def is_quiet(decision: Decision) -> bool:
-    """Whether a decision asks for no write but, maybe, one of the status."""
+    """Whether a decision requires no write, except possibly of the status."""
     to_write = (decision.resizes, decision.creation_sizes, decision.owned, decision.events)
     return decision.workload_patch is None and decision.scale_replicas is None and not any(to_write)
 
 
 def log_transitions(hvpa: HvpaObject, after: HvpaStatus) -> None:
-    """Log what changes with the status `after`, once it is written in place of the present one: a line when a condition
-    begins to need action, and one when that ends. Nothing is repeated, also not after a restart."""
+    """Logs the transitions to the status `after`, once it is written: a line for each condition that begins to need
+    action, and a line when that ends. Lines are not repeated, not even after a restart."""
     before = hvpa.status
     if after.conditions is before.conditions:
         return

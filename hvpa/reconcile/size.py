@@ -1,4 +1,5 @@
-"""How large a decision is, before it is made: large ones are made aside (`hvpa.reconcile.aside`)."""
+"""Estimates the size of a decision before it is made. Large decisions run in another thread
+(`hvpa.reconcile.aside`)."""
 
 from __future__ import annotations
 
@@ -11,32 +12,31 @@ from hvpa.core.model import Objects
 T = TypeVar("T")
 
 LARGE: Final = 2000
-"""Parts of a decision from which on it is made aside: some 20 ms of CPU (`python -m benchmarks hostile`)."""
+"""Minimum number of parts of a large decision: about 20 ms of CPU (`python -m benchmarks hostile`)."""
 OF_POD: Final = 4
-"""Parts that a container of a pod counts for: 40 µs if its quantities are like no other's."""
+"""Parts for a container of a pod: 40 µs if its quantities are not in the cache."""
 OF_TEMPLATE: Final = 10
-"""Parts that a container of the pod template counts for, with any strategy: 100 µs."""
+"""Parts for a container of the pod template, with any strategy: 100 µs."""
 OF_METRIC: Final = 1000
-"""Bytes of an HPA's spec, those of some five metrics, that add one part to each container of the template."""
+"""Bytes of an HPA's spec (about five metrics) that add one part to each container of the template."""
 OF_CANDIDATE: Final = 3
-"""Parts that an HPA or a VPA that may belong to the Hvpa counts for."""
+"""Parts for an HPA or a VPA that may belong to the Hvpa."""
 OF_WINDOW: Final = 50
-"""Parts that a window or a floor counts for: 500 µs when its schedule is read and searched."""
+"""Parts for a window or a floor: 500 µs if its schedule must be parsed and searched."""
 
 
 class RunsAside(Protocol):
-    """Runs work somewhere else than in the event loop."""
+    """Runs work outside of the event loop."""
 
     def __call__(self, work: Callable[[], T], /) -> Awaitable[tuple[T, float]]:
-        """The result of `work`, and the seconds of computing that it took."""
+        """Returns the result of `work`, and the computing time in seconds."""
 
 
 def parts(objects: Objects) -> int:
-    """How large a decision about these objects is: some 10 µs of CPU for each part, if nothing of it is kept from an
-    earlier one.
+    """Returns the size of a decision about these objects in parts of about 10 µs of CPU, if nothing is cached.
 
-    Example: 3 pods with 2 containers and one maintenance window come to 3·2·4 + 2·10 + 50 = 94 parts, an HPA and a
-    VPA to 6.
+    Example: 3 pods with 2 containers and one maintenance window have 3·2·4 + 2·10 + 50 = 94 parts. An HPA and a VPA add
+    6.
     """
     spec, workload = objects.hvpa.spec, objects.workload
     if spec is None or workload is None:
@@ -52,8 +52,8 @@ def parts(objects: Objects) -> int:
 
 
 def containers_of(pods: Iterable[Pod]) -> int:
-    """The containers of all pods together, by spec or by status, whichever has more. Counting ends when they are enough
-    to make a decision large."""
+    """Returns the number of containers of all pods, by spec or by status, whichever is higher. Counting stops when the
+    number makes a decision large."""
     count = 0
     for pod in pods:
         specified = len(pod.spec.containers) + len(pod.spec.init_containers)

@@ -1,8 +1,9 @@
 """Steps of workloads whose pods are resized in place: decided, written to the status, and not yet carried out.
 
-The status has a step before anything is acted upon, so that it survives the operator. It is reported (in the log, as an
-Event, in metrics) once the API server has taken its writes, which may be after some tries, and on each axis alone where
-the other one is refused. Only that report is kept here, and a process that ends takes it along."""
+The status stores a step before HVPA acts, so that the step survives a restart. HVPA reports the step (log, Event,
+metrics) once the API server has accepted its writes, possibly after retries. If the API server refuses one axis, HVPA
+reports the other axis alone. This module stores only the pending reports, which are lost when the process ends.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ from hvpa.reconcile.ports import Key
 
 
 class Step(NamedTuple):
-    """A decision with a step, what it was made of, and the axes on which the step is not reported yet."""
+    """A decision with a step."""
 
     seen: Observation
+    """The observation that the decision is based on."""
     decision: Decision
     open: frozenset[Axis]
+    """Axes on which the step is not reported yet."""
 
 
 class Steps:
@@ -28,13 +31,14 @@ class Steps:
         self._steps: dict[Key, Step] = {}
 
     def begin(self, key: Key, seen: Observation, decision: Decision) -> None:
-        """Note the step of a decision, if it makes one; it takes the place of an earlier one."""
+        """Stores the step of a decision, if it makes one. It replaces an earlier step."""
         if decision.applied:
             self._steps[key] = Step(seen, decision, frozenset([axis for axis, _ in decision.applied]))
 
     def carried_out(self, key: Key, decision: Decision, only_scaled: bool) -> Decision | None:
-        """The decision with the step that must be reported now, since the API server took the writes of `decision`,
-        which may be a later one; with the replicas alone if it took only these (`only_scaled`). None: no step."""
+        """Returns the decision with the step to report now, because the API server accepted the writes of `decision`,
+        which may be a later decision. With `only_scaled` the API server accepted only the replicas. None if there is no
+        step."""
         step = self._steps.get(key)
         if step is None:
             return None
@@ -48,5 +52,5 @@ class Steps:
         return as_far_as(step.seen, step.decision, reported)
 
     def forget(self, key: Key) -> None:
-        """Report nothing more of a step: it was refused, or is done."""
+        """Drops the step, because it was refused or is done."""
         self._steps.pop(key, None)

@@ -1,5 +1,5 @@
-"""Tasks that run for as long as the process does: an exception of one ends no other. It is logged with its traceback
-and counted, and the task begins again after a back-off."""
+"""Keeps tasks running for the lifetime of the process. An exception in a task ends no other task: it is logged with its
+traceback and counted, and the task starts again after a back-off."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ from hvpa.reconcile.telemetry import Telemetry
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 RESTART: Final = Backoff(base=0.25, cap=30.0)
-"""Between two runs of a task that failed; the cap is a tenth of what kubelet waits between restarts of a container."""
+"""Back-off between two runs of a failed task. The cap is a tenth of the kubelet's between restarts of a container."""
 STEADY: Final = 60.0
 """Seconds without a failure after which a task counts as working again."""
 REPEATED: Final = 3
-"""Failures of a task, less than STEADY apart, from which on it is a problem that /readyz reports."""
+"""Number of failures of a task, less than STEADY apart, from which /readyz reports a problem."""
 
 
 @dataclass(slots=True)
 class _Failures:
-    """How often in a row a task failed, when last, and with which type of exception."""
+    """Failures of a task in a row."""
 
     count: int = 0
     last: float = 0.0
+    """Time of the last failure."""
     kind: str = ""
+    """Type of the last exception."""
 
 
 class Supervisor:
-    """Keeps tasks going. All in one event loop."""
+    """Keeps tasks running, all in one event loop."""
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class Supervisor:
         self._monotonic = monotonic
         self._rng = random.Random()
         self._failures: dict[str, _Failures] = {}
-        """By task; each name is a constant of the code, or has one in it for each resource."""
+        """Failures by task. Task names are constants of the code, or contain the name of a resource."""
 
     async def keep(
         self,
@@ -57,7 +59,8 @@ class Supervisor:
         on_failure: Callable[[Exception], None] = lambda error: None,
         backoff: Backoff | None = None,
     ) -> None:
-        """Run `work` until it returns, again after each exception, which `on_failure` gets before the back-off."""
+        """Runs `work` until it returns. After an exception, calls `on_failure`, waits for the back-off, and runs `work`
+        again."""
         while True:
             try:
                 await work()
@@ -68,8 +71,8 @@ class Supervisor:
             await asyncio.sleep((backoff or self._backoff).delay(failures, self._rng))
 
     def failed(self, name: str, error: Exception) -> int:
-        """Log and count an exception of the task `name`; returns how many there were in a row, each less than STEADY
-        after the one before."""
+        """Logs and counts an exception of the task `name`. Returns the number of exceptions in a row, each less than
+        STEADY after the previous exception."""
         known, now = self._failures.setdefault(name, _Failures()), self._monotonic()
         known.count = known.count + 1 if now - known.last < STEADY else 1
         known.last, known.kind = now, type(error).__name__
@@ -78,7 +81,7 @@ class Supervisor:
         return known.count
 
     def problems(self) -> Mapping[str, str]:
-        """Why tasks fail that do so again and again, by task. Without texts of exceptions: anybody may read it."""
+        """Returns why tasks fail repeatedly, by task. Exception texts are left out, because anybody may read this."""
         now = self._monotonic()
         return {
             name: f"fails again and again: {one.kind}"

@@ -1,4 +1,4 @@
-"""What the operator reports about itself. The implementation with Prometheus metrics is `hvpa.kube.server.metrics`."""
+"""The operator's reports about itself. `hvpa.kube.server.metrics` implements them as Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -19,60 +19,60 @@ Operation = Literal[
     "WriteScaleReplicas",
     "ChangeOwned",
 ]
-"""What was being done when something failed; `status.lastError.lastOperation` holds it (but for PatchStatus)."""
+"""Operation that failed. `status.lastError.lastOperation` contains it (except PatchStatus)."""
 
 
 class Telemetry:
-    """Receives what happens, as it happens, and does nothing with it. Those that do must not raise."""
+    """Receives reports and ignores them. Subclasses must not raise."""
 
     def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
-        """A decision was made; `workload` is the target as it was then."""
+        """A decision was made. `workload` is the target at that time."""
 
     checks_invariants = False
-    """Whether decisions are checked, which takes about a tenth of the time of making them."""
+    """Whether to check decisions against the invariants, which takes about a tenth of the time of a decision."""
 
     def violated(self, key: Key, violation: Violation) -> None:
-        """A decision breaks an invariant: a defect of HVPA."""
+        """A decision violates an invariant: a defect of HVPA."""
 
     def applied(self, key: Key, axis: Axis, direction: Direction) -> None:
-        """The workload was changed on `axis` in `direction`."""
+        """HVPA changed the workload on `axis` in `direction`."""
 
     def blocked(self, key: Key, blocked: Blocked) -> None:
-        """A wanted change has begun to be held back (reported once, not at every decision)."""
+        """HVPA has begun to hold back a change (reported once, not for each decision)."""
 
     def write_failed(self, key: Key, operation: Operation, kind: Outcome) -> None:
         """A write was refused or did not get through."""
 
     def started(self, key: Key, waited: float) -> None:
-        """A reconcile begins; the key had been due for `waited` seconds."""
+        """A reconcile begins. The key had been due for `waited` seconds."""
 
     def postponed(self, key: Key, seconds: float) -> None:
-        """A reconcile begins, and was postponed because the namespace was over budget; the key had been due for
+        """A reconcile begins after it was postponed because the namespace was over budget. The key had been due for
         `seconds`."""
 
     def finished(self, key: Key, outcome: Outcome, seconds: float) -> None:
         """A reconcile ended, after `seconds` of wall time."""
 
     def forgotten(self, key: Key) -> None:
-        """The Hvpa is gone."""
+        """The Hvpa has been deleted."""
 
     def request(self, verb: str, code: str) -> None:
-        """A request to the API server was answered with `code`, or "error"."""
+        """The API server answered a request with `code`; "error" if it did not answer."""
 
     def watch_restarted(self, plural: str, reason: str) -> None:
-        """A watch ended and is started again: reason "ended", "expired" or "error"."""
+        """A watch ended and starts again. The reason is "ended", "expired" or "error"."""
 
     def bad_object(self, plural: str) -> None:
         """An object could not be decoded and counts as absent."""
 
     def throttled(self) -> None:
-        """The API server asked the operator to wait."""
+        """The API server required the operator to wait."""
 
     def task_failed(self, task: str) -> None:
-        """A task that runs for as long as the process does ended in an exception, and begins again."""
+        """A permanent task ended with an exception and starts again."""
 
     def permit_waited(self, seconds: float) -> None:
-        """A permit could not be had at once, but after `seconds`."""
+        """A permit was available only after `seconds`."""
 
 
 Silent = Telemetry

@@ -91,7 +91,7 @@ def test_the_longest_path_is_not_too_costly_to_check(server: ControlPlane) -> No
 def test_every_field_is_explained(server: ControlPlane) -> None:
     # The API server lists what it serves a while after it serves it.
     explained = wait_for(lambda: server.kubectl("explain", "hvpa.spec.hpa").stdout, 60, "the schema")
-    assert "Whether a HorizontalPodAutoscaler is created from the template" in explained
+    assert "Whether HVPA creates and owns a HorizontalPodAutoscaler" in explained
     recursive = server.kubectl("explain", "hvpa", "--recursive").stdout
     for field in (
         "weightBasedScalingIntervals",

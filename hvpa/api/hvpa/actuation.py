@@ -1,4 +1,4 @@
-"""How a size reaches the pods of a workload: `spec.updateStrategy` (DESIGN 11.1)."""
+"""How a new size reaches the pods of a workload: `spec.updateStrategy` (DESIGN 11.1)."""
 
 from __future__ import annotations
 
@@ -42,56 +42,56 @@ CountOrPercent = Annotated[
 
 
 class Canary(SpecModel):
-    """A changed size is tried on some pods first. Where it fails, they get back what they had."""
+    """Tries a new size on some pods first. If it fails there, HVPA restores the previous size."""
 
     pods: CountOrPercent = 1
-    """How many pods get a new size first: a number, or a percentage of the pods, rounded down, at least 1."""
+    """How many pods get a new size first: a number, or a percentage of the pods (rounded down, at least 1)."""
     duration: PositiveDuration = Field(default=dt.timedelta(minutes=5), json_schema_extra={"default": "5m"})
-    """How long they must have it before the other pods get it."""
+    """How long these pods must have the new size before the other pods get it."""
     rollback_on: Annotated[tuple[Failure, ...], Field(min_length=1, max_length=3)] = (
         "OOMKilled",
         "CrashLoopBackOff",
         "NotReady",
     )
-    """What counts as a failure: a container whose memory was not raised runs out of it, a container that ends again and
-    again, a pod that is not ready at the end of the duration."""
+    """Events that count as a failure. OOMKilled: a container whose memory was not raised runs out of memory.
+    CrashLoopBackOff: a container stops again and again. NotReady: a pod is not ready at the end of the duration."""
 
 
 class UpdateStrategy(SpecModel):
-    """How a changed size reaches the pods."""
+    """How a new size reaches the pods."""
 
     type: StrategyType | None = None
-    """Rollout patches the pod template, and the workload replaces its pods. InPlace resizes the running pods and leaves
-    the template as it is. InPlaceOrRollout does the same, and patches the template where pods can't be resized. Where
-    it is missing: with blend Trajectory InPlaceOrRollout if the API server can resize pods, else Rollout."""
+    """Rollout: HVPA patches the pod template, and the workload replaces its pods. InPlace: HVPA resizes the running
+    pods and does not change the template. InPlaceOrRollout: as InPlace, but HVPA patches the template if pods can't be
+    resized. Default: Rollout; with blend Trajectory, InPlaceOrRollout if the API server can resize pods."""
     timeout: PositiveDuration = Field(default=dt.timedelta(minutes=5), json_schema_extra={"default": "5m"})
-    """How long a resize may be deferred or in progress before the template is patched (InPlaceOrRollout) or the pod
-    is reported as stuck (InPlace). A resize that is infeasible is not waited for."""
+    """How long a resize may be deferred or in progress. Then HVPA patches the template (InPlaceOrRollout) or reports
+    the pod as stuck (InPlace). HVPA does not wait for a resize that is infeasible."""
     max_unavailable: CountOrPercent = "25%"
-    """How many pods may be unavailable at once where a resize restarts a container (by its resizePolicy): a number,
-    or a percentage of the pods, rounded down, at least 1. Resizes without a restart are not limited."""
+    """How many pods may be unavailable at once while resizes restart containers (by their resizePolicy): a number, or a
+    percentage of the pods (rounded down, at least 1). Resizes without a restart are not limited."""
     canary: Canary | None = None
-    """Where it is set, a new size is tried on some pods first. Of a Rollout those are the first pods that the workload
-    replaces: it is held then."""
+    """If set, HVPA tries a new size on some pods first. With Rollout, these are the first pods that the workload
+    replaces; HVPA then pauses the rollout."""
 
     @property
     def in_place(self) -> bool:
-        """Whether running pods are resized."""
+        """Whether HVPA resizes running pods."""
         return self.type in ("InPlace", "InPlaceOrRollout")
 
     @property
     def is_default(self) -> bool:
-        """Whether no type was named."""
+        """Whether the type is a default, not set by the user."""
         return "type" not in self.model_fields_set
 
     @cached_property
     def resizing(self) -> Self:
-        """The same as InPlaceOrRollout, which nobody named."""
+        """Returns this strategy with the default type InPlaceOrRollout."""
         return self._by_default("InPlaceOrRollout")
 
     @cached_property
     def replacing(self) -> Self:
-        """The same as Rollout, which nobody named."""
+        """Returns this strategy with the default type Rollout."""
         return self._by_default("Rollout")
 
     def _by_default(self, kind: StrategyType) -> Self:
@@ -100,11 +100,11 @@ class UpdateStrategy(SpecModel):
         return found
 
     def most_unavailable(self, pods: int) -> int:
-        """How many of this number of pods may be unavailable at once. 25% of 10 pods: 2; of 3 pods: 1."""
+        """Returns how many of this number of pods may be unavailable at once. 25% of 10 pods: 2; of 3 pods: 1."""
         return _count_of(self.max_unavailable, pods)
 
     def canary_pods(self, pods: int) -> int:
-        """How many of this number of pods get a new size first. 10% of 25 pods: 2."""
+        """Returns how many of this number of pods get a new size first. 10% of 25 pods: 2."""
         return pods if self.canary is None else _count_of(self.canary.pods, pods)
 
 

@@ -17,7 +17,7 @@ _PPM_PER_PERCENT: Final = 10_000
 
 
 class ScalingInterval(SpecModel):
-    """How much of a change is vertical while the number of replicas is in this interval."""
+    """Vertical weight for an interval of replica counts."""
 
     RULES = (
         Rule(
@@ -30,11 +30,11 @@ class ScalingInterval(SpecModel):
     )
 
     vpa_weight: Weight = 0
-    """Weight of the vertical recommendation: 0 to 100 percent, or a fraction where no weight of the list is above 1."""
+    """Weight of the vertical recommendation: 0 to 100 percent, or a fraction if no weight of the list is above 1."""
     start_replica_count: Count | None = None
-    """First number of replicas of the interval; minReplicas where it is missing or 0."""
+    """First number of replicas of the interval. If missing or 0: minReplicas."""
     last_replica_count: Count | None = None
-    """Last number of replicas of the interval; maxReplicas where it is missing or 0."""
+    """Last number of replicas of the interval. If missing or 0: maxReplicas."""
 
     @field_validator("start_replica_count", "last_replica_count", mode="after")
     @classmethod
@@ -54,11 +54,12 @@ INTERVAL_RULES: Final = (
         "mixes fractions with percentages: either no weight is above 1, or none is between 0 and 1",
     ),
 )
-"""Rules of the list as a whole."""
+"""Rules for the whole list."""
 
 
 def weights_in_ppm(intervals: Sequence[ScalingInterval]) -> tuple[int, ...]:
-    """Vertical weights in parts per million. Where none is above 1 they are fractions, else percentages."""
+    """Returns the vertical weights in parts per million. Weights are fractions if none is above 1, otherwise
+    percentages. Example: 0.6 and 1 are 600000 and 1000000; 60 and 100 are the same."""
     fractions = all(interval.vpa_weight <= 1 for interval in intervals)
     unit = _WHOLE_PPM if fractions else _PPM_PER_PERCENT
     return tuple(
@@ -67,13 +68,13 @@ def weights_in_ppm(intervals: Sequence[ScalingInterval]) -> tuple[int, ...]:
 
 
 class Overlap(NamedTuple):
-    """Replica counts that two intervals hold: those of the `later` entry of the list do not count there."""
+    """Replica counts that two intervals contain. For these counts, the `later` entry of the list does not apply."""
 
     earlier: int
     later: int
     first: int
     last: int | None
-    """The last count that both hold; None without an end."""
+    """The last count that both contain; None if both are open-ended."""
 
     def __str__(self) -> str:
         end = "from {0} replicas on" if self.last is None else "at {0} to {1} replicas"
@@ -82,9 +83,9 @@ class Overlap(NamedTuple):
 
 
 def overlaps(intervals: Sequence[ScalingInterval], lower: int = 1) -> tuple[Overlap, ...]:
-    """The first overlap of each interval with an earlier entry of the list, of more than a shared boundary.
+    """Returns the first overlap of each interval with an earlier entry of the list, not counting a shared boundary.
 
-    `lower` is minReplicas, for intervals without a start. Example: 3..7 and 7..10 share a boundary, 3..8 and 7..10
+    `lower` is minReplicas, for intervals without a start. Example: 3..7 and 7..10 share a boundary; 3..8 and 7..10
     overlap at 7 to 8 replicas.
     """
     held = [(one.start_replica_count or lower, one.last_replica_count or math.inf) for one in intervals]

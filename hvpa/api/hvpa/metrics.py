@@ -1,7 +1,7 @@
-"""The metrics that the HorizontalPodAutoscaler scales by, in either of their two forms.
+"""The metrics that the HorizontalPodAutoscaler scales by.
 
-Both the old form (autoscaling/v2beta1: `targetAverageUtilization`, `metricName`, …) and that of
-autoscaling/v2 (`target: {type, …}`) are accepted, entry by entry; `MetricSpec.to_v2` gives the latter.
+Each metric may have the old form (autoscaling/v2beta1: `targetAverageUtilization`, `metricName`, …) or the form of
+autoscaling/v2 (`target: {type, …}`). `MetricSpec.to_v2` returns the latter.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ VALUES_OF_TYPE: dict[str, str] = {
     "Value": "value",
     "AverageValue": "averageValue",
 }
-"""The field of a v2 target that each target type stands for."""
+"""The field of a v2 target for each target type."""
 
 
 def _set_by_type(what: str, field_of: dict[str, str], condition: str = "") -> tuple[Rule, ...]:
-    """Rules by which each field is set where `type` is the one that it stands for (and a CEL `condition` holds, where
-    the type may be missing), and only then."""
+    """Returns rules that require each field exactly if `type` is its type. The CEL `condition` is for an optional
+    `type`."""
 
     def rule(kind: str, field: str) -> Rule:
         return Rule(
@@ -48,7 +48,7 @@ def _set_by_type(what: str, field_of: dict[str, str], condition: str = "") -> tu
 
 
 def _is_one_form(new: tuple[object, ...], old: tuple[object, ...], selector: object = None) -> bool:
-    """Whether a source is complete in one of its forms, and has nothing of the other; the selector is of the old."""
+    """Whether a source has all fields of one form and none of the other. `selector` belongs to the old form."""
     if old.count(None) == len(old) and selector is None:
         return None not in new
     return None not in old and new.count(None) == len(new)
@@ -60,11 +60,11 @@ class MetricIdentifier(SpecModel):
     name: Name
     """The metric's name."""
     selector: LabelSelector | None = None
-    """Narrows the metric down to series with these labels."""
+    """Restricts the metric to series with these labels."""
 
 
 class _TargetValues(SpecModel):
-    """The values of a v2 target; which one is set must fit its type."""
+    """The values of a v2 target. The value that is set must match the type."""
 
     value: PositiveQuantity | None = None
     """Target of the metric as a whole (type Value)."""
@@ -80,11 +80,11 @@ class MetricTarget(_TargetValues):
     RULES = _set_by_type("target", VALUES_OF_TYPE)
 
     type: TargetType
-    """What the target speaks of: Utilization, Value or AverageValue."""
+    """Type of the target: Utilization, Value or AverageValue."""
 
 
 class DescribedObject(SpecModel):
-    """An object of the Hvpa's namespace that a metric describes."""
+    """The object that a metric describes, in the Hvpa's namespace."""
 
     api_version: Text | None = None
     """The object's API version."""
@@ -95,7 +95,7 @@ class DescribedObject(SpecModel):
 
 
 class ObjectTarget(_TargetValues):
-    """`target` of an Object metric: in autoscaling/v2 the target itself, in v2beta1 the described object."""
+    """`target` of an Object metric. In autoscaling/v2 it is the target value, in v2beta1 the described object."""
 
     RULES = (
         *_set_by_type("target", VALUES_OF_TYPE, condition="has(self.type) && "),
@@ -108,7 +108,7 @@ class ObjectTarget(_TargetValues):
     )
 
     type: Literal["Value", "AverageValue"] | None = None
-    """What the target speaks of (autoscaling/v2): Value or AverageValue."""
+    """Type of the target (autoscaling/v2): Value or AverageValue."""
     api_version: Text | None = None
     """API version of the described object (v2beta1)."""
     kind: Name | None = None
@@ -119,7 +119,7 @@ class ObjectTarget(_TargetValues):
 
 # --- the five sources ---
 def _target_type(comparison: str, types: tuple[str, ...]) -> Rule:
-    """A rule by which a v2 target is of one of these types."""
+    """Returns the rule that a v2 target has a type of this list."""
     return Rule(
         f"!has(self.target) || self.target.type {comparison}",
         lambda source: source.target is None or source.target.type in types,
@@ -129,7 +129,7 @@ def _target_type(comparison: str, types: tuple[str, ...]) -> Rule:
 
 
 class ResourceMetric(SpecModel):
-    """CPU or memory of the pods, all containers together."""
+    """CPU or memory of the pods, for all containers together."""
 
     RULES = (
         Rule(
@@ -155,7 +155,7 @@ class ResourceMetric(SpecModel):
 
 
 class ContainerResourceMetric(ResourceMetric):
-    """CPU or memory of one container of the pods."""
+    """CPU or memory of a single container."""
 
     container: ContainerName
     """The container's name."""
@@ -186,7 +186,7 @@ class PodsMetric(SpecModel):
     metric_name: Name | None = None
     """The metric's name (v2beta1)."""
     selector: LabelSelector | None = None
-    """Narrows the metric down to series with these labels (v2beta1)."""
+    """Restricts the metric to series with these labels (v2beta1)."""
     target_average_value: PositiveQuantity | None = None
     """Target per pod (v2beta1)."""
 
@@ -223,19 +223,20 @@ class ObjectMetric(SpecModel):
     described_object: DescribedObject | None = None
     """The object that the metric describes (autoscaling/v2)."""
     target: ObjectTarget
-    """The target: Value or AverageValue (autoscaling/v2); or the object that the metric describes (v2beta1)."""
+    """In autoscaling/v2: the target, with type Value or AverageValue. In v2beta1: the object that the metric
+    describes."""
     metric_name: Name | None = None
     """The metric's name (v2beta1)."""
     selector: LabelSelector | None = None
-    """Narrows the metric down to series with these labels (v2beta1)."""
+    """Restricts the metric to series with these labels (v2beta1)."""
     target_value: NonNegativeQuantity | None = None
-    """Target of the metric as a whole (v2beta1); not used where `averageValue` is set."""
+    """Target of the metric as a whole (v2beta1). Ignored if `averageValue` is set."""
     average_value: PositiveQuantity | None = None
     """Target per pod (v2beta1)."""
 
 
 class ExternalMetric(SpecModel):
-    """A metric that has nothing to do with the cluster's objects, such as the length of a queue."""
+    """A metric that does not belong to an object of the cluster, such as the length of a queue."""
 
     RULES = (
         Rule(
@@ -263,7 +264,7 @@ class ExternalMetric(SpecModel):
     metric_name: Name | None = None
     """The metric's name (v2beta1)."""
     metric_selector: LabelSelector | None = None
-    """Narrows the metric down to series with these labels (v2beta1)."""
+    """Restricts the metric to series with these labels (v2beta1)."""
     target_value: PositiveQuantity | None = None
     """Target of the metric as a whole (v2beta1)."""
     target_average_value: PositiveQuantity | None = None
@@ -280,25 +281,25 @@ _SOURCES = {
 
 
 class MetricSpec(SpecModel):
-    """One metric. `type` names the source, and exactly that source is set."""
+    """A metric. `type` names its source. Exactly that source must be set."""
 
     RULES = _set_by_type("metric", _SOURCES)
 
     type: Literal["Resource", "ContainerResource", "Pods", "Object", "External"]
-    """Which of the sources this is."""
+    """Type of the source."""
     resource: ResourceMetric | None = None
     """CPU or memory of the pods (type Resource)."""
     container_resource: ContainerResourceMetric | None = None
-    """CPU or memory of one container (type ContainerResource)."""
+    """CPU or memory of a single container (type ContainerResource)."""
     pods: PodsMetric | None = None
     """A custom metric of the pods (type Pods)."""
     object: ObjectMetric | None = None
     """A custom metric of another object (type Object)."""
     external: ExternalMetric | None = None
-    """A metric from outside of the cluster (type External)."""
+    """A metric from outside the cluster (type External)."""
 
     def to_v2(self) -> Wire:
-        """The metric as autoscaling/v2 writes it."""
+        """Returns the metric in the form of autoscaling/v2."""
         field = _SOURCES[self.type]
         return {"type": self.type, field: _to_v2(self.to_wire()[field])}
 
@@ -309,12 +310,13 @@ _OLD_TARGETS = {
     "targetAverageUtilization": "Utilization",
     "targetValue": "Value",
 }
-"""Fields of v2beta1 that hold a target, and its type; of two, the first counts."""
+"""Fields of v2beta1 that hold a target, with the target's type. If two are set, the first applies."""
 
 
 def _to_v2(source: Wire) -> Wire:
-    """A source as autoscaling/v2 writes it: `metricName: queue, targetAverageValue: 5` is `metric: {name: queue},
-    target: {type: AverageValue, averageValue: 5}`. One in the form of v2 is returned as it is."""
+    """Returns a source in the form of autoscaling/v2. Example: `metricName: queue, targetAverageValue: 5` becomes
+    `metric: {name: queue}, target: {type: AverageValue, averageValue: 5}`. A source that already has this form is
+    returned unchanged."""
     old = next((field for field in _OLD_TARGETS if field in source), None)
     if old is None:
         return source

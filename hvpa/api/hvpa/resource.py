@@ -1,4 +1,4 @@
-"""An Hvpa as a whole: how one is read, from the cluster's bytes or from a manifest, and what is wrong with it."""
+"""The Hvpa object: reads it from the cluster's bytes or from a manifest, and reports its errors."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ KIND: Final = "Hvpa"
 
 @dataclass(frozen=True, slots=True)
 class HvpaObject:
-    """An Hvpa as a decision sees it. `spec` is None where it does not validate, for the reasons in `problems`. The
-    stored status has top-level fields, `unreadable_status`, that are not in `status`: a write must remove them."""
+    """An Hvpa in the form that decisions use."""
 
     metadata: Meta
     spec: HvpaSpec | None
+    """None if the spec does not validate; `problems` has the reasons."""
     problems: tuple[FieldError, ...]
     status: HvpaStatus
     unreadable_status: tuple[str, ...] = ()
+    """Top-level fields of the stored status that could not be read and are missing from `status`. A write must remove
+    them."""
 
 
 def read_hvpa(raw: RawHvpa) -> HvpaObject:
-    """The Hvpa that the cluster holds. Never raises: whatever is wrong is in `problems`."""
+    """Returns the Hvpa that the cluster stores. Never raises: errors are in `problems`."""
     spec, problems = read_spec(bytes(raw.spec))
     status, unreadable = read_status(bytes(raw.status))
     return HvpaObject(raw.metadata, spec, problems, status, unreadable)
 
 
 def parse_spec(document: object) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
-    """The spec of a manifest, or what is wrong with it, with paths from `spec`. Never raises."""
+    """Returns the spec of a manifest, or its errors with paths that begin at `spec`. Never raises."""
     try:
         return HvpaSpec.model_validate(document, by_alias=True, by_name=False), ()
     except ValidationError as error:
@@ -48,7 +50,7 @@ def parse_spec(document: object) -> tuple[HvpaSpec | None, tuple[FieldError, ...
 
 
 def read_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
-    """The spec that the cluster holds, or what is wrong with it, with paths from `spec`. Never raises."""
+    """Returns the spec that the cluster stores, or its errors with paths that begin at `spec`. Never raises."""
     try:
         document = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -58,7 +60,7 @@ def read_spec(raw: bytes) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
 
 # --- manifests ----------------------------------------------------------------------------------------------
 class _ManifestMeta(SpecModel):
-    """`metadata` of a manifest: all fields of ObjectMeta, checked as far as a user writes them."""
+    """`metadata` of a manifest: all fields of ObjectMeta. Only the fields that users write are checked."""
 
     name: ObjectName | None = None
     generate_name: Text | None = None
@@ -84,7 +86,7 @@ class _ManifestMeta(SpecModel):
 
 
 class _Manifest(SpecModel):
-    """A manifest as a whole. Its status is not looked at: it is the operator's."""
+    """A whole manifest. Its status is not checked: it belongs to the operator."""
 
     api_version: Literal["autoscaling.k8s.io/v1alpha1"]
     kind: Literal["Hvpa"]
@@ -94,7 +96,8 @@ class _Manifest(SpecModel):
 
 
 def validate_manifest(document: object) -> list[FieldError]:
-    """What the API server would refuse in this manifest; nothing where it is well. Never raises."""
+    """Returns the errors for which the API server would refuse this manifest; an empty list if it is valid. Never
+    raises."""
     if not isinstance(document, dict):
         return [FieldError("manifest", "must be an object")]
     for field, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):

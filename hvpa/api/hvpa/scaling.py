@@ -1,4 +1,4 @@
-"""The four directions of scaling: when each may act, and how small a change is not worth it."""
+"""The four directions of scaling: when each direction may act, and the smallest change that it makes."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ UpdateMode = Literal["Off", "Auto", "MaintenanceWindow"]
 
 
 class UpdatePolicy(SpecModel):
-    """Whether a direction may act."""
+    """Whether a scaling direction may act."""
 
     update_mode: UpdateMode = "Auto"
-    """Off: never; Auto: at any time; MaintenanceWindow: while a maintenance window is open."""
+    """Off: never. Auto: at any time. MaintenanceWindow: only while a maintenance window is open."""
 
 
 class CpuParams(SpecModel):
-    """An amount of CPU. The model holds millicores; it is made from a quantity (`"200m"`, `2` for two cores)."""
+    """An amount of CPU. The model stores millicores and accepts a quantity (`"200m"`; `2` means two cores)."""
 
     value: Millicores | None = None
-    """Amount, as a quantity."""
+    """Amount as a quantity."""
     percentage: Count | None = None
-    """Amount, as a percentage: of the present amount, where the field does not say of what."""
+    """Amount as a percentage, of the current amount unless the field names another base."""
 
 
 class MemoryParams(SpecModel):
-    """An amount of memory. The model holds bytes; it is made from a quantity (`"200M"`)."""
+    """An amount of memory. The model stores bytes and accepts a quantity (`"200M"`)."""
 
     value: Bytes | None = None
-    """Amount, as a quantity."""
+    """Amount as a quantity."""
     percentage: Count | None = None
-    """Amount, as a percentage: of the present amount, where the field does not say of what."""
+    """Amount as a percentage, of the current amount unless the field names another base."""
 
 
 class ReplicasParams(SpecModel):
@@ -54,7 +54,7 @@ class ReplicasParams(SpecModel):
     value: ReplicaAmount | None = None
     """Number of replicas."""
     percentage: Count | None = None
-    """Number of replicas, as a percentage of the present one."""
+    """Percentage of the current number of replicas."""
 
 
 class ScaleParams(SpecModel):
@@ -69,54 +69,61 @@ class ScaleParams(SpecModel):
 
 
 class ScaleType(SpecModel):
-    """When one direction acts."""
+    """When a scaling direction acts."""
 
     update_policy: UpdatePolicy = UpdatePolicy()
     """Whether this direction may act."""
     stabilization_duration: Duration = Field(default=dt.timedelta(0), json_schema_extra={"default": "0s"})
-    """How long after the last change of its axis this direction waits (a Go duration, such as 3m)."""
+    """Minimum time between the last change of the same axis and a change in this direction (a Go duration, such as
+    3m)."""
     min_change: ScaleParams = ScaleParams()
-    """Smallest change that is made: the smaller of value and percentage if both are set. If neither is: 200m CPU and
-    200M memory; with blend Trajectory and pods resized in place, any change."""
+    """Smallest change that HVPA makes: the smaller of value and percentage if both are set. Defaults: 200m CPU and 200M
+    memory. With blend Trajectory and pods resized in place, the default is any change."""
 
 
 class MaxStep(SpecModel):
-    """The largest step out: to at most the larger of `minimum` and `factor` times the present number of replicas
-    (`ScaleUpLimitMinimum` and `ScaleUpLimitFactor` of Postmates' Configurable HPA, whose defaults these are)."""
+    """The largest step that adds replicas: to at most the larger of `minimum` and `factor` times the current number of
+    replicas. Field names and defaults follow `ScaleUpLimitFactor` and `ScaleUpLimitMinimum` of Postmates' Configurable
+    HPA."""
 
     factor: GrowthFactor = 2
-    """How many times the present number of replicas one step may set. Rounded up."""
+    """Largest ratio of the new to the current number of replicas in one step. The result is rounded up."""
     minimum: PositiveCount = 4
-    """What one step may set in any case."""
+    """Number of replicas that a step may always set, whatever the factor."""
 
     def limit(self, current: int) -> int:
-        """The largest count that one step from `current` may set."""
-        # The factor as it was written: 1.1 times 10 is 11, while in floats it is a little more.
+        """Returns the largest count that one step from `current` may set. Example: factor 1.1 at 20 replicas allows
+        22."""
+        # The factor as written: 1.1 times 10 is 11, but slightly more in floats.
         return max(self.minimum, math.ceil(current * Fraction(str(self.factor))))
 
 
 class HpaScaleUp(ScaleType):
-    """When replicas are added."""
+    """When HVPA adds replicas."""
 
     max_step: MaxStep | None = None
-    """The largest step; the rest follows in further steps, 15 seconds apart. Any step where it is missing."""
+    """The largest step. The remaining replicas follow in further steps, 15 seconds apart. If not set, steps are not
+    limited."""
 
 
 class VpaScaleUp(ScaleType):
-    """When requests are raised."""
+    """When HVPA raises requests."""
 
     min_change_timeout: Duration = Field(
         default=dt.timedelta(minutes=15), json_schema_extra={"default": "15m"}
     )
-    """After how long a rise that is smaller than minChange is made all the same, if it was wanted all the time."""
+    """How long a raise smaller than minChange must be recommended without interruption before HVPA makes it anyway. The
+    raise must be at least a tenth of the request or half of minChange, whichever is smaller. Each such step doubles the
+    time, up to a day."""
 
 
 class VpaScaleDown(ScaleType):
-    """When requests are lowered."""
+    """When HVPA lowers requests."""
 
     stabilization_duration: Duration = Field(default=dt.timedelta(0), json_schema_extra={"default": "0s"})
-    """How long after the last change of requests they may be lowered (a Go duration, such as 3m). With blend Trajectory
-    0 means 6 hours; 5 minutes for pods resized in place, of a resource that a metric measures."""
+    """Minimum time between the last change of requests and a lowering (a Go duration, such as 3m). With blend
+    Trajectory, 0 means 6 hours, or 5 minutes if pods are resized in place and a metric measures the resource."""
     min_history: Duration = Field(default=dt.timedelta(hours=1), json_schema_extra={"default": "1h"})
-    """How much history the VerticalPodAutoscaler's recommender must have before requests are lowered, by its upper
-    bounds; and how long there must have been recommendations."""
+    """History that the VerticalPodAutoscaler's recommender must have before HVPA lowers requests, judged by its
+    checkpoint or, if HVPA can't read that, by its upper bounds. Recommendations must also have existed for at least
+    this time."""

@@ -1,4 +1,4 @@
-"""Label selectors and template metadata: the parts of `metav1` that an Hvpa's spec holds."""
+"""Label selectors and template metadata: the parts of `metav1` that the spec of an Hvpa uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hvpa.api.schema.fields import LIST_LENGTH, Annotations, Labels, LabelValue,
 
 
 class LabelSelectorRequirement(SpecModel):
-    """One condition on labels."""
+    """A condition on a label."""
 
     RULES = (
         Rule(
@@ -26,12 +26,12 @@ class LabelSelectorRequirement(SpecModel):
     key: Name
     """The label's name."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    """How the label's value relates to `values`."""
+    """Relation between the label's value and `values`."""
     values: Annotated[tuple[LabelValue, ...], Field(max_length=LIST_LENGTH)] = ()
-    """The values that In and NotIn compare with; none for Exists and DoesNotExist."""
+    """Values for In and NotIn. Must be empty for Exists and DoesNotExist."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels meets this condition (an absent label meets NotIn, as in Kubernetes)."""
+        """Whether an object with these labels meets this condition. As in Kubernetes, an absent label meets NotIn."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in self.values
@@ -44,20 +44,20 @@ class LabelSelectorRequirement(SpecModel):
 
 
 class LabelSelector(SpecModel):
-    """Selects objects by their labels; all conditions must hold. An empty selector selects nothing."""
+    """Selects objects by their labels. All conditions must be met. An empty selector selects nothing."""
 
     match_labels: Labels = Field(default_factory=dict)
-    """Labels that an object must carry with exactly these values."""
+    """Labels that an object must have, with exactly these values."""
     match_expressions: Annotated[tuple[LabelSelectorRequirement, ...], Field(max_length=LIST_LENGTH)] = ()
-    """Further conditions on labels."""
+    """Additional conditions on labels."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether no condition is stated."""
+        """Whether the selector has no condition."""
         return not self.match_labels and not self.match_expressions
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected; never by an empty selector."""
+        """Whether the selector selects an object with these labels. An empty selector selects nothing."""
         if self.is_empty:
             return False
         return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
@@ -66,18 +66,18 @@ class LabelSelector(SpecModel):
 
 
 class TemplateMeta(SpecModel):
-    """Metadata of a template. Labels and annotations are given to the object made from it; the rest is
-    accepted since manifests carry it, and has no effect."""
+    """Metadata of a template. The created object gets these labels and annotations. Other fields are accepted, because
+    manifests contain them, and ignored."""
 
     name: Text | None = None
-    """Accepted, not used: the object is named like the Hvpa."""
+    """Ignored. The object has the name of the Hvpa."""
     generate_name: Text | None = None
-    """Accepted, not used: the object is named like the Hvpa."""
+    """Ignored. The object has the name of the Hvpa."""
     namespace: Text | None = None
-    """Accepted, not used: the object is made in the Hvpa's namespace."""
+    """Ignored. The object is in the Hvpa's namespace."""
     labels: Labels = Field(default_factory=dict)
-    """Labels of the object. The selector should match them."""
+    """Labels of the object. They should match the selector."""
     annotations: Annotations = Field(default_factory=dict)
     """Annotations of the object."""
     creation_timestamp: Timestamp | None = Field(default=None, json_schema_extra={"nullable": True})
-    """Accepted, not used: tools that print manifests write it as null."""
+    """Ignored. Tools that print manifests write it as null."""

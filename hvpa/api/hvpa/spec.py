@@ -1,7 +1,6 @@
-"""The spec of an Hvpa (DESIGN 3.1 and 3.2), put together from the other models of this package.
+"""The spec of an Hvpa (DESIGN 3.1 and 3.2), composed of the other models of this package.
 
-Cron expressions and names of time zones are judged in `hvpa.core.spec.check`: the API server can't judge
-them.
+`hvpa.core.spec.check` checks cron expressions and time zone names, because the API server can't check them.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ _NAME_OR_DEPLOY = Rule(
 
 
 class TargetRef(SpecModel):
-    """The workload that is scaled, in the Hvpa's namespace."""
+    """The workload to scale, in the Hvpa's namespace."""
 
     api_version: ApiVersion | None = None
     """The workload's API version, such as apps/v1."""
     kind: KindName
-    """The workload's kind: Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, or, with an
-    updateStrategy of type InPlace, any kind with a scale subresource."""
+    """The workload's kind: Deployment, StatefulSet, DaemonSet, ReplicaSet or ReplicationController. With an
+    updateStrategy of type InPlace, it may be any kind with a scale subresource."""
     name: ObjectName
     """The workload's name."""
 
 
 class HpaSpec(SpecModel):
-    """Horizontal scaling: how many replicas."""
+    """Horizontal scaling: the number of replicas."""
 
     RULES = (
         _NAME_OR_DEPLOY,
@@ -77,48 +76,48 @@ class HpaSpec(SpecModel):
     )
 
     name: ObjectName | None = None
-    """Name of an existing HorizontalPodAutoscaler to read instead of deploying one; it must target this Hvpa, or
-    in mode Recommend the workload."""
+    """Name of an existing HorizontalPodAutoscaler that HVPA reads instead of creating its own. It must target this
+    Hvpa, or, in mode Recommend, the workload."""
     deploy: Flag = False
-    """Whether a HorizontalPodAutoscaler is created from the template, and owned."""
+    """Whether HVPA creates and owns a HorizontalPodAutoscaler made from the template."""
     selector: LabelSelector = LabelSelector()
-    """HorizontalPodAutoscalers that may be adopted."""
+    """HorizontalPodAutoscalers that HVPA may adopt. An empty selector selects nothing."""
     template: HpaTemplate = HpaTemplate()
-    """The HorizontalPodAutoscaler that is deployed."""
+    """Template of the HorizontalPodAutoscaler that HVPA creates."""
     scale_up: HpaScaleUp = HpaScaleUp()
-    """When replicas are added."""
+    """When HVPA adds replicas."""
     scale_down: ScaleType = ScaleType()
-    """When replicas are taken away."""
+    """When HVPA removes replicas."""
     schedule: Annotated[tuple[ScheduledFloor, ...], Field(max_length=MOST_WINDOWS)] = ()
-    """Floors of the number of replicas by cron expressions, for load that is known in advance. The largest one that has
-    begun counts, beside the HorizontalPodAutoscaler's minReplicas, which stays as it is."""
+    """Minimum numbers of replicas at scheduled times, for load that is known in advance. The largest minimum that is
+    active applies, in addition to minReplicas of the HorizontalPodAutoscaler, which does not change."""
 
 
 class VpaSpec(SpecModel):
-    """Vertical scaling: how large the requests of each container."""
+    """Vertical scaling: the requests of each container."""
 
     RULES = (_NAME_OR_DEPLOY,)
 
     name: ObjectName | None = None
-    """Name of an existing VerticalPodAutoscaler to read instead of deploying one; its update mode must be Off, or
-    in mode Recommend any."""
+    """Name of an existing VerticalPodAutoscaler that HVPA reads instead of creating its own. Its update mode must be
+    Off; in mode Recommend, any mode is accepted."""
     deploy: Flag = False
-    """Whether a VerticalPodAutoscaler is created from the template, and owned."""
+    """Whether HVPA creates and owns a VerticalPodAutoscaler made from the template."""
     selector: LabelSelector = LabelSelector()
-    """VerticalPodAutoscalers that may be adopted."""
+    """VerticalPodAutoscalers that HVPA may adopt. An empty selector selects nothing."""
     template: VpaTemplate = VpaTemplate()
-    """The VerticalPodAutoscaler that is deployed."""
+    """Template of the VerticalPodAutoscaler that HVPA creates."""
     scale_up: VpaScaleUp = VpaScaleUp()
-    """When requests are raised."""
+    """When HVPA raises requests."""
     scale_down: VpaScaleDown = VpaScaleDown()
-    """When requests are lowered."""
+    """When HVPA lowers requests."""
     limits_requests_gap_scale_params: ScaleParams = ScaleParams()
-    """How far a limit is kept above its request: by value or by percentage of the request, whichever is more.
-    In proportion where nothing is set."""
+    """Gap between a limit and its request: the larger of value and percentage of the request. If neither is set, the
+    limit keeps its ratio to the request."""
 
 
 class HvpaSpec(SpecModel):
-    """How a workload is scaled horizontally and vertically."""
+    """Configures how HVPA scales one workload horizontally and vertically."""
 
     RULES = (
         Rule(
@@ -140,10 +139,10 @@ class HvpaSpec(SpecModel):
     )
 
     replicas: Count | None = None
-    """Where the HorizontalPodAutoscaler writes the number of replicas that it wants, through the scale
-    subresource. Kept by the operator; not the number of replicas of the workload."""
+    """The HorizontalPodAutoscaler's desired replicas, which it writes through the scale subresource. The operator
+    maintains this field. It is not the workload's number of replicas."""
     target_ref: TargetRef
-    """The workload that is scaled."""
+    """The workload to scale."""
     hpa: HpaSpec = HpaSpec()
     """Horizontal scaling."""
     vpa: VpaSpec = VpaSpec()
@@ -151,66 +150,66 @@ class HvpaSpec(SpecModel):
     weight_based_scaling_intervals: Annotated[
         tuple[ScalingInterval, ...], Field(max_length=LIST_LENGTH), *keeps(*INTERVAL_RULES)
     ] = ()
-    """How much of a change is vertical, by the present number of replicas. The list may have any order: the first
-    interval that holds the number counts. Weights are percentages, or fractions where none is above 1."""
+    """Share of a change that is vertical, by current number of replicas. The list may have any order: the first
+    interval that contains the number applies. Weights are percentages, or fractions if no weight is above 1."""
     maintenance_time_window: MaintenanceTimeWindow | None = None
-    """Daily window for directions whose update mode is MaintenanceWindow."""
+    """Daily window for scaling directions with update mode MaintenanceWindow."""
     maintenance_windows: Annotated[tuple[MaintenanceWindow, ...], Field(max_length=MOST_WINDOWS)] = ()
-    """Further windows, by cron expressions."""
+    """Additional maintenance windows, defined by cron expressions."""
     mode: Mode = "Apply"
-    """Apply scales the workload; Recommend reads the HPA and VPA of the workload as they are, shows in the status what
-    Apply would do, and changes nothing; Paused is like Recommend, but sets the condition Paused: use it to stop scaling
-    in an incident."""
+    """Apply: HVPA scales the workload. Recommend: HVPA reads the workload's HPA and VPA as they are, shows in the
+    status what Apply would do, and changes nothing. Paused: like Recommend, but with the condition Paused; use it to
+    stop scaling during an incident."""
     blend: Blend | None = None
-    """How two recommendations become one change. Additive: each axis takes its share of its recommender's step.
-    Trajectory: every level of demand maps to one fixed combination of replica count and pod size. Where it is
-    missing: Trajectory if trajectory is set, else Additive."""
+    """How HVPA combines the two recommendations. Additive: each axis makes a weighted part of its recommender's step.
+    Trajectory: each level of demand maps to one fixed combination of replica count and pod size. If not set: Trajectory
+    if trajectory is set, otherwise Additive."""
     trajectory: Trajectory | None = None
-    """The path that both axes are scaled along together."""
+    """The path along which HVPA scales both axes together."""
     forecast: Forecast | None = None
-    """A floor of the number of replicas by the time of day, from what was needed on the days before. Off where it is
-    missing."""
+    """Minimum number of replicas by time of day, from the replicas that were needed on previous days. If not set, there
+    is no forecast."""
     update_strategy: UpdateStrategy = UpdateStrategy()
-    """How a changed size reaches the pods."""
+    """How a new size reaches the pods."""
 
     @property
     def strategy(self) -> UpdateStrategy:
-        """`update_strategy` with the type that counts (DESIGN 5.6)."""
+        """Returns `update_strategy` with its effective type (DESIGN 5.6)."""
         found = self.update_strategy
         if found.type is not None:
             return found
         return found.resizing if self.joint else found.replacing
 
     def without_resizes(self) -> Self:
-        """The same for an API server that can't resize pods, where the default strategy is Rollout."""
+        """Returns this spec for an API server that can't resize pods: the default strategy becomes Rollout."""
         if self.update_strategy.type is not None:
             return self
         return self.model_copy(update={"update_strategy": self.update_strategy.replacing})
 
     def replacing_pods(self) -> Self:
-        """The same with Rollout in place of InPlaceOrRollout, whose pods could not be resized."""
+        """Returns this spec with Rollout instead of InPlaceOrRollout, for pods that could not be resized."""
         named = self.update_strategy
         strategy = named.replacing if named.is_default else named.model_copy(update={"type": "Rollout"})
         return self.model_copy(update={"update_strategy": strategy})
 
     @cached_property
     def joint(self) -> bool:
-        """Whether both axes are solved together, on a path (`Trajectory`)."""
+        """Whether HVPA solves both axes together, on a path (`Trajectory`)."""
         return self.blend == "Trajectory" or (self.blend is None and self.trajectory is not None)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What is allowed and probably not meant, a sentence each."""
+        """Returns one sentence for each setting that is allowed but probably a mistake."""
         return tuple(f"spec.weightBasedScalingIntervals[{one.later}] {one}" for one in self.overlaps)
 
     @cached_property
     def overlaps(self) -> tuple[Overlap, ...]:
-        """Intervals that share more than a boundary with an earlier entry of the list."""
+        """Returns the intervals that share more than a boundary with an earlier entry of the list."""
         template = self.hpa.template.spec if self.hpa.deploy else None
         lower = 1 if template is None else template.min_replicas or 1
         return overlaps(self.weight_based_scaling_intervals, lower)
 
     @cached_property
     def weights_ppm(self) -> tuple[int, ...]:
-        """The vertical weight of each interval in parts per million: fractions and percentages by `weights_in_ppm`."""
+        """Returns the vertical weight of each interval in parts per million (see `weights_in_ppm`)."""
         return weights_in_ppm(self.weight_based_scaling_intervals)

@@ -1,7 +1,7 @@
-"""The status of an Hvpa: what the operator reports, and what it must remember, some of it in annotations of the
-workload (DESIGN 3 and 8).
+"""The status of an Hvpa: reports, and state that the operator must keep. Annotations of the workload hold a copy of
+some of that state (DESIGN 3 and 8).
 
-Reading is lenient: a status that another version or gardener's controller wrote must never stop the operator.
+Reading is lenient: a status from another version or from gardener's controller must never stop the operator.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class StatusUpdatePolicy(StatusModel):
-    """Update policy of a direction, as it was in the spec."""
+    """Update policy of a scaling direction, as set in the spec."""
 
     update_mode: str = "Auto"
     """Off, Auto or MaintenanceWindow."""
 
 
 class HpaScalingStatus(StatusModel):
-    """Replicas of a scaling."""
+    """Replicas before and after a change."""
 
     current_replicas: Whole | None = None
-    """Replicas before."""
+    """Replicas before the change."""
     desired_replicas: Whole | None = None
-    """Replicas after, or wanted."""
+    """Replicas after the change, or the replicas that HVPA would set."""
 
 
 class ContainerTarget(StatusModel):
-    """Requests of one container."""
+    """Requests of a container."""
 
     container_name: str = ""
     """The container's name."""
@@ -56,78 +56,78 @@ class VpaRecommendationStatus(StatusModel):
 
 
 class VpaScalingStatus(StatusModel):
-    """Requests of a scaling."""
+    """Requests after a change."""
 
     recommendation: VpaRecommendationStatus | None = None
-    """Requests after, or wanted."""
+    """Requests after the change, or the requests that HVPA would set."""
 
 
 class BlockedScaling(StatusModel):
-    """A change that is wanted and held back."""
+    """A change that HVPA holds back."""
 
     reason: str
-    """What holds it back."""
+    """The gate that holds the change back."""
     axis: Axis
-    """Horizontal or vertical."""
+    """Axis: horizontal or vertical."""
     direction: Direction
-    """Up or down."""
+    """Direction: up or down."""
     container: str | None = None
-    """The container (vertical)."""
+    """The container's name (vertical only)."""
     resource: str | None = None
-    """The resource: cpu or memory (vertical)."""
+    """The resource: cpu or memory (vertical only)."""
     current: str | None = None
-    """Present number of replicas or request."""
+    """Current number of replicas, or current request."""
     wanted: str | None = None
-    """What would be applied."""
+    """Number of replicas or request that HVPA would set."""
     until: Timestamp | None = None
-    """When the gate opens, where time opens it."""
+    """Time at which the gate opens, if the gate depends on time."""
     hpa_status: HpaScalingStatus | None = None
-    """Replicas: present and wanted."""
+    """Current replicas, and the replicas that HVPA would set."""
     vpa_status: VpaScalingStatus | None = None
-    """Requests that are wanted."""
+    """Requests that HVPA would set."""
 
 
 class LastScaling(StatusModel):
     """The last change of the workload."""
 
     last_scale_time: Timestamp | None = None
-    """When it was."""
+    """Time of the last scaling."""
     hpa_status: HpaScalingStatus | None = None
-    """Replicas: before and after."""
+    """Replicas before and after."""
     vpa_status: VpaScalingStatus | None = None
-    """Requests after."""
+    """Requests after the scaling."""
 
 
 class LastError(StatusModel):
     """The last error."""
 
     description: str = ""
-    """What went wrong."""
+    """Description of the error."""
     last_update_time: Timestamp | None = None
-    """When it was."""
+    """Time of the error."""
     last_operation: str | None = None
-    """What was being done."""
+    """Operation that failed."""
 
 
 class StatusCondition(StatusModel):
     """A condition of the Hvpa."""
 
     type: str
-    """Which condition."""
+    """Type of the condition."""
     status: str = "Unknown"
     """True, False or Unknown."""
     reason: str = ""
-    """Why, in one word."""
+    """Reason for the status, as one word."""
     message: str = ""
-    """Why, in a sentence."""
+    """Explanation of the status, for people."""
     last_transition_time: Timestamp | None = None
-    """Since when the status is what it is."""
+    """Time of the last status change."""
     observed_generation: Whole | None = None
-    """Generation of the spec that this speaks of."""
+    """Generation of the spec that the condition is based on."""
 
 
 class RecommendedContainer(StatusModel):
-    """Resources of one container."""
+    """Resources of a container."""
 
     name: str
     """The container's name."""
@@ -138,7 +138,7 @@ class RecommendedContainer(StatusModel):
 
 
 class Recommended(StatusModel):
-    """What is recommended, before gates and maxStep: what would be applied if nothing were blocked."""
+    """Recommended values before gates and maxStep: HVPA would apply them if nothing were blocked."""
 
     replicas: Whole | None = None
     """Number of replicas."""
@@ -148,115 +148,115 @@ class Recommended(StatusModel):
 
 # --- what was decided and how far the pods have got (`spec.updateStrategy` InPlace and InPlaceOrRollout) ---
 class CanaryRun(StatusModel):
-    """A size that is tried on some pods (`spec.updateStrategy.canary`)."""
+    """A new size that HVPA tries on some pods first (`spec.updateStrategy.canary`)."""
 
     pods: tuple[str, ...] = ()
-    """Names of these pods."""
+    """Names of the pods that get the new size first."""
     since: Timestamp | None = None
-    """Since when all of them have the new size; missing before that."""
+    """Time at which all of these pods had the new size. Missing until then."""
     previous: tuple[RecommendedContainer, ...] = ()
-    """What the other pods have, and all pods again if the new size fails."""
+    """Size of the other pods. If the new size fails, all pods get it back."""
 
 
 class DesiredSize(StatusModel):
-    """What was decided for a workload whose pods are resized in place. It is written before anything is acted upon, so
-    that an operator that is killed in between goes on from there (DESIGN 11.2)."""
+    """Decided replicas and resources of a workload whose pods are resized in place. HVPA stores them before it acts. If
+    it is stopped in between, it continues from here (DESIGN 11.2)."""
 
     replicas: Whole
     """Number of replicas."""
     containers: tuple[RecommendedContainer, ...] = ()
-    """Resources of the containers that are scaled."""
+    """Resources of the containers that HVPA scales."""
     since: Timestamp
-    """When the replicas or the resources were last decided to be others."""
+    """Time of the last decision that changed the replicas or the resources."""
     canary: CanaryRun | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Where the resources are tried on some pods first: until that is over."""
+    """The canary of the new size, until it ends."""
     generation: Whole = 0
-    """Generation of the workload when the replicas were decided: as long as the workload has this one, the replicas
-    have not been written yet."""
+    """Generation of the workload when HVPA decided the replicas. While the workload still has this generation, HVPA has
+    not written the replicas."""
 
 
 class Actuation(StatusModel):
-    """How many pods have the desired size, and where the others stand."""
+    """Progress of the pods towards the desired size."""
 
     resized: str = ""
-    """Pods that have the desired size, and all of them, such as 8/10."""
+    """Pods that have the desired size, and all pods, such as 8/10."""
     pods: Whole = 0
     """Pods that run or will run."""
     in_progress: Whole = 0
-    """Pods that are being resized."""
+    """Pods whose resize is in progress."""
     deferred: Whole = 0
     """Pods whose node has no room at present."""
     infeasible: Whole = 0
     """Pods that can't be resized."""
     waiting: Whole = 0
-    """Pods of another size that are not resized yet."""
+    """Pods that don't have the desired size and whose resize has not started."""
     size_at_creation: bool = False
-    """Whether new pods are created with the size that was decided, since config/size-at-creation is installed. Without
-    that they are resized once they run."""
+    """Whether new pods start with the desired size, which requires config/size-at-creation. Otherwise HVPA resizes them
+    when they run."""
     message: str = ""
-    """Why pods are deferred, infeasible or waiting; and which pods the selector matches that have another owner: they
-    are not resized."""
+    """Why pods are deferred, infeasible or waiting. Also lists pods that match the selector but have another owner:
+    HVPA does not resize them."""
 
 
 class HeldRollout(StatusModel):
-    """A rollout that the operator began, and keeps from replacing further pods for a time."""
+    """A rollout that HVPA started and keeps from replacing further pods for a time."""
 
     reason: str
-    """What holds it: MaintenanceWindow (no window is open), Canary (the new size is tried on the first pods), or the
-    mode (Paused or Recommend), in which the operator does not let it go on."""
+    """What holds the rollout. MaintenanceWindow: no window is open. Canary: HVPA tries the new size on the first pods.
+    Paused or Recommend: in this mode HVPA does not continue the rollout."""
     message: str = ""
-    """How far it is, and when it goes on."""
+    """Progress of the rollout, and when it continues."""
     until: Timestamp | None = None
-    """When it goes on at the earliest, where that is a matter of time."""
+    """Earliest time at which the rollout continues, if that depends on time."""
 
 
 # --- what a restart must not lose, by axis; a copy of it stands in an annotation of the workload ---
 class AppliedReplicas(StatusModel):
-    """The HPA's desired replicas that the last horizontal step was blended from."""
+    """Inputs and result of the last horizontal step."""
 
     replicas: Whole
-    """The count that was set."""
+    """Number of replicas that HVPA set."""
     desired: Whole
-    """The count that the HorizontalPodAutoscaler wanted."""
+    """Desired replicas of the HorizontalPodAutoscaler."""
     weight: Real
-    """The vertical weight in percent that it was blended with."""
+    """Vertical weight of the step, in percent."""
     goal: Whole | None = None
-    """The count that the desired replicas were blended to, where `maxStep` cut the step: the rest is to come."""
+    """Number of replicas after blending, if `maxStep` limited the step: further steps follow."""
 
 
 class SetBack(StatusModel):
-    """How often another client undid a change of the operator."""
+    """Reverts of HVPA's changes by another client."""
 
     count: Whole
-    """How often."""
+    """Number of reverts."""
     time: Timestamp
-    """When the change was last made again."""
+    """Time at which HVPA last repeated the change."""
 
 
 class RefusedChange(StatusModel):
-    """A change of the workload that the API server refused."""
+    """A change of the workload that the API server rejected."""
 
     container: str | None = None
-    """The container's name (vertical)."""
+    """The container's name (vertical only)."""
     resource: str | None = None
-    """The resource: cpu or memory (vertical)."""
+    """The resource: cpu or memory (vertical only)."""
     current: Whole
-    """What stood there: replicas, millicores or bytes."""
+    """Value before the change: replicas, millicores or bytes."""
     wanted: Whole
-    """What was refused."""
+    """Rejected value."""
 
 
 class Refusal(StatusModel):
-    """What the API server last refused of an axis."""
+    """The last rejection by the API server on an axis."""
 
     count: Whole
-    """How often in a row."""
+    """Number of rejections in a row."""
     time: Timestamp
-    """When it was last refused."""
+    """Time of the last rejection."""
     message: str = ""
-    """The message of the API server."""
+    """Message of the API server."""
     changes: tuple[RefusedChange, ...] = ()
-    """What was refused."""
+    """Rejected changes."""
 
 
 class _OfRequest(StatusModel):
@@ -267,164 +267,166 @@ class _OfRequest(StatusModel):
 
 
 class FailedChange(_OfRequest):
-    """A change of a request that the pods did not stand."""
+    """A change of a request that failed on the pods."""
 
     previous: Whole
-    """The request before, which the pods have again: millicores or bytes."""
+    """Request before the change, which HVPA restored: millicores or bytes."""
     failed: Whole
-    """The request that failed."""
+    """Request that failed: millicores or bytes."""
 
 
 class Replacing(StatusModel):
-    """Pods could not be resized, so that the pod template was patched: `InPlaceOrRollout` is `Rollout` for a day."""
+    """Pods could not be resized, so HVPA patched the pod template. For a day, it treats `InPlaceOrRollout` as
+    `Rollout`."""
 
     since: Timestamp
-    """When that was."""
+    """Time of the fallback."""
     message: str = ""
-    """Why they could not."""
+    """Why the pods could not be resized."""
 
 
 class RolledBack(StatusModel):
-    """A size that failed on the pods that it was tried on (`spec.updateStrategy.canary`). It is not tried again for a
-    day, twice as long each time that it fails again."""
+    """A size that failed on the first pods (`spec.updateStrategy.canary`), or that no node can take. HVPA does not try
+    it again for a day. Each further failure doubles this time, up to 16 days."""
 
     count: Whole
-    """How often in a row."""
+    """Number of failures in a row."""
     time: Timestamp
-    """When it was last taken back."""
+    """Time of the last rollback."""
     message: str = ""
-    """The pod that failed, and how."""
+    """The pod for which the size failed, and the failure."""
     changes: tuple[FailedChange, ...] = ()
-    """What was taken back."""
+    """Changes that HVPA rolled back."""
 
 
 class ScaleReplicasCorrection(StatusModel):
-    """How often `spec.replicas` was corrected for one status of the HorizontalPodAutoscaler."""
+    """Corrections of `spec.replicas` for one status of the HorizontalPodAutoscaler."""
 
     hpa_status: str
-    """Which status: the count it asks for, and the operator's own estimate from its metrics, as `asked/estimated`."""
+    """The HorizontalPodAutoscaler's desired replicas, and HVPA's own estimate from its metrics, as
+    `desired/estimated`."""
     count: Whole
-    """How often."""
+    """Number of corrections."""
 
 
 class HorizontalAxis(StatusModel):
-    """What the operator remembers of horizontal scaling."""
+    """State of horizontal scaling."""
 
     last_scale_time: Timestamp | None = None
-    """When replicas were last changed."""
+    """Time of the last change of replicas."""
     applied_from: AppliedReplicas | None = None
-    """What the last step was blended from."""
+    """Inputs and result of the last step."""
     set_back: SetBack | None = None
-    """Changes that another client undid."""
+    """Reverts of HVPA's changes by another client."""
     correction: ScaleReplicasCorrection | None = None
-    """Corrections of `spec.replicas`, into which the HorizontalPodAutoscaler writes its desired replicas."""
+    """Corrections of `spec.replicas`, where the HorizontalPodAutoscaler writes its desired replicas."""
     refused: Refusal | None = None
-    """What the API server refused."""
+    """The last rejection by the API server."""
 
 
 class AppliedTarget(_OfRequest):
-    """The target that the last step of a request was blended from."""
+    """Inputs and result of the last change of a request."""
 
     target: str
-    """The request that the VerticalPodAutoscaler recommended."""
+    """Target of the VerticalPodAutoscaler."""
     weight: Real
-    """The vertical weight in percent that it was blended with."""
+    """Vertical weight of the step, in percent."""
     request: str
-    """The request that was set."""
+    """Request that HVPA set."""
     small_steps: Whole | None = None
-    """How many steps in a row `minChangeTimeout` let through that are smaller than `minChange` (absent: none). Each
+    """Number of consecutive steps smaller than `minChange` that `minChangeTimeout` allowed (missing: none). Each step
     doubles the timeout."""
 
 
 class Pending(_OfRequest):
-    """A change that has been wanted without interruption."""
+    """A change that has been recommended without interruption."""
 
     direction: str
-    """Up or down."""
+    """Direction: up or down."""
     since: Timestamp
-    """Since when."""
+    """Time at which the change was first recommended."""
 
 
 class MemoryOverride(StatusModel):
-    """When a container's memory was last raised because it ran out of it."""
+    """The last raise of a container's memory after it ran out of memory."""
 
     container: str
     """The container's name."""
     time: Timestamp
-    """When it was."""
+    """Time of the raise."""
     memory: str | None = None
-    """The request that it was raised to."""
+    """Memory request after the raise."""
 
 
 class TrustedHistory(StatusModel):
-    """How large the upper bound of a VerticalPodAutoscaler's recommendation is, by which the operator notices that the
+    """Upper bound of a VerticalPodAutoscaler's recommendation, relative to its target. A jump shows that the
     recommender has lost its history."""
 
     container: str
     """The container's name."""
     ratio: Real
-    """The upper bound in multiples of the uncapped target, as it was with the longest history."""
+    """Upper bound divided by the uncapped target, at the longest history."""
     short_since: Timestamp | None = None
-    """When the history began, while it is shorter than `vpa.scaleDown.minHistory`: requests are only raised."""
+    """Start of the history, while it is shorter than `vpa.scaleDown.minHistory`. HVPA only raises requests then."""
 
 
 class UsualReplicas(StatusModel):
-    """The mean of the replica counts that a VerticalPodAutoscaler's targets speak of (DESIGN 5.4). Each count weighs as
-    much as its pods had time to show what they use, and half of that a day later."""
+    """Mean replica count over the time that a VerticalPodAutoscaler's targets cover (DESIGN 5.4). Each count is
+    weighted by replicas times seconds. The weight halves each day."""
 
     mean: Real
-    """The mean count at `time`."""
+    """Mean count at `time`."""
     weight: Real
-    """What the mean weighs at `time`, in replicas times seconds."""
+    """Weight of the mean at `time`, in replicas times seconds."""
     time: Timestamp
-    """Up to when counts are in the mean."""
+    """Time up to which the mean includes counts."""
     replicas: Whole
-    """The count since then."""
+    """Replica count since `time`."""
 
 
 class UsualDemand(_OfRequest):
-    """The mean over time of what the HorizontalPodAutoscaler measured of one container's one resource, all pods
-    together. What was a day ago weighs half."""
+    """Mean demand for one resource of one container, for all pods together, as measured by the HorizontalPodAutoscaler.
+    The weight of a measurement halves each day."""
 
     mean: Real
-    """The mean demand at `time`, in millicores or bytes of requests."""
+    """Mean demand at `time`, as a request in millicores or bytes."""
     weight: Real
-    """What the mean weighs at `time`, in seconds."""
+    """Weight of the mean at `time`, in seconds."""
     time: Timestamp
-    """Up to when demand is in the mean."""
+    """Time up to which the mean includes demand."""
     present: Whole
-    """The demand since then."""
+    """Demand since `time`."""
 
 
 class VerticalAxis(StatusModel):
-    """What the operator remembers of vertical scaling."""
+    """State of vertical scaling."""
 
     last_scale_time: Timestamp | None = None
-    """When requests were last changed."""
+    """Time of the last change of requests."""
     last_scale_up_time: Timestamp | None = None
-    """When a request was last raised."""
+    """Time of the last raise of a request."""
     applied_from: tuple[AppliedTarget, ...] = ()
-    """What the last steps were blended from."""
+    """Inputs and results of the last steps."""
     pending: tuple[Pending, ...] = ()
-    """Changes that wait."""
+    """Changes that are recommended but not made yet."""
     overrides: tuple[MemoryOverride, ...] = ()
-    """Raises for containers that ran out of memory."""
+    """Memory raises of containers that ran out of memory."""
     set_back: SetBack | None = None
-    """Changes that another client undid."""
+    """Reverts of HVPA's changes by another client."""
     refused: Refusal | None = None
-    """What the API server refused."""
+    """The last rejection by the API server."""
     base: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
-    """Requests by container and resource where the path begins, as they were when the target was first seen."""
+    """Requests by container and resource at the start of the path, as they were when HVPA first saw the target."""
     history: tuple[TrustedHistory, ...] = ()
-    """How far the history of recommendations goes."""
+    """History length of the VerticalPodAutoscaler's recommendations."""
     usual_replicas: UsualReplicas | None = None
-    """The replica counts that targets speak of, where no HorizontalPodAutoscaler is configured."""
+    """Mean replica count that the targets cover, if no HorizontalPodAutoscaler is configured."""
     usual_demand: tuple[UsualDemand, ...] = ()
-    """What was measured, over time."""
+    """Mean measured demand, by container and resource."""
 
 
 class Axes(StatusModel):
-    """What the operator remembers, by axis."""
+    """State that the operator keeps for each axis."""
 
     horizontal: HorizontalAxis | None = None
     """Horizontal scaling."""
@@ -434,73 +436,74 @@ class Axes(StatusModel):
 
 # --- a rollout that the operator began: an annotation of the workload, written in one patch with what it is about ---
 ROLLOUT: Final = "hvpa.autoscaling.k8s.io/rollout"
-"""The annotation's key."""
+"""Key of the annotation."""
 
 
 class RolloutRecord(StatusModel):
-    """A rollout that the operator began by a change of the pod template."""
+    """A rollout that HVPA started by a change of the pod template."""
 
     generation: Whole
-    """Generation of the workload after the operator's last write: another one: a client has changed it since."""
+    """Generation of the workload after HVPA's last write. If it differs, another client has changed the workload
+    since."""
     since: Timestamp
-    """When the template was changed."""
+    """Time of the template change."""
     up: bool = False
-    """Whether a request or limit was raised."""
+    """Whether HVPA raised a request or limit."""
     down: bool = False
-    """Whether one was lowered."""
+    """Whether HVPA lowered a request or limit."""
     held: bool = False
-    """Whether the operator keeps the workload from replacing pods."""
+    """Whether HVPA keeps the workload from replacing pods."""
     partition: Whole = 0
-    """The partition that a StatefulSet had before the operator held it."""
+    """Partition of the StatefulSet before HVPA held it."""
     previous: tuple[RecommendedContainer, ...] = ()
-    """While the new size is tried on the first pods: what the template had before."""
+    """Size in the template before the change, while HVPA tries the new size on the first pods."""
     rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)
-    """What this rollout takes back."""
+    """Size that this rollout reverts."""
 
 
 # --- how many replicas were needed at each time of day (`spec.forecast`) ---
 class ForecastRecord(StatusModel):
-    """What the forecast says, and what it is made of."""
+    """The forecast, and the measurements it is based on."""
 
     message: str = ""
-    """Whether the forecast is used, and how far it was off in the last 24 hours."""
+    """Whether HVPA uses the forecast, and its error in the last 24 hours."""
     replicas: Whole | None = None
-    """The floor of the number of replicas that it makes now. Missing where the forecast is not used."""
+    """Minimum number of replicas from the forecast at present. Missing if HVPA does not use the forecast."""
     off_percent: Whole | None = None
-    """How far it was off in the last 24 hours, in percent of what was needed. Missing where that is not known yet."""
+    """Error in the last 24 hours, in percent of the replicas that were needed. Missing if not yet known."""
     time: Timestamp | None = None
-    """When the last measurement was due."""
+    """Time at which the last measurement was due."""
     samples: tuple[Whole, ...] = ()
-    """The replicas that were needed in that quarter of an hour, measured once in five minutes."""
+    """Replicas needed in the quarter hour of `time`, measured every five minutes."""
     values: str = ""
-    """The replicas that were needed in the quarters of an hour before that one, the oldest first; a dash where that is
-    not known. Not meant for other readers."""
+    """Replicas needed in the quarter hours before that, oldest first; a dash if unknown. Internal: other clients must
+    not rely on it."""
 
 
 # --- the whole ---
 class HvpaStatus(StatusModel):
-    """What the operator reports of an Hvpa, and what it must remember."""
+    """Reports of the operator, and state that it must keep."""
 
     replicas: Whole | None = None
-    """Present number of replicas of the workload."""
+    """Current number of replicas of the workload."""
     target_selector: str | None = None
-    """Selector of the workload's pods, as text: the HorizontalPodAutoscaler finds them by it."""
+    """Selector of the workload's pods, as text. The HorizontalPodAutoscaler uses it to find the pods."""
     hpa_scale_up_update_policy: StatusUpdatePolicy | None = None
-    """Update policy of adding replicas."""
+    """Update policy for adding replicas."""
     hpa_scale_down_update_policy: StatusUpdatePolicy | None = None
-    """Update policy of taking replicas away."""
+    """Update policy for removing replicas."""
     vpa_scale_up_update_policy: StatusUpdatePolicy | None = None
-    """Update policy of raising requests."""
+    """Update policy for raising requests."""
     vpa_scale_down_update_policy: StatusUpdatePolicy | None = None
-    """Update policy of lowering requests."""
+    """Update policy for lowering requests."""
     hpa_weight: Annotated[int | _Finite, _NUMBER] | None = None
-    """Present horizontal weight in percent."""
+    """Current horizontal weight in percent."""
     vpa_weight: Annotated[int | _Finite, _NUMBER] | None = None
-    """Present vertical weight in percent."""
+    """Current vertical weight in percent."""
     override_scale_up_stabilization: bool | None = None
-    """Whether a container ran out of memory, so that scaling up does not wait."""
+    """Whether a container ran out of memory, so that scaling up skips stabilization."""
     last_blocked_scaling: tuple[BlockedScaling, ...] = ()
-    """Changes that are wanted and held back."""
+    """Changes that HVPA holds back."""
     last_scaling: LastScaling | None = None
     """The last change of the workload."""
     last_error: LastError | None = None
@@ -508,35 +511,36 @@ class HvpaStatus(StatusModel):
     conditions: tuple[StatusCondition, ...] = ()
     """Conditions: Ready, HpaActive, VpaActive, ScalingBlocked, Paused, Contested."""
     recommended: Recommended | None = None
-    """What is recommended, before gates and maxStep: what would be applied if nothing were blocked."""
+    """Recommended values before gates and maxStep: HVPA would apply them if nothing were blocked."""
     update_strategy: StrategyType | None = Field(default=None, exclude_if=lambda value: value is None)
-    """How sizes reach the pods, if the spec of a Trajectory names no type, or another one is used."""
+    """Effective update strategy, if blend is Trajectory and the spec sets no type, or if HVPA uses another type than
+    the spec."""
     replacing: Replacing | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Since when pods are replaced although they are to be resized, and why."""
+    """Set while HVPA replaces pods because they could not be resized: since when, and why."""
     desired: DesiredSize | None = None
-    """What was decided, where pods are resized in place."""
+    """Decided replicas and resources, if pods are resized in place."""
     actuation: Actuation | None = None
-    """How far the pods have got, where they are resized in place."""
+    """Progress of the pods towards the desired size, if they are resized in place."""
     rollout: HeldRollout | None = Field(default=None, exclude_if=lambda value: value is None)
-    """What holds a rollout that the operator began."""
+    """The rollout that HVPA started and holds."""
     rolled_back: RolledBack | None = Field(default=None, exclude_if=lambda value: value is None)
-    """The last size that failed on the pods that it was tried on."""
+    """The last size that failed on the first pods, or that no node can take."""
     forecast: ForecastRecord | None = Field(default=None, exclude_if=lambda value: value is None)
-    """What the forecast says (`spec.forecast`), and what it is made of."""
+    """The forecast (`spec.forecast`), and the measurements it is based on."""
     axes: Axes | None = None
-    """What the operator remembers; not meant for other readers."""
+    """State that the operator keeps. Internal: other clients must not rely on it."""
 
 
 MOST_STATUS: Final = 256 * 1024
-"""Bytes of a status that is read in full. The operator's own, with 100 containers that all change, have up to
-140 KB."""
+"""Maximum size in bytes of a status that is read as a whole. The operator's own status has up to 140 KB, with 100
+containers that all change."""
 MOST_FIELD: Final = 32 * 1024
-"""Bytes of a top-level field that is read of a larger status, which is none of the operator's."""
+"""Maximum size in bytes of a top-level field that is read from a larger status, which the operator did not write."""
 _UNREADABLE: Final = (ValueError, msgspec.MsgspecError, RecursionError)
 
 
 def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
-    """The status, and the names of the top-level fields that could not be read and are missing from it. Never
+    """Returns the status, and the names of top-level fields that could not be read and are missing from it. Never
     raises."""
     if len(raw) > MOST_STATUS:
         return _read_small_fields(raw)
@@ -554,7 +558,7 @@ def read_status(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
 
 
 def _read_small_fields(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
-    """As `read_status`, of a status that is too large: its large fields are not read."""
+    """Reads a status that is too large for `read_status`, without its large fields."""
     fields: dict[str, msgspec.Raw] = {}
     with suppress(*_UNREADABLE):
         fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
@@ -575,8 +579,8 @@ def _is_readable(fields: Mapping[str, object]) -> bool:
 
 
 def to_wire(model: BaseModel, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The model as it is written: camelCase, timestamps as text, without what is absent and without empty lists;
-    where `fields` are given (as pydantic's `include`: True, or the fields within), of these alone."""
+    """Returns the model as it is written: camelCase, timestamps as text, without absent values and empty lists.
+    `fields` restricts the result (like pydantic's `include`: True, or a mapping of nested fields)."""
     include = None if fields is None else dict(fields)
     wire: dict[str, Any] = _without_empty_lists(
         model.model_dump(by_alias=True, exclude_none=True, mode="json", include=include)

@@ -24,19 +24,19 @@ from hvpa.api.values.quantity import Resource, parse_quantity
 
 LONGEST_WINDOW_SECONDS: Final = 3600
 LONGEST_PERIOD_SECONDS: Final = 1800
-"""Limits that autoscaling/v2 sets (k8s.io/kubernetes/pkg/apis/autoscaling/validation)."""
+"""Limits of autoscaling/v2 (k8s.io/kubernetes/pkg/apis/autoscaling/validation)."""
 MAX_RESOURCES: Final = 10
-"""Most resources in one bound of a container policy; there are two that count."""
+"""Maximum number of resources in a bound of a container policy. Only CPU and memory have an effect."""
 
 
 # --- HorizontalPodAutoscaler --------------------------------------------------------------------------------
 class ScalingPolicy(SpecModel):
-    """A rate that the HorizontalPodAutoscaler keeps to."""
+    """A rate limit for the HorizontalPodAutoscaler."""
 
     type: Literal["Pods", "Percent"]
-    """Whether `value` counts pods or percent of the present count."""
+    """Unit of `value`: Pods, or Percent of the current number of replicas."""
     value: PositiveCount
-    """How much may change within the period."""
+    """Largest change within the period."""
     period_seconds: Annotated[PositiveCount, Field(le=LONGEST_PERIOD_SECONDS)]
     """Length of the period in seconds."""
 
@@ -45,18 +45,19 @@ class ScalingRules(SpecModel):
     """How the HorizontalPodAutoscaler scales in one direction."""
 
     stabilization_window_seconds: Annotated[Count, Field(le=LONGEST_WINDOW_SECONDS)] | None = None
-    """How far back recommendations are remembered, in seconds."""
+    """Length of the stabilization window in seconds: how far back the HorizontalPodAutoscaler considers its
+    recommendations."""
     select_policy: Literal["Max", "Min", "Disabled"] | None = None
-    """Which policy counts where there are several; Disabled switches the direction off."""
+    """Which policy applies if there are several. Disabled turns off scaling in this direction."""
     policies: Annotated[tuple[ScalingPolicy, ...], Field(max_length=LIST_LENGTH)] = ()
-    """Rates to keep to."""
+    """Rate limits."""
     tolerance: NonNegativeQuantity | None = None
-    """How far the metric may be off its target (as a fraction: 0.1 is 10 percent) without any scaling."""
+    """How far the metric may be off its target before the HorizontalPodAutoscaler scales, as a fraction: 0.1 is 10
+    percent."""
 
 
 class Behavior(SpecModel):
-    """How the HorizontalPodAutoscaler scales, as in autoscaling/v2. Where it is set, it comes on top of what
-    this Hvpa holds back."""
+    """How the HorizontalPodAutoscaler scales, as in autoscaling/v2. HVPA applies its own limits in addition."""
 
     scale_up: ScalingRules | None = None
     """Scaling out."""
@@ -65,25 +66,26 @@ class Behavior(SpecModel):
 
 
 class HpaTemplateSpec(SpecModel):
-    """Spec of the HorizontalPodAutoscaler; its target is set by the operator."""
+    """Spec of the HorizontalPodAutoscaler. The operator sets its target."""
 
     min_replicas: Count | None = None
-    """Smallest number of replicas; 1 where it is missing. Greater than 0, and not greater than maxReplicas, where the
-    HorizontalPodAutoscaler is deployed."""
+    """Minimum number of replicas. Default: 1. If HVPA creates the HorizontalPodAutoscaler, the value must be greater
+    than 0 and at most maxReplicas."""
     max_replicas: Count = Field(default=0, json_schema_extra={"default": None})
-    """Largest number of replicas. Required where the HorizontalPodAutoscaler is deployed; 0 counts as missing."""
+    """Maximum number of replicas. Required if HVPA creates the HorizontalPodAutoscaler. 0 counts as missing."""
     metrics: Annotated[tuple[MetricSpec, ...], Field(max_length=LIST_LENGTH)] = ()
-    """What to scale by; the metric that asks for the most replicas wins. CPU at 80 percent where none is given."""
+    """Metrics to scale by. The metric that requires the most replicas wins. Default: CPU utilization of 80 percent."""
     behavior: Behavior | None = None
-    """How to scale. Where it is missing the HorizontalPodAutoscaler does not hold back at all: this Hvpa does."""
+    """Stabilization and rate limits of the HorizontalPodAutoscaler. If missing, it has neither: this Hvpa has its
+    own."""
 
     @property
     def is_in_order(self) -> bool:
-        """Whether minReplicas is not greater than maxReplicas."""
+        """Whether minReplicas is at most maxReplicas."""
         return (self.min_replicas or 0) <= self.max_replicas
 
     def to_v2(self) -> Wire:
-        """The parts of an autoscaling/v2 spec that the template holds; what it leaves open is left out."""
+        """Returns the template as an autoscaling/v2 spec, without the fields that it does not set."""
         wire: Wire = {"maxReplicas": self.max_replicas} | self.to_wire()
         if self.metrics:
             wire["metrics"] = [metric.to_v2() for metric in self.metrics]
@@ -91,17 +93,17 @@ class HpaTemplateSpec(SpecModel):
 
 
 class HpaTemplate(SpecModel):
-    """The HorizontalPodAutoscaler that is deployed."""
+    """Template of the HorizontalPodAutoscaler that HVPA creates."""
 
     metadata: TemplateMeta = TemplateMeta()
-    """Its labels and annotations."""
+    """Labels and annotations."""
     spec: HpaTemplateSpec | None = None
-    """Its bounds, metrics and behavior."""
+    """Bounds, metrics and behavior."""
 
     @field_validator("spec", mode="after")
     @classmethod
     def _without_bounds_there_is_none(cls, spec: HpaTemplateSpec | None) -> HpaTemplateSpec | None:
-        """gardener's tools wrote `maxReplicas: 0` for a template that was never filled in."""
+        """Drops a spec with `maxReplicas: 0`, which gardener's tools wrote for a template that was never filled in."""
         return spec if spec is not None and spec.max_replicas > 0 else None
 
 
@@ -110,7 +112,7 @@ _Amounts = Annotated[dict[Name, PlainQuantity], Field(max_length=MAX_RESOURCES),
 
 
 class ContainerPolicy(SpecModel):
-    """Bounds of the recommendation for one container."""
+    """Bounds of the recommendation for a container."""
 
     RULES = (
         Rule(
@@ -126,17 +128,17 @@ class ContainerPolicy(SpecModel):
     )
 
     container_name: ContainerChoice | None = None
-    """The container's name, or * for all that have no policy of their own."""
+    """The container's name, or * for all containers without a policy of their own."""
     mode: Literal["Auto", "Off"] | None = None
-    """Off: nothing is recommended for this container. Auto where it is missing."""
+    """Off: no recommendation for this container. Default: Auto."""
     min_allowed: _Amounts = Field(default_factory=dict)
     """Smallest request by resource."""
     max_allowed: _Amounts = Field(default_factory=dict)
     """Largest request by resource."""
     controlled_resources: Annotated[tuple[Resource, ...], Field(max_length=MAX_RESOURCES)] | None = None
-    """Resources that are scaled; both CPU and memory where it is missing."""
+    """Resources to scale. Default: CPU and memory."""
     controlled_values: Literal["RequestsAndLimits", "RequestsOnly"] | None = None
-    """Whether limits follow the requests. RequestsAndLimits where it is missing."""
+    """Whether limits change with the requests. Default: RequestsAndLimits."""
 
 
 class ResourcePolicy(SpecModel):
@@ -146,7 +148,7 @@ class ResourcePolicy(SpecModel):
     """Policies by container."""
 
     def to_wire(self) -> Wire:
-        """As autoscaling.k8s.io/v1 writes it: only what was set."""
+        """Returns the policy in the form of autoscaling.k8s.io/v1, with only the fields that were set."""
         policies = [
             policy.model_dump(by_alias=True, exclude_unset=True, mode="json")
             for policy in self.container_policies
@@ -155,16 +157,16 @@ class ResourcePolicy(SpecModel):
 
 
 class VpaTemplateSpec(SpecModel):
-    """Spec of the VerticalPodAutoscaler; its target and its update mode are set by the operator."""
+    """Spec of the VerticalPodAutoscaler. The operator sets its target and its update mode."""
 
     resource_policy: ResourcePolicy | None = None
     """Bounds of the recommendations."""
 
 
 class VpaTemplate(SpecModel):
-    """The VerticalPodAutoscaler that is deployed."""
+    """Template of the VerticalPodAutoscaler that HVPA creates."""
 
     metadata: TemplateMeta = TemplateMeta()
-    """Its labels and annotations."""
+    """Labels and annotations."""
     spec: VpaTemplateSpec | None = None
-    """Its resource policy."""
+    """Resource policy."""

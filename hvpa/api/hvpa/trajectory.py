@@ -1,6 +1,6 @@
-"""Joint scaling: the path of an Hvpa, its margins, and the form in which a user writes it out (DESIGN 5.4, 5.5).
+"""The fields of `spec.trajectory`: explicit intervals of the path, and its margins (DESIGN 5.4, 5.5).
 
-What belongs here: what stands in `spec.trajectory`. What a path means is `hvpa.core.path.path`'s to say.
+`hvpa.core.path.path` interprets the path.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from hvpa.api.schema.fields import PositiveCount, PositiveQuantity, cel_at_most
 from hvpa.api.values.quantity import RESOURCES, Resource, parse_cpu, parse_memory, parse_quantity
 
 MOST_INTERVALS: Final = 30
-"""Longest list of intervals. A decision's cost grows with intervals times containers, and must stay below 50 ms of CPU
-(`python -m benchmarks hostile`)."""
+"""Maximum number of intervals. The cost of a decision grows with intervals times containers and must stay below 50 ms
+of CPU (`python -m benchmarks hostile`)."""
 _MOST_PERCENT: Final = 90
-"""A margin of 100 percent is never cleared, and base usage is at most 0.9 of a pod's size (DESIGN 5.5)."""
+"""Upper limit: demand can't fall below a margin of 100 percent, and base usage is at most 0.9 of a pod's size (DESIGN
+5.5)."""
 
 
 # --- margins ------------------------------------------------------------------------------------------------
@@ -37,7 +38,7 @@ _BOUNDED: Final = keeps(
 
 
 class ResourceMargins(SpecModel):
-    """A part of each resource: the larger of a fixed amount and a percentage, where both are set."""
+    """A part of each resource: the larger of a fixed amount and a percentage if both are set."""
 
     cpu: Annotated[CpuParams, *_BOUNDED] = CpuParams()
     """CPU."""
@@ -47,9 +48,9 @@ class ResourceMargins(SpecModel):
 
 # --- intervals ----------------------------------------------------------------------------------------------
 class MaxResources(SpecModel):
-    """The largest requests of one pod at the end of an interval: `MaxResources(cpu="500m", memory="2Gi")`."""
+    """Largest requests of one pod at the end of an interval: `MaxResources(cpu="500m", memory="2Gi")`."""
 
-    # `cpu` is the amount as a user writes it, and the property is what it comes to.
+    # In a manifest `cpu` is the quantity; the property of that name returns millicores.
     model_config = ConfigDict(populate_by_name=False)
     RULES = (
         Rule(
@@ -60,39 +61,39 @@ class MaxResources(SpecModel):
     )
 
     cpu_quantity: PositiveQuantity | None = Field(default=None, alias="cpu")
-    """CPU, as a quantity."""
+    """CPU as a quantity."""
     memory_quantity: PositiveQuantity | None = Field(default=None, alias="memory")
-    """Memory, as a quantity."""
+    """Memory as a quantity."""
 
     @cached_property
     def cpu(self) -> int | None:
-        """Millicores, rounded up."""
+        """Returns millicores, rounded up."""
         return None if self.cpu_quantity is None else parse_cpu(self.cpu_quantity)
 
     @cached_property
     def memory(self) -> int | None:
-        """Bytes, rounded up."""
+        """Returns bytes, rounded up."""
         return None if self.memory_quantity is None else parse_memory(self.memory_quantity)
 
     def quantity(self, resource: Resource) -> str | None:
-        """The resource's quantity as it was written."""
+        """Returns the resource's quantity as written."""
         return self.cpu_quantity if resource == "cpu" else self.memory_quantity
 
 
 class TrajectoryInterval(SpecModel):
-    """A stretch of the path, from the end of the one before it (or from nothing) to its own."""
+    """A stretch of the path, from the end of the previous interval (or from 0) to its own end."""
 
     max_replicas: PositiveCount
-    """Number of replicas at its end."""
+    """Number of replicas at the end of the interval."""
     max_resources: MaxResources
-    """Largest requests of one pod at its end, all containers together."""
+    """Largest requests of one pod at the end of the interval, for all containers together."""
     extrapolation: Literal["linear", "horizontalOnly"] = "linear"
-    """How it gets there. linear: each replica adds the same amount to the total; horizontalOnly: each pod is
-    as large as at the end, from the first one on."""
+    """How the pod size changes within the interval. linear: each replica adds the same amount to the total.
+    horizontalOnly: every pod has the size of the interval's end, from the interval's first replica on."""
 
 
 def _sizes(intervals: Sequence[TrajectoryInterval], resource: Resource) -> list[Fraction]:
-    """The largest requests of a resource, without the intervals that do not name it."""
+    """Returns the largest requests of a resource, for the intervals that name it."""
     named = (one.max_resources.quantity(resource) for one in intervals)
     return [parse_quantity(quantity) for quantity in named if quantity is not None]
 
@@ -103,7 +104,7 @@ def _all_or_none_named(resource: Resource) -> str:
 
 
 def _not_falling(resource: Resource) -> Rule:
-    """Of each two intervals: the one with more replicas has no less of the resource."""
+    """Returns the rule that an interval with more replicas has no less of the resource than an interval with fewer."""
 
     def holds(intervals: Sequence[TrajectoryInterval]) -> bool:
         sizes = _sizes(intervals, resource)
@@ -135,15 +136,16 @@ _INTERVAL_RULES: Final = (
 
 
 class Trajectory(SpecModel):
-    """The path that both axes are scaled along together."""
+    """The path along which HVPA scales both axes together."""
 
     intervals: Annotated[
         tuple[TrajectoryInterval, ...], Field(max_length=MOST_INTERVALS), *keeps(*_INTERVAL_RULES)
     ] = ()
-    """The path written out, in order of maxReplicas. Where it is missing, weightBasedScalingIntervals draw it."""
+    """Explicit intervals of the path, in order of maxReplicas. If missing, weightBasedScalingIntervals define the
+    path."""
     overlap: ResourceMargins = ResourceMargins()
-    """How far below the boundary demand must be before a replica is taken away. 10 percent of the boundary where
-    neither is set; a percentage is 90 at most."""
+    """How far demand must be below the boundary before HVPA removes a replica. Default: 10 percent of the boundary. A
+    percentage is at most 90."""
     base_resources_per_replica: ResourceMargins = ResourceMargins()
-    """What each pod uses before it does any work; a percentage is of the pod's request, 90 at most. Nothing where
-    neither is set."""
+    """Usage of a pod before it does any work. A percentage refers to the pod's request and is at most 90. Default:
+    nothing."""

@@ -1,4 +1,5 @@
-"""Times by the clock: maintenance windows, the daily one and those by cron expression, and floors of replicas."""
+"""Recurring times: the daily maintenance window, maintenance windows by cron expression, and scheduled minimum
+replicas."""
 
 from __future__ import annotations
 
@@ -14,15 +15,15 @@ from hvpa.api.schema.fields import FloorDuration, PositiveCount, PositiveDuratio
 
 DAY_SECONDS: Final = 86_400
 MOST_WINDOWS: Final = 20
-"""Longest list of windows or floors. Each takes up to 1.5 ms of CPU when it is read for the first time
-(`python -m benchmarks hostile`), and the largest spec must decide within 50 ms."""
+"""Maximum number of windows or floors. Each takes up to 1.5 ms of CPU when it is first read (`python -m benchmarks
+hostile`), and a decision for the largest spec must take at most 50 ms."""
 _TIME_LENGTH: Final = 11
 _TIME_PATTERN: Final = r"^([01][0-9]|2[0-3])([0-5][0-9])([0-5][0-9])([+-])([01][0-9]|2[0-3])([0-5][0-9])$"
 _TIME: Final = re.compile(_TIME_PATTERN.replace("$", r"\Z"), re.ASCII)
 
 
 def _cel_seconds(field: str) -> str:
-    """CEL for the UTC second of day of a well-formed time, up to whole days."""
+    """Returns CEL for the UTC second of the day of a well-formed time, plus or minus whole days."""
     hours, minutes, seconds, zone_hours, zone_minutes = (
         f"int(self.{field}.substring({at}, {at + 2}))" for at in (0, 2, 4, 7, 9)
     )
@@ -45,7 +46,7 @@ _Time = Annotated[
 
 
 class MaintenanceTimeWindow(SpecModel):
-    """A daily window from begin up to, not including, end. It may cross midnight."""
+    """A daily window from begin (inclusive) to end (exclusive). It may cross midnight."""
 
     RULES = (
         Rule(
@@ -58,18 +59,18 @@ class MaintenanceTimeWindow(SpecModel):
     )
 
     begin: _Time
-    """Begin: HHMMSS and zone, such as 220000+0100."""
+    """Start of the window: HHMMSS and zone, such as 220000+0100."""
     end: _Time
-    """End: HHMMSS and zone, such as 230000+0100."""
+    """End of the window: HHMMSS and zone, such as 230000+0100."""
 
     @property
     def begin_seconds(self) -> int:
-        """Begin as second of the day in UTC, 0 to 86399."""
+        """Returns begin as second of the day in UTC, 0 to 86399."""
         return _second_of_day(self.begin)
 
     @property
     def end_seconds(self) -> int:
-        """End as second of the day in UTC, 0 to 86399."""
+        """Returns end as second of the day in UTC, 0 to 86399."""
         return _second_of_day(self.end)
 
 
@@ -101,41 +102,41 @@ _TimeZone = Annotated[
 
 
 class _Recurring(SpecModel):
-    """What happens by a cron expression."""
+    """Base of entries with a cron schedule."""
 
     @cached_property
     def derived(self) -> dict[Any, Any]:
-        """What was found out about this schedule. It is kept here, so that it lives as long as the spec, and so that no
-        other Hvpa can displace it."""
+        """Cache for results calculated from this schedule. It lives as long as the spec, and no other Hvpa can evict
+        it."""
         return {}
 
 
 class MaintenanceWindow(_Recurring):
-    """A window that opens by a cron expression and stays open for a while."""
+    """A maintenance window that opens by a cron expression."""
 
     schedule: _Schedule
-    """Cron expression of five fields: when the window opens."""
+    """Cron expression with five fields: when the window opens."""
     duration: PositiveDuration
-    """How long it stays open (a Go duration, such as 2h)."""
+    """How long the window stays open (a Go duration, such as 2h)."""
     time_zone: _TimeZone = "UTC"
-    """IANA name of the time zone in which the schedule is read."""
+    """Time zone of the schedule (IANA name)."""
 
 
 class ScheduledFloor(_Recurring):
-    """A number of replicas that there are at least, from each start by a cron expression on, for a while."""
+    """Minimum number of replicas for a time, which starts by a cron expression."""
 
     schedule: _Schedule
-    """Cron expression of five fields: when the floor begins."""
+    """Cron expression with five fields: when the minimum starts to apply."""
     duration: FloorDuration
-    """How long it lasts (a Go duration, such as 9h; 168h at most)."""
+    """How long the minimum applies (a Go duration, such as 9h; at most 168h)."""
     time_zone: _TimeZone = "UTC"
-    """IANA name of the time zone in which the schedule is read."""
+    """Time zone of the schedule (IANA name)."""
     min_replicas: PositiveCount
-    """How many replicas there are at least meanwhile, and never more than maxReplicas."""
+    """Minimum number of replicas during this time. maxReplicas still applies."""
 
 
 def _second_of_day(time: str) -> int:
-    """UTC second of the day of a well-formed time."""
+    """Returns the UTC second of the day of a well-formed time."""
     hours, minutes, seconds, zone_hours, zone_minutes = (int(time[at : at + 2]) for at in (0, 2, 4, 7, 9))
     zone = (zone_hours * 3600 + zone_minutes * 60) * (1 if time[6] == "+" else -1)
     return (hours * 3600 + minutes * 60 + seconds - zone) % DAY_SECONDS

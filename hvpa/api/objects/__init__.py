@@ -1,1 +1,1 @@
-"""Narrow read-models of the cluster's other objects."""
+"""Narrow read models of the cluster's other objects."""

@@ -1,5 +1,5 @@
-"""The kinds of workloads that can be scaled. Of any kind that is not among KINDS, a custom one, only what its `scale`
-subresource has is known: replicas and the selector of its pods."""
+"""The kinds of workloads that HVPA can scale. For kinds that are not in KINDS (custom kinds), HVPA uses only the
+`scale` subresource: replicas and the selector of the pods."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ WorkloadKind = Literal["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "
 
 
 class Kind(NamedTuple):
-    """A kind of workload. `has_replicas`: how many pods it has is for its spec to say; a DaemonSet has one for each
-    node. `is_common`: nearly every cluster has many that are scaled, so all are watched from the start; of the others
-    the watch begins with the first Hvpa that names one (a cluster has ten ReplicaSets for each Deployment)."""
+    """A kind of workload."""
 
     name: WorkloadKind
     api_version: str
     has_replicas: bool = True
+    """Whether the spec sets the number of pods. A DaemonSet has one pod for each node instead."""
     is_common: bool = False
+    """Whether HVPA watches the kind from the start, because nearly every cluster scales many of them. HVPA watches
+    other kinds from the first Hvpa that names them (a cluster has ten ReplicaSets for each Deployment)."""
 
     @property
     def group(self) -> str:
-        """The API group; empty for the core's. Example: `apps`."""
+        """The API group; empty for the core group. Example: `apps`."""
         return self.api_version.rpartition("/")[0]
 
 
@@ -37,33 +38,34 @@ KINDS: Final[Mapping[str, Kind]] = {
     )
 }
 DEFAULT_API_VERSION: Final = "apps/v1"
-"""Of a targetRef without one, for a kind that is not among KINDS."""
+"""API version of a targetRef that names none, for a kind that is not in KINDS."""
 
 
 def is_custom(api_version: str | None, kind: str) -> bool:
-    """Whether a targetRef names a kind of which its `scale` subresource alone is read."""
+    """Whether a targetRef names a kind for which HVPA reads only the `scale` subresource."""
     return kind not in KINDS and "/" in (api_version or "") and api_version != DEFAULT_API_VERSION
 
 
 def kind_key(api_version: str | None, kind: str) -> str:
-    """A kind's name among all kinds of a cluster: `Deployment`; `Rollout.argoproj.io` of `argoproj.io/v1alpha1`."""
+    """Returns a name that is unique among all kinds of a cluster: `Deployment`; `Rollout.argoproj.io` for
+    `argoproj.io/v1alpha1`."""
     return f"{kind}.{(api_version or '').partition('/')[0]}" if is_custom(api_version, kind) else kind
 
 
 def has_replicas(kind: str) -> bool:
-    """Whether a kind's spec says how many pods it has; custom kinds do."""
+    """Whether the spec of a kind sets the number of pods. Custom kinds count as such."""
     found = KINDS.get(kind)
     return found is None or found.has_replicas
 
 
 def api_version_of(kind: str) -> str:
-    """The API version of a kind. Example: `v1` of ReplicationController."""
+    """Returns the API version of a kind. Example: `v1` for ReplicationController."""
     found = KINDS.get(kind)
     return DEFAULT_API_VERSION if found is None else found.api_version
 
 
 def in_words() -> str:
-    """All kinds by their versions. Example: `Deployment and DaemonSet of apps/v1, ReplicationController of v1`."""
+    """Returns all kinds by version. Example: `Deployment and DaemonSet of apps/v1, ReplicationController of v1`."""
     parts = []
     for version, kinds in groupby(KINDS.values(), key=lambda one: one.api_version):
         *first, last = (one.name for one in kinds)

@@ -1,8 +1,9 @@
-"""Narrow read-models of the cluster's objects: what a decision reads of workloads, pods, HorizontalPodAutoscalers
-(autoscaling/v2) and VerticalPodAutoscalers (autoscaling.k8s.io/v1).
+"""Narrow read models: the fields of workloads, pods, HorizontalPodAutoscalers (autoscaling/v2) and
+VerticalPodAutoscalers (autoscaling.k8s.io/v1) that decisions need.
 
-They are msgspec structs, since they arrive by the thousand, already validated (docs/decisions/0001-read-models.md).
-Quantities stay as the server sent them and are parsed, cached, where they are used.
+They are msgspec structs, because they arrive by the thousand and already validated
+(docs/decisions/0001-read-models.md). Quantities stay as the server sent them. The code that uses them parses and caches
+them.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ Quantity = str | int | float
 ResourceList = dict[str, Quantity]
 ConditionStatus = str
 Instant = Annotated[dt.datetime, msgspec.Meta(tz=True)]
-"""A point in time; one without a zone is refused."""
+"""A point in time. A time without a zone is rejected."""
 
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""A whole number as Go reads it."""
+"""An integer as Go reads it."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """A number of replicas or pods."""
 
 
 class ReadModel(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_defaults=True):
-    """Base of all read-models: frozen, camelCase on the wire, unknown fields skipped."""
+    """Base of all read models: frozen, camelCase on the wire, unknown fields ignored."""
 
 
 class OwnerReference(ReadModel, frozen=True):
@@ -62,7 +63,7 @@ class Meta(ReadModel, frozen=True):
 
 
 class Condition(ReadModel, frozen=True):
-    """A status condition, as all Kubernetes objects carry them."""
+    """A status condition of any Kubernetes object."""
 
     type: str = ""
     status: ConditionStatus = "Unknown"
@@ -85,8 +86,8 @@ def condition(conditions: Sequence[C] | None, kind: str) -> C | None:
 def set_anew(
     present: Condition | None, kind: str, setting: tuple[str, str, str], now: dt.datetime
 ) -> Condition:
-    """The condition with this status, reason and message; its transition is now, in whole seconds as times are stored,
-    unless the present one has the same status."""
+    """Returns the condition with this status, reason and message. If the status is new, the transition time is `now`,
+    in whole seconds as Kubernetes stores times."""
     since: dt.datetime | None = now.replace(microsecond=0)
     if present is not None and present.status == setting[0]:
         since = present.last_transition_time
@@ -94,7 +95,7 @@ def set_anew(
 
 
 class RawHvpa(ReadModel, frozen=True):
-    """An Hvpa before its spec and status are validated (`hvpa.api.hvpa.resource.read_hvpa` does that)."""
+    """An Hvpa before validation of its spec and status (see `hvpa.api.hvpa.resource.read_hvpa`)."""
 
     metadata: Meta
     spec: msgspec.Raw = msgspec.Raw(b"{}")
@@ -103,7 +104,7 @@ class RawHvpa(ReadModel, frozen=True):
 
 # --- HorizontalPodAutoscaler and VerticalPodAutoscaler ---
 class ObjectReference(ReadModel, frozen=True):
-    """A reference to an object of the same namespace."""
+    """A reference to an object in the same namespace."""
 
     kind: str = ""
     name: str = ""
@@ -111,14 +112,14 @@ class ObjectReference(ReadModel, frozen=True):
 
 
 class MetricName(ReadModel, frozen=True):
-    """Name of a custom or external metric, and the `metav1.LabelSelector` that narrows it, as on the wire."""
+    """Name of a custom or external metric, and the `metav1.LabelSelector` that restricts it, as on the wire."""
 
     name: str = ""
     selector: dict[str, Any] | None = None
 
 
 class MetricValue(ReadModel, frozen=True):
-    """A metric's target (spec) or current value (status): exactly one of the values is set."""
+    """A metric's target (spec) or current value (status). Exactly one of the values is set."""
 
     type: str = ""
     value: Quantity | None = None
@@ -148,7 +149,8 @@ class Metric(ReadModel, frozen=True):
     external: MetricSource | None = None
 
     def source(self) -> MetricSource | None:
-        """The source that `type` names; None for the empty entry that the HPA leaves for a metric without a value."""
+        """Returns the source that `type` names; None for the empty entry that the HPA writes for a metric without a
+        value."""
         sources = (self.resource, self.container_resource, self.pods, self.object, self.external)
         return next((source for source in sources if source is not None), None)
 
@@ -159,11 +161,11 @@ DEFAULT_METRICS: Final = (
         resource=MetricSource(name="cpu", target=MetricValue(type="Utilization", average_utilization=80)),
     ),
 )
-"""What the API server fills in where an HPA names no metric (`SetDefaults_HorizontalPodAutoscaler`)."""
+"""Default that the API server sets for an HPA without metrics (`SetDefaults_HorizontalPodAutoscaler`)."""
 
 
 class HpaScalingPolicy(ReadModel, frozen=True):
-    """How much may change in a period: `value` pods or percent, by `type` (Pods or Percent)."""
+    """Largest change in a period: `value` pods or percent, according to `type` (Pods or Percent)."""
 
     type: str = ""
     value: Int = 0
@@ -171,7 +173,7 @@ class HpaScalingPolicy(ReadModel, frozen=True):
 
 
 class HpaScalingRules(ReadModel, frozen=True):
-    """A direction of `spec.behavior`. None: not set, the API server would fill it in."""
+    """A direction of `spec.behavior`. None means not set; the API server would set a default."""
 
     stabilization_window_seconds: Int | None = None
     select_policy: str | None = None
@@ -207,11 +209,12 @@ class HpaStatusRead(ReadModel, frozen=True):
 
 
 _hpa_spec = lru_cache(maxsize=16)(msgspec.json.Decoder(HpaSpecRead).decode)
-"""A simulation reads the same spec at each step, and knows it by the object; `hvpa.kube` keeps specs itself."""
+"""A simulation reads the same spec in each step and recognizes it by object identity. `hvpa.kube` caches specs
+itself."""
 
 
 class Hpa(ReadModel, frozen=True):
-    """A HorizontalPodAutoscaler. The spec is kept as bytes, so that it can be compared with its template whole."""
+    """A HorizontalPodAutoscaler. The spec stays bytes, so that it can be compared with its template as a whole."""
 
     metadata: Meta
     raw_spec: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="spec")
@@ -261,11 +264,11 @@ class VpaUpdatePolicy(ReadModel, frozen=True):
 
     update_mode: str = ""
     min_replicas: Count | None = None
-    """With fewer pods the updater changes none (None: the updater's own)."""
+    """If there are fewer pods, the updater changes none (None: the updater's own default)."""
 
 
 class VpaRecommender(ReadModel, frozen=True):
-    """A recommender by its name."""
+    """The name of a recommender."""
 
     name: str = ""
 
@@ -277,10 +280,10 @@ class VpaSpecRead(ReadModel, frozen=True):
     update_policy: VpaUpdatePolicy | None = None
     resource_policy: VpaResourcePolicy | None = None
     recommenders: list[VpaRecommender] | None = None
-    """Those that are to recommend; none: the default one."""
+    """Recommenders of this VPA. If empty, the default recommender."""
 
     def policy(self, container: str) -> VpaContainerPolicy:
-        """The container's policy by `policies_by_name`."""
+        """Returns the container's policy, as `policies_by_name` does."""
         return policies_by_name(self.resource_policy.container_policies if self.resource_policy else ())(
             container
         )
@@ -295,7 +298,8 @@ P = TypeVar("P", bound=_Named)
 
 
 def policies_by_name(found: Sequence[P]) -> Callable[[str], P | VpaContainerPolicy]:
-    """Finds a container's policy: its own, the first there is, else the last one of `*`, else the default."""
+    """Returns a function that finds a container's policy: the first policy of its own, otherwise the last policy for
+    `*`, otherwise the default."""
     own = {policy.container_name: policy for policy in reversed(found)}
     default = next((one for one in reversed(found) if one.container_name == "*"), VpaContainerPolicy())
     return lambda container: own.get(container, default)
@@ -313,19 +317,19 @@ _vpa_spec = lru_cache(maxsize=16)(msgspec.json.Decoder(VpaSpecRead).decode)
 
 
 class StatusWrite(ReadModel, frozen=True):
-    """A `metadata.managedFields` entry, reduced to when it was made and whether it is one of the status."""
+    """A `metadata.managedFields` entry, reduced to its time and subresource."""
 
     subresource: str = ""
     time: Instant | None = None
 
 
 class VpaMeta(Meta, frozen=True):
-    """`metadata` of a VPA, with when its status was written."""
+    """`metadata` of a VPA, with the time of the last status write."""
 
     managed_fields: list[StatusWrite] = []
 
     def written_at(self) -> dt.datetime | None:
-        """When the status was last changed; None where no entry says."""
+        """Returns the time of the last status change; None if no entry has it."""
         found = [
             one.time for one in self.managed_fields if one.subresource == "status" and one.time is not None
         ]
@@ -333,7 +337,7 @@ class VpaMeta(Meta, frozen=True):
 
 
 class Vpa(ReadModel, frozen=True):
-    """A VerticalPodAutoscaler; the spec is kept as bytes, as the HPA's."""
+    """A VerticalPodAutoscaler. The spec stays bytes, like the HPA's."""
 
     metadata: VpaMeta
     raw_spec: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="spec")
@@ -347,7 +351,7 @@ class Vpa(ReadModel, frozen=True):
 
 # --- workloads and pods ---
 class SelectorRequirement(ReadModel, frozen=True):
-    """One expression of a label selector."""
+    """An expression of a label selector."""
 
     key: str
     operator: str
@@ -362,14 +366,14 @@ class Selector(ReadModel, frozen=True):
 
 
 class Resources(ReadModel, frozen=True):
-    """Requests and limits of a container; other resources than CPU and memory are carried but never changed."""
+    """Requests and limits of a container. HVPA keeps resources other than CPU and memory unchanged."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
 
 
 class ResizePolicy(ReadModel, frozen=True):
-    """What a container does when a resource is resized: go on (NotRequired) or restart (RestartContainer)."""
+    """Effect of a resize on the container: none (NotRequired) or a restart (RestartContainer)."""
 
     resource_name: str = ""
     restart_policy: str = ""
@@ -382,12 +386,12 @@ class Container(ReadModel, frozen=True):
     resources: Resources = Resources()
     resize_policy: list[ResizePolicy] = []
     restart_policy: str = ""
-    """Of init containers only: `Always` makes one a sidecar, which runs beside the containers."""
+    """For init containers only: `Always` makes it a sidecar, which runs next to the containers."""
 
 
 class PodSpec(ReadModel, frozen=True):
-    """The containers of a pod or pod template. Init containers, and the requests of a pod as a whole, are not scaled;
-    they count where the HPA adds up what a pod requests."""
+    """The containers of a pod or pod template. HVPA does not scale init containers and pod-level requests. They count
+    when the HPA sums up the requests of a pod."""
 
     containers: list[Container] = []
     init_containers: list[Container] = []
@@ -401,20 +405,21 @@ class PodTemplate(ReadModel, frozen=True):
 
 
 class RollingUpdate(ReadModel, frozen=True):
-    """What of a StatefulSet's rolling update decides whether a rollout can complete."""
+    """The part of a StatefulSet's rolling update that decides whether a rollout can complete."""
 
     partition: Count | None = None
 
 
 class UpdateStrategy(ReadModel, frozen=True):
-    """A StatefulSet's update strategy (a Deployment's is under `strategy` and always replaces all pods)."""
+    """A StatefulSet's update strategy. (A Deployment's is under `strategy` and always replaces all pods.)"""
 
     type: str = ""
     rolling_update: RollingUpdate | None = None
 
 
 class WorkloadSpec(ReadModel, frozen=True):
-    """The spec of a workload. `replicas` of a DaemonSet are the nodes that its controller wants a pod on."""
+    """The spec of a workload. For a DaemonSet, `replicas` is the number of nodes on which its controller wants a
+    pod."""
 
     replicas: Count = 1
     selector: Selector = Selector()
@@ -425,14 +430,14 @@ class WorkloadSpec(ReadModel, frozen=True):
 
 
 class Progress(Condition, frozen=True):
-    """A condition of a workload. Of those of a Deployment, `Progressing` says when the rollout last went on, and
-    `ReplicaFailure` why no pods can be created."""
+    """A condition of a workload. For a Deployment, `Progressing` has the time of the rollout's last progress, and
+    `ReplicaFailure` the reason why pods can't be created."""
 
     last_update_time: Instant | None = None
 
 
 class WorkloadStatus(ReadModel, frozen=True):
-    """The status of a workload. (`hvpa.kube.objects.workloads` fills in what its kind does not report.)"""
+    """The status of a workload. `hvpa.kube.objects.workloads` adds values that the kind does not report."""
 
     observed_generation: Int = 0
     replicas: Count = 0
@@ -443,7 +448,7 @@ class WorkloadStatus(ReadModel, frozen=True):
 
 
 class _OwnedResources(ReadModel, frozen=True):
-    """The keys of `f:resources` in a managedFields entry (presence means ownership)."""
+    """The keys of `f:resources` in a managedFields entry. A key that is present means ownership."""
 
     requests: dict[str, dict[str, object]] | None = msgspec.field(default=None, name="f:requests")
     limits: dict[str, dict[str, object]] | None = msgspec.field(default=None, name="f:limits")
@@ -478,11 +483,11 @@ class ManagedFields(ReadModel, frozen=True):
     fields: _OwnedFields = msgspec.field(default=_OwnedFields(), name="fieldsV1")
 
     def owns_replicas(self) -> bool:
-        """Whether this manager set `.spec.replicas`."""
+        """Whether this manager owns `.spec.replicas`."""
         return self.fields.spec is not None and self.fields.spec.replicas is not None
 
     def owns_resources(self) -> bool:
-        """Whether this manager set a request or limit of a container."""
+        """Whether this manager owns a request or limit of a container."""
         spec = self.fields.spec
         if spec is None or spec.template is None or spec.template.spec is None:
             return False
@@ -490,13 +495,13 @@ class ManagedFields(ReadModel, frozen=True):
 
 
 class WorkloadMeta(Meta, frozen=True):
-    """`metadata` of a workload, with who set what."""
+    """`metadata` of a workload, with the managers of its fields."""
 
     managed_fields: list[ManagedFields] = []
 
 
 class Workload(ReadModel, frozen=True):
-    """A workload. The reader fills in `kind` and `api_version`, since list items don't carry them."""
+    """A workload. The reader sets `kind` and `api_version`, because list items don't have them."""
 
     metadata: WorkloadMeta
     kind: str = ""
@@ -506,14 +511,14 @@ class Workload(ReadModel, frozen=True):
 
 
 class HvpaSizes(ReadModel, frozen=True):
-    """The sizes that new pods of one namespace are created with, by owner (`Deployment.apps/web`): the Hvpa that
-    decided it, and of each container CPU and memory as `REQUEST:LIMIT`. Example: `web; app 900m:1800m 700M:`."""
+    """The sizes of new pods in a namespace, by owner (`Deployment.apps/web`): the Hvpa that decided the size, and CPU
+    and memory of each container as `REQUEST:LIMIT`. Example: `web; app 900m:1800m 700M:`."""
 
     metadata: Meta
     sizes: dict[str, str] = {}
 
     def by_hvpa(self) -> dict[str, tuple[tuple[str, str], ...]]:
-        """The entries of each Hvpa, by owner."""
+        """Returns the entries of each Hvpa, by owner."""
         found: dict[str, list[tuple[str, str]]] = {}
         for owner, size in sorted(self.sizes.items()):
             found.setdefault(size.partition(";")[0], []).append((owner, size))
@@ -521,39 +526,41 @@ class HvpaSizes(ReadModel, frozen=True):
 
 
 class Terminated(ReadModel, frozen=True):
-    """Why and when a container ended."""
+    """Reason and time of a container's end."""
 
     reason: str = ""
     finished_at: Instant | None = None
 
 
 class Waiting(ReadModel, frozen=True):
-    """Why a container does not run yet, or not any more."""
+    """Reason why a container does not run yet, or no longer runs."""
 
     reason: str = ""
     message: str = ""
 
 
 class ContainerState(ReadModel, frozen=True):
-    """The parts of a container's state that say why it does not run."""
+    """The parts of a container's state that explain why it does not run."""
 
     waiting: Waiting | None = None
     terminated: Terminated | None = None
 
 
 class ContainerStatus(ReadModel, frozen=True):
-    """What the kubelet reports of a container."""
+    """The kubelet's report about a container."""
 
     name: str
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
     restart_count: Count = 0
     resources: Resources | None = None
-    """What the container has, other than the spec while a resize is under way; None: the kubelet is too old."""
+    """Actual resources of the container. They differ from the spec while a resize is in progress. None if the kubelet
+    is too old."""
 
 
 class PodCondition(Condition, frozen=True):
-    """A condition of a pod, and the generation of the pod that it speaks of (0 from API servers that do not say)."""
+    """A condition of a pod, with the generation of the pod that it is based on (0 from API servers that don't report
+    it)."""
 
     observed_generation: Int = 0
 

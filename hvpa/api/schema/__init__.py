@@ -1,1 +1,1 @@
-"""What the models of an Hvpa are built from: base model, types of fields, form of cron expressions."""
+"""Building blocks of the Hvpa models: the base model, field types, and the form of cron expressions."""

@@ -1,7 +1,7 @@
-"""What the models of an Hvpa are built from: the base model, and how an error names its field.
+"""The base of the Hvpa models, and the paths of fields in errors. This module contains nothing specific to Hvpa.
 
-What belongs here: nothing of Hvpa itself. A rule that spans fields is a `Rule`: CEL for the API server beside the same
-in Python. Models have theirs in `RULES`, fields in `keeps`.
+A rule that spans fields is a `Rule`: CEL for the API server, and the same rule in Python. Models list theirs in
+`RULES`, fields in `keeps`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 MOST_ERRORS: Final = 100
-"""Faults of one document that are reported: more are not read."""
+"""Maximum number of errors to report for a document."""
 _MAPS: Final = frozenset({"labels", "annotations", "matchLabels", "minAllowed", "maxAllowed"})
-"""Fields whose keys the user chooses: a path shows these as `labels[app]`."""
+"""Fields whose keys the user chooses. A path shows such a key as `labels[app]`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with a field: its path (`spec.hpa.scaleUp.stabilizationDuration`) and why."""
+    """An error in a field: the field's path (`spec.hpa.scaleUp.stabilizationDuration`) and the reason."""
 
     path: str
     message: str
@@ -37,35 +37,35 @@ class FieldError:
 
 
 def cel(rule: str, message: str, field_path: str = "") -> JsonDict:
-    """An entry of `x-kubernetes-validations`; `field_path` is relative to the rule's own schema."""
+    """Returns an entry of `x-kubernetes-validations`; `field_path` is relative to the rule's own schema."""
     entry: JsonDict = {"rule": rule, "message": message}
     return entry | {"fieldPath": field_path} if field_path else entry
 
 
 def fault(message: str, *at: str | int) -> PydanticCustomError:
-    """The error to raise in a model's validator for the field at `at`, relative to that model."""
+    """Returns the error that a model's validator raises for the field at `at`, relative to the model."""
     return PydanticCustomError("fault", "{reason}", {"reason": message, "at": at})
 
 
 class Rule(NamedTuple):
-    """What a valid value meets: as CEL, and as a function of the value that was read. `path` is that of the field at
-    fault, relative to the value: `.template.spec.maxReplicas`."""
+    """A rule for a value, in CEL and as a Python function."""
 
     cel: str
     holds: Callable[[Any], bool]
     message: str
     path: str = ""
+    """Path of the field to report, relative to the value: `.template.spec.maxReplicas`."""
 
 
 def _check(value: Any, rules: Sequence[Rule]) -> None:
-    """Raise the `fault` of the first rule that the value does not meet."""
+    """Raises the `fault` of the first rule that the value violates."""
     for rule in rules:
         if not rule.holds(value):
             raise fault(rule.message, *rule.path.split(".")[1:])
 
 
 def _in_cel(rules: Sequence[Rule]) -> JsonDict:
-    """What these rules add to a schema."""
+    """Returns the rules as schema entries."""
     return (
         {"x-kubernetes-validations": [cel(rule.cel, rule.message, rule.path) for rule in rules]}
         if rules
@@ -74,7 +74,7 @@ def _in_cel(rules: Sequence[Rule]) -> JsonDict:
 
 
 def keeps(*rules: Rule) -> tuple[AfterValidator, Any]:
-    """For `Annotated`: the rules of a field's value, such as of a list as a whole."""
+    """For `Annotated`: rules for a field's value, for example for a list as a whole."""
 
     def checked(value: Any) -> Any:
         _check(value, rules)
@@ -85,7 +85,7 @@ def keeps(*rules: Rule) -> tuple[AfterValidator, Any]:
 
 # --- base models --------------------------------------------------------------------------------------------
 class _Model(BaseModel):
-    """What the models of spec and status have in common: frozen, camelCase on the wire."""
+    """Base of the spec and status models: frozen, camelCase on the wire."""
 
     model_config = ConfigDict(
         frozen=True, alias_generator=to_camel, populate_by_name=True, use_attribute_docstrings=True
@@ -93,7 +93,7 @@ class _Model(BaseModel):
 
 
 class SpecModel(_Model):
-    """Base of all that a user writes: unknown fields are refused, null is absent, `RULES` are kept."""
+    """Base of all models that a user writes. It rejects unknown fields, treats null as absent, and checks `RULES`."""
 
     RULES: ClassVar[tuple[Rule, ...]] = ()
     model_config = ConfigDict(
@@ -103,7 +103,7 @@ class SpecModel(_Model):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, data: Any) -> Any:
-        """A null counts as absent, as the API server prunes it. An unknown field stays, to be refused."""
+        """Drops null values, as the API server does. Unknown fields stay, so that validation rejects them."""
         return without_nulls(data, _aliases(cls)) if isinstance(data, dict) else data
 
     @model_validator(mode="after")
@@ -112,15 +112,17 @@ class SpecModel(_Model):
         return self
 
     def to_wire(self) -> dict[str, Any]:
-        """The model as Kubernetes writes it, without fields that have their default: `{"matchLabels": {"app":
+        """Returns the model as Kubernetes writes it, without fields that have their default: `{"matchLabels": {"app":
         "web"}}`."""
         return self.model_dump(by_alias=True, exclude_defaults=True, mode="json")
 
 
 class StatusModel(_Model):
-    """Base of the parts of a status: unknown fields are skipped. `read_json` reads them; null is absent to it. The CRD
-    requires no field: a status that an older version or gardener's controller left must not make the API server refuse
-    a change of the spec."""
+    """Base of the parts of a status. It ignores unknown fields; `read_json` treats null as absent.
+
+    The CRD requires none of its fields. Otherwise a status from an older version or from gardener's controller would
+    make the API server reject changes of the spec.
+    """
 
     model_config = ConfigDict(extra="ignore", json_schema_extra=lambda schema: schema.pop("required", None))
 
@@ -129,7 +131,8 @@ S = TypeVar("S", bound=StatusModel)
 
 
 def read_json(model: type[S], raw: bytes) -> S:
-    """A part of a status; null is absent. Raises ValidationError, and msgspec.DecodeError where it is no JSON."""
+    """Reads a part of a status; null counts as absent. Raises ValidationError, or msgspec.DecodeError if the text is
+    not JSON."""
     if b"null" in raw:
         raw = msgspec.json.encode(_pruned(msgspec.json.decode(raw)))
     return model.model_validate_json(raw, by_alias=True, by_name=False)
@@ -142,7 +145,8 @@ def _pruned(value: Any) -> Any:
 
 
 def without_nulls(data: Any, among: frozenset[str] | None = None) -> Any:
-    """The mapping without the entries (`among` these keys) that are null; anything else as it is."""
+    """Returns the mapping without its null entries (only those with a key in `among`, if given). Other values are
+    returned unchanged."""
     if not isinstance(data, dict):
         return data
     return {
@@ -172,18 +176,18 @@ _MESSAGES: Final = {
     "tuple_type": "must be a list",
     "string_too_short": "must not be empty",
 }
-"""pydantic's error types in the words of someone who looks at YAML; other types keep pydantic's own words."""
+"""Messages for pydantic's error types, in YAML terms. Other types keep pydantic's message."""
 _SUBJECT: Final = re.compile(r"^(Input|String|Tuple|Dictionary) should")
 
 
 def field_errors(error: ValidationError, *root: str) -> tuple[FieldError, ...]:
-    """What pydantic found, each with its path below `root`, in the order of the model's fields."""
+    """Returns pydantic's errors in the order of the model's fields, each with its path below `root`."""
     found = islice(error.errors(include_url=False, include_input=False), MOST_ERRORS)
     return tuple(FieldError(path_of((*root, *_location(one))), _message(one)) for one in found)
 
 
 def path_of(location: Sequence[str | int]) -> str:
-    """`("spec", "list", 1, "labels", "a/b")` as `spec.list[1].labels[a/b]`."""
+    """Returns `spec.list[1].labels[a/b]` for `("spec", "list", 1, "labels", "a/b")`."""
     path, inside_map = "", False
     for part in location:
         if isinstance(part, int) or inside_map:

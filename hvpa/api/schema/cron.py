@@ -1,7 +1,8 @@
-"""The form of cron expressions and of time zones' names: what the API server can check of them, and the models too.
+"""The form of cron expressions and time zone names, as far as the API server can check it. The models use the same
+rules.
 
-What belongs here: regular expressions that Python and RE2 read alike. They refuse only what croniter refuses; what else
-croniter refuses, and what the database of time zones lacks, is found in `hvpa.core.spec.check` (decision note 26).
+The regular expressions mean the same in Python and in RE2. They reject only expressions that croniter rejects.
+`hvpa.core.spec.check` finds the remaining errors and unknown time zones (decision note 26).
 """
 
 from __future__ import annotations
@@ -13,36 +14,39 @@ from typing import Final
 from hvpa.api.schema.base import cel
 
 ALIASES: Final = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
-"""What may stand in place of the five fields."""
+"""Names that may replace the five fields."""
 
 _ALIAS: Final = rf"(?i:{'|'.join(ALIASES)})"
 _PLAIN: Final = r"^[ -~]*$"
-"""Printable ASCII. What has other characters is left to croniter, which alone knows what they mean."""
+"""Printable ASCII. Only croniter checks expressions with other characters."""
 _COUNT: Final = r"^ *[^ @][^ ]*( +[^ ]+){4} *$"
 _STEP: Final = r"(/0*[1-9][0-9]*)?"
 _WORDED: Final = r"[^ ,]*[A-Za-z?#][^ ,]*"
-"""A part of a field with a word or a sign of croniter's in it: `MON-FRI`, `L`, `15W`, `FRI#2`. Left to croniter."""
+"""A part of a field with a word or a croniter sign: `MON-FRI`, `L`, `15W`, `FRI#2`. Only croniter checks these."""
 
 
 @dataclass(frozen=True, slots=True)
 class CronField:
-    """One of the five fields: its name, its numbers as a regular expression, and what may stand in it, in words."""
+    """A field of a cron expression."""
 
     name: str
     number: str
+    """Regular expression for its numbers."""
     allowed: str
+    """The allowed values, for messages."""
     worded: bool
+    """Whether words and croniter signs are allowed."""
 
     @property
     def pattern(self) -> str:
-        """The field as a regular expression: a list of stars, numbers and ranges, each with a step or without."""
+        """Regular expression for the field: a list of stars, numbers and ranges, each with or without a step."""
         part = rf"(\*|{self.number}(-{self.number})?){_STEP}"
         part = rf"({part}|{_WORDED})" if self.worded else part
         return rf"{part}(,{part})*"
 
     @property
     def message(self) -> str:
-        """The error of an expression of which this field is wrong."""
+        """Error message if this field is invalid."""
         return f"the {self.name} must be {self.allowed}, or a list, a range or steps of these, such as {_SUCH_AS}"
 
 
@@ -54,7 +58,7 @@ FIELDS: Final = (
     CronField("month (field 4)", "0*(0?[0-9]|1[0-2])", "1 to 12 or JAN to DEC", worded=True),
     CronField("day of week (field 5)", "0*[0-7]", "0 to 7 (0 and 7 are Sunday) or SUN to SAT", worded=True),
 )
-"""As for a CronJob: minute, hour, day of month, month, day of week."""
+"""Fields as in a CronJob: minute, hour, day of month, month, day of week."""
 COUNT_MESSAGE: Final = (
     "must be a cron expression of five fields (minute, hour, day of month, month, day of week), such as 0 22 * * 1-5,"
     f" or one of {', '.join(ALIASES)}"
@@ -64,7 +68,7 @@ ZONE_MESSAGE: Final = "must be the name of a time zone in the IANA database, suc
 
 
 def _field_rule(index: int) -> str:
-    """CEL for "if this is an expression of five fields, the one at `index` is in form"."""
+    """Returns CEL for "if the expression has five fields, the field at `index` is well formed"."""
     before = "[^ ]+ +" * index
     return f"!self.matches(r'{_COUNT}') || self.matches(r'^ *{before}{FIELDS[index].pattern}( |$)')"
 
@@ -79,9 +83,9 @@ SCHEDULE_RULES: Final = [
         for index, field in enumerate(FIELDS)
     ),
 ]
-"""What the API server checks of a schedule; `schedule_fault` is the same in Python."""
+"""Rules by which the API server checks a schedule. `schedule_fault` is the same in Python."""
 ZONE_RULES: Final = [cel(f"self.matches(r'{ZONE_PATTERN}')", ZONE_MESSAGE)]
-"""What the API server checks of a time zone's name."""
+"""Rules by which the API server checks a time zone name."""
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -94,8 +98,8 @@ ZONE: Final = _compiled(ZONE_PATTERN)
 
 
 def schedule_fault(text: str) -> str | None:
-    """What is wrong with the form of a cron expression (of `0 25 * * 1-5` the hour, 25); None where nothing is, or
-    where only croniter knows."""
+    """Returns the error in the form of a cron expression (for `0 25 * * 1-5`: the hour, 25). None if it is well formed
+    or only croniter can judge it."""
     if _PLAIN_TEXT.fullmatch(text) is None or _ALIAS_ONLY.fullmatch(text) is not None:
         return None
     if _FIVE.fullmatch(text) is None:

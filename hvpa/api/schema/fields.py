@@ -1,4 +1,4 @@
-"""Types of an Hvpa's fields: quantities, durations, counts, names. Each is a way to read it and a schema."""
+"""Field types of an Hvpa: quantities, durations, counts, names. Each type has a reader and a schema."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ from hvpa.api.values.quantity import (
 from hvpa.api.values.timestamp import format_timestamp, parse_timestamp
 
 INT32_MAX: Final = 2**31 - 1
-"""Kubernetes counts replicas in 32 bits."""
+"""Kubernetes stores replica counts in 32 bits."""
 INT64_MAX: Final = 2**63 - 1
-"""The largest whole number, and the largest quantity, of Kubernetes."""
+"""The largest integer and the largest quantity in Kubernetes."""
 _LARGEST: Final = 1e30
-"""Above every number that is remembered: amounts of 19 digits, weights of seconds times replicas."""
+"""Larger than any stored number: amounts of 19 digits, weights in seconds times replicas."""
 Whole = Annotated[int, Field(ge=0, le=INT64_MAX), WithJsonSchema({"type": "integer"})]
-"""A whole number that is not negative. Somebody else may have written another: then the record can't be read."""
+"""A non-negative integer. If another client has written something else, the record is unreadable."""
 Real = Annotated[float, Field(ge=0, le=_LARGEST, allow_inf_nan=False), WithJsonSchema({"type": "number"})]
-"""A number that is not negative."""
+"""A non-negative number."""
 LIST_LENGTH: Final = 100
-"""Longest list of intervals, metrics or policies. The API server prices CEL rules by it."""
+"""Maximum number of intervals, metrics or policies. The API server calculates the cost of CEL rules from it."""
 LONGEST_FLOOR: Final = dt.timedelta(days=7)
-"""How long a scheduled floor may last: what is needed for longer is minReplicas."""
+"""Longest duration of a scheduled floor. For longer needs, use minReplicas."""
 NAME_LENGTH: Final = SUBDOMAIN_LENGTH
 """Longest name of a Kubernetes object."""
 LABEL_VALUE_PATTERN: Final = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
@@ -66,7 +66,7 @@ LABEL_VALUE_PATTERN: Final = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 
 
 def _integer(value: object) -> object:
-    """JSON knows one kind of number: 3.0 is an integer, but neither "3" nor true is."""
+    """Accepts 3.0 as an integer, because JSON has only one number type. Rejects "3" and true."""
     if isinstance(value, bool | str | bytes):
         raise ValueError("must be an integer")
     return value
@@ -85,7 +85,7 @@ def _growth(value: object) -> int | float:
 
 
 def _quantity(value: object) -> str | int:
-    """A quantity that is not negative, as the API server takes it: text, or a whole number of 64 bits."""
+    """Returns a non-negative quantity in a form that the API server accepts: text, or an integer of 64 bits."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | str):
@@ -106,7 +106,7 @@ def _positive_quantity(value: object) -> str:
 
 
 def _replicas(value: object) -> int:
-    """A number of replicas that stands where quantities stand: in plain digits, as number or as text."""
+    """Returns a number of replicas from a quantity field: plain digits, as number or as text."""
     value = _quantity(value)
     if _REPLICAS.match(str(value)) is None:
         raise ValueError("must be a number of replicas, in up to nine digits")
@@ -136,7 +136,7 @@ def _floor_duration(value: object) -> dt.timedelta:
 
 
 def _timestamp(value: object) -> dt.datetime:
-    """YAML readers turn an unquoted timestamp into an instant themselves; such a one is taken as UTC if naive."""
+    """Returns the time. YAML readers convert unquoted timestamps themselves; without a zone they count as UTC."""
     if isinstance(value, dt.datetime):
         return value.replace(tzinfo=value.tzinfo or dt.UTC)
     if not isinstance(value, str):
@@ -145,12 +145,12 @@ def _timestamp(value: object) -> dt.datetime:
 
 
 def cel_at_most(smaller: str, larger: str) -> str:
-    """CEL for "the quantity `smaller` is not greater than the quantity `larger`", of fields with `QUANTITY_SCHEMA`.
+    """Returns CEL for "the quantity `smaller` is not greater than the quantity `larger`", for fields with
+    `QUANTITY_SCHEMA`.
 
-    Each list of one element names its value. It matters: API servers before 1.34 overlook the `maxLength` of a field
-    that is a string or an integer, take a string operation on it for one on a string as long as the longest request,
-    and refuse the CRD for the cost. The cost of an operation on the named value is estimated as it is (decision note
-    20).
+    The lists with a single element only name their value. Without them, API servers before 1.34 ignore `maxLength` of a
+    field that is a string or an integer, estimate the cost of a string operation as if the string were as long as the
+    largest request, and reject the CRD for this cost. For a named value they estimate the real cost (decision note 20).
     """
     compared = "quantity(string(a)).compareTo(quantity(string(b))) <= 0"
     return f"[{smaller}].all(a, [{larger}].all(b, {compared}))"
@@ -184,7 +184,7 @@ PositiveCount = Annotated[int, BeforeValidator(_integer), Field(ge=1, le=INT32_M
 Percent = Annotated[int, BeforeValidator(_integer), Field(ge=0, le=100)]
 Weight = Annotated[float, BeforeValidator(_number), Field(ge=0, le=100, allow_inf_nan=False)]
 GrowthFactor = Annotated[float, BeforeValidator(_growth), WithJsonSchema(_GROWTH_SCHEMA)]
-"""How many times as much: above 1, or nothing would grow."""
+"""A factor above 1: with a smaller factor nothing would grow."""
 Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, StringConstraints(strict=True, max_length=NAME_LENGTH)]
 Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=NAME_LENGTH)]
@@ -193,7 +193,7 @@ Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=NA
 def _named(
     is_valid: Callable[[str], bool], pattern: str, length: int, words: str
 ) -> tuple[StringConstraints, AfterValidator, Any]:
-    """For `Annotated`: text that is a name of Kubernetes; `words` describe it, as in "must be ..."."""
+    """For `Annotated`: text that is a Kubernetes name. `words` describe it after "must be"."""
 
     def checked(text: str) -> str:
         if not is_valid(text):
@@ -229,7 +229,7 @@ ContainerChoice = Annotated[
         is_container_choice, CONTAINERS_PATTERN, LABEL_LENGTH, f"the name of a container ({_LETTERS}) or *"
     ),
 ]
-"""The name of a container, or * for all others."""
+"""The name of a container, or * for all other containers."""
 KindName = Annotated[
     str, *_named(is_kind, KIND_PATTERN, LABEL_LENGTH, "a kind: letters, digits and -, a letter first")
 ]
@@ -246,12 +246,12 @@ ApiVersion = Annotated[
 """An API version, such as apps/v1."""
 LabelValue = Annotated[str, StringConstraints(strict=True, max_length=63, pattern=LABEL_VALUE_PATTERN)]
 NoNulls = BeforeValidator(without_nulls)
-"""For maps: an entry that is null counts as absent."""
+"""For maps: a null entry counts as absent."""
 Labels = Annotated[dict[Text, LabelValue], Field(max_length=LIST_LENGTH), NoNulls]
 Annotations = Annotated[
     dict[Text, Annotated[str, Field(strict=True)]], Field(max_length=LIST_LENGTH), NoNulls
 ]
-# The last validator is the first that runs: what is a quantity is read as an amount.
+# The last validator runs first: it checks the quantity before the others convert it to an amount.
 _QUANTITY = (BeforeValidator(_quantity), WithJsonSchema(QUANTITY_SCHEMA))
 PlainQuantity = Annotated[str | int | float, *_QUANTITY]
 NonNegativeQuantity = Annotated[str, BeforeValidator(str), *_QUANTITY]

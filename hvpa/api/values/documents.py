@@ -1,8 +1,8 @@
-"""A text as kubectl reads it: YAML documents, JSON documents one after the other, or both, as plain values.
+"""Reads a text as kubectl does: YAML documents, a sequence of JSON documents, or both, as plain values.
 
-What belongs here: text to dicts, lists, strings, numbers and booleans, and the lines that they stand in. Scalars are
-read as YAML 1.1 by go-yaml does: timestamps and `12:30` stay text, `1e3` and `0x2` are numbers, `<<` merges. A null in
-a mapping counts as absent. A key may stand only once in a mapping.
+The result contains dicts, lists, strings, numbers and booleans, and the lines of fields. Scalars follow YAML 1.1 as in
+go-yaml: timestamps and `12:30` stay text, `1e3` and `0x2` are numbers, `<<` merges. A null in a mapping counts as
+absent. A duplicate key in a mapping is an error.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ import yaml
 from hvpa.api.values.positions import YamlError, check_depth, compose, line_of, yaml_error
 
 MAX_DEPTH: Final = 100
-"""Nesting that is read. Kubernetes' objects stay below 40; libyaml overflows the stack at thousands."""
+"""Maximum nesting. Kubernetes objects stay below 40; libyaml overflows the stack at thousands."""
 MAX_VALUES: Final = 5_000_000
-"""Values in a document once its aliases are followed: far above any real one, few enough for memory."""
+"""Maximum number of values in a document after aliases are resolved: far more than in real documents, few enough for
+memory."""
 MAX_PLACED: Final = 20_000_000
-"""Characters of a text up to which lines are looked for: beyond that it takes minutes."""
+"""Maximum length of a text for which lines are searched. For longer texts the search takes minutes."""
 
 Plain = Any
-"""What JSON can express: dict, list, str, int, float, bool."""
+"""Types that JSON can express: dict, list, str, int, float, bool."""
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)[^\n]*\n?", re.MULTILINE)
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainError(ValueError):
-    """A text that is no YAML or JSON, or has what JSON can't express: the reason, and the place (lines and columns from
-    1; None if it is not known)."""
+    """A text that is neither YAML nor JSON, or that contains something JSON can't express. It has the reason and the
+    position (line and column from 1; None if unknown)."""
 
     def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(reason)
@@ -42,14 +43,14 @@ class PlainError(ValueError):
 
 
 class Numbered(NamedTuple):
-    """A document that is not empty, and its number in the text (from 0)."""
+    """A non-empty document and its number in the text (from 0)."""
 
     number: int
     content: Plain
 
 
 class _Piece(NamedTuple):
-    """A part of a text: a JSON document (`value`), or a stream of YAML documents. `offset` lines are before it."""
+    """A part of a text: a JSON document (`value`), or a stream of YAML documents. `offset` lines precede it."""
 
     offset: int
     text: str
@@ -57,7 +58,8 @@ class _Piece(NamedTuple):
 
 
 class Text:
-    """A text, its documents, and where in it things stand. That is found out on demand: most texts are in order."""
+    """A text, its documents, and the positions of fields. Positions are calculated on demand, because most texts have
+    no errors."""
 
     def __init__(self, text: str, max_values: int = MAX_VALUES) -> None:
         """`max_values` is the limit for one document."""
@@ -65,7 +67,7 @@ class Text:
         self._max_values = max_values
 
     def documents(self) -> list[Numbered]:
-        """The documents that are not empty. Raises PlainError."""
+        """Returns the non-empty documents. Raises PlainError."""
         if self.text.lstrip()[:1] == "{":
             try:
                 values = [msgspec.json.decode(self.text)]  # a hundred times faster than YAML
@@ -77,7 +79,7 @@ class Text:
         return [Numbered(number, content) for number, content in found if content is not None]
 
     def line(self, number: int, path: str) -> int:
-        """The line of a field in the document of this number; 1 if that is not known."""
+        """Returns the line of a field in the document with this number; 1 if unknown."""
         nodes = self._nodes
         if number >= len(nodes):
             return 1
@@ -97,14 +99,14 @@ class Text:
 
     @cached_property
     def _nodes(self) -> list[tuple[int, yaml.Node | None]]:
-        """The documents' nodes with the lines before their pieces."""
+        """Returns the documents' nodes, with the number of lines before their pieces."""
         if len(self.text) > MAX_PLACED:
             return []
         found: list[tuple[int, yaml.Node | None]] = []
         for piece in self._pieces:
             try:
                 found += [(piece.offset, node) for node in compose(piece.text, _Base, MAX_DEPTH)]
-            except ValueError:  # JSON that is no YAML
+            except ValueError:  # JSON, but not YAML
                 found.append((piece.offset, None))
         return found
 
@@ -118,7 +120,8 @@ class Text:
 
 # --- pieces -----------------------------------------------------------------------------------------------------------
 def _pieces(text: str) -> Iterator[_Piece]:
-    """The text cut so that JSON documents which follow each other stand alone; as a whole if there are none."""
+    """Returns the text in pieces, so that each JSON document of a sequence is a piece. Without such documents, the text
+    is one piece."""
     chunks = list(_chunks(text))
     streams = [_json_stream(text, place, chunk) for place, chunk in chunks]
     if not any(streams):
@@ -136,7 +139,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
-    """The parts between the lines that separate documents, each with its place in the text."""
+    """Yields the parts between the document separators, each with its offset in the text."""
     begin = 0
     for separator in _SEPARATOR.finditer(text):
         yield begin, text[begin : separator.start()]
@@ -145,8 +148,8 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _json_stream(text: str, place: int, chunk: str) -> list[_Piece]:
-    """The JSON documents that a chunk at this place of the text consists of, and a rest that is none. No pieces for a
-    chunk that is YAML: nothing in it, or a document and a comment."""
+    """Returns the JSON documents at the start of a chunk, and the rest. Returns no documents if the chunk is YAML:
+    empty, or a document and a comment."""
     found: list[_Piece] = []
     at = len(chunk) - len(chunk.lstrip())
     while chunk.startswith("{", at):
@@ -171,12 +174,12 @@ _json: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 # --- YAML -------------------------------------------------------------------------------------------------------------
 class _Loader(_Base):  # type: ignore[misc]
-    """Reads scalars as go-yaml does, and refuses a key that stands twice in a mapping."""
+    """Reads scalars as go-yaml does, and rejects duplicate keys in a mapping."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
     def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
-        """The mapping; raises ConstructorError for a key that stands there twice."""
+        """Returns the mapping. Raises ConstructorError for a duplicate key."""
         if isinstance(node, yaml.MappingNode):
             seen: set[tuple[str, str]] = set()
             for key, _ in node.value:
@@ -225,13 +228,13 @@ class _Fault(ValueError):
 
 
 class _Plainer:
-    """Makes plain values of what a loader made: no nulls in mappings, keys are text, whole numbers ints."""
+    """Converts a loader's result to plain values: no nulls in mappings, keys as text, whole numbers as ints."""
 
     def __init__(self, most: int) -> None:
         self._left = most
 
     def plain(self, value: Any, path: str = "", depth: int = 0) -> Plain:
-        """The plain value. Raises _Fault if JSON can't express it."""
+        """Returns the plain value. Raises _Fault if JSON can't express it."""
         self._left -= 1
         if self._left < 0 or depth > MAX_DEPTH:
             raise _Fault("", "too large once its aliases are followed")

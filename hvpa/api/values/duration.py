@@ -1,5 +1,5 @@
-"""Go durations (`3m`, `1h30m`, `1.5h`), the form in which Kubernetes manifests state them: parsed, never negative and
-rounded up to microseconds, so that no positive duration becomes zero; and printed."""
+"""Go durations (`3m`, `1h30m`, `1.5h`), as in Kubernetes manifests. Parsed durations are never negative and are rounded
+up to microseconds, so that no positive duration becomes zero."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DAY: Final = 24 * HOUR
 """Seconds."""
 
 MAX_LENGTH: Final = 64
-"""Longest text that is read as a duration."""
+"""Maximum length of a text that is read as a duration."""
 
 _UNITS: Final = {
     "ns": 1,
@@ -26,20 +26,20 @@ _UNITS: Final = {
     "h": 3600 * 10**9,
 }
 _LONGEST_NS: Final = 2**63 - 1
-"""Go holds a duration in nanoseconds in 64 bits and refuses to read a longer one."""
+"""Go stores a duration as nanoseconds in 64 bits and rejects longer durations."""
 
 PATTERN: Final = r"^[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
-"""The form of a Go duration, as a regular expression that Python and RE2 read alike."""
+"""The form of a Go duration, as a regular expression for both Python and RE2."""
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _DURATION: Final = re.compile(PATTERN.replace("$", r"\Z"), re.ASCII)
 
 
 class DurationError(ValueError):
-    """A text that is no Go duration, a negative one, or one that is longer than Go can hold (292 years)."""
+    """The text is not a Go duration, or the duration is negative or longer than Go can store (292 years)."""
 
 
 def parse_duration(text: str) -> dt.timedelta:
-    """The duration that a Go program would read. Raises `DurationError`."""
+    """Returns the duration that a Go program would read. Raises `DurationError`."""
     if len(text) > MAX_LENGTH or _DURATION.match(text) is None:
         raise DurationError(f"{text[:MAX_LENGTH]!r} is not a duration (such as 90s, 3m or 1h30m)")
     nanoseconds = sum(
@@ -53,7 +53,7 @@ def parse_duration(text: str) -> dt.timedelta:
 
 
 def format_duration(duration: dt.timedelta) -> str:
-    """The shortest exact Go duration in hours, minutes and seconds: `1h30m`, `3m`, `1.5s`, `0s`."""
+    """Returns the shortest exact Go duration in hours, minutes and seconds: `1h30m`, `3m`, `1.5s`, `0s`."""
     if duration < dt.timedelta(0):
         return f"-{format_duration(-duration)}"
     seconds, microseconds = divmod(duration // dt.timedelta(microseconds=1), 10**6)
@@ -67,7 +67,8 @@ def format_duration(duration: dt.timedelta) -> str:
 
 
 def readable_duration(duration: dt.timedelta) -> str:
-    """A duration for people: whole seconds, rounded up, in its two largest units: `14m 7s`, `2h 5m`, `3d`, `0s`."""
+    """Returns a duration for people: whole seconds, rounded up, in its two largest units: `14m 7s`, `2h 5m`, `3d`,
+    `0s`."""
     seconds = -(-duration // dt.timedelta(seconds=1)) if duration > dt.timedelta(0) else 0
     days, hours = seconds // 86_400, seconds // 3600 % 24
     counts = {"d": days, "h": hours, "m": seconds // 60 % 60, "s": seconds % 60}

@@ -1,7 +1,7 @@
-"""Names of Kubernetes: of objects, containers, kinds and API versions, as `k8s.io/apimachinery/pkg/util/validation` has
-them. The patterns are regular expressions that Python, Rust (pydantic) and RE2 (the API server) read alike.
+"""Kubernetes names of objects, containers, kinds and API versions, as in `k8s.io/apimachinery/pkg/util/validation`. The
+patterns are regular expressions that Python, Rust (pydantic) and RE2 (the API server) read alike.
 
-What is no such name can't be that of an object, so nothing is requested by it.
+An invalid name can't belong to an object, so HVPA sends no request for it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ SUBDOMAIN_LENGTH: Final = 253
 API_VERSION_LENGTH: Final = SUBDOMAIN_LENGTH + 1 + LABEL_LENGTH
 """A group, a slash and a version."""
 LABEL_PATTERN: Final = f"^{_PART}$"
-"""A namespace, or a container."""
+"""The name of a namespace or container."""
 SUBDOMAIN_PATTERN: Final = f"^{_SUBDOMAIN}$"
-"""An object."""
+"""The name of an object."""
 KIND_PATTERN: Final = "^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$"
-"""A kind: in lower case a DNS label that begins with a letter (`ValidateCustomResourceDefinitionNames`)."""
+"""A kind: in lower case, a DNS label that begins with a letter (`ValidateCustomResourceDefinitionNames`)."""
 API_VERSION_PATTERN: Final = f"^(({_SUBDOMAIN}/)?{_VERSION})?$"
-"""An API version: `v1`, `apps/v1`; empty where the default counts."""
+"""An API version: `v1`, `apps/v1`; empty for the default."""
 CONTAINERS_PATTERN: Final = rf"^(\*|{_PART})?$"
-"""A container, or * for all others (a VPA's container policy)."""
+"""A container, or * for all other containers (in a VPA's container policy)."""
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -40,12 +40,12 @@ _CONTAINERS_RE = _compiled(CONTAINERS_PATTERN)
 
 
 def is_label(text: str) -> bool:
-    """Whether this is a DNS label, such as the name of a namespace or of a container."""
+    """Whether the text is a DNS label, such as the name of a namespace or a container."""
     return len(text) <= LABEL_LENGTH and _LABEL_RE.fullmatch(text) is not None
 
 
 def is_subdomain(text: str) -> bool:
-    """Whether this is a DNS subdomain, such as the name of an object."""
+    """Whether the text is a DNS subdomain, such as the name of an object."""
     return len(text) <= SUBDOMAIN_LENGTH and _SUBDOMAIN_RE.fullmatch(text) is not None
 
 
@@ -55,10 +55,10 @@ def is_kind(text: str) -> bool:
 
 
 def is_api_version(text: str) -> bool:
-    """Whether this is the name of an API version: `apps/v1`, `v1`, or empty."""
+    """Whether the text is an API version: `apps/v1`, `v1`, or empty."""
     return len(text) <= API_VERSION_LENGTH and _API_VERSION_RE.fullmatch(text) is not None
 
 
 def is_container_choice(text: str) -> bool:
-    """Whether this is the name of a container, *, or empty."""
+    """Whether the text is the name of a container, *, or empty."""
     return len(text) <= LABEL_LENGTH and _CONTAINERS_RE.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""Where things stand in a YAML (or JSON) text: its documents as nodes, and the line of a field by its path."""
+"""Positions in a YAML (or JSON) text: its documents as nodes, and the line of a field by its path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INDEX: Final = re.compile(r"\[([0-9]{1,9})\]")
 
 
 class YamlError(ValueError):
-    """A text that is not YAML, or is nested too deep: the reason, and the place where it is known (from 1)."""
+    """The text is not YAML, or is nested too deep. It has the reason and, if known, the position (from 1)."""
 
     def __init__(self, reason: str, mark: Any = None) -> None:
         super().__init__(reason)
@@ -21,8 +21,8 @@ class YamlError(ValueError):
 
 
 def compose(text: str, loader: Any, max_depth: int) -> list[yaml.Node]:
-    """The documents of a text that are not empty. Raises YamlError: libyaml overflows the stack where collections are
-    nested by the thousand, so more than `max_depth` is refused."""
+    """Returns the non-empty documents of a text. Raises YamlError, also for nesting deeper than `max_depth`: libyaml
+    overflows the stack at thousands of levels."""
     try:
         check_depth(text, loader, max_depth)
         return list(yaml.compose_all(text, Loader=loader))
@@ -31,7 +31,7 @@ def compose(text: str, loader: Any, max_depth: int) -> list[yaml.Node]:
 
 
 def check_depth(text: str, loader: Any, max_depth: int) -> None:
-    """Refuse collections that are nested deeper. Raises YamlError, and yaml.YAMLError for what is not YAML."""
+    """Raises YamlError for collections nested deeper than `max_depth`, and yaml.YAMLError if the text is not YAML."""
     depth = 0
     for event in yaml.parse(text, Loader=loader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -43,7 +43,7 @@ def check_depth(text: str, loader: Any, max_depth: int) -> None:
 
 
 def yaml_error(error: yaml.YAMLError) -> YamlError:
-    """PyYAML's error with the place where it was noticed."""
+    """Converts PyYAML's error, with the position at which it occurred."""
     if isinstance(error, yaml.MarkedYAMLError):
         return YamlError(
             f"not YAML: {error.problem or error.context}", error.problem_mark or error.context_mark
@@ -52,8 +52,8 @@ def yaml_error(error: yaml.YAMLError) -> YamlError:
 
 
 def line_of(node: yaml.Node, path: str) -> int:
-    """The line of the field at `path` (`policies[0].hpa.maxReplicas`; the empty path is the document), or of the
-    nearest thing around it where it is missing."""
+    """Returns the line of the field at `path` (`policies[0].hpa.maxReplicas`; the empty path is the document). If the
+    field is missing, returns the line of the nearest parent."""
     line: int = node.start_mark.line + 1
     while path:
         step = _step(node, path)
@@ -64,7 +64,7 @@ def line_of(node: yaml.Node, path: str) -> int:
 
 
 def _step(node: yaml.Node, path: str) -> tuple[yaml.Node, int, str] | None:
-    """The first part of a path taken: what stands there, its line, and the rest of the path."""
+    """Resolves the first part of a path: returns the node, its line, and the rest of the path."""
     if isinstance(node, yaml.SequenceNode):
         index = _INDEX.match(path)
         if index is None or int(index[1]) >= len(node.value):

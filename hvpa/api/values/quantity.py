@@ -1,5 +1,5 @@
-"""Kubernetes quantities, exactly: text to whole millicores and bytes, rounded up as Kubernetes does, and back. Nothing
-here is a float. The grammar is that of `k8s.io/apimachinery/pkg/api/resource`."""
+"""Kubernetes quantities, exactly: text to whole millicores and bytes, rounded up as in Kubernetes, and back. No floats
+are used. The grammar is that of `k8s.io/apimachinery/pkg/api/resource`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ MIB: Final = 2**20
 GIB: Final = 2**30
 
 MAX_LENGTH: Final = 64
-"""Longest text that is read as a quantity: far more than any that means something, few enough to parse at once."""
+"""Maximum length of a text that is read as a quantity: more than any useful quantity needs, short enough to parse at
+once."""
 
 _TOO_LONG: Final = 10**MAX_LENGTH
 
 CACHED: Final = 1024
-"""Quantities that each function here remembers: most are of few different sizes, and measured values always new."""
+"""Cache size of each function here. Most quantities have few different values; measured values are always new."""
 
 DECIMAL_SUFFIXES: Final = {
     suffix: Fraction(1000) ** power for power, suffix in enumerate(("n", "u", "m", "", *"kMGTPE"), start=-3)
@@ -31,28 +32,29 @@ BINARY_SUFFIXES: Final = {
 }
 _SUFFIXES: Final = DECIMAL_SUFFIXES | BINARY_SUFFIXES
 
-# Exponents have two digits at most: beyond 1e99, numbers would be too long to be worth computing with.
+# Exponents have at most two digits: numbers beyond 1e99 would be too slow to calculate with.
 _SUFFIX_PATTERN: Final = r"([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?"
 NON_NEGATIVE_PATTERN: Final = rf"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+){_SUFFIX_PATTERN}$"
 POSITIVE_PATTERN: Final = rf"^\+?([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*){_SUFFIX_PATTERN}$"
-"""Quantities that are not negative, and those above 0, as regular expressions that Python and RE2 read alike."""
+"""Non-negative quantities, and quantities above 0, as regular expressions that Python and RE2 read alike."""
 _QUANTITY: Final = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
     r"(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?",
     re.ASCII,
 )
 _WHOLE: Final = re.compile(r"([0-9]{1,18})([KMGTPE]i|[mkMGTPE]?)", re.ASCII)
-"""Most quantities: a whole number and a suffix. They are read without fractions, which take ten times as long."""
+"""An integer with a suffix, as most quantities are. The code parses them without fractions, which take ten times as
+long."""
 
 
 class QuantityError(ValueError):
-    """A text or number that is no quantity, or one that is negative where none may be."""
+    """The text or number is not a quantity, or is negative although it must not be."""
 
 
 @lru_cache(maxsize=CACHED, typed=True)
 def parse_quantity(text: str | int | float) -> Fraction:
-    """The exact value of a quantity, in its base unit (cores, bytes, things). Numbers are read by their shortest
-    decimal form, as they stand in YAML. Raises `QuantityError`."""
+    """Returns the exact value of a quantity in its base unit (cores, bytes, items). Numbers are read in their shortest
+    decimal form, as in YAML. Raises `QuantityError`."""
     if isinstance(text, bool):
         raise QuantityError(f"{text} is not a quantity")
     if isinstance(text, int):
@@ -70,29 +72,29 @@ def parse_quantity(text: str | int | float) -> Fraction:
 
 @lru_cache(maxsize=CACHED)
 def parse_cpu(quantity: str | int | float) -> int:
-    """CPU in whole millicores, rounded up. Raises `QuantityError`, also for negative values."""
+    """Returns CPU in whole millicores, rounded up. Raises `QuantityError`, also for negative values."""
     return _whole_units(quantity, per_base_unit=1000)
 
 
 @lru_cache(maxsize=CACHED)
 def parse_memory(quantity: str | int | float) -> int:
-    """Memory in whole bytes, rounded up. Raises `QuantityError`, also for negative values."""
+    """Returns memory in whole bytes, rounded up. Raises `QuantityError`, also for negative values."""
     return _whole_units(quantity, per_base_unit=1)
 
 
 def parse_resource(resource: Resource, quantity: str | int | float) -> int:
-    """CPU in millicores or memory in bytes, by the resource's name. Raises `QuantityError`."""
+    """Returns CPU in millicores or memory in bytes, according to the resource. Raises `QuantityError`."""
     return parse_cpu(quantity) if resource == CPU else parse_memory(quantity)
 
 
 def format_cpu(millicores: int) -> str:
-    """Millicores as Kubernetes prints them: `1500m`, `2`."""
+    """Returns millicores in the form that Kubernetes prints: `1500m`, `2`."""
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
 
 
 @lru_cache(maxsize=CACHED)
 def format_memory(size: int) -> str:
-    """Bytes with the suffix that needs the smallest number and stays exact, rather binary: `1Gi`, `2147484k`."""
+    """Returns bytes with the suffix that gives the smallest exact number, preferably binary: `1Gi`, `2147484k`."""
     best, best_suffix = size, ""
     for suffix, factor in _WHOLE_UNITS.items():
         mantissa, remainder = divmod(size, factor)
@@ -102,14 +104,15 @@ def format_memory(size: int) -> str:
 
 
 def format_resource(resource: Resource, amount: int) -> str:
-    """Millicores or bytes, by the resource's name, as a quantity."""
+    """Returns millicores or bytes, according to the resource, as a quantity."""
     return format_cpu(amount) if resource == CPU else format_memory(amount)
 
 
 def readable_resource(resource: Resource, amount: int) -> str:
-    """Millicores or bytes as text for people: of memory what is exact in three digits or fewer (`2Gi`, `200M`), else
-    rounded to the largest binary unit of which there are at least ten, with one decimal below 100: 380,258,472 bytes
-    are `363Mi`, 13,421,772,800 are `12.5Gi`. Nothing reads such a text back; what is written is `format_resource`."""
+    """Returns millicores or bytes as text for people. Memory is exact if that takes at most three digits (`2Gi`,
+    `200M`). Otherwise it is rounded to the largest binary unit that gives at least ten, with one decimal below 100:
+    380,258,472 bytes are `363Mi`, 13,421,772,800 are `12.5Gi`. For values that are read again, use
+    `format_resource`."""
     exact = format_resource(resource, amount)
     if resource == CPU or len(exact.rstrip("KMGTPEik")) <= _READABLE_DIGITS:
         return exact
@@ -121,7 +124,7 @@ def readable_resource(resource: Resource, amount: int) -> str:
 
 
 def readable_change(resource: Resource, before: int, after: int) -> tuple[str, str]:
-    """Both amounts as `readable_resource` has them; exact where two different ones would read as the same amount, such
+    """Returns both amounts as in `readable_resource`. Different amounts that would read alike are exact instead, such
     as `1Gi` and `1024Mi`."""
     texts = readable_resource(resource, before), readable_resource(resource, after)
     if before != after and parse_resource(resource, texts[0]) == parse_resource(resource, texts[1]):
@@ -155,7 +158,7 @@ def _whole_units(quantity: str | int | float, per_base_unit: int) -> int:
 
 
 def _rounded(numerator: int, denominator: int) -> int:
-    """The quotient rounded, a half to the even number."""
+    """Returns the quotient, rounded half to even."""
     quotient, rest = divmod(numerator, denominator)
     return quotient + (2 * rest > denominator or (2 * rest == denominator and quotient % 2))
 

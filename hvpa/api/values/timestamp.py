@@ -1,4 +1,4 @@
-"""RFC 3339 timestamps as Kubernetes reads and writes them. Instants are always aware and in UTC."""
+"""RFC 3339 timestamps as Kubernetes reads and writes them. Instants are always timezone-aware and in UTC."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LAST: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
 
 
 class TimestampError(ValueError):
-    """A text that is no RFC 3339 timestamp, or names no instant of years 1 to 9999."""
+    """The text is not an RFC 3339 timestamp, or the year is not in 1 to 9999."""
 
 
 def parse_timestamp(text: str) -> dt.datetime:
-    """The instant that an RFC 3339 text names, cut to the microsecond. Raises `TimestampError`."""
+    """Returns the instant of an RFC 3339 text, truncated to microseconds. Raises `TimestampError`."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         raise TimestampError(f"{text[:64]!r} is not a timestamp (such as 2026-11-21T10:15:00Z)")
@@ -33,8 +33,8 @@ def parse_timestamp(text: str) -> dt.datetime:
 
 
 def format_timestamp(instant: dt.datetime) -> str:
-    """The instant in UTC, `…Z`, with microseconds only when there are some; the calendar's end where it is beyond.
-    Raises `ValueError` for a naive one, which would be read as local time."""
+    """Returns the instant in UTC, `…Z`, with microseconds only if they are not 0. Instants beyond the calendar become
+    its end. Raises `ValueError` for a naive instant, which Python would treat as local time."""
     if instant.tzinfo is None:
         raise ValueError(f"{instant} has no time zone")
     try:
@@ -45,8 +45,8 @@ def format_timestamp(instant: dt.datetime) -> str:
 
 
 def readable_timestamp(instant: dt.datetime) -> str:
-    """The instant for people: as `format_timestamp`, rounded up to whole seconds, so that what waits until then no
-    longer waits at it. Raises `ValueError` for a naive one."""
+    """Returns the instant for people: as `format_timestamp`, but rounded up to whole seconds, so that a wait has ended
+    at the printed time. Raises `ValueError` for a naive instant."""
     if instant.tzinfo is not None and instant.microsecond and instant < _LAST - _SECOND:
         instant = instant.replace(microsecond=0) + _SECOND
     return format_timestamp(instant)

@@ -1,1 +1,1 @@
-"""The HPA controller of Kubernetes, exactly."""
+"""An exact model of the HPA controller of Kubernetes."""

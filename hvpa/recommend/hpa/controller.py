@@ -1,11 +1,11 @@
-"""The HPA controller of Kubernetes 1.37, exactly: what one HPA decides at each sync.
+"""An exact model of the HPA controller of Kubernetes 1.37: the decision for an HPA at each sync.
 
-Source: `pkg/controller/podautoscaler` of Kubernetes (horizontal.go, `reconcileAutoscaler` and what it calls), with
-the feature gates' defaults: HPAScaleToZero is on since 1.37. Not modelled, since the caller hands in the scale and one
-HPA and says when: failures to read or write the scale, pods that several HPAs select, and that an HPA is synced at once
-when it is new or its spec has changed (since 1.37; before, after a period).
+Source: `pkg/controller/podautoscaler` of Kubernetes (horizontal.go, `reconcileAutoscaler` and the functions that it
+calls), with the defaults of the feature gates: HPAScaleToZero is on since 1.37. The caller provides the scale, one HPA,
+and the time of each sync. Therefore the model does not cover failures to read or write the scale, pods that several
+HPAs select, and the immediate sync of a new or changed HPA (since 1.37; before, after a period).
 
-The parts: inputs.py (what is given), plan.py (the spec), metrics.py, replicas.py and pods.py (one metric's count),
+The parts: inputs.py (inputs), plan.py (the spec), metrics.py, replicas.py and pods.py (the count of a metric),
 memory.py (windows and policies), selector.py (label selectors), recommend/golang (Go's arithmetic and text).
 """
 
@@ -58,7 +58,7 @@ _DISABLED: Final = (
 )
 _NO_SELECTOR: Final = ("False", "InvalidSelector", "the HPA target's scale is missing a selector")
 _NO_VALUE: Final = Metric()
-"""The entry that Go leaves for a metric without a value."""
+"""The entry that Go writes for a metric without a value."""
 _ABOVE: Final = "Current number of replicas above Spec.MaxReplicas"
 _BELOW: Final = "Current number of replicas below Spec.MinReplicas"
 _TO_ZERO: Final = ("True", "ScaledToZero", "the HPA controller scaled the workload to zero")
@@ -70,55 +70,59 @@ _NOT_TO_ZERO: Final = (
 
 
 class HpaResult(NamedTuple):
-    """What one sync leads to: the complete status, the HPA's own object where nothing changed; what is written to the
-    scale subresource (None: nothing); events as (type, reason, message)."""
+    """The result of a sync."""
 
     status: HpaStatusRead
+    """The complete status. It is the HPA's own object if nothing changed."""
     replicas: int | None
+    """The count to write to the scale subresource; None if nothing is written."""
     events: tuple[tuple[str, str, str], ...]
+    """Events as (type, reason, message)."""
 
 
 class _Step(NamedTuple):
-    """A change of the count, and why: what the event says ("" where only past recommendations ask for it)."""
+    """A change of the count."""
 
     current: int
     desired: int
     reason: str
+    """Reason for the event; empty if only past recommendations cause the change."""
 
 
 Setting = tuple[str, str, str]
-"""What a condition is set to: status, reason, message."""
+"""Values of a condition: status, reason, message."""
 
 _SCALED_TO_ZERO: Final = "ScaledToZero"
 
 
 class _SyncReport:
-    """What one sync gathers: conditions to set, by type, of which the last setting counts; events; the metrics'
-    entries, None where none was computed."""
+    """The output that a sync collects."""
 
     __slots__ = ("conditions", "events", "metrics")
 
     def __init__(self) -> None:
         self.conditions: dict[str, Setting] = {}
+        """Settings by type. The last setting of a type applies."""
         self.events: list[tuple[str, str, str]] = []
         self.metrics: list[Metric] | None = None
+        """Entries of the status; None if no metric was evaluated."""
 
     def warn(self, reason: str, message: str) -> None:
-        """Add an event of type Warning."""
+        """Adds an event of type Warning."""
         self.events.append(("Warning", reason, message))
 
     def result(
         self, old: HpaStatusRead, current: int, desired: int, now: dt.datetime, rescaled: bool = False
     ) -> HpaResult:
-        """The next status and the events; `rescaled`: the desired count is written as well."""
+        """Returns the next status and the events. With `rescaled`, the desired count is written as well."""
         status = self._status(old, current, desired, now, rescaled)
         return HpaResult(status, desired if rescaled else None, tuple(self.events))
 
     def _status(
         self, old: HpaStatusRead, current: int, desired: int, now: dt.datetime, rescaled: bool
     ) -> HpaStatusRead:
-        """The next status; it is `old` itself where nothing differs, and then nothing is written."""
-        now = now if now.microsecond == 0 else now.replace(microsecond=0)  # as times are written
+        """Returns the next status, or `old` itself if nothing differs. In that case nothing is written."""
+        now = now if now.microsecond == 0 else now.replace(microsecond=0)  # as times are stored
         status = HpaStatusRead(
             current_replicas=current,
             desired_replicas=desired,
@@ -129,7 +133,8 @@ class _SyncReport:
         return old if status == old and not rescaled else status
 
     def _conditions(self, old: list[Condition] | None, now: dt.datetime) -> list[Condition] | None:
-        """The conditions with what was set; new ones follow the old. A transition is a change of status alone."""
+        """Returns the conditions with the new settings; new conditions follow the old ones. Only a change of the status
+        counts as a transition."""
         found = {one.type: one for one in old or ()}
         for kind, setting in self.conditions.items():
             found[kind] = set_anew(found.get(kind), kind, setting, now)
@@ -137,11 +142,11 @@ class _SyncReport:
 
 
 class _NoCount(Exception):
-    """The metrics give no count; the text is the event's."""
+    """The metrics give no count. The text is the text of the event."""
 
 
 class HorizontalAutoscaler:
-    """One HPA in the controller's memory: its past recommendations and scale events."""
+    """The controller's state for an HPA: past recommendations and scale events."""
 
     def __init__(self, settings: HpaSettings = HpaSettings()) -> None:  # noqa: B008 - frozen
         self._settings = settings
@@ -155,8 +160,8 @@ class HorizontalAutoscaler:
     def sync(
         self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], metrics: Metrics, now: dt.datetime
     ) -> HpaResult:
-        """Decide once (`reconcileAutoscaler`). Of `pods` those that the scale's selector selects count; `now` is aware.
-        Raises `QuantityError` where the spec or a pod's request holds what is no quantity."""
+        """Makes one decision (`reconcileAutoscaler`). Of `pods`, only those count that the scale's selector selects.
+        `now` is timezone-aware. Raises `QuantityError` if the spec or a pod's request contains an invalid quantity."""
         plan = self._plan_of(hpa)
         report = _SyncReport()
         report.conditions[_ABLE] = _GOT_SCALE
@@ -185,14 +190,14 @@ class HorizontalAutoscaler:
         return self._rescale(hpa, plan, report, _Step(current, desired, reason), now)
 
     def _plan_of(self, hpa: Hpa) -> Plan:
-        """The spec made ready, kept for as long as it is the same object: it is for the same bytes."""
+        """Returns the plan of the spec, cached by the spec object: the same bytes give the same object."""
         spec = hpa.spec
         if self._plan is None or spec is not self._spec:
             self._plan, self._spec = make_plan(spec, self._settings), spec
         return self._plan
 
     def _normalize(self, plan: Plan, report: _SyncReport, step: _Step, now: dt.datetime) -> int:
-        """Stabilization windows, policies and limits (`normalizeDesiredReplicas`, `…WithBehaviors`)."""
+        """Applies stabilization windows, policies and limits (`normalizeDesiredReplicas`, `…WithBehaviors`)."""
         bounds = Bounds(step.current, plan.minimum, plan.maximum)
         if plan.behavior is None:
             stable, able = self._memory.stabilize(step.desired, self._window, now)
@@ -205,7 +210,7 @@ class HorizontalAutoscaler:
         return desired
 
     def _rescale(self, hpa: Hpa, plan: Plan, report: _SyncReport, step: _Step, now: dt.datetime) -> HpaResult:
-        """The count is written."""
+        """Returns the result of a change of the count, with its conditions and event, and records the change."""
         current, desired, reason = step
         message = f"the HPA controller was able to update the target scale to {desired}"
         report.conditions[_ABLE] = ("True", "SucceededRescale", message)
@@ -218,14 +223,14 @@ class HorizontalAutoscaler:
 
 
 def _leaves_zero(hpa: Hpa, plan: Plan) -> bool:
-    """Whether this HPA has brought the target to 0 replicas itself, and may bring it back
+    """Whether this HPA has scaled the target to 0 replicas itself, and may scale it out again
     (`shouldComputeMetricsForZeroReplicas`)."""
     found = condition(hpa.status.conditions, _SCALED_TO_ZERO)
     return found is not None and found.status == "True" and (plan.minimum != 0 or plan.measures_without_pods)
 
 
 def _propose(plan: Plan, report: _SyncReport, here: Situation) -> _Step:
-    """What the metrics ask for, before it is normalized. Raises `_NoCount`."""
+    """Returns the count that the metrics require, before it is normalized. Raises `_NoCount`."""
     current = here.scale.replicas
     replicas, name = _highest(plan, report, here)
     desired = max(replicas, 0)
@@ -235,7 +240,7 @@ def _propose(plan: Plan, report: _SyncReport, here: Situation) -> _Step:
 
 
 def _select(report: _SyncReport, selector: str, pods: Sequence[Pod]) -> list[Pod]:
-    """The target's pods (`validateAndParseSelector`). Raises `_NoCount`."""
+    """Returns the target's pods (`validateAndParseSelector`). Raises `_NoCount`."""
     if not selector:
         report.warn("SelectorRequired", "selector is required")
         report.conditions[_ACTIVE] = _NO_SELECTOR
@@ -251,8 +256,8 @@ def _select(report: _SyncReport, selector: str, pods: Sequence[Pod]) -> list[Pod
 
 
 def _highest(plan: Plan, report: _SyncReport, here: Situation) -> tuple[int, str]:
-    """The highest count of all metrics and that metric's name (`computeReplicasForMetrics`). Raises `_NoCount` where no
-    metric gives one, and where some don't while the others want fewer pods."""
+    """Returns the highest count of all metrics, and the name of that metric (`computeReplicasForMetrics`). Raises
+    `_NoCount` if no metric gives a count, or if some metrics fail while the others would remove pods."""
     replicas, name = 0, ""
     first: MetricFault | None = None
     invalid = 0

@@ -1,8 +1,8 @@
-"""What the controller remembers of one HPA, and how that holds a new count back: past recommendations (stabilization
-windows) and past changes of the count (policies).
+"""The controller's state for an HPA: past recommendations (stabilization windows) and past changes of the count
+(policies), and how they limit a new count.
 
-Source: horizontal.go, from `stabilizeRecommendation` to the end of the limits. Old entries are replaced one by one, as
-there: that bounds the memory. Go looks at the clock several times in a sync, this model once.
+Source: horizontal.go, from `stabilizeRecommendation` to the end of the limits. As in Go, new entries replace old
+entries one by one, which limits the memory. Go reads the clock several times in a sync, this model once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hvpa.recommend.golang import MAX_INT32, MIN_INT32, ceil32, int32, trunc32
 from hvpa.recommend.hpa.plan import Behavior, Rules
 
 Reason = tuple[str, str]
-"""Reason and message for a condition."""
+"""Reason and message of a condition."""
 
 _IN_RANGE: Final = ("DesiredWithinRange", "the desired count is within the acceptable range")
 _TOO_FEW: Final = ("TooFewReplicas", "the desired replica count is less than the minimum replica count")
@@ -44,13 +44,13 @@ class _Recommendation(NamedTuple):
 
 
 class _ScaleEvent(NamedTuple):
-    change: int  # pods added or taken away, not negative
+    change: int  # number of pods added or removed, not negative
     time: dt.datetime
     outdated: bool  # may be replaced by the next event
 
 
 class Bounds(NamedTuple):
-    """The present count and the spec's limits."""
+    """The current count and the spec's limits."""
 
     current: int
     minimum: int
@@ -58,20 +58,20 @@ class Bounds(NamedTuple):
 
 
 class Memory:
-    """Recommendations and scale events of one HPA."""
+    """Recommendations and scale events of an HPA."""
 
     def __init__(self) -> None:
         self._recommendations: list[_Recommendation] = []
         self._events: dict[int, list[_ScaleEvent]] = {1: [], -1: []}
-        """Changes out (1) and in (-1)."""
+        """Scale-outs (1) and scale-ins (-1)."""
 
     def begin(self, current: int, now: dt.datetime) -> None:
-        """The count found at first counts as a recommendation (`recordInitialRecommendation`)."""
+        """Counts the initial number of replicas as a recommendation (`recordInitialRecommendation`)."""
         if not self._recommendations:
             self._recommendations.append(_Recommendation(current, now))
 
     def stabilize(self, desired: int, window: dt.timedelta, now: dt.datetime) -> tuple[int, Reason]:
-        """Without a behaviour: the highest recommendation of the window (`stabilizeRecommendation`)."""
+        """Without a behaviour: returns the highest recommendation of the window (`stabilizeRecommendation`)."""
         cutoff = now - window
         highest = desired
         old = None
@@ -86,8 +86,8 @@ class Memory:
     def stabilize_by_rules(
         self, desired: int, current: int, behavior: Behavior, now: dt.datetime
     ) -> tuple[int, Reason]:
-        """With a behaviour: the present count, brought between the lowest recommendation of the window for scaling up
-        and the highest of the one for scaling down (`stabilizeRecommendationWithBehaviors`)."""
+        """With a behaviour: returns the current count, limited to the range from the lowest recommendation of the
+        scale-up window to the highest of the scale-down window (`stabilizeRecommendationWithBehaviors`)."""
         up_cutoff = now - behavior.up.window
         down_cutoff = now - behavior.down.window
         lowest = highest = desired
@@ -108,13 +108,13 @@ class Memory:
     def limit_by_rules(
         self, desired: int, bounds: Bounds, behavior: Behavior, now: dt.datetime
     ) -> tuple[int, Reason]:
-        """What the policies and the spec's limits leave of it (`convertDesiredReplicasWithBehaviorRate`)."""
+        """Limits the count by the policies and the spec (`convertDesiredReplicasWithBehaviorRate`)."""
         current, minimum, maximum = bounds
         if desired > current:
             sign, rules, end, reasons = 1, behavior.up, maximum, (_TOO_FAST_UP, _TOO_MANY)
         else:
             sign, rules, end, reasons = -1, behavior.down, minimum, (_TOO_FAST_DOWN, _TOO_FEW)
-        # In the direction's own sense: a larger amount is further in it.
+        # Signed by direction: a larger amount means a larger change.
         limit = max(sign * self._limit(current, rules, sign, now), sign * current)
         allowed = min(sign * end, limit)
         if desired == current or sign * desired <= allowed:
@@ -122,7 +122,7 @@ class Memory:
         return sign * allowed, reasons[0] if sign * end > limit else reasons[1]
 
     def store(self, previous: int, replicas: int, behavior: Behavior, now: dt.datetime) -> None:
-        """The count was changed (`storeScaleEvent`); only HPAs with a behaviour need to know."""
+        """Records a change of the count (`storeScaleEvent`). Only HPAs with a behaviour need it."""
         sign, rules = (1, behavior.up) if replicas > previous else (-1, behavior.down)
         _store(self._events[sign], abs(replicas - previous), rules.longest, now)
 
@@ -133,8 +133,9 @@ class Memory:
             self._recommendations[old] = _Recommendation(desired, now)
 
     def _limit(self, current: int, rules: Rules, sign: int, now: dt.datetime) -> int:
-        """How far the policies let the count go: up with `sign` 1 (`calculateScaleUpLimitWithScalingRules`), down with
-        -1 (`calculateScaleDownLimitWithBehaviors`). 10 percent of 80 pods: up to 88, down to 72."""
+        """Returns the count up to which the policies allow a change: up with `sign` 1
+        (`calculateScaleUpLimitWithScalingRules`), down with -1 (`calculateScaleDownLimitWithBehaviors`). Example: 10
+        percent of 80 pods is up to 88, or down to 72."""
         if rules.select == "Disabled":
             return current
         nearest = (rules.select == "Min") == (sign > 0)
@@ -151,7 +152,8 @@ class Memory:
         return result
 
     def _at_start(self, current: int, period: dt.timedelta, now: dt.datetime) -> int:
-        """The count when the period began, by the changes since (`getReplicasChangePerPeriod`)."""
+        """Returns the count at the start of the period, calculated from the changes since then
+        (`getReplicasChangePerPeriod`)."""
         cutoff = now - period
         added, deleted = (
             sum([event.change for event in events if event.time > cutoff]) for events in self._events.values()
@@ -160,7 +162,8 @@ class Memory:
 
 
 def limit(desired: int, bounds: Bounds) -> tuple[int, Reason]:
-    """The limits without a behaviour: at most twice the present count, or 4 (`convertDesiredReplicasWithRules`)."""
+    """Limits the count without a behaviour: at most twice the current count, or 4
+    (`convertDesiredReplicasWithRules`)."""
     fastest = trunc32(max(2.0 * bounds.current, 4.0))
     if desired < bounds.minimum:
         return bounds.minimum, _TOO_FEW
@@ -170,7 +173,7 @@ def limit(desired: int, bounds: Bounds) -> tuple[int, Reason]:
 
 
 def _store(events: list[_ScaleEvent], change: int, longest: dt.timedelta, now: dt.datetime) -> None:
-    """Add an event; it takes the place of the last outdated one, if there is one."""
+    """Adds an event. It replaces the last outdated event, if there is one."""
     cutoff = now - longest
     old = None
     for index, event in enumerate(events):

@@ -1,6 +1,6 @@
-"""What each metric of an HPA's spec gives: its count, and its entry in `status.currentMetrics`.
+"""The result of each metric of an HPA's spec: its count, and its entry in `status.currentMetrics`.
 
-Source: `computeReplicasForMetric` and `computeStatusFor…` in horizontal.go; the messages are Go's.
+Source: `computeReplicasForMetric` and `computeStatusFor…` in horizontal.go. The messages are Go's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_TARGET: Final = "invalid {} metric source: neither a value target nor an ave
 
 
 class MetricResult(NamedTuple):
-    """The count that a metric gives, how messages call the metric, and its entry in the status."""
+    """The count of a metric, the metric's name in messages, and its entry in the status."""
 
     replicas: int
     name: str
@@ -36,7 +36,7 @@ class MetricResult(NamedTuple):
 
 
 class MetricFault(Exception):
-    """A metric that gives no count. `reason` and `cause` are for the condition, the whole text for the event."""
+    """A metric gives no count. `reason` and `cause` are for the condition, the whole text is for the event."""
 
     def __init__(self, reason: str, cause: str, text: str) -> None:
         super().__init__(text)
@@ -45,7 +45,7 @@ class MetricFault(Exception):
 
 
 def evaluate(plan: MetricPlan, here: Situation) -> MetricResult:
-    """The metric's result for the pods and readings of this sync. Raises `MetricFault`."""
+    """Returns the metric's result for the pods and readings of this sync. Raises `MetricFault`."""
     match plan.type:
         case "Resource" | "ContainerResource":
             return _resource(plan, here)
@@ -60,8 +60,8 @@ def evaluate(plan: MetricPlan, here: Situation) -> MetricResult:
 
 
 def _resource(plan: MetricPlan, here: Situation) -> MetricResult:
-    """Of a container or, where the type is Resource, of the whole pod (`computeStatusForResourceMetricGeneric`); an
-    average value goes before a percentage."""
+    """Evaluates the metric of a container or, for type Resource, of the whole pod
+    (`computeStatusForResourceMetricGeneric`). An average value takes precedence over a percentage."""
     source = plan.source
     of_container = plan.type == "ContainerResource"
     container, kind = (source.container, "container resource") if of_container else ("", "resource")
@@ -80,7 +80,7 @@ def _resource(plan: MetricPlan, here: Situation) -> MetricResult:
 
 
 def _usage(plan: MetricPlan, here: Situation, container: str, kind: str) -> tuple[Proposal, str]:
-    """Count and name. Raises `MetricsError`."""
+    """Returns the count and the metric's name. Raises `MetricsError`."""
     resource = plan.source.name
     if plan.average is None and plan.utilization is None:
         what = "neither an average utilization target nor an average value (usage) target was set"
@@ -157,5 +157,5 @@ def _external(plan: MetricPlan, here: Situation) -> MetricResult:
 
 
 def _external_name(metric: MetricName) -> str:
-    """How messages call it; an object's average value is called external, too."""
+    """Returns the metric's name in messages. An object's average value is called external as well."""
     return f"external metric {metric.name}({show_selector(metric.selector)})"

@@ -1,4 +1,4 @@
-"""An HPA's spec made ready for use: the API server's defaults filled in, quantities as milli-units, periods as
+"""An HPA's spec in a form ready for use: with the API server's defaults, quantities in milli-units, and periods as
 timedeltas. Source: `pkg/apis/autoscaling/v2/defaults.go` and horizontal.go."""
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _FIELDS: Final = {
 
 
 class Tolerance(NamedTuple):
-    """Between `low` and `high`, a usage ratio changes nothing."""
+    """A usage ratio between `low` and `high` causes no change."""
 
     low: float
     high: float
 
     def covers(self, ratio: float) -> bool:
-        """Whether the ratio is near enough to 1 (`Tolerances.isWithin`); never for one that is no number."""
+        """Whether the ratio is close enough to 1 (`Tolerances.isWithin`). False for NaN."""
         return self.low <= ratio <= self.high
 
 
@@ -60,7 +60,7 @@ class Policy(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """A direction of the behaviour with nothing left out. `select` is Max, Min or Disabled."""
+    """A direction of the behaviour with all defaults. `select` is Max, Min or Disabled."""
 
     window: dt.timedelta
     select: str
@@ -78,8 +78,8 @@ class Behavior(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricPlan:
-    """A metric of the spec: its source (empty where the spec has none under the metric's type) and its targets in
-    percent and milli-units, None where one is not set."""
+    """A metric of the spec: its source (empty if the spec has none for the metric's type) and its targets in percent
+    and milli-units (None if not set)."""
 
     type: str
     source: MetricSource
@@ -90,19 +90,19 @@ class MetricPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The spec. Where it has no behaviour, the limits of old apply."""
+    """The spec. Without a behaviour, the limits of older versions apply."""
 
     minimum: int
     maximum: int
     measures_without_pods: bool
-    """Whether a metric is an object's or external: they alone say something while there are no pods."""
+    """Whether there is an Object or External metric. Only these have values while there are no pods."""
     metrics: tuple[MetricPlan, ...]
     tolerance: Tolerance
     behavior: Behavior | None
 
 
 def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> Plan:
-    """Fill in the defaults. Raises `QuantityError` where a target or tolerance is no quantity."""
+    """Returns the spec with defaults. Raises `QuantityError` if a target or tolerance is not a quantity."""
     behavior = None
     if spec.behavior is not None:
         up = _rules(spec.behavior.scale_up, _DEFAULT_UP, 0)
@@ -120,7 +120,7 @@ def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> Plan:
 
 
 def _tolerance(behavior: HpaBehavior | None, default: float) -> Tolerance:
-    """Each direction's own, else the flag (since 1.35)."""
+    """Returns each direction's own tolerance, or the flag's (since 1.35)."""
 
     def of(rules: HpaScalingRules | None) -> float:
         return default if rules is None or rules.tolerance is None else approximate_float(rules.tolerance)
@@ -130,7 +130,7 @@ def _tolerance(behavior: HpaBehavior | None, default: float) -> Tolerance:
 
 
 def _rules(rules: HpaScalingRules | None, default: HpaScalingRules, window: int) -> Rules:
-    """What is set, over the defaults; an empty list of policies is set, too."""
+    """Returns the rules over the defaults. An empty list of policies counts as set."""
     given = rules or default
     seconds = given.stabilization_window_seconds
     policies = given.policies if given.policies is not None else default.policies or []

@@ -1,5 +1,5 @@
-"""The target's pods: what their readings are worth, and what they request. Source: `groupPods` and `calculateRequests`
-in replica_calculator.go."""
+"""The target's pods: whether their readings count, and their requests. Source: `groupPods` and `calculateRequests` in
+replica_calculator.go."""
 
 from __future__ import annotations
 
@@ -14,31 +14,34 @@ from hvpa.recommend.hpa.inputs import MetricsError, PodReading
 NO_PODS: Final = "no pods returned by selector while calculating replica count"
 _NO_READINGS: Final = "did not receive metrics for targeted pods (pods might be unready)"
 _NEVER: Final = dt.datetime.min.replace(tzinfo=dt.UTC)
-"""Go's zero time: a transition that has no time."""
+"""Go's zero time, for a transition without a time."""
 
 
 class Groups(NamedTuple):
-    """Names of the pods by what their readings are worth; ignored pods (deleted, failed) are in none of the lists.
-    `left` and `total` are number and sum of the readings without those of unready and ignored pods, but with those of
-    pods that the selector does not know, as in Go."""
+    """Names of the pods, grouped by the use of their readings. Ignored pods (deleted, failed) are in no list."""
 
     ready: list[str]
     unready: list[str]
     missing: list[str]
     left: int
+    """Number of readings without those of unready and ignored pods. As in Go, it includes readings of pods that the
+    selector does not select."""
     total: int
+    """Sum of these readings."""
 
 
 class TargetPods(NamedTuple):
-    """The pods that a target's selector selects. A pod that started after `starting_since` is within the initialization
-    period; `readiness_delay` is how late after its start a pod may become ready."""
+    """The pods that a target's selector selects."""
 
     pods: Sequence[Pod]
     starting_since: dt.datetime
+    """A pod that started later is in its initialization period."""
     readiness_delay: dt.timedelta
+    """Time after its start within which a pod may become ready."""
 
     def group(self, readings: Mapping[str, PodReading], resource: str) -> Groups:
-        """`groupPods`, and what follows it: unready and ignored pods' readings don't count. Raises `MetricsError`."""
+        """Groups the pods (`groupPods`) and leaves out the readings of unready and ignored pods. Raises
+        `MetricsError`."""
         if not self.pods:
             raise MetricsError(NO_PODS)
         ready: list[str] = []
@@ -69,7 +72,7 @@ class TargetPods(NamedTuple):
         return Groups(ready, unready, missing, count, total)
 
     def _is_unready(self, pod: Pod, reading: PodReading) -> bool:
-        """Whether a pod's CPU is not to be trusted yet: it starts, or has never been ready."""
+        """Whether a pod's CPU usage does not count yet, because the pod is starting or has never been ready."""
         ready = condition(pod.status.conditions, "Ready")
         started = pod.status.start_time
         if ready is None or started is None:
@@ -88,13 +91,14 @@ def is_ready(pod: Pod) -> bool:
 
 # --- what pods request: the base of a utilization ---
 def requests_of(pods: Sequence[Pod], container: str, resource: str) -> dict[str, int]:
-    """Requests in milli-units by pod name: of one container or, where that is "", of all. Raises `MetricsError` for the
-    first pod that lacks the container or one of the requests, `QuantityError` for a request that is no quantity."""
+    """Returns requests in milli-units by pod name, of the container or, if `container` is "", of all containers. Raises
+    `MetricsError` for the first pod without the container or without a request, `QuantityError` for an invalid
+    quantity."""
     return {pod.metadata.name: request_of(pod, container, resource) for pod in pods}
 
 
 def request_of(pod: Pod, container: str, resource: str) -> int:
-    """One pod's request. Where the pod as a whole has requests, they count, unless one container is asked for. Raises
+    """Returns a pod's request. Pod-level requests take precedence, unless a container is given. Raises the same errors
     as `requests_of`."""
     whole = pod.spec.resources
     if whole is not None and whole.requests and not container:
@@ -116,13 +120,14 @@ def request_of(pod: Pod, container: str, resource: str) -> int:
 
 
 def sidecars(spec: PodSpec) -> list[Container]:
-    """The init containers that go on running beside the containers (native sidecars)."""
+    """Returns the init containers that continue to run next to the containers (native sidecars)."""
     return [one for one in spec.init_containers if one.restart_policy == "Always"]
 
 
 def _pod_level(pod: Pod, whole: ResourceList, resource: str) -> int:
-    """The pod's own request; a resource that it leaves out is added up from the containers, at least what the greediest
-    init container needs beside the sidecars before it (`PodRequests` in k8s.io/component-helpers/resource)."""
+    """Returns the pod-level request. If it does not include the resource, returns the sum over the containers, or the
+    need of the largest init container with the sidecars before it if that is more (`PodRequests` in
+    k8s.io/component-helpers/resource)."""
     if resource in whole:
         return milli_value(whole[resource])
     every = (*pod.spec.containers, *pod.spec.init_containers)

@@ -1,7 +1,7 @@
-"""How many replicas one metric asks for.
+"""The number of replicas that a metric requires.
 
-Source: replica_calculator.go and metrics/utilization.go, with the same order of operations; sums are Go's int64, ratios
-float64. All functions raise `MetricsError` with Go's message where no count can be had. Amounts are milli-units.
+Source: replica_calculator.go and metrics/utilization.go, with the same order of operations. Sums are Go's int64, ratios
+are float64. All functions raise `MetricsError` with Go's message if there is no count. Amounts are in milli-units.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hvpa.recommend.hpa.selector import SelectorError, check_selector, show_sele
 
 
 class Situation(NamedTuple):
-    """What all metrics of one sync are judged by."""
+    """Input for all metrics of a sync."""
 
     namespace: str
     scale: Scale
@@ -28,15 +28,17 @@ class Situation(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """The count that a metric asks for, and what was measured: an amount, and percent where the target is one."""
+    """The count that a metric requires, and the measured amount."""
 
     replicas: int
     measured: int
     utilization: int | None = None
+    """Measured utilization in percent, for a target in percent."""
 
 
 def by_utilization(here: Situation, resource: str, container: str, target: int) -> Proposal:
-    """For a target in percent of the requests (`GetResourceReplicas`)."""
+    """For a target in percent of the requests (`GetResourceReplicas`). Example: 3 ready pods at 120 percent with a
+    target of 80 percent need 1.5 × 3 = 4.5, so 5 replicas."""
     readings = _resource_readings(here, resource, container)
     groups = here.target.group(readings, resource)
     requests = requests_of(here.target.pods, container, resource)
@@ -60,7 +62,7 @@ def by_resource_usage(here: Situation, resource: str, container: str, target: in
 
 
 def by_pods_metric(here: Situation, metric: MetricName, target: int) -> Proposal:
-    """For a custom metric of the pods (`GetMetricReplicas`)."""
+    """For a custom metric of the pods, with a target per pod (`GetMetricReplicas`)."""
     try:
         readings = here.metrics.pods(metric)
         if not readings:
@@ -71,7 +73,7 @@ def by_pods_metric(here: Situation, metric: MetricName, target: int) -> Proposal
 
 
 def by_object(here: Situation, metric: MetricName, described: ObjectReference, target: int) -> Proposal:
-    """For an object's metric against the target (`GetObjectMetricReplicas`)."""
+    """For an object's metric, with a target for the metric as a whole (`GetObjectMetricReplicas`)."""
     measured = _object_value(here, metric, described)
     return Proposal(_by_ratio(here, ratio(measured, target)), measured)
 
@@ -79,7 +81,7 @@ def by_object(here: Situation, metric: MetricName, described: ObjectReference, t
 def by_object_per_pod(
     here: Situation, metric: MetricName, described: ObjectReference, target: int
 ) -> Proposal:
-    """For an object's metric, shared among the pods (`GetObjectPerPodMetricReplicas`)."""
+    """For an object's metric, divided by the number of pods (`GetObjectPerPodMetricReplicas`)."""
     measured = _object_value(here, metric, described)
     pods = here.scale.current
     replicas = pods
@@ -89,7 +91,7 @@ def by_object_per_pod(
 
 
 def by_external(here: Situation, metric: MetricName, target: int) -> Proposal:
-    """For the sum of an external metric against the target (`GetExternalMetricReplicas`)."""
+    """For the sum of an external metric, with a target for the metric as a whole (`GetExternalMetricReplicas`)."""
     measured = 0
     for value in _external_values(here, metric):
         if value > 0 and measured > MAX_INT64 - value:
@@ -100,8 +102,8 @@ def by_external(here: Situation, metric: MetricName, target: int) -> Proposal:
 
 
 def by_external_per_pod(here: Situation, metric: MetricName, target: int) -> Proposal:
-    """For the sum of an external metric, shared among the pods (`GetExternalPerPodMetricReplicas`); a negative sum is
-    taken for an overflow, as Go does."""
+    """For the sum of an external metric, divided by the number of pods (`GetExternalPerPodMetricReplicas`). As in Go, a
+    negative sum counts as an overflow."""
     measured = 0
     for value in _external_values(here, metric):
         measured = int64(measured + value)
@@ -133,9 +135,12 @@ def _by_usage(here: Situation, readings: Mapping[str, PodReading], target: int, 
 def _settled(
     here: Situation, groups: Groups, usage: float, again: Callable[[Sequence[str], Sequence[str]], float]
 ) -> int:
-    """The count for this usage of the target. Where pods are not ready or not measured it is the one for a second,
-    conservative usage: that of `again` with the missing and the unready pods that speak against the direction; nothing
-    changes where that is near 1 or turns the direction."""
+    """Returns the count for this usage ratio.
+
+    If pods are unready or have no reading, `again` calculates a second, conservative ratio. It includes the missing and
+    unready pods that weaken the change. If the second ratio is near 1 or reverses the direction, the count does not
+    change; otherwise it gives the count.
+    """
     current = here.scale.replicas
     unready = groups.unready if usage > 1.0 else ()
     if not unready and not groups.missing:
@@ -150,7 +155,7 @@ def _settled(
 
 
 def _utilization(used: int, requested: int) -> int:
-    """Percent, cut off (`GetResourceUtilizationRatio`)."""
+    """Returns percent, truncated (`GetResourceUtilizationRatio`)."""
     requested = int64(requested)
     if requested == 0:
         raise MetricsError("no metrics returned matched known pods")
@@ -158,7 +163,7 @@ def _utilization(used: int, requested: int) -> int:
 
 
 def _by_ratio(here: Situation, usage: float) -> int:
-    """`getUsageRatioReplicaCount`: from 0 replicas, as many as the target is exceeded times."""
+    """`getUsageRatioReplicaCount`. From 0 replicas, the count is the usage ratio, rounded up."""
     if here.scale.replicas == 0:
         return ceil32(usage)
     if here.tolerance.covers(usage):

@@ -1,7 +1,7 @@
-"""Label selectors as text, as the scale subresource has them, and as metrics name them.
+"""Label selectors as text, as in the scale subresource, and as metrics contain them.
 
-Source: `k8s.io/apimachinery/pkg/labels` (Parse) and `metav1.LabelSelectorAsSelector`. Errors have Go's words, except
-for what is wrong with a label's name or value.
+Source: `k8s.io/apimachinery/pkg/labels` (Parse) and `metav1.LabelSelectorAsSelector`. Error messages are Go's, except
+for invalid names and values of labels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPERATORS: Final = {"=": "in", "==": "in", "in": "in", "!=": "notin", "notin": 
 
 
 class SelectorError(ValueError):
-    """A text that is no selector, or a metric's selector with a wrong operator, name or value."""
+    """The text is not a selector, or a metric's selector has an invalid operator, name or value."""
 
 
 class _Requirement(NamedTuple):
@@ -34,7 +34,7 @@ class _Requirement(NamedTuple):
     values: frozenset[str]
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet it (`Requirement.Matches`)."""
+        """Whether the labels meet the requirement (`Requirement.Matches`)."""
         value = labels.get(self.key)
         match self.operator:
             case "in":
@@ -53,18 +53,18 @@ class _Requirement(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_selector(text: str) -> tuple[_Requirement, ...]:
-    """The requirements of a selector in the form of `kubectl --selector` (`labels.Parse`), all of which must hold; none
-    of a selector that selects everything. Raises `SelectorError`."""
+    """Returns the requirements of a selector in the form of `kubectl --selector` (`labels.Parse`). All must hold; a
+    selector that selects everything has none. Raises `SelectorError`."""
     return tuple(_Parser(text).parse())
 
 
 def matches(requirements: Sequence[_Requirement], labels: Mapping[str, str]) -> bool:
-    """Whether an object with these labels is selected."""
+    """Whether the selector selects an object with these labels."""
     return all([requirement.holds(labels) for requirement in requirements])
 
 
 def check_selector(selector: Mapping[str, Any] | None) -> None:
-    """Raise `SelectorError` where `metav1.LabelSelectorAsSelector` refuses a metric's selector."""
+    """Raises `SelectorError` if `metav1.LabelSelectorAsSelector` rejects a metric's selector."""
     if not selector:
         return
     for key, value in (selector.get("matchLabels") or {}).items():
@@ -78,7 +78,7 @@ def check_selector(selector: Mapping[str, Any] | None) -> None:
 
 
 def show_selector(selector: Mapping[str, Any] | None) -> str:
-    """A metric's selector as Go prints it into messages (`%+v`)."""
+    """Returns a metric's selector as Go prints it in messages (`%+v`)."""
     if selector is None:
         return "nil"
     labels = selector.get("matchLabels") or {}
@@ -95,7 +95,7 @@ def show_selector(selector: Mapping[str, Any] | None) -> str:
 
 
 def _requirement(key: str, operator: str, values: Sequence[str]) -> _Requirement:
-    """Source: `labels.NewRequirement`; of several errors the first is reported. Raises `SelectorError`."""
+    """Source: `labels.NewRequirement`. Only the first error is reported. Raises `SelectorError`."""
     _check_key(key)
     if operator in ("in", "notin") and not values:
         raise _invalid("values", None, "for 'in', 'notin' operators, values set can't be empty")
@@ -111,13 +111,13 @@ def _requirement(key: str, operator: str, values: Sequence[str]) -> _Requirement
 
 
 def _invalid(field: str, value: object, text: str) -> SelectorError:
-    """The text of `field.Invalid`."""
+    """Returns an error with the text of `field.Invalid`."""
     shown = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return SelectorError(f"{field}: Invalid value: {shown}: {text}")
 
 
 def _integer(text: str) -> int | None:
-    """`strconv.ParseInt(text, 10, 64)`; None for its error."""
+    """`strconv.ParseInt(text, 10, 64)`; None if that returns an error."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     return number if number is not None and MIN_INT64 <= number <= MAX_INT64 else None
 
@@ -131,8 +131,8 @@ def _check_key(key: str) -> None:
 
 
 class _Parser:
-    """The parser of `labels.Parse`: the same decisions at the same tokens. A token's kind is "word", "end" or the token
-    itself; `in` and `notin` are words where a key or a value stands."""
+    """The parser of `labels.Parse`: it makes the same decisions at the same tokens. The kind of a token is "word",
+    "end" or the token itself; `in` and `notin` are words in the place of a key or a value."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [match["symbol"] or match["word"] for match in _TOKEN.finditer(text)]
@@ -144,7 +144,7 @@ class _Parser:
         return token if token in _SYMBOLS or (token in ("in", "notin") and not values) else "word"
 
     def _check(self, kinds: Collection[str], otherwise: str, values: bool = True) -> None:
-        """Raise `SelectorError` where the next token is of another kind; `otherwise` goes on after the token."""
+        """Raises `SelectorError` if the next token is of another kind. `otherwise` follows the token in the message."""
         if self._kind(values) not in kinds:
             raise SelectorError(f"found '{''.join(self._tokens[:1])}'{otherwise}")
 
@@ -153,7 +153,7 @@ class _Parser:
         return self._tokens.pop(0) if self._tokens else ""
 
     def parse(self) -> Iterator[_Requirement]:
-        """All requirements of the text. Raises `SelectorError`."""
+        """Returns all requirements of the text. Raises `SelectorError`."""
         otherwise = ", expected: !, identifier, or 'end of string'"
         more = self._kind() != "end"
         while more:
@@ -183,7 +183,7 @@ class _Parser:
         return "" if self._kind() in ("end", ",") else self._take(("word",), ", expected: identifier")
 
     def _values(self) -> list[str]:
-        """The values in parentheses; what is left out between commas is the empty value."""
+        """Returns the values in parentheses. A missing value between commas is the empty value."""
         self._take(("(",), " expected: '('")
         self._check(("word", ",", ")"), ", expected: ',', ')' or identifier")
         values = [""] if self._kind() == ")" else []

@@ -1,1 +1,1 @@
-"""The VPA recommender, exactly."""
+"""An exact model of the VPA recommender."""

@@ -1,5 +1,5 @@
-"""From what is known of a container to a recommendation: percentiles, safety margin, confidence, minimum, and within
-what the container's policy allows (vertical-pod-autoscaler 1.8.1, `pkg/recommender/logic/{recommender,estimator}.go`,
+"""The recommendation for a container: percentiles, safety margin, confidence, minimum, and the limits of the
+container's policy (vertical-pod-autoscaler 1.8.1, `pkg/recommender/logic/{recommender,estimator}.go`,
 `pkg/utils/vpa/capping.go`, `routines/capping_post_processor.go`)."""
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from hvpa.recommend.vpa.samples import CPU_BUCKETS, MEMORY_BUCKETS, Aggregate, w
 from hvpa.recommend.vpa.settings import VpaSettings
 
 LOWER_CONFIDENCE: Final = 0.001
-"""How many intervals of history are little enough to quarter the lower bound."""
+"""With a history of this many confidence intervals, the lower bound is a quarter of its percentile."""
 
 
 Percentiles = tuple[float, float, float]
-"""Which percentiles target, lower and upper bound come from."""
+"""Percentiles of the target, the lower bound and the upper bound."""
 
 
 class Amounts(NamedTuple):
-    """What is recommended of one resource, in millicores or bytes."""
+    """Recommended amounts of a resource, in millicores or bytes."""
 
     target: int
     lower: int
@@ -31,12 +31,13 @@ class Amounts(NamedTuple):
 
 
 def upper_factor(confidence: float) -> float:
-    """What the upper bound is scaled by while the history is short: 1 + 1 / confidence; infinity without history."""
+    """Factor for the upper bound while the history is short: 1 + 1 / confidence; infinite without history. Example: 1.5
+    at confidence 2 (two days)."""
     return 1.0 + 1.0 / confidence if confidence > 0.0 else math.inf
 
 
 def lower_factor(confidence: float) -> float:
-    """What the lower bound is scaled by while the history is short: (1 + 0.001 / confidence) ^ -2; 0 without any."""
+    """Factor for the lower bound while the history is short: (1 + 0.001 / confidence) ^ -2; 0 without history."""
     if confidence <= 0.0:
         return 0.0
     ratio = 1.0 + LOWER_CONFIDENCE / confidence
@@ -44,18 +45,21 @@ def lower_factor(confidence: float) -> float:
 
 
 class ResourceEstimator(NamedTuple):
-    """The estimates of one resource. `ends` are the amounts (millicores or bytes) at the buckets' ends with the margin
-    added; the percentiles of the three amounts are among these. `interval` is the confidence's, in seconds; amounts are
-    rounded up to multiples of `scale`, and each is at least a container's share of `least`."""
+    """The estimates of a resource."""
 
     ends: tuple[int, ...]
+    """Amounts (millicores or bytes) at the ends of the buckets, including the margin. The percentiles are always among
+    them."""
     percentiles: Percentiles
     interval: float
+    """Confidence interval in seconds."""
     scale: int
+    """Amounts are rounded up to multiples of this."""
     least: int
+    """Minimum of the pod. Each amount is at least the container's share of it."""
 
     def estimate(self, usage: DecayingHistogram, aggregate: Aggregate, share: float) -> Amounts:
-        """The amounts for this usage, for a container with this share of the pod's minimum."""
+        """Returns the amounts for this usage, for a container with this share of the pod's minimum."""
         confidence = aggregate.confidence(self.interval)
         buckets = (usage.percentile_bucket(fraction) for fraction in self.percentiles)
         target, lower, upper = (0 if bucket is None else self.ends[bucket] for bucket in buckets)
@@ -69,7 +73,7 @@ class ResourceEstimator(NamedTuple):
 
 
 class PodEstimator:
-    """The estimates of both resources, with the minimum of the pod shared by its containers."""
+    """The estimates of both resources. The pod's minimum is divided among its containers."""
 
     def __init__(self, settings: VpaSettings) -> None:
         def ends(buckets: BucketScheme, unit: float) -> tuple[int, ...]:
@@ -85,7 +89,7 @@ class PodEstimator:
             ),
             settings.confidence_interval_cpu,
             settings.round_cpu_millicores,
-            # By way of cores, in the order of Go's operations.
+            # Converted through cores, in the order of Go's operations.
             whole_amount(settings.pod_min_cpu_millicores * 0.001 * 1000.0),
         )
         self._memory = ResourceEstimator(
@@ -101,7 +105,8 @@ class PodEstimator:
         )
 
     def estimate(self, aggregate: Aggregate, containers: int) -> tuple[Amounts, Amounts]:
-        """CPU (millicores) and memory (bytes) of a container that is one of so many that get a recommendation."""
+        """Returns CPU (millicores) and memory (bytes) of a container. `containers` is the number of containers with a
+        recommendation."""
         share = 1.0 / containers
         cpu = self._cpu.estimate(aggregate.cpu, aggregate, share)
         return cpu, self._memory.estimate(aggregate.memory, aggregate, share)
@@ -109,16 +114,19 @@ class PodEstimator:
 
 # --- what the status shows of it ---
 class Cap(NamedTuple):
-    """What a policy allows of one resource: the least and most whole amounts (None: no bound), and the quantities that
-    stand in for what is beyond. Where the least is above the most, the most counts, as in Go."""
+    """The limits of a policy for a resource. If the minimum is above the maximum, the maximum applies, as in Go."""
 
     least: int | None
+    """Minimum; None if there is no limit."""
     least_text: str
+    """The quantity that replaces smaller amounts."""
     most: int | None
+    """Maximum; None if there is no limit."""
     most_text: str
+    """The quantity that replaces larger amounts."""
 
     def applied(self, resource: Resource, amount: int) -> str:
-        """The amount as a quantity, or the bound that it is beyond."""
+        """Returns the amount as a quantity, or the limit that it exceeds."""
         if self.least is not None and amount < self.least:
             return self.least_text
         if self.most is not None and amount > self.most:
@@ -127,7 +135,7 @@ class Cap(NamedTuple):
 
 
 class ContainerCap:
-    """A container's policy, ready to be applied: which resources are recommended, and their caps."""
+    """A container's policy in a form ready for use: the resources with recommendations, and their limits."""
 
     __slots__ = ("_caps",)
 
@@ -144,7 +152,7 @@ class ContainerCap:
         }
 
     def recommendation(self, container: str, cpu: Amounts, memory: Amounts) -> ContainerRecommendation:
-        """The amounts as recommendation: target and bounds capped, the uncapped target as it is."""
+        """Returns the recommendation: target and bounds within the limits, and the uncapped target."""
         amounts: dict[Resource, Amounts] = {CPU: cpu, MEMORY: memory}
         caps = self._caps
         return ContainerRecommendation(
@@ -157,12 +165,12 @@ class ContainerCap:
 
 
 def _text(resource: Resource, amount: int) -> str:
-    """Millicores or bytes as Go prints them: `25m`, `2`, `250Mi`, `274357142`."""
+    """Formats millicores or bytes as Go does: `25m`, `2`, `250Mi`, `274357142`."""
     return format_milli(amount) if resource == CPU else format_milli(amount * 1000, binary=True)
 
 
 def _cap(resource: Resource, least: Quantity | None, most: Quantity | None) -> Cap:
-    """A bound of 0 is none."""
+    """Returns the limits. A limit of 0 counts as none."""
     unit = 1000 if resource == CPU else 1
     low, high = parse_quantity(least or 0) * unit, parse_quantity(most or 0) * unit
     reversed_bounds = low and high and low > high

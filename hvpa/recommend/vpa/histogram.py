@@ -1,8 +1,8 @@
-"""Histograms with exponentially growing buckets whose samples lose weight with age, as the VPA recommender keeps them
+"""The histograms of the VPA recommender: their buckets grow exponentially, and samples lose weight with age
 (vertical-pod-autoscaler 1.8.1, `pkg/recommender/util/{histogram,histogram_options,decaying_histogram}.go`).
 
-Weights are computed in the same order of floating point operations as there. Times are float seconds since the Unix
-epoch; those with whole seconds, as metrics carry them, give the very numbers that Go's durations give.
+Weights are calculated in the same order of floating point operations as in Go. Times are float seconds since the Unix
+epoch. Times in whole seconds, as in metrics, give exactly the numbers of Go's durations.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Final
 from hvpa.recommend.golang import exp2, power
 
 MAX_DECAY_EXPONENT: Final = 100
-"""A weight may be scaled by at most 2 to this power before the reference time is moved."""
+"""The reference time moves before a weight is scaled by more than 2 to this power."""
 ZERO_TIME: Final = -62_135_596_800.0
-"""Go's zero time, 1 January of year 1 in UTC, from which its times are rounded."""
+"""Go's zero time, 1 January of year 1 in UTC. Go rounds times relative to it."""
 
 
 class BucketScheme:
-    """How values are sorted into buckets: the first one covers [0, `first`), each next one is `ratio` times as wide,
-    and the last one starts at `maximum` or above and has no end. A bucket lighter than `epsilon` counts as empty. All
-    four are positive, `ratio` is above 1."""
+    """The buckets of values. The first covers [0, `first`), and each next bucket is `ratio` times as wide. The last
+    bucket starts at `maximum` or above and has no end. A bucket with a weight below `epsilon` counts as empty. All four
+    values are positive, and `ratio` is above 1."""
 
     __slots__ = ("_by_value", "_first", "_log_ratio", "count", "ends", "epsilon", "starts")
 
@@ -36,12 +36,13 @@ class BucketScheme:
         starts = (first * (power(ratio, bucket) - 1) / (ratio - 1) for bucket in range(1, self.count))
         self.starts = (0.0, *starts)
         self.ends = (*self.starts[1:], self.starts[-1])
-        """Where each bucket ends; the last one, without an end, where it starts."""
+        """The end of each bucket. For the last bucket, which has no end, its start."""
 
     def find(self, value: float) -> int:
-        """The bucket that a value of at least 0 falls into: floor(log(value / first * (ratio - 1) + 1) / log(ratio)).
+        """Returns the bucket of a value of at least 0: floor(log(value / first * (ratio - 1) + 1) / log(ratio)).
 
-        At a bucket's very start, rounding may give the one before it, as it does in Go."""
+        At the exact start of a bucket, rounding may give the previous bucket, as in Go.
+        """
         if value < self._first:
             return 0
         growth, first = self._by_value
@@ -50,9 +51,11 @@ class BucketScheme:
 
 
 class DecayingHistogram:
-    """The distribution of samples, a sample's weight being halved with each `half_life` (seconds) of its age. Instead
-    of all old weights shrinking, new ones grow: a weight is scaled by 2 to the power of (time - reference) / half-life,
-    and the reference is moved, and all weights scaled down, before that gets too large."""
+    """A distribution of samples. A sample's weight halves with each `half_life` (seconds) of its age.
+
+    Old weights do not shrink; new weights grow instead, by 2 to the power of (time - reference) / half-life. Before
+    this gets too large, the reference moves and all weights are scaled down.
+    """
 
     __slots__ = (
         "_factor",
@@ -73,16 +76,16 @@ class DecayingHistogram:
         self.weights = [0.0] * scheme.count
         self.total = 0.0
         self.low = scheme.count - 1
-        """The first bucket that is not empty; the last one while all are."""
+        """The first bucket that is not empty; the last bucket if all are empty."""
         self.high = 0
-        """The last bucket that is not empty; the first one while all are."""
+        """The last bucket that is not empty; the first bucket if all are empty."""
         self.reference = ZERO_TIME
         self._sums: list[float] | None = None
         self._factor_at = math.nan
         self._factor = 1.0
 
     def add(self, value: float, weight: float, at: float) -> None:
-        """Add a sample; its weight is not negative."""
+        """Adds a sample with a non-negative weight."""
         weight *= self.decay_factor(at)
         bucket = self.scheme.find(value)
         self.weights[bucket] += weight
@@ -95,7 +98,7 @@ class DecayingHistogram:
                 self.high = bucket
 
     def subtract(self, value: float, weight: float, at: float) -> None:
-        """Take a sample away that was added before. What remains never gets negative, and less than epsilon is none."""
+        """Removes a sample that was added before. The rest never becomes negative; less than epsilon counts as 0."""
         weight *= self.decay_factor(at)
         bucket = self.scheme.find(value)
         self.total = _less(self.total, weight, self.scheme.epsilon)
@@ -103,7 +106,8 @@ class DecayingHistogram:
         self._narrow()
 
     def percentile_bucket(self, fraction: float) -> int | None:
-        """The first bucket up to which at least this fraction of all weight lies; None without samples."""
+        """Returns the first bucket up to which the buckets have at least this fraction of the total weight; None
+        without samples."""
         if self.weights[self.low] < self.scheme.epsilon:
             return None
         if self._sums is None:
@@ -111,7 +115,7 @@ class DecayingHistogram:
         return min(self.low + bisect_left(self._sums, fraction * self.total), self.high)
 
     def decay_factor(self, at: float) -> float:
-        """What the weight of a sample of this time is multiplied with; moves the reference time where it must."""
+        """Returns the factor for the weight of a sample at this time. Moves the reference time if necessary."""
         if at == self._factor_at:
             return self._factor
         if at > self.reference + MAX_DECAY_EXPONENT * self.half_life:
@@ -121,7 +125,7 @@ class DecayingHistogram:
         return self._factor
 
     def shift_reference(self, at: float) -> None:
-        """Move the reference time to this one, rounded to whole half-lives since the year 1, and scale all weights."""
+        """Moves the reference time to this time, rounded to whole half-lives since year 1, and scales all weights."""
         periods, rest = divmod(at - ZERO_TIME, self.half_life)
         if rest + rest >= self.half_life:
             periods += 1
@@ -135,7 +139,7 @@ class DecayingHistogram:
         self._factor_at = math.nan
 
     def _narrow(self) -> None:
-        """Leave out buckets at both ends that have become empty."""
+        """Moves `low` and `high` past buckets that have become empty."""
         weights, epsilon, last = self.weights, self.scheme.epsilon, self.scheme.count - 1
         while weights[self.low] < epsilon and self.low < last:
             self.low += 1

@@ -1,8 +1,8 @@
-"""The VPA recommender, exactly as vertical-pod-autoscaler 1.8.1 does it: measurements of containers in, the status of a
-VPA out.
+"""An exact model of the VPA recommender of vertical-pod-autoscaler 1.8.1: from measurements of containers to the status
+of a VPA.
 
-`histogram` and `samples` hold what was measured, `estimate` makes a recommendation of it, and this file what comes with
-one loop of the recommender (`pkg/recommender/routines/recommender.go`, `model/vpa.go`).
+`histogram` and `samples` store the measurements, and `estimate` calculates a recommendation from them. This module
+contains the recommender's loop (`pkg/recommender/routines/recommender.go`, `model/vpa.go`).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ RECOMMENDATION_PROVIDED: Final = "RecommendationProvided"
 NO_PODS_MATCHED: Final = "NoPodsMatched"
 NO_PODS_MESSAGE: Final = "No pods match this VPA object"
 COLLECTION_PERIOD: Final = 3600.0
-"""How often, in seconds, what is too old is thrown away (`aggregateContainerStateGCInterval`)."""
+"""Interval in seconds at which old state is deleted (`aggregateContainerStateGCInterval`)."""
 _TAKEN_AWAY: Final = frozenset({NO_PODS_MATCHED, "ConfigUnsupported", "ConfigDeprecated"})
-"""Conditions that the recommender takes away from a VPA that has pods and a target in order, as it is taken to be."""
+"""Conditions that the recommender removes from a VPA with pods and a valid target. The model assumes a valid target."""
 
 
 class VerticalRecommender:
-    """All that the recommender holds about the pods of one VPA. Times in seconds since the Unix epoch.
+    """The recommender's state for the pods of a VPA. Times are in seconds since the Unix epoch.
 
-    There is one aggregate per container name; it is thrown away when its last CPU sample is
-    `memory_aggregation_interval` × `…_count` (8 days) old. The real recommender has one per container name and set of
-    pod labels, and adds them up with every loop. That comes to the same but where labels change, as
-    `pod-template-hash` does with a Deployment's template: there the old pods' history goes 8 days after them, when it
-    weighs less than 1/256, and the confidence counts from later on.
+    There is one aggregate per container name. It is deleted when its last CPU sample is `memory_aggregation_interval` ×
+    `…_count` (8 days) old. The real recommender has an aggregate per container name and set of pod labels, and adds
+    them up in every loop. The result differs only if labels change, as `pod-template-hash` does with a Deployment's
+    template. In that case the old pods' history is deleted 8 days after the pods, when its weight is below 1/256. From
+    then on, the confidence is based on a later start.
     """
 
     def __init__(self, settings: VpaSettings = VpaSettings()) -> None:  # noqa: B008  # frozen
@@ -57,11 +57,12 @@ class VerticalRecommender:
     def add_sample(
         self, pod: str, container: str, at: float, cpu: float | None, memory: float | None
     ) -> None:
-        """Take in what a container used at this time: CPU in cores (of which a started millicore counts whole, as in
-        metrics), memory in bytes. What is negative, or not newer than the last one (older, for memory), is discarded.
+        """Adds the usage of a container at this time: CPU in cores (rounded up to millicores, as in metrics), memory in
+        bytes. Discards negative values, CPU values that are not newer than the last, and memory values that are older
+        than the last.
 
-        Both None: the pod is there and was not measured yet; the recommender then recommends the minimum. What was
-        requested changes nothing in this version: every CPU sample weighs 0.1.
+        If both are None, the pod exists but is not measured yet; the recommender then recommends the minimum. Requests
+        have no effect in this version: every CPU sample has weight 0.1.
         """
         history = self._history(pod, container, at)
         if history.aggregate.dropped and (cpu is not None or memory is not None):
@@ -72,9 +73,9 @@ class VerticalRecommender:
             history.add_memory(memory, at)
 
     def record_oom(self, pod: str, container: str, at: float, memory: float) -> None:
-        """Take in that a container was OOMKilled at this time. `memory` in bytes: its request, which is what the real
-        recommender goes by, or what the kubelet says it used when the pod was evicted. That of a container that
-        `add_sample` never named is discarded."""
+        """Records that a container was OOMKilled at this time. `memory` is in bytes: the container's request, which the
+        real recommender uses, or its usage as reported by the kubelet when the pod was evicted. Ignores containers that
+        `add_sample` never named."""
         history = self._pods.get(pod, {}).get(container)
         if history is not None:
             if history.aggregate.dropped:
@@ -82,12 +83,13 @@ class VerticalRecommender:
             history.record_oom(memory, at)
 
     def forget(self, pod: str) -> None:
-        """The pod is gone; what it used stays."""
+        """Removes a pod that is gone. Its history stays."""
         self._pods.pop(pod, None)
 
     def recommend(self, vpa: Vpa, now: dt.datetime) -> VpaStatusRead:
-        """The status that one loop writes for the VPA, whose present conditions show since when they hold. The same
-        object as last time where nothing differs. Raises `QuantityError` for a policy's quantity that is none."""
+        """Returns the status that a loop of the recommender writes for the VPA. The VPA's current conditions provide
+        the transition times. If nothing changed, returns the same object as last time. Raises `QuantityError` for an
+        invalid quantity in a policy."""
         self._read_spec(vpa.spec)
         found = [self._recommendation(name) for name in sorted(self._caps)]
         status = VpaStatusRead(
@@ -114,7 +116,7 @@ class VerticalRecommender:
         return aggregate
 
     def _collect(self, now: float) -> None:
-        """Throw away what is too old, and what is empty without a container: the next recommendation shows it."""
+        """Deletes old aggregates, and empty aggregates without a container. The next recommendation shows this."""
         if now - self._collected < COLLECTION_PERIOD:
             return
         self._collected = now
@@ -129,7 +131,7 @@ class VerticalRecommender:
                 self._spec = None
 
     def _read_spec(self, spec: VpaSpecRead) -> None:
-        """Make the containers' policies ready, where the spec or the set of containers changed."""
+        """Prepares the containers' policies, if the spec or the set of containers has changed."""
         if spec is self._spec:
             return
         policies = {name: spec.policy(name) for name in self._aggregates}
@@ -148,7 +150,7 @@ class VerticalRecommender:
 def _conditions(
     before: list[Condition] | None, has_pods: bool, provided: bool, now: dt.datetime
 ) -> list[Condition]:
-    """The conditions, by type: those that this loop sets, and others (LowConfidence and FetchingHistory are not
+    """Returns the conditions, by type: those that this loop sets, and others (LowConfidence and FetchingHistory are not
     set)."""
     old = {one.type: one for one in before or ()}
     reason, message = ("", "") if has_pods else (NO_PODS_MATCHED, NO_PODS_MESSAGE)

@@ -1,7 +1,7 @@
-"""What the VPA recommender remembers of containers: one aggregate of all containers of a name, and the current memory
-window of each (vertical-pod-autoscaler 1.8.1, `pkg/recommender/model/{aggregate_container_state,container,types}.go`).
+"""The VPA recommender's state of containers: an aggregate of all containers of a name, and the current memory window of
+each container (vertical-pod-autoscaler 1.8.1, `pkg/recommender/model/{aggregate_container_state,container,types}.go`).
 
-Amounts are whole millicores and bytes, times float seconds since the Unix epoch.
+Amounts are whole millicores and bytes. Times are float seconds since the Unix epoch.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from hvpa.recommend.vpa.settings import VpaSettings
 MAX_AMOUNT: Final = 10**14
 """The largest amount of a resource, in millicores or bytes."""
 CPU_SAMPLE_WEIGHT: Final = 0.1
-"""Weight of every CPU sample before its age counts (`minSampleWeight`); since 1.7 it does not depend on the request."""
+"""Weight of a CPU sample before ageing (`minSampleWeight`). Since 1.7 it does not depend on the request."""
 MEMORY_SAMPLE_WEIGHT: Final = 1.0
-"""Weight of every memory peak before its age counts."""
+"""Weight of a memory peak before ageing."""
 BUCKET_GROWTH: Final = 0.05
-"""Each bucket is wider than the one before by this fraction."""
+"""Each bucket is wider than the previous bucket by this fraction."""
 EPSILON: Final = 0.001 * CPU_SAMPLE_WEIGHT
-"""Less weight than this is none."""
+"""Smaller weights count as 0."""
 NANOCORES: Final = 1e9
 NANOCORES_PER_MILLICORE: Final = 1_000_000
 MOST_CORES: Final = 1e11
-"""What `MAX_AMOUNT` is in cores."""
+"""`MAX_AMOUNT` in cores."""
 CPU_BUCKETS: Final = BucketScheme(maximum=1000.0, first=0.01, ratio=1.0 + BUCKET_GROWTH, epsilon=EPSILON)
-"""Buckets of CPU histograms, in cores: the first of 0.01 cores, up to 1000 cores."""
+"""Buckets of CPU histograms, in cores: the first ends at 0.01 cores, the last starts at 1000 cores or above."""
 MEMORY_BUCKETS: Final = BucketScheme(maximum=1e12, first=1e7, ratio=1.0 + BUCKET_GROWTH, epsilon=EPSILON)
-"""Buckets of memory histograms, in bytes: the first of 10 MB, up to 1 TB."""
+"""Buckets of memory histograms, in bytes: the first ends at 10 MB, the last starts at 1 TB or above."""
 
 
 def whole_amount(amount: float) -> int:
-    """An amount as the recommender keeps it: cut off to a whole number from 0 to `MAX_AMOUNT`; 0 for a NaN."""
+    """Returns an amount as the recommender stores it: truncated to an integer from 0 to `MAX_AMOUNT`; 0 for NaN."""
     if amount > MAX_AMOUNT:
         return MAX_AMOUNT
     return int(amount) if amount > 0 else 0
 
 
 def millicores(cores: float) -> int:
-    """Measured cores as millicores. Metrics come in whole nanocores, of which a started millicore counts whole."""
+    """Converts measured cores to millicores, rounded up. Metrics are in whole nanocores."""
     return -(-round(min(cores, MOST_CORES) * NANOCORES) // NANOCORES_PER_MILLICORE)
 
 
 class Aggregate:
-    """What is known of all containers of one name: CPU usage, memory peaks, and how long and how often CPU was seen."""
+    """Data for all containers of a name: CPU usage, memory peaks, and length and number of the CPU samples."""
 
     __slots__ = ("cpu", "created", "dropped", "first_sample", "last_sample", "memory", "samples")
 
@@ -57,10 +57,10 @@ class Aggregate:
         self.samples = 0
         self.created = created
         self.dropped = False
-        """Whether it was thrown away as too old; what is measured from then on goes into another one."""
+        """Whether it was deleted because of its age. Later measurements go into a new aggregate."""
 
     def add_cpu(self, amount: int, at: float) -> None:
-        """Add a CPU sample in millicores."""
+        """Adds a CPU sample in millicores."""
         self.cpu.add(amount / 1000.0, CPU_SAMPLE_WEIGHT, at)
         if self.last_sample is None or at > self.last_sample:
             self.last_sample = at
@@ -69,15 +69,16 @@ class Aggregate:
         self.samples += 1
 
     def confidence(self, interval: float) -> float:
-        """How far the history can be trusted: its length, or its samples at one a minute if that is less, in intervals
-        of so many seconds."""
+        """Returns the confidence in the history, in intervals (seconds): its length, or its number of samples at one a
+        minute if that is less. Example: 720 samples over 12 hours, with an interval of a day, give 0.5."""
         if self.first_sample is None or self.last_sample is None:
             return 0.0
         return min((self.last_sample - self.first_sample) / interval, self.samples / (interval / 60.0))
 
 
 class ContainerHistory:
-    """One container of one pod: its latest samples and the largest memory of the current aggregation interval."""
+    """A container of a pod: the times of its latest samples, and its memory peak in the current aggregation
+    interval."""
 
     __slots__ = ("_last_cpu", "_last_memory", "_oom_peak", "_peak", "_settings", "_window_end", "aggregate")
 
@@ -91,20 +92,20 @@ class ContainerHistory:
         self._window_end: float | None = None
 
     def add_cpu(self, cores: float, at: float) -> None:
-        """Add a CPU measurement in cores. A negative one, or one not after the last one, is discarded."""
+        """Adds a CPU measurement in cores. Discards negative values and values that are not newer than the last."""
         if cores >= 0.0 and at > self._last_cpu:
             self.aggregate.add_cpu(millicores(cores), at)
             self._last_cpu = at
 
     def add_memory(self, used: float, at: float) -> None:
-        """Add a memory measurement in bytes. A negative one, or one older than the last one, is discarded."""
+        """Adds a memory measurement in bytes. Discards negative values and values older than the last."""
         if used >= 0.0 and at >= self._last_memory:
             self._add_peak(math.ceil(min(used, MAX_AMOUNT)), at, is_oom=False)
 
     def record_oom(self, memory: float, at: float) -> None:
-        """Count an OOM as a memory peak above both what was requested or used then (bytes) and the window's peak. One
-        older than the latest measurement by more than a window is discarded (before 1.8: one older than the current
-        window), and so is a negative amount."""
+        """Records an OOM as a memory peak above both `memory` (requested or used, in bytes) and the window's peak.
+        Discards negative amounts, and OOMs older than the latest measurement by more than a window (before 1.8: older
+        than the current window)."""
         if at < self._last_memory - self._settings.memory_aggregation_interval:
             return
         if not memory >= 0.0:
@@ -117,7 +118,8 @@ class ContainerHistory:
         self._add_peak(needed, at, is_oom=True)
 
     def _add_peak(self, used: int, at: float, is_oom: bool) -> None:
-        """One peak per window counts, at the window's end: a larger one takes the place of the one before."""
+        """Adds a memory peak at the window's end. Only the largest peak of a window counts: a larger peak replaces the
+        previous peak."""
         self._last_memory = at
         if self._window_end is None:
             self._window_end = at
