@@ -64,9 +64,9 @@ def _resized_until(seen: ObservedState, context: GateContext, desired: DesiredRe
     """Return until when replicas wait for pods that are being resized; None if no pod is being resized.
 
     The HPA divides usage by the requests in the pod's spec, which a pod that is being resized does not have yet. HVPA
-    therefore follows the HPA only when the pods have these requests, or after a minute. It does not scale in at all
-    while a pod is smaller than its spec: a pod that has 1 core and whose spec has 2 uses at most 50 percent. A target
-    that is not a percentage (a queue length) is the same for all sizes.
+    follows the HPA once the pods have these requests, or after a minute. It does not scale in while a pod is smaller
+    than its spec: a pod that has 1 core and whose spec has 2 uses at most 50 percent. A target that is not a percentage
+    (a queue length) does not depend on the size.
     """
     waits = context.spec.strategy.in_place and desired.is_relative
     gaps = [awaited(pod) for pod in own_pods(seen)] if waits else []
@@ -122,8 +122,8 @@ def _blended(axis: RequestsAxis, item: ContainerResource, ppm: int) -> tuple[int
 
     At weight 0 it is the request at full weight, which is then reported as held. A target that has had its step at this
     weight moves the request only by its own change × weight: 750m was blended from 1000m at weight 50, and the target
-    is now 1400m. The request becomes 750m + 400m × 0.5 = 950m, and not 1075m (DESIGN 5.2). If HVPA blended again, a
-    drifting target would pull the request all the way. A step at full weight leaves nothing to repeat.
+    is now 1400m. The request becomes 750m + 400m × 0.5 = 950m, and not 1075m (DESIGN 5.2). Otherwise a drifting target
+    would pull the request all the way. A step at full weight leaves nothing to repeat.
     """
     before = axis.record.blended_from(item)
     if before is None or ppm in (0, FULL) or before[1] != percent(ppm):

@@ -54,9 +54,7 @@ def _too_small(seen: Observation, decision: Decision, joint: Joint) -> Iterator[
     if view is None or not joint.path.counts.contains(view.current):
         return  # HVPA brings a count above maxReplicas back inside the bounds
     now, then = joint.current, {item.key: _request(decision, item) for item in joint.items}
-    lately = (
-        joint.kept_for or joint.found or ()
-    )  # in place the mean of a minute counts, not a single measurement
+    lately = joint.kept_for or joint.found or ()  # in place, the mean of a minute counts
     for one, late in zip(joint.found or (), lately, strict=True):
         if not one.keys:
             continue

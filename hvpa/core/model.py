@@ -57,7 +57,7 @@ class OtherHvpa(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     applies: bool = True
-    """Whether its mode is Apply."""
+    """Whether it is in mode Apply."""
     deploys_hpa: bool = False
     deploys_vpa: bool = False
     created: dt.datetime | None = None
@@ -117,7 +117,7 @@ class Objects:
     refused_resizes: tuple[RefusedResize, ...] = ()
     """Refused resizes of these pods."""
     creation_sizes: tuple[tuple[str, str], ...] | None = None
-    """The sizes of new pods written for this Hvpa, by owner; None if the cluster has no admission policy that applies
+    """The sizes of new pods written for this Hvpa, by owner; None if no admission policy of the cluster applies
     them."""
     memory_use: MemoryUse | None = None
     """Memory use of these pods; None if it was not requested."""
@@ -209,9 +209,8 @@ class StuckPods(msgspec.Struct, frozen=True, gc=False):
 
     reason: str
     pod: str
-    """Name of the first pod."""
+    """The first pod; `message` is about it."""
     message: str = ""
-    """Message of the first pod."""
     count: int = 1
     since: dt.datetime | None = None
     """When reporting begins."""
@@ -249,7 +248,7 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     differ."""
 
     counted_from: tuple[dt.datetime, ...] = ()
-    """For each pod, when the HPA begins to count its CPU, in order. A pod that lost readiness after its start still
+    """For each pod, from when the HPA counts its CPU, in order. A pod that lost readiness after its start still
     counts."""
 
     failed: int = 0
@@ -285,7 +284,7 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The target; None if nothing can be scaled. If pods are resized in place, it has the decided replicas and
     resources."""
     target: Workload | None
-    """The target as it is in the cluster, scaled or not; None if it does not exist."""
+    """The target as it is in the cluster, scaled or not; None if it does not exist or is too large for a status."""
     horizontal: HorizontalAxis
     vertical: VerticalAxis
     legacy_override: bool

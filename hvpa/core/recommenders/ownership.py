@@ -2,8 +2,8 @@
 
 In mode Recommend or Paused (DESIGN 3.2, docs/decisions/0022), HVPA reads the workload's HPA and VPA as they are,
 whoever created them and whether they act or not, and does not change them. If there is none, HVPA creates an HPA that
-points at the Hvpa, or a VPA in mode Off; if several Hvpas have the same target, the first does. That HPA only measures.
-Two HPAs on the same pods disable each other (AmbiguousSelector), so the Hvpa deletes its own as soon as another exists.
+only measures, or a VPA in mode Off; if several Hvpas have the same target, the first of them does. Two HPAs on the same
+pods disable each other (AmbiguousSelector), so the Hvpa deletes its own as soon as another exists.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _deployed(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
     # A released object keeps acting, so it counts as foreign from now on.
     foreign = _foreign(rules, _without(rules.present, kept + adopted))
     if foreign:
-        # Two HPAs on the same pods would switch each other off; a VPA that only recommends does no harm.
+        # Two HPAs on the same pods would disable each other; a VPA that only recommends does no harm.
         return _give_way(rules, foreign, (*changes, *_deletions(rules, kept if rules.is_hpa else [])))
     ranked: list[O] = sorted(kept + adopted, key=_age)
     if ranked:

@@ -3,12 +3,11 @@
 
 The recommender writes a VPA's status only when it changes. While pods are measured, each period changes the upper bound
 of memory: the 95th percentile × (1 + 1 / (days of history)) (`WithConfidenceMultiplier` in
-pkg/recommender/logic/estimator.go). If that bound may stay the same, the status alone does not show whether the
-recommender is alive.
+pkg/recommender/logic/estimator.go). If that bound may stay the same, the status alone shows nothing.
 
-The checkpoints, if they can be read, show that (docs/decisions/0055): the recommender saves them in each of its rounds,
-with the time (`StoreCheckpoints` in pkg/recommender/checkpoint/checkpoint_writer.go; with thousands, the oldest first
-and at least ten per round).
+The checkpoints, if they can be read, do (docs/decisions/0055): the recommender saves them in each of its rounds, with
+the time (`StoreCheckpoints` in pkg/recommender/checkpoint/checkpoint_writer.go; with thousands, the oldest first and at
+least ten per round).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bounds that are below the demand, in words, for both strategies.
+"""Bounds that are below the demand, in words, for both strategies.
 
 This module covers bounds of the user (maxReplicas, maxAllowed, limits, the pod template's own resources) and of the
 recommender. A refusal by others is a gate (`Refused`, `RolledBack`) or a failure of the workload, each with its own
@@ -84,7 +84,7 @@ def out_of_memory(seen: ObservedState) -> Iterator[str]:
 
 
 def _request_bound(item: ContainerResource) -> str:
-    """Return the bound that a request has reached although the VPA's target is not below it; empty if there is none. A
+    """Return a message if a request has reached its bound and the VPA's target is not below it; otherwise empty. A
     target equal to maxAllowed may be cut there. The recommender does not consider limits."""
     bound, needed = item.upper_bound, item.beyond or item.target
     if bound is None or item.current < bound.size or needed < bound.size:
@@ -98,8 +98,8 @@ def _request_bound(item: ContainerResource) -> str:
 
 
 def recommender_cap(item: ContainerResource, joint: JointView | None) -> str:
-    """Return that the recommender has cut a target that the request has reached; empty if it has not. For a measured
-    resource, replicas make up for it."""
+    """Return a message if the recommender has cut a target and the request has reached it; otherwise empty. For a
+    measured resource, replicas make up for it."""
     if item.beyond is None or item.current < item.target:
         return ""
     if joint is not None and any(one.key == item.key and one.present is not None for one in joint.items):

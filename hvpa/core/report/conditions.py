@@ -103,7 +103,8 @@ def _condition(seen: ObservedState, clock: Clock, kind: str, holds: bool, why: F
     """Return a condition; its time stays as long as its status does."""
     old = next((one for one in seen.status.conditions if one.type == kind), None)
     status, message = "True" if holds else "False", text.one_line(why.message)
-    generation = max(0, seen.metadata.generation)  # no API server gives one below
+    generation = max(0, seen.metadata.generation)  # no API server sets a negative generation
+
     what = (status, why.reason, message, generation)
     if old is not None and (old.status, old.reason, old.message, old.observed_generation) == what:
         return old
@@ -202,7 +203,7 @@ def refusals(seen: ObservedState, decided: DecisionParts) -> tuple[tuple[Axis, R
 
 
 def _rolled_back_texts(seen: ObservedState, decided: DecisionParts) -> list[str]:
-    """Return why sizes that are held back were rolled back: a node, a quota or a LimitRange is the bound."""
+    """Return why sizes that are held back were rolled back, for example because of a node, a quota or a LimitRange."""
     record = decided.rolled_back or seen.status.rolled_back
     if record is None or not any(entry.reason == ROLLED_BACK for entry in decided.blocked):
         return []

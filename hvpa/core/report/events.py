@@ -1,5 +1,5 @@
-"""The events of a decision: for a step, the changes and their causes (on the Hvpa and on its workload); for a change of
-a block; for a condition that needs action."""
+"""The events of a decision: a step with its changes and causes (on the Hvpa and on its workload), a change that is
+blocked or no longer blocked, and a condition that needs action."""
 
 from __future__ import annotations
 

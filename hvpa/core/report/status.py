@@ -142,8 +142,8 @@ def only_scaled(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis])
 
 
 def unapplied_status(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis]) -> HvpaStatus:
-    """The status that was decided on, where the change of the workload on these axes was not written: all but what
-    would be remembered of that change."""
+    """Return the decided status if the change of the workload on these axes was not written: it keeps the previous
+    record of them."""
     if decided.desired is not None:
         names = ("axes", "last_scaling", "desired", "actuation")
         return _updated(decided, {name: getattr(before, name) for name in names})

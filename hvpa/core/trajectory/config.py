@@ -1,4 +1,5 @@
-"""Builds the path of an Hvpa (`hvpa.core.path.path`) from its spec, its bounds and its first requests."""
+"""Builds the path of an Hvpa (`hvpa.core.path.path`) from its spec, its bounds and its first requests (the requests
+when HVPA first saw the target)."""
 
 from __future__ import annotations
 

@@ -159,8 +159,8 @@ def requirements(demands: Iterable[MetricDemand], requests: Requests) -> tuple[M
 
 
 def boosted(demands: Iterable[MetricDemand], requests: Requests) -> tuple[MetricDemand, ...]:
-    """Return the demands with more CPU for saturated pods: `BOOST_PERCENT` of the demand at `SATURATED_PERCENT` usage,
-    or the measured demand if that is higher.
+    """Return the demands with more CPU for saturated pods (docs/decisions/0062): `BOOST_PERCENT` of the demand at
+    `SATURATED_PERCENT` usage, or the measured demand if that is higher.
 
     Example: 4 pods that request 500m use 600m each, 120 percent. At a target of 80 percent the measured demand is
     3000m. Usage of 115 percent gives 2875m, and 150 percent of that are 4313m. For pods that use 1000m each, the demand
@@ -170,12 +170,11 @@ def boosted(demands: Iterable[MetricDemand], requests: Requests) -> tuple[Metric
 
 
 def _boosted(demand: MetricDemand, requests: Requests) -> MetricDemand:
-    """Return the demand of one metric, as described in `boosted` (docs/decisions/0062). Pods are saturated from
-    `SATURATED_PERCENT` of their requests or `PINNED_PERCENT` of their limits on; they then count as if they used at
-    least `BOOST_PERCENT` of that.
+    """Return the demand of one metric, boosted if its pods use at least `SATURATED_PERCENT` of their CPU requests or
+    `PINNED_PERCENT` of their limits.
 
-    Example: 115 percent of 500m are 575m, and 150 percent of that 862.5m. A pod that uses 600m is saturated and counts
-    as if it used 862.5m: its demand grows by 862.5 / 600 = 1.44. From 862.5m on, the demand does not change.
+    Example: 115 percent of 500m are 575m, and 150 percent of that 862.5m. A pod that uses 600m counts as if it used
+    862.5m: its demand grows by 862.5 / 600 = 1.44. From 862.5m on, it stays.
     """
     if demand.resource != "cpu" or not demand.used:
         return demand
@@ -265,18 +264,17 @@ def _target(demand: MetricDemand, pod: _Pod) -> tuple[int, int]:
 
 
 def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> int:
-    """Return the demand of the containers that are not governed, as part of the demand of the whole pod
-    (docs/decisions/0062).
+    """Return the part of a whole pod's demand that belongs to containers that are not governed (docs/decisions/0062).
 
-    Containers with a VPA target get their share by VPA targets, but at most the usage that these targets imply (target
-    / 1.15): load that the VPA has not seen yet belongs to the app. Containers without a VPA target get the rest beyond
-    the app's implied usage. That is at least the same percentage of their requests as the demand is of all requests in
-    question, and at most their requests.
+    Containers with a VPA target get their share by VPA targets, but at most the usage that these imply (target / 1.15):
+    load that the VPA has not seen yet belongs to the app. Containers without a VPA target get the rest beyond the app's
+    implied usage. Their part is at least the rest of the demand × their requests / (the app's requests + their
+    requests), and at most their requests.
 
     Example: each of 4 pods has an app and a native sidecar of 500m each and uses 375m; target 50 percent. The app's VPA
-    target is 288m, so it uses 288m / 1.15 = 250m, and the sidecar 125m. By usage, 1000m of the demand of 3000m are the
-    sidecars'. But 3000m are 75 percent of the pods' requests, so HVPA counts 75 percent of the sidecars' requests,
-    1500m. With a demand of 5000m, it would be 2000m.
+    target is 288m, so the app uses 250m and the sidecar 125m. By usage, 1000m of the demand of 3000m are the sidecars'.
+    But 3000m × 500m / 1000m = 1500m, so HVPA counts 1500m. Of a demand of 5000m, it counts 2000m, all that they
+    request.
     """
     use, call = _target(demand, pod)
     if demand.container or not use:

@@ -1,9 +1,9 @@
-"""The record that a joint decision keeps (DESIGN 5.4): the requests at the start of the path, and the usual demand. It
-is part of the status, under the vertical axis, and bounded in size.
+"""The record that a joint decision keeps in the status, under the vertical axis (DESIGN 5.4): the requests at the start
+of the path, and the usual demand. It is bounded in size.
 
 Usual demand is the mean of the HPA's measurements. A measured value counts until another measurement differs by more
 than `MOVED_PERCENT`, and for at least `SAMPLE_EVERY`, so writes are rare, and there are none at rest. If no HPA is
-configured, usual demand is the VPA's target × the mean of the replica counts at the time of its samples.
+configured, usual demand is the VPA's target × the mean of the replica counts while it was measured.
 """
 
 from __future__ import annotations

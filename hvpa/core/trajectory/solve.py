@@ -21,8 +21,8 @@ from hvpa.core.values.tuning import LOWER_OVERLAPS, MOST_OF_SHARED, PINNED_PERCE
 from hvpa.core.workload.containers import ContainerResource
 
 WithoutNode = Literal["", "room", "size"]
-"""How serving pods react to pods that find no node: not yet, or every pod has a node (empty); they leave room; they
-serve alone with a larger size."""
+"""How serving pods react to pods that find no node. Empty: they don't, at least not yet; `room`: they leave room;
+`size`: they serve alone with a larger size."""
 
 
 @dataclass
@@ -131,7 +131,7 @@ class Joint:
         demand, path = self.sized_for, self.path
         if not self.in_place:
             replicas, binding = path.asked(demand)
-            if self.keeps_pods:  # pods that stay small can't become fewer, so sizes are for that many pods
+            if self.keeps_pods:  # pods that stay small are not removed, so the sizes are for all needed pods
                 replicas = max(replicas, self._count(self.called_for, self.current))
         else:
             settled, binding = path.settled(self.replicas, demand, self.margins)
@@ -164,9 +164,9 @@ class Joint:
     def sizes_at(self, replicas: int) -> Sizes:
         """Return the sizes with which this many replicas serve.
 
-        In place, CPU is not lowered below the size with which the pods that serve now, or half of the replicas, can
-        serve alone until the others have started. It is lowered if the others find no node, since the CPU may be in
-        their way. If they still find no node, the serving pods are raised to that size.
+        In place, CPU is not lowered below the size with which the serving pods, counted as at least half of the
+        replicas, can serve alone until the others have started. It is lowered if the others find no node, since the CPU
+        may be in their way. If they still find no node, the serving pods are raised to that size.
 
         Example: 2 pods of 388m serve 776m. For 800m the path has 3 pods of 267m: the 2 pods keep 388m until the third
         serves. If that finds no node, they have 267m for a minute, and then 400m.
@@ -214,7 +214,8 @@ class Joint:
 
         CPU is at least the usage that the VPA saw, or the target if that usage was at the limit. Memory is not lowered
         below that usage, but not raised to it either: there would be fewer pods, which would lack CPU. Both are at most
-        `MOST_OF_SHARED` targets. Demand beyond that may belong to the other containers, and adds replicas instead.
+        `MOST_OF_SHARED` targets, or the present request if that is larger. Demand beyond that may belong to the other
+        containers, and adds replicas instead.
         """
         shared = {key for one in self.found or () if one.is_shared for key in one.keys}
         found = dict(sizes)

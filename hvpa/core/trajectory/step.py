@@ -1,8 +1,8 @@
-"""A step of a joint decision (DESIGN 5.4, 5.5, 6): the wanted change passes the gates of both axes, and if a gate holds
-one axis, HVPA solves the other axis again.
+"""A step of a joint decision (DESIGN 5.4, 5.5, 6): the change passes the gates of both axes, and if a gate holds one
+axis, HVPA solves the other axis again.
 
 Sizes come first, then the count that serves with the sizes that pods have or will have. If more replicas are held back
-while demand grows, larger pods make up for them. Pods are replaced once for all of their changes.
+while demand grows, larger pods make up for them. HVPA replaces pods once for all changes to them.
 """
 
 from __future__ import annotations
