@@ -84,8 +84,8 @@ def scale_vertically(
 ) -> RequestsResult:
     """Decide the requests and limits of a workload whose VPA has a recommendation.
 
-    `wants_out`: the workload has maxReplicas and the HPA wants more, so raises have full weight once the HPA can have
-    measured that count and still wants more (DESIGN 5.2).
+    `wants_out`: the HPA recommends more than maxReplicas, so raises have full weight once it can have measured
+    maxReplicas and still does (DESIGN 5.2).
     """
     axis = RequestsAxis(seen, context, governed(seen), disruptive=not context.spec.strategy.in_place)
     steps = [_step(axis, item, weight.vertical_ppm, wants_out) for item in axis.items]
@@ -106,8 +106,8 @@ def _weight_of(
 ) -> tuple[int, dt.datetime | None]:
     """Return the weight of a container resource, and until when its step waits for the HPA's measurement.
 
-    If the HPA wants more than maxReplicas, raises have full weight once the HPA has measured that count. Until then the
-    container resource has its usual weight, if that makes a step.
+    If the HPA recommends more than maxReplicas, raises have full weight once the HPA has measured that count. Until
+    then the container resource has its usual weight, if that makes a step.
     """
     if not wants_out or item.target <= item.current:
         return usual, None

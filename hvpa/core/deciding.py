@@ -200,7 +200,7 @@ def _fallen_back(context: GateContext, seen: ObservedState, decided: DecisionPar
 
 
 def _without_sizes(seen: ObservedState, decided: DecisionParts, failed: RolledBack) -> DecisionParts:
-    """Return the decision without its sizes, since the failed ones are rolled back.
+    """Return the decision without its sizes, since failed sizes are rolled back.
 
     A rollback is a step too, and a step up if it raises a size again. The record of the failed sizes' targets
     (`applied_from`) is dropped; otherwise another client would seem to have set the previous sizes.

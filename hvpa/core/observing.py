@@ -103,7 +103,7 @@ def _hpa(
 
 
 def _as_now(found: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
-    """Return the remembered recommender with the present version of its object."""
+    """Return the cached recommender with the present version of its object."""
     meta = None if found.object is None else found.object.metadata
     now = next((one for one in candidates if one.metadata is meta), None)
     return found if now is None else structs.replace(found, object=now)
@@ -112,7 +112,7 @@ def _as_now(found: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
 def _owner_basis(
     hvpa: Meta, spec: HvpaSpec, candidates: tuple[Any, ...], others: tuple[OtherHvpa, ...]
 ) -> Basis:
-    """All inputs of `resolve`. The Hvpa's resource version is not one: each write of its status changes it."""
+    """All inputs of `resolve`, without the Hvpa's resource version: each write of its status changes that."""
     parts = [part for one in candidates for part in (one.metadata, one.raw_spec)]
     return Basis((hvpa.namespace, hvpa.name), (spec, *parts), (others, hvpa.uid, hvpa.creation_timestamp))
 

@@ -73,7 +73,7 @@ class Rules(msgspec.Struct, frozen=True):
     min_change: Mapping[str, MinChange]
     """By resource; for replicas, under `replicas`."""
     sustained: Wait | None = None
-    """How long `Trajectory` must want a lower request, or more CPU for the present demand only, without
+    """How long `Trajectory` must require a lower request, or more CPU for the present demand only, without
     interruption."""
     highest: Wait | None = None
     """In place, the path's lower sizes follow the highest demand of this period, instead of `sustained`."""

@@ -35,7 +35,7 @@ from hvpa.core.workload.managers import replicas_set_at
 MAX_CORRECTIONS = 2
 """Maximum number of corrections of `spec.replicas` in a row for the same HPA status (DESIGN 4)."""
 TOO_MANY_REPLICAS = "TooManyReplicas"
-"""Reason of the HPA's `ScalingLimited` if it wants more than maxReplicas (podautoscaler/horizontal.go)."""
+"""Reason of the HPA's `ScalingLimited` if it would exceed maxReplicas (podautoscaler/horizontal.go)."""
 HPA_SILENT = dt.timedelta(minutes=5)
 """How long HVPA waits for an HPA without metrics: the HPA counts new pods after five minutes at the latest
 (`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
@@ -265,7 +265,7 @@ def was_lowered(seen: ObservedState, clock: Clock) -> dt.datetime | None:
 
 
 def put_inside(scale_replicas: int | None, count: int, bounds: Bounds) -> int | None:
-    """Return the count inside the bounds to write to `spec.replicas`; None if it already has one."""
+    """Return the count inside the bounds to write to `spec.replicas`; None if its present count is inside."""
     return bounds.clamp(count) if scale_replicas is None or not bounds.contains(scale_replicas) else None
 
 

@@ -28,7 +28,7 @@ _SEEN_BYTES: Final = 2
 """A bound that moves by fewer bytes per minute may stay the same for some minutes."""
 _ROUNDED_TO: Final = 1024
 """A bound that is a multiple of this, or has a suffix, comes from a recommender that rounds (`--round-memory-bytes`,
-`--humanize-memory`), with an error of one in a thousand. Example: 380258472 is not rounded, 363Mi and 380633088 are."""
+`--humanize-memory`), except in one of a thousand cases. Example: 380258472 is not rounded, 363Mi and 380633088 are."""
 
 
 def recommender_of(vpa: Vpa) -> str:

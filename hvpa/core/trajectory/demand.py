@@ -95,7 +95,7 @@ class Requests(Struct, frozen=True):
 
     def covered(self, resource: Resource, container: str) -> tuple[ResourceKey, ...]:
         """Return the governed requests that a metric of this resource covers (`container` "": all containers). Empty if
-        the pods have pod-level requests: these apply whatever their containers request."""
+        the pods have pod-level requests, which override those of containers."""
         if not container and self._is_whole(resource):
             return ()
         return tuple(
