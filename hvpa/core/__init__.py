@@ -1,7 +1,7 @@
 """The decision: `observe(objects, now, settings) -> Observation` and `decide(Observation) -> Decision`.
 
-Pure: nothing in this room reads a clock, does I/O, knows asyncio or logs. The operator, `explain` and the simulator
-call the same two functions.
+Both are pure: this package reads no clock, does no I/O, uses no asyncio and writes no log. The operator, `explain` and
+the simulator call the same two functions.
 """
 
 from hvpa.core.deciding import decide

@@ -1,5 +1,5 @@
-"""The strategy `Additive` (DESIGN 5.2): how the weight at a replica count (`core/values/weight.py`) blends replicas and
-requests with what HPA and VPA recommend."""
+"""The strategy `Additive` (DESIGN 5.2): the weight at a replica count (`core/values/weight.py`) blends the present
+replicas and requests with the recommendations of the HPA and the VPA."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def scale_horizontally(
     bounds: Bounds,
     starving: bool,
 ) -> ReplicasResult:
-    """Decide on the replica count of a workload that has an HPA."""
+    """Decide the replica count of a workload that has an HPA."""
     if desired.unknown is not None:
         return as_recommended_last(seen, context, desired, desired.unknown, bounds, starving)
     return go(seen, context, desired, _way(seen, context, desired, weight), bounds, starving)
 
 
 def _way(seen: ObservedState, context: GateContext, desired: DesiredReplicas, weight: Weight) -> Way:
-    """Where the desired replicas lead, not yet cut to the largest step.
+    """Return the count that the desired replicas lead to, before `maxStep` limits the step.
 
-    One step per desired replicas, whatever the weight: only after the HPA has measured the settled workload are the
-    same desired replicas those of the present count (DESIGN 5.2). What `maxStep` has left of a step is still to be
-    done.
+    HVPA takes one step for each value of the desired replicas, whatever the weight. The same value is blended again
+    only after the HPA has measured the settled workload (DESIGN 5.2). The part of a step that `maxStep` cut off still
+    follows.
     """
     assert seen.workload is not None
     current, before, measurement = seen.workload.spec.replicas, seen.horizontal.applied_from, None
@@ -61,12 +61,12 @@ def _way(seen: ObservedState, context: GateContext, desired: DesiredReplicas, we
 
 
 def _resized_until(seen: ObservedState, context: GateContext, desired: DesiredReplicas) -> dt.datetime | None:
-    """Until when replicas wait for pods that are being resized; None where there are none to wait for.
+    """Return until when replicas wait for pods that are being resized; None if no pod is being resized.
 
-    The HPA divides what a pod uses, as large as it is, by the requests of the pod's spec, which are those that it is to
-    have. So the HPA is not followed until pods have them, for a minute at most; and not to fewer pods, as long as
-    pods are smaller than their specs: a pod of 1 core that is to have 2 uses 50 percent at most. Targets that are no
-    percentage (a queue's) are the same for all sizes.
+    The HPA divides usage by the requests in the pod's spec, which a pod that is being resized does not have yet. HVPA
+    follows the HPA once the pods have these requests, or after a minute. It does not scale in while a pod is smaller
+    than its spec: a pod that has 1 core and whose spec has 2 uses at most 50 percent. A target that is not a percentage
+    (a queue length) does not depend on the size.
     """
     waits = context.spec.strategy.in_place and desired.is_relative
     gaps = [awaited(pod) for pod in own_pods(seen)] if waits else []
@@ -82,10 +82,10 @@ def _resized_until(seen: ObservedState, context: GateContext, desired: DesiredRe
 def scale_vertically(
     seen: ObservedState, context: GateContext, weight: Weight, wants_out: bool
 ) -> RequestsResult:
-    """Decide on the requests and limits of a workload that has a VPA with a recommendation.
+    """Decide the requests and limits of a workload whose VPA has a recommendation.
 
-    `wants_out`: the workload has maxReplicas and the HPA wants more, so that what goes up has full weight, once the HPA
-    can have measured that count (it still wants out, DESIGN 5.2).
+    `wants_out`: the HPA recommends more than maxReplicas, so raises have full weight once it can have measured
+    maxReplicas and still does (DESIGN 5.2).
     """
     axis = RequestsAxis(seen, context, governed(seen), disruptive=not context.spec.strategy.in_place)
     steps = [_step(axis, item, weight.vertical_ppm, wants_out) for item in axis.items]
@@ -93,7 +93,7 @@ def scale_vertically(
 
 
 def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bool) -> Step | None:
-    """The change that is wanted of one container resource at the `usual` weight; None where there is none."""
+    """Return the change of a container resource at the `usual` weight; None if it stays."""
     if (raised := axis.raise_now(item)) is not None:
         return raised
     ppm, measured_at = _weight_of(axis, item, usual, wants_out)
@@ -104,10 +104,10 @@ def _step(axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bo
 def _weight_of(
     axis: RequestsAxis, item: ContainerResource, usual: int, wants_out: bool
 ) -> tuple[int, dt.datetime | None]:
-    """The weight of a container resource; and until when a step of it waits for the HPA's measurement.
+    """Return the weight of a container resource, and until when its step waits for the HPA's measurement.
 
-    Where the HPA still wants out at maxReplicas, what goes up has full weight, once the HPA has measured that
-    count. Until then the container resource has its usual weight where that makes a step.
+    If the HPA recommends more than maxReplicas, raises have full weight once the HPA has measured that count. Until
+    then the container resource has its usual weight, if that makes a step.
     """
     if not wants_out or item.target <= item.current:
         return usual, None
@@ -118,12 +118,12 @@ def _weight_of(
 
 
 def _blended(axis: RequestsAxis, item: ContainerResource, ppm: int) -> tuple[int, int | None]:
-    """The request that is wanted at a weight (at full weight where there is none: that is reported as held), and the
-    target from which it moves with its target (None: it is blended anew).
+    """Return the wanted request at a weight, and the target that it moves with (None: it is blended again).
 
-    A target that has had its step at this weight moves the request by its own movement, and no more: 750m was
-    blended from 1000m at weight 50, the target is 1400m now: 950m, and not 1075m (DESIGN 5.2). Blended anew, a
-    target that drifts would pull the request all the way. A step at full weight has left nothing to be taken twice.
+    At weight 0 it is the request at full weight, which is then reported as held. A target that has had its step at this
+    weight moves the request only by its own change × weight: 750m was blended from 1000m at weight 50, and the target
+    is now 1400m. The request becomes 750m + 400m × 0.5 = 950m, and not 1075m (DESIGN 5.2). Otherwise a drifting target
+    would pull the request all the way. A step at full weight leaves nothing to repeat.
     """
     before = axis.record.blended_from(item)
     if before is None or ppm in (0, FULL) or before[1] != percent(ppm):

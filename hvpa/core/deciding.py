@@ -1,4 +1,4 @@
-"""`decide`: from an Observation to a Decision. Pure: the same observation always gives the same decision."""
+"""`decide`: from an Observation to a Decision. It is pure: the same observation always gives the same decision."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ from hvpa.core.workload.containers import changes, present_resources
 from hvpa.core.workload.rollout import progress_deadline, rollout_gaps, rollout_goes_on
 
 _PARTS = attrgetter(*[name for name in ObservedState.__struct_fields__ if name != "hpa"])
-"""All of what is seen but the HPA, part by part."""
+"""All parts of the observed state except the HPA."""
 _STANDING = attrgetter("configured", "problem", "changes", "in_charge", "read_as_is")
-"""How an HPA stands to the Hvpa; its problem is another object at each look."""
+"""The parts of an HPA's standing that a decision depends on; `problem` is a new object in each observation."""
 
 
 def decide(seen: Observation) -> Decision:
-    """What to do about one Hvpa, as it is seen: what to write, the complete next status, and when to look again."""
+    """Return the writes for one Hvpa, its complete next status, and when to decide again."""
     if seen.metadata.deletion_timestamp is not None:
         return Decision(status=seen.status)
     clock = Clock(seen.now, seen.changes_at)
@@ -77,8 +77,8 @@ def decide(seen: Observation) -> Decision:
 
 
 def as_far_as(seen: Observation, decision: Decision, axes: Set[Axis]) -> Decision:
-    """The decision with its step on these axes alone, since it was not carried out on the others: what it reports of
-    the step (its Events, `status.lastScaling`) is what was done."""
+    """Return the decision with its step on these axes only, because the step on the other axes was not carried out. Its
+    Events and `status.lastScaling` then report the part that was."""
     applied = tuple([one for one in decision.applied if one[0] in axes])
     if applied == decision.applied:
         return decision
@@ -107,7 +107,7 @@ def _basis(seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Bas
 
 @remembered_while(_basis, of_status=True)
 def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Decision:
-    """The decision, but for when to look again, which the clock knows."""
+    """Return the decision without `recheck_after`, which the clock gives."""
     decided, patch = DecisionParts(), None
     context: GateContext | None = None
     if seen.problem is None and seen.spec is not None and seen.workload is not None:
@@ -150,8 +150,8 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
 
 
 def _rolled(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
-    """What was made of both axes, with what becomes of a rollout that began earlier. A size that fails is taken back,
-    whatever else was decided."""
+    """Add the next step of a rollout that began earlier. A size that failed is rolled back, whatever else was
+    decided."""
     step = next_step(context, seen)
     if step.rolled_back is None:
         return structs.replace(decided, rollout=step)
@@ -174,7 +174,7 @@ def _over(one: ResourceRequirements, previous: ResourceRequirements | None) -> R
 
 
 def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
-    """What was made of both axes, with what becomes of running pods (`InPlace`, `InPlaceOrRollout`)."""
+    """Add the resizes of running pods (`InPlace`, `InPlaceOrRollout`)."""
     clock = context.clock
     size = next_desired(clock, seen, decided.target, decided.containers, decided.changed)
     rolled_back = decided.rolled_back
@@ -187,8 +187,7 @@ def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts)
 
 
 def _fallen_back(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
-    """What was decided, with whether pods that can't be resized are replaced, and what the API server refused of
-    that."""
+    """Decide whether a rollout replaces pods that can't be resized, and add the changes that the API server refused."""
     size, resizing = decided.desired_size, decided.resizing
     assert size is not None and resizing is not None and seen.target is not None
     if context.spec.strategy.type != "InPlaceOrRollout" or not resizing.stuck:
@@ -201,8 +200,11 @@ def _fallen_back(context: GateContext, seen: ObservedState, decided: DecisionPar
 
 
 def _without_sizes(seen: ObservedState, decided: DecisionParts, failed: RolledBack) -> DecisionParts:
-    """What was decided, but for the sizes: those that failed are taken back. That is a step as well, up where they were
-    smaller. What they were blended from is forgotten, so that no other client seems to have set others."""
+    """Return the decision without its sizes, since failed sizes are rolled back.
+
+    A rollback is a step too, and a step up if it raises a size again. The record of the failed sizes' targets
+    (`applied_from`) is dropped; otherwise another client would seem to have set the previous sizes.
+    """
     keys = {(one.container, one.resource) for one in failed.changes}
     kept = tuple(one for one in seen.vertical.applied_from if (one.container, one.resource) not in keys)
     update: dict[str, object] = {"applied_from": kept, "last_scale_time": failed.time}
@@ -218,7 +220,7 @@ def _without_sizes(seen: ObservedState, decided: DecisionParts, failed: RolledBa
 def _judge(
     context: GateContext, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds
 ) -> DecisionParts:
-    """Both axes of a workload that is there."""
+    """Decide both axes of a workload that exists."""
     assert seen.spec is not None and seen.workload is not None
     spec, current = seen.spec, seen.workload.spec.replicas
     resources = present_resources(seen.workload.spec.template.spec.containers)
@@ -250,8 +252,8 @@ def _judge(
 
 
 def _is_left_at_zero(seen: ObservedState, bounds: Bounds) -> bool:
-    """Whether the target has 0 replicas that are none of our doing. Where the HPA may scale to 0 (minReplicas 0) and we
-    followed it there, we follow it back as well."""
+    """Return whether the target has 0 replicas and HVPA did not set them. If the HPA may scale to 0 (minReplicas 0) and
+    HVPA followed it there, HVPA also follows it back."""
     assert seen.workload is not None
     if seen.workload.spec.replicas > 0:
         return False
@@ -260,7 +262,7 @@ def _is_left_at_zero(seen: ObservedState, bounds: Bounds) -> bool:
 
 
 def _context(clock: Clock, seen: ObservedState, spec: HvpaSpec) -> GateContext:
-    """What all gates share."""
+    """Return the context that all gates share."""
     assert seen.workload is not None
     gaps = rollout_gaps(seen.workload)
     if (seen.rollout is not None and seen.rollout.held) or not gaps:
@@ -272,7 +274,7 @@ def _context(clock: Clock, seen: ObservedState, spec: HvpaSpec) -> GateContext:
 def _judge_jointly(
     seen: ObservedState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
 ) -> DecisionParts:
-    """Both axes, solved together."""
+    """Decide both axes together."""
     assert seen.spec is not None
     spec = seen.spec
     scaling = JointScaling(seen, context, desired, bounds)
@@ -297,7 +299,8 @@ def _joined(
     vertical: RequestsResult | None,
     resources: Mapping[str, ResourceRequirements],
 ) -> DecisionParts:
-    """Both axes' results together. Where nothing may be applied, only what is recommended and blocked is kept."""
+    """Combine the results of both axes. If the mode is not Apply, only the recommendation and the blocked changes are
+    kept."""
     assert seen.spec is not None and seen.workload is not None
     applies = seen.spec.mode == "Apply"
     current = seen.workload.spec.replicas
@@ -332,7 +335,7 @@ def _joined(
 
 
 def _bounds(seen: Observation, clock: Clock) -> Bounds:
-    """minReplicas and maxReplicas, and the floor that `spec.hpa.schedule` or `spec.forecast` has now."""
+    """Return minReplicas and maxReplicas, with the floor that `spec.hpa.schedule` or `spec.forecast` sets now."""
     assert seen.spec is not None
     spec, bounds = seen.spec, _bounds_of_hpa(seen)
     if spec.hpa.schedule:
@@ -343,21 +346,23 @@ def _bounds(seen: Observation, clock: Clock) -> Bounds:
 
 
 def _bounds_of_hpa(seen: Observation) -> Bounds:
-    """minReplicas and maxReplicas: of the template where the HPA is ours, of the object where the spec names one."""
+    """Return minReplicas and maxReplicas: those of the template if HVPA creates the HPA, those of the HPA if the spec
+    names one."""
     assert seen.spec is not None
     hpa, template = seen.spec.hpa, seen.spec.hpa.template.spec
     if hpa.name is not None and seen.hpa.object is not None:
         found = seen.hpa.object.spec
         least = max(1, found.min_replicas) if seen.spec.joint else found.min_replicas
-        return Bounds(least, found.max_replicas)  # a path has no place for no pods at all
+        return Bounds(least, found.max_replicas)  # a path begins at 1 replica
+
     if hpa.name is not None or not hpa.deploy or template is None:
         return Bounds()
     return Bounds(template.min_replicas or 1, template.max_replicas)
 
 
 def _desired(seen: Observation, clock: Clock) -> tuple[DesiredReplicas, Bounds]:
-    """The HPA's desired replicas and its bounds. Where there is no HPA yet, or the target has no replicas, only what
-    `spec.replicas` must hold."""
+    """Return the HPA's desired replicas and its bounds. Without an HPA, or if the target has 0 replicas, it only
+    returns the count to write to `spec.replicas`."""
     if seen.problem is not None or seen.spec is None or seen.workload is None:
         return DesiredReplicas(None), Bounds()
     bounds, hpa = _bounds(seen, clock), seen.hpa.object
@@ -383,8 +388,8 @@ def _with_metered(hpa: Hpa, desired: DesiredReplicas) -> DesiredReplicas:
 
 
 def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
-    """The write to the workload. Where pods can't be resized, the template is patched as soon as a change of requests
-    is allowed and no other rollout goes on."""
+    """Return the write to the workload. If pods can't be resized, HVPA patches the template as soon as a change of
+    requests is allowed and no other rollout is in progress."""
     size, resizing = decided.desired_size, decided.resizing
     if size is None or resizing is None:
         patch = _rollout_patch(seen, decided)
@@ -403,7 +408,8 @@ def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) ->
 
 
 def _patched(seen: ObservedState, decided: DecisionParts, patch: WorkloadPatch | None) -> tuple[Axis, ...]:
-    """The axes that a patch of the workload changes; none where it is about a rollout that began earlier."""
+    """Return the axes that a patch of the workload changes; no axis if the patch is about a rollout that began
+    earlier."""
     if patch is None or seen.target is None:
         return ()
     axes: dict[Axis, bool] = {axis: True for axis, _ in decided.applied}
@@ -417,7 +423,7 @@ def _patched(seen: ObservedState, decided: DecisionParts, patch: WorkloadPatch |
 
 
 def _rollout_patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
-    """One strategic merge patch for both axes, with the record of what was done."""
+    """Return one strategic merge patch for both axes, with the record of the step."""
     if decided.horizontal is None or decided.vertical is None or seen.workload is None:
         return None
     if not decided.applied and decided.rolled_back is None:

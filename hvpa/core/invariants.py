@@ -1,8 +1,8 @@
-"""Invariants of joint decisions, checked with other code than the decision's (DESIGN 5.4): a decision that breaks one
-is a defect of HVPA, whatever its input.
+"""Invariants of joint decisions, checked by code that is independent of the decision (DESIGN 5.4). A decision that
+breaks an invariant is a defect of HVPA, whatever its input.
 
-The operator checks them with `--check-invariants`, the simulator always. Tests see to those that take several
-decisions: rest at constant load, no step down that is taken back, the order of lists.
+The operator checks them with `--check-invariants`, the simulator always. Tests check the invariants that span several
+decisions: no writes at constant load, no scale-in that is reverted, and the order of lists has no effect.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
 
 CAPACITY: Final = "capacity"
-"""No decision takes capacity away that the present demand needs."""
+"""No decision removes capacity that the present demand needs."""
 UNMEASURED: Final = "unmeasured"
-"""No resource is sized by a metric that does not measure it."""
+"""No metric sizes a resource that it does not measure."""
 UNEXPLAINED: Final = "unexplained"
-"""Each difference from the recommendation has a reason in the status."""
+"""The status gives a reason for each difference from the recommendation."""
 INVARIANTS: Final = (CAPACITY, UNMEASURED, UNEXPLAINED)
 
 
 class Violation(NamedTuple):
-    """Which invariant a decision breaks, and how."""
+    """An invariant that a decision breaks, and how."""
 
     invariant: str
     what: str
 
 
 def violations(seen: Observation, decision: Decision) -> tuple[Violation, ...]:
-    """The invariants that a decision breaks; none if it is not a joint one."""
+    """Return the invariants that a decision breaks; empty if it is not a joint decision."""
     if decision.joint is None or seen.workload is None:
         return ()
     joint = cast(View, decision.joint).joint
@@ -48,12 +48,13 @@ def violations(seen: Observation, decision: Decision) -> tuple[Violation, ...]:
 
 # --- capacity --------------------------------------------------------------------------------------------------------
 def _too_small(seen: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
-    """Metrics whose demand fewer pods, or smaller ones, don't serve any more. The pods that go are the largest."""
+    """Yield the metrics whose demand the pods no longer serve after the decision. It assumes that the largest pods are
+    removed first."""
     view = decision.replicas
     if view is None or not joint.path.counts.contains(view.current):
-        return  # a count above maxReplicas is brought inside
+        return  # HVPA brings a count above maxReplicas back inside the bounds
     now, then = joint.current, {item.key: _request(decision, item) for item in joint.items}
-    lately = joint.kept_for or joint.found or ()  # in place a minute's mean counts, and no single measurement
+    lately = joint.kept_for or joint.found or ()  # in place, the mean of a minute counts
     for one, late in zip(joint.found or (), lately, strict=True):
         if not one.keys:
             continue
@@ -67,22 +68,22 @@ def _too_small(seen: Observation, decision: Decision, joint: Joint) -> Iterator[
 def _served(
     one: MetricRequirement, shapes: tuple[PodShape, ...], count: int, now: Sizes, then: Sizes, joint: Joint
 ) -> int:
-    """What the `count` smallest pods serve of a requirement, once their requests are no larger than `then` (in place:
-    are `then`)."""
+    """Return the part of a requirement that the `count` smallest pods serve, once their requests are at most `then` (in
+    place: equal to `then`)."""
     each = []
     for shape in shapes:
         have = {key: shape.sizes.get(key.container, {}).get(key.resource, now[key]) for key in one.keys}
         if not shape.refuses:
             have = {key: then[key] if joint.in_place else min(size, then[key]) for key, size in have.items()}
         each += [serves(one, have, joint.requests)] * shape.count
-    if not joint.in_place:  # pods are replaced by such that are ready
+    if not joint.in_place:  # a rollout replaces pods by pods that are ready
         each += [serves(one, then, joint.requests)] * max(0, count - len(each))
     return sum(sorted(each)[:count])
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
 def _sized_by_others(seen: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
-    """Requests that no metric measures, and that neither the VPA's target nor an OOM explains."""
+    """Yield requests that no metric measures and that neither the VPA's target nor an OOM explains."""
     if not seen.hpa.configured or seen.hpa.object is None:
         return
     measured = metered(seen.hpa.object)
@@ -97,15 +98,15 @@ def _sized_by_others(seen: Observation, decision: Decision, joint: Joint) -> Ite
 
 
 def _request(decision: Decision, item: ContainerResource) -> int:
-    """The request after the decision."""
+    """Return the request after the decision."""
     found = decision.containers.get(item.container)
     return item.current if found is None else found.requests.get(item.resource, item.current)
 
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
 def _without_reason(seen: Observation, decision: Decision) -> Iterator[str]:
-    """Differences from the recommendation that nothing in the status explains. Replicas beyond it stand in for larger
-    pods: for sizes that are held, or that pods don't have yet."""
+    """Yield differences from the recommendation that the status does not explain. Replicas above the recommendation
+    make up for sizes that are held back or that the pods do not have yet."""
     held = {(one.axis, one.container, one.resource) for one in decision.blocked}
     view = decision.replicas
     smaller = any(one.axis == "vertical" and one.direction == "up" for one in decision.blocked)

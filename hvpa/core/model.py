@@ -1,7 +1,7 @@
-"""What goes into a decision and what comes out of it: frozen values, no behaviour beyond small look-ups.
+"""Input and output of a decision: frozen values without behaviour beyond small look-ups.
 
-`Objects` is what the cluster port hands over, `Observation` what `observe` makes of it, `Decision` what `decide`
-answers. What every decision makes anew is a msgspec struct, which costs a tenth of a frozen dataclass to make.
+The cluster port returns `Objects`, `observe` turns them into an `Observation`, and `decide` returns a `Decision`.
+Values that every decision creates are msgspec structs, which take a tenth of the time of a frozen dataclass.
 """
 
 from __future__ import annotations
@@ -33,100 +33,108 @@ T = TypeVar("T")
 
 FIELD_MANAGER = "hvpa"
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
-"""Annotation of the workload: the axes' times, the values set and what they were blended from (DESIGN 8)."""
+"""Annotation of the workload: the axes' times, the values set, and the targets they were blended from (DESIGN 8)."""
 MOST_RIVALS = 10
-"""Other Hvpas with the same target that a message names. Whoever looks for them may stop at one more."""
+"""Maximum number of other Hvpas with the same target that a message names. A search may stop at one more."""
 TEMPLATE_HASH = "hvpa.autoscaling.k8s.io/template-hash"
-"""Annotation of an owned HPA or VPA: a hash of the manifest that was last applied to it."""
+"""Annotation of an owned HPA or VPA: a hash of the manifest last applied to it."""
 _BEGINNING = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is the same for every Hvpa of an operator."""
+    """Settings that are the same for every Hvpa of an operator."""
 
     hpa_tolerance_ppm: int = 100_000
     """kube-controller-manager's `--horizontal-pod-autoscaler-tolerance` (0.1 by default), in parts per million."""
     vpa_period: dt.timedelta = dt.timedelta(minutes=1)
-    """How often the VPA's recommender writes: its `--recommender-interval` (1 minute by default), or how long one of
-    its rounds takes."""
+    """How often the VPA's recommender writes: its `--recommender-interval` (1 minute by default), or the duration of
+    one of its rounds."""
 
 
 class OtherHvpa(msgspec.Struct, frozen=True, gc=False):
-    """Another live Hvpa with the same target: its name, whether its mode is Apply, what its spec deploys, and when it
-    was created (None: unknown, which counts as the beginning of time)."""
+    """Another live Hvpa with the same target."""
 
     name: str
     applies: bool = True
+    """Whether it is in mode Apply."""
     deploys_hpa: bool = False
     deploys_vpa: bool = False
     created: dt.datetime | None = None
+    """When it was created (None: unknown, which sorts before all times)."""
 
     @property
     def rank(self) -> tuple[bool, bool, dt.datetime, str]:
-        """The order among Hvpas with the same target, the smallest first: those in mode Apply, then those that deploy
-        an HPA, then the oldest. Where several could create an HPA or VPA, the first one does."""
+        """The order among Hvpas with the same target, smallest first: Hvpas in mode Apply, then Hvpas that deploy an
+        HPA, then the oldest. If several could create an HPA or VPA, the first Hvpa does."""
         return (not self.applies, not self.deploys_hpa, self.created or _BEGINNING, self.name)
 
 
 class RefusedResize(msgspec.Struct, frozen=True, gc=False):
-    """A resize of a pod that the API server or the kubelet refused: what was asked for, the message, when it did so
-    last, how often in a row, and whether it would have refused any size. If the kubelet refused memory limits, `used`
-    is what these containers use at least, and `body` is empty. It is not kept across a restart of the operator: then it
-    is tried once more."""
+    """A resize of a pod that the API server or the kubelet refused. After a restart of the operator the record is lost
+    and the operator tries once more."""
 
     uid: str
     body: Mapping[str, object]
+    """The requested patch; empty if the kubelet refused memory limits."""
     message: str
     time: dt.datetime
+    """The last refusal."""
     count: int = 1
+    """Number of refusals in a row."""
     of_any_size: bool = False
+    """Whether a resize to any size would be refused."""
     used: Mapping[str, int] = {}
+    """If the kubelet refused memory limits: the least memory use of these containers, in bytes."""
 
 
 class MemoryUse(msgspec.Struct, frozen=True, gc=False):
-    """What pods used of memory when they were last measured, in bytes by pod and container, and when that was read."""
+    """Memory use of pods at the last measurement."""
 
     time: dt.datetime
+    """When it was read."""
     of: Mapping[tuple[str, str], int]
+    """Bytes by pod and container."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """The objects that may have to do with one Hvpa, as the cluster holds them; who belongs to whom is not yet decided.
-
-    `others` are other live Hvpas with the same target, by rank (the first MOST_RIVALS + 1 at most), `hpas` and `vpas`
-    every one that is owned by this Hvpa, targets it, its workload or one of the `others`, is named by it, or holds a
-    name that it would give; `pods` those that the workload's selector matches. `vpa_served`: whether the cluster
-    knows VerticalPodAutoscalers at all. `refused_resizes` are of these pods. `creation_sizes` are the sizes of new pods
-    that were written for this Hvpa, by owner; None where the cluster has no policy that goes by them. `memory_use` is
-    of these pods; None where it was not asked for.
-    """
+    """The objects that may concern one Hvpa, as the cluster has them. `observe` decides which of them belong to it."""
 
     hvpa: HvpaObject
     workload: Workload | None = None
     others: tuple[OtherHvpa, ...] = ()
+    """Other live Hvpas with the same target, by rank (at most the first MOST_RIVALS + 1)."""
     hpas: tuple[Hpa, ...] = ()
+    """The HPAs that this Hvpa owns or names, that target it, its workload or one of the `others`, or that hold a name
+    it would use."""
     vpas: tuple[Vpa, ...] = ()
+    """The VPAs, selected in the same way."""
     pods: tuple[Pod, ...] = ()
+    """The pods that the workload's selector matches."""
     vpa_served: bool = True
+    """Whether the cluster serves VerticalPodAutoscalers."""
     refused_resizes: tuple[RefusedResize, ...] = ()
+    """Refused resizes of these pods."""
     creation_sizes: tuple[tuple[str, str], ...] | None = None
+    """The sizes of new pods written for this Hvpa, by owner; None if no admission policy of the cluster applies
+    them."""
     memory_use: MemoryUse | None = None
+    """Memory use of these pods; None if it was not requested."""
     unlisted: str | None = None
-    """Why workloads of the target's kind can't be read, empty while that is not known yet; None where they can."""
+    """Why workloads of the target's kind can't be read, empty while that is unknown; None if they can."""
     silent_recommenders: Mapping[str, dt.datetime] = field(default_factory=dict)
-    """VPA recommenders that are silent, by name (empty: the default one), and their last sign of life."""
+    """VPA recommenders that are silent, by name (empty: the default recommender), and their last sign of life."""
     checkpoints: tuple[VpaCheckpoint, ...] = ()
-    """What the recommender saved of the VPAs; empty also if it can't be read."""
+    """The VPAs' checkpoints that the recommender saved; also empty if they can't be read."""
     postponed: bool = False
-    """Whether this decision is late because the namespace was over its budget of computing time."""
+    """Whether this decision is late because the namespace exceeded its budget of computing time."""
     lately: Lately | None = None
-    """What the HPA's metrics called for of late, where the caller has watched them."""
+    """The recent demand that the HPA's metrics measured, if the caller has recorded it."""
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """Why something is as it is: a condition's reason and message."""
+    """A condition's reason and message."""
 
     reason: str
     message: str
@@ -134,7 +142,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class OwnedChange:
-    """One write to an HPA or VPA: `apply` (server-side apply of `manifest`), `delete`, or `release` (drop our owner
+    """One write to an HPA or VPA: `apply` (server-side apply of `manifest`), `delete`, or `release` (remove our owner
     reference). `uid` and `resource_version` make delete and release conditional."""
 
     action: Literal["apply", "delete", "release"]
@@ -148,126 +156,135 @@ class OwnedChange:
 
 
 class Standing(msgspec.Struct, frozen=True, gc=False):
-    """How a recommender stands to this Hvpa, without what it recommends."""
+    """How a recommender relates to this Hvpa, without its recommendation."""
 
     configured: bool
-    """Whether the spec asks for one."""
+    """Whether the spec deploys or names a recommender."""
     problem: Finding | None = None
     """Why it can't be used."""
     changes: tuple[OwnedChange, ...] = ()
     in_charge: bool = False
-    """Whether this Hvpa's recommender may govern the axis (owned, being created, or named and fit, or read as it is);
-    False where it is not configured, not found, refused or a foreign one acts."""
+    """Whether this Hvpa's recommender may govern the axis: it is owned, being created, named and suitable, or read as
+    it is. False if it is not configured, not found or refused, or if a foreign object acts on the workload."""
     read_as_is: Finding | None = None
-    """Whose it is, where it is another's and read as it is (`Recommend` only). Such an HPA does not know this Hvpa: its
-    measurements count, and not the count that it asks for."""
+    """Whose recommender it is, if HVPA reads another owner's as it is (mode Recommend or Paused). Such an HPA does not
+    point at this Hvpa: its measurements count, its desired replicas do not."""
 
 
 class Recommender(Standing, Generic[T], frozen=True, gc=False):
-    """A recommender as far as this Hvpa may use it, with its object where there is one."""
+    """A recommender that this Hvpa may use, with its object if it exists."""
 
     object: T | None = None
 
 
 class BoundRatio(msgspec.Struct, frozen=True, gc=False):
-    """The upper bound of a container's recommendation in multiples of its uncapped target, rounded up. `capped`: the
-    bound is `maxAllowed`, and without that it would be larger."""
+    """Upper bound of a container's recommendation / its uncapped target, rounded up."""
 
     container: str
     ratio: float
     capped: bool = False
+    """Whether the bound is `maxAllowed` and would be larger without it."""
 
 
 class PodShape(msgspec.Struct, frozen=True, gc=False):
-    """What so many pods have, in millicores and bytes by container: by the kubelet or by their spec, whichever is less.
-    `refuses`: the kubelet has put their resize off, or can't do it."""
+    """A size that `count` pods have, in millicores and bytes by container: the kubelet's or the spec's, whichever is
+    smaller."""
 
     sizes: Mapping[str, Mapping[Resource, int]]
     count: int = 1
     refuses: bool = False
+    """Whether the kubelet has deferred their resize, or can't do it."""
 
 
 class PodTotal(msgspec.Struct, frozen=True, gc=False):
-    """What a pod requests of one resource by the HPA's rules, in millicores or bytes: the mean of the ready ones,
-    rounded up. `is_whole`: requests of the pods themselves say so (pod-level `resources`), not their containers'."""
+    """The mean request of the ready pods for one resource by the HPA's rules, in millicores or bytes, rounded up."""
 
     requested: int
     is_whole: bool = False
+    """Whether this is a pod-level request (`resources` of the pod) and not the sum of its containers."""
 
 
 class StuckPods(msgspec.Struct, frozen=True, gc=False):
-    """Pods that can't run for one and the same reason: the name of the first of them and its message, and how many
-    there are. Reported from `since` to before `until` (None: without such a limit)."""
+    """Pods that can't run, all for the same reason."""
 
     reason: str
     pod: str
+    """The first pod; `message` is about it."""
     message: str = ""
     count: int = 1
     since: dt.datetime | None = None
+    """When reporting begins."""
     until: dt.datetime | None = None
+    """When reporting ends (None: no limit)."""
 
 
 class PodsSeen(msgspec.Struct, frozen=True, gc=False):
-    """What a decision needs of the pods: counts by state, who starves, and when the last one became ready."""
+    """The state of the pods: counts by state, containers that ran out of memory, and the times from which the HPA
+    counts pods."""
 
     ready: int = 0
     running: int = 0
     others_ready: int = 0
-    """Pods that the workload's selector matches and that belong to another owner: the HPA counts them as well."""
+    """Ready pods that the workload's selector matches but that belong to another owner: the HPA counts them too."""
     others_running: int = 0
+    """Running pods of other owners, likewise."""
     last_ready_at: dt.datetime | None = None
     unready: tuple[str, ...] = ()
-    """Names of pods that are not ready (ten at most)."""
+    """Names of pods that are not ready (at most ten)."""
     newest_unready: dt.datetime | None = None
-    """When the last one of those that are not ready was created; None where all are."""
+    """Creation time of the newest pod that is not ready; None if all are ready."""
     unready_since: dt.datetime | None = None
-    """When a pod last became unready, of those that are not ready; None if all are, or none says it."""
+    """When an unready pod last lost readiness; None if all pods are ready or no pod reports it."""
     terminating: int = 0
     stuck: tuple[StuckPods, ...] = ()
-    """Those that can't be scheduled or started, by reason."""
+    """Pods that can't be scheduled or started, by reason."""
     starving: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
-    """Containers that were OOMKilled, or whose pod was evicted for memory, within the last day and with at least the
-    template's memory, and when that was last."""
+    """Containers that were OOMKilled, or whose pod was evicted for memory, in the last day and with at least the
+    template's memory, and when this last happened."""
     living: int = 0
     """Pods that run or will run."""
     unlike: Mapping[frozenset[ResourceKey], int] = msgspec.field(default_factory=dict)
-    """How many of them have other requests or limits than the template, by the container resources that differ."""
+    """Number of living pods whose requests or limits differ from the template, by the container resources that
+    differ."""
 
     counted_from: tuple[dt.datetime, ...] = ()
-    """From when on the HPA counts the CPU of each pod that it counts, in order. A pod that lost its readiness later
-    than when it started counts as before."""
+    """For each pod, from when the HPA counts its CPU, in order. A pod that lost readiness after its start still
+    counts."""
 
     failed: int = 0
-    """Those of which a container failed within the last ten minutes: what they use since is no measure of demand."""
+    """Pods with a container that failed in the last ten minutes: their usage since then does not measure demand."""
     unproven_until: tuple[dt.datetime, ...] = ()
-    """Until when each of them counts as one that failed, or each of the others as new, in order."""
+    """For each failed or new pod, until when it counts as such, in order."""
 
     running_from: tuple[dt.datetime, ...] = ()
-    """From when on other metrics than CPU can be of each pod that runs, in order."""
+    """For each running pod, when metrics other than CPU can include it, in order."""
 
-    # For joint decisions only: what containers and native sidecars request in the mean, rounded up, and what pods have
-    # by size, what pods request as a whole, the names of containers and native sidecars, and since when the ready pods
-    # are ready, in order.
+    # For joint decisions only.
     sizes: Mapping[ResourceKey, int] = msgspec.field(default_factory=dict)
+    """Mean request of each container and native sidecar, rounded up."""
     shapes: tuple[PodShape, ...] = ()
+    """The pods by size."""
     totals: Mapping[Resource, PodTotal] = msgspec.field(default_factory=dict)
+    """The requests of a whole pod."""
     containers: frozenset[str] = frozenset()
+    """Names of containers and native sidecars."""
     ready_since: tuple[dt.datetime, ...] = ()
+    """When each ready pod became ready, in order."""
 
 
 class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a decision depends on, but for the time and for what the HPA says: most of it is the same for long."""
+    """The inputs of a decision except the time and the HPA's data; most of them change rarely."""
 
     metadata: Meta
     spec: HvpaSpec | None
     status: HvpaStatus
     problem: Finding | None
-    """Why nothing can be scaled at all (invalid spec, no target, two Hvpas on one target); None when all is well."""
+    """Why nothing can be scaled (invalid spec, no target, two Hvpas with one target); None if everything can."""
     workload: Workload | None
-    """The target; None where nothing can be scaled. Where pods are resized in place, with the replicas and resources
-    that were decided."""
+    """The target; None if nothing can be scaled. If pods are resized in place, it has the decided replicas and
+    resources."""
     target: Workload | None
-    """The target as it is, as far as there is one, be it scaled or not."""
+    """The target as it is in the cluster, scaled or not; None if it does not exist or is too large for a status."""
     horizontal: HorizontalAxis
     vertical: VerticalAxis
     legacy_override: bool
@@ -276,13 +293,13 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     vpa: Recommender[Vpa]
     pods: PodsSeen
     history: tuple[BoundRatio, ...] = ()
-    """How large the upper bounds of the VPA's recommendation are, which tells how far its history goes."""
+    """The ratios of the VPA's upper bounds, which show how long its history is."""
     rollout: RolloutRecord | None = None
-    """The rollout of the target that the operator began, if it did."""
+    """The rollout of the target that the operator began, if any."""
     resizable: tuple[Pod, ...] = ()
-    """The workload's own pods, if they are resized in place or a size is tried on some first."""
+    """The workload's own pods, if they are resized in place, a canary tries sizes, or pods are stuck."""
     others: tuple[Pod, ...] = ()
-    """Pods that the workload's selector matches and that belong to another owner, likewise."""
+    """Pods that the workload's selector matches but that belong to another owner; for in-place resizes and canaries."""
 
     # As in `Objects`.
     refused_resizes: tuple[RefusedResize, ...] = ()
@@ -293,41 +310,41 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Observation(ObservedState, frozen=True, kw_only=True):
-    """Everything a decision depends on, resolved: the same observation always gives the same decision."""
+    """All inputs of a decision, resolved: the same observation always gives the same decision."""
 
     now: dt.datetime
     changes_at: dt.datetime | None
-    """When time alone makes another observation of the same objects (None: never)."""
+    """When the passing of time alone changes the observation of the same objects (None: never)."""
     settings: Settings
     hpa: Recommender[Hpa]
 
 
 class WorkloadPatch(msgspec.Struct, frozen=True, gc=False):
-    """The one write to the workload: a strategic merge patch, conditional on `resource_version`; or of its replicas
-    alone, by its `scale` subresource."""
+    """The only write to the workload: a strategic merge patch, conditional on `resource_version`."""
 
     kind: str
     name: str
     resource_version: str
     body: Mapping[str, object]
     is_scale: bool = False
+    """Whether it changes only the replicas, through the `scale` subresource."""
     api_version: str = DEFAULT_API_VERSION
 
 
 class PodResize(msgspec.Struct, frozen=True, gc=False):
-    """A write to the `resize` subresource of a pod: a strategic merge patch, conditional on the pod's uid.
-    `lowers_limit`: it lowers a memory limit, which is not to come near what is used. `refused`: what the kubelet
-    refused and this puts back."""
+    """A write to a pod's `resize` subresource: a strategic merge patch, conditional on the pod's uid."""
 
     pod: str
     uid: str
     body: Mapping[str, object]
     lowers_limit: bool = False
+    """Whether it lowers a memory limit, which must not come close to the memory in use."""
     refused: tuple[RefusedResize, ...] = ()
+    """Resizes that the kubelet refused and that this patch reverts."""
 
 
 class Involved(msgspec.Struct, frozen=True, gc=False):
-    """The object that an Event is about, in the Hvpa's namespace."""
+    """The object that an Event refers to, in the Hvpa's namespace."""
 
     api_version: str
     kind: str
@@ -337,7 +354,7 @@ class Involved(msgspec.Struct, frozen=True, gc=False):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """A Kubernetes Event: on `involved`, or on the Hvpa where that is None."""
+    """A Kubernetes Event on `involved`, or on the Hvpa if that is None."""
 
     type: Literal["Normal", "Warning"]
     reason: str
@@ -346,7 +363,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class Blocked(msgspec.Struct, frozen=True, gc=False):
-    """A change that is wanted and held back. `current` and `wanted` are replicas, millicores or bytes."""
+    """A wanted change that a gate holds back. `current` and `wanted` are replicas, millicores or bytes."""
 
     axis: Axis
     direction: Direction
@@ -357,52 +374,59 @@ class Blocked(msgspec.Struct, frozen=True, gc=False):
     resource: Resource | None = None
     until: dt.datetime | None = None
     figures: Figures | None = None
-    """By which figures the gate holds it back (None: by none)."""
+    """The wait or threshold of the gate (None: it has neither)."""
 
 
 class ResourceRequirements(msgspec.Struct, frozen=True, gc=False):
-    """Requests and limits of CPU (millicores) and memory (bytes) of one container."""
+    """Requests and limits of one container: CPU in millicores, memory in bytes."""
 
     requests: Mapping[Resource, int]
     limits: Mapping[Resource, int]
 
 
 class ReplicaView(msgspec.Struct, frozen=True, gc=False):
-    """Replica counts of a decision: now, the HPA's trusted desired replicas, after this decision, and if nothing were
-    blocked."""
+    """Replica counts of a decision."""
 
     current: int
     hpa: int | None
+    """The HPA's desired replicas, as far as they are trusted."""
     target: int
+    """The count after this decision."""
     recommended: int
+    """The count if no gate blocked it."""
 
 
 class JointResource(msgspec.Struct, frozen=True, gc=False):
-    """One container's one resource in a joint decision (DESIGN 5.4), in millicores or bytes.
-
-    `base` is its size where the path begins, `usual` and `present` are the demand of all pods together without their
-    base usage (None: unknown), `usual_from` and `present_from` their sources, in words, `usual_replicas` and
-    `present_replicas` the counts that they ask for. `current` is the request now, `size` the one that is wanted;
-    `stays` is why it stays although the path has another one, in words (empty: it has the same, or it does not stay);
-    `bound` is the name of what sets the largest size.
-    """
+    """One container resource in a joint decision (DESIGN 5.4), in millicores or bytes."""
 
     key: ResourceKey
     base: int
+    """Its size at the start of the path."""
     current: int
+    """The present request."""
     size: int
+    """The wanted request."""
     usual: int | None = None
+    """Usual demand of all pods together, without base usage (None: unknown)."""
     usual_from: str = ""
+    """Source of the usual demand, in words."""
     usual_replicas: int | None = None
+    """The count for the usual demand."""
     present: int | None = None
+    """Present demand of all pods together, without base usage (None: unknown)."""
     present_from: str = ""
+    """Source of the present demand, in words."""
     present_replicas: int | None = None
+    """The count for the present demand."""
     stays: str = ""
+    """Why the request stays although the path has another size, in words (empty: both agree, or the request
+    changes)."""
     bound: str = ""
+    """Name of the setting that gives the largest size."""
 
 
 class JointView(Protocol):
-    """A joint decision, as people are shown it. Most decisions are not, so each part is found when it is asked for."""
+    """A joint decision for display. Few decisions are displayed, so each part is computed on demand."""
 
     @property
     def path(self) -> Path:
@@ -410,31 +434,27 @@ class JointView(Protocol):
 
     @property
     def items(self) -> tuple[JointResource, ...]:
-        """Each container's resources."""
+        """The container resources."""
 
     @property
     def usual(self) -> Point | None:
-        """The point of the path that serves the usual demand (None: no container resource has one)."""
+        """The point of the path that serves the usual demand (None: no container resource has a path)."""
 
     @property
     def wanted(self) -> Point:
-        """Where the path leads when nothing is blocked."""
+        """The point of the path to reach if no gate blocks it."""
 
     @property
     def because(self) -> str:
-        """What bound the count, in words."""
+        """The reason for the count, in words."""
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """What to write, in this order: workload, status, `spec.replicas`, owned objects, events; and when to look again.
-    Where pods are resized in place: status, sizes of new pods, workload, pods, then the rest.
-
-    `status` holds when all writes succeed. `weight_ppm` is the vertical weight in parts per million. `containers` is
-    what the workload is set to after this decision, `recommended` what it would be set to if nothing were blocked,
-    `steps` the reasoning in words for `explain`.
-    """
+    """The writes, and when to decide again. Order of writes: workload, status, `spec.replicas`, owned objects, events.
+    If pods are resized in place: status, sizes of new pods, workload, pods, then the rest."""
 
     status: HvpaStatus
+    """The status once all writes have succeeded."""
     workload_patch: WorkloadPatch | None = None
     scale_replicas: int | None = None
     owned: tuple[OwnedChange, ...] = ()
@@ -442,25 +462,29 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     recheck_after: dt.timedelta | None = None
     replicas: ReplicaView | None = None
     weight_ppm: int | None = None
+    """The vertical weight, in parts per million."""
     containers: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)
+    """The workload's resources after this decision."""
     recommended: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)
+    """The resources if no gate blocked a change."""
     blocked: tuple[Blocked, ...] = ()
     steps: tuple[str, ...] = ()
+    """The reasoning in words, for `explain`."""
     applied: tuple[tuple[Axis, Direction], ...] = ()
     """The axes and directions in which this decision changes the workload (for metrics and events)."""
     patched: tuple[Axis, ...] = ()
-    """The axes that `workload_patch` changes: in place, also what was decided earlier and is not written yet."""
+    """The axes that `workload_patch` changes; in place this includes earlier decisions that are not written yet."""
     rules: tuple[Rules, ...] = ()
-    """The waits and thresholds of each direction, by which its gates decided."""
+    """The waits and thresholds of each direction, which its gates used."""
     rollout_gaps: tuple[str, ...] = ()
-    """What the workload's last rollout lacks, in words."""
+    """What the workload's last rollout still lacks, in words."""
     settles_at: dt.datetime | None = None
-    """Until when changes wait for that rollout, past or to come (None: it is complete, or no clock ends it)."""
+    """Until when changes wait for that rollout, past or future (None: it is complete, or no time limit ends it)."""
     joint: JointView | None = None
-    """How both axes were solved together (`Trajectory` only)."""
+    """The joint solution of both axes (`Trajectory` only)."""
     resizes: tuple[PodResize, ...] = ()
-    """Pods to be resized in place."""
+    """Pods to resize in place."""
     creation_sizes: Mapping[str, str | None] = msgspec.field(default_factory=dict)
-    """Sizes of new pods to be written, by owner; None for one that goes."""
+    """Sizes of new pods to write, by owner; None to remove the entry."""
     called_for: Demands | None = None
-    """What the HPA's metrics call for, to be watched by the caller (`Objects.lately`); None where nobody asks."""
+    """The present demand of the HPA's metrics, which the caller records (`Objects.lately`); None if it has no use."""

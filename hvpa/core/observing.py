@@ -1,5 +1,5 @@
-"""`observe`: from the objects of the cluster to one frozen Observation. Who belongs to whom is decided here, for the
-operator, `explain -f` and the simulator alike."""
+"""`observe`: from the objects of the cluster to one frozen Observation. It resolves which objects belong together, for
+the operator, `explain -f` and the simulator alike."""
 
 from __future__ import annotations
 
@@ -58,15 +58,16 @@ from hvpa.core.workload.starving import raised_at
 
 _replacing_pods: Final = remembered(HvpaSpec.replacing_pods)
 MOST_CONTAINERS = 100
-"""Containers of a pod that is scaled. What is reported and kept of each has room in a status and an annotation."""
+"""Maximum number of containers in a scaled pod, so that the report of each container fits into a status and an
+annotation."""
 MOST_PROBLEMS = 20
-"""Faults of a spec that are reported at once."""
+"""Maximum number of errors of a spec in one report."""
 MOST_SELECTOR = 32_768
-"""Characters of a workload's selector, which the status repeats for the HPA."""
+"""Maximum length of a workload's selector in characters; the status repeats it for the HPA."""
 Silent = tuple[tuple[str, dt.datetime], ...]
-"""VPAs by name that their recommender has not written for too long, and when it last did."""
+"""Names of VPAs whose recommender is silent, and when it last wrote them."""
 Histories = tuple[tuple[str, tuple[BoundRatio, ...]], ...]
-"""VPAs by name, and how large their upper bounds are."""
+"""Names of VPAs, and the ratios of their upper bounds."""
 _NO_HPA: Recommender[Hpa] = Recommender(False)
 _VPA_NOT_SERVED = Finding(
     "VpaNotServed", "the cluster does not serve VerticalPodAutoscaler (autoscaling.k8s.io/v1)"
@@ -74,7 +75,7 @@ _VPA_NOT_SERVED = Finding(
 
 
 def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observation:
-    """Resolve `objects` as seen at `now` (timezone-aware) into what a decision depends on."""
+    """Resolve `objects` as seen at `now` (timezone-aware) into the inputs of a decision."""
     now = now.astimezone(dt.UTC)
     clock = Clock(now)
     spec, period, mute = objects.hvpa.spec, settings.vpa_period, objects.silent_recommenders
@@ -95,14 +96,14 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
 def _hpa(
     hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
 ) -> Recommender[Hpa]:
-    """The HPA to read, as it is now. No HPA's status decides which one that is, so it is found once for the same
-    objects: a reconcile in which nothing is to do takes a quarter of the time (4.0 yardsticks of
-    `python -m benchmarks decision` without that, 0.9 with it)."""
+    """Return the HPA to read, in its present state. The choice does not depend on any HPA's status, so it is cached: a
+    reconcile without changes takes a quarter of the time (`python -m benchmarks decision`: 0.9 instead of 4.0
+    yardsticks)."""
     return _as_now(_found_hpa(hvpa, spec, hpas, others), hpas)
 
 
 def _as_now(found: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
-    """What was found once, with the object as it is now."""
+    """Return the cached recommender with the present version of its object."""
     meta = None if found.object is None else found.object.metadata
     now = next((one for one in candidates if one.metadata is meta), None)
     return found if now is None else structs.replace(found, object=now)
@@ -111,7 +112,7 @@ def _as_now(found: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
 def _owner_basis(
     hvpa: Meta, spec: HvpaSpec, candidates: tuple[Any, ...], others: tuple[OtherHvpa, ...]
 ) -> Basis:
-    """All that `resolve` looks at: not the Hvpa's version, which each write of its status changes."""
+    """All inputs of `resolve`, without the Hvpa's resource version: each write of its status changes that."""
     parts = [part for one in candidates for part in (one.metadata, one.raw_spec)]
     return Basis((hvpa.namespace, hvpa.name), (spec, *parts), (others, hvpa.uid, hvpa.creation_timestamp))
 
@@ -132,7 +133,7 @@ def _found_vpa(
 
 @remembered
 def _counted(vpa: Vpa, spec: HvpaSpec | None) -> Vpa:
-    """The VPA as far as a decision looks at it: without bounds, which move all the time."""
+    """Return the VPA without bounds, which a decision does not use and which change all the time."""
     found = vpa.status.recommendation
     if found is None or found.container_recommendations is None:
         return vpa
@@ -145,11 +146,13 @@ def _counted(vpa: Vpa, spec: HvpaSpec | None) -> Vpa:
 
 
 def _target(one: ContainerRecommendation, spec: HvpaSpec | None) -> ResourceList:
-    """The target that counts. A joint decision goes by what the pods use: by the uncapped target where `minAllowed` has
-    raised the target, or where the Hvpa's own `maxAllowed` has cut it, which bounds the size and makes the rest
-    replicas (DESIGN 5.4). What the recommender's flags or the policy of a VPA that the Hvpa names have cut stays cut.
+    """Return the target that a decision uses.
 
-    Example: a target of 8Gi that `--container-recommendation-max-allowed-memory` has cut from 40Gi is 8Gi.
+    A joint decision follows the pods' usage (DESIGN 5.4). It uses the uncapped target if `minAllowed` raised the
+    target, or if the Hvpa's own `maxAllowed` cut it: that bounds the size, and replicas cover the rest. A cut by the
+    recommender's flags, or by the policy of a VPA that the Hvpa names, stays.
+
+    Example: `--container-recommendation-max-allowed-memory` cut a target from 40Gi to 8Gi; HVPA uses 8Gi.
     """
     if spec is None or not spec.joint or not one.uncapped_target:
         return one.target
@@ -168,8 +171,8 @@ def _target(one: ContainerRecommendation, spec: HvpaSpec | None) -> ResourceList
 
 
 def _beyond(one: ContainerRecommendation, target: ResourceList) -> ResourceList:
-    """What the recommender would recommend beyond the target that counts if nothing capped it, rounded up to two digits
-    so that it stays the same while it moves a little."""
+    """Return the recommendation without any cap if it exceeds the target in use. It is rounded up to two digits, so
+    that small movements do not change it."""
     known = amounts(target)
     more = {
         name: value for name, value in amounts(one.uncapped_target).items() if value > known.get(name, value)
@@ -178,7 +181,7 @@ def _beyond(one: ContainerRecommendation, target: ResourceList) -> ResourceList:
 
 
 def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: Histories) -> Basis:
-    """All of them but the HPAs. Lists are made anew for each decision, their members are not."""
+    """All inputs except the HPAs. Each decision creates new lists, but their members stay the same objects."""
     hvpa, others = objects.hvpa, (objects.others, objects.hvpa.problems, objects.postponed)
     of_pods = (objects.pods, objects.refused_resizes, objects.creation_sizes, objects.memory_use)
     return Basis(
@@ -192,7 +195,7 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: H
 def _state(
     clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: Histories
 ) -> ObservedState:
-    """What is observed, without the HPA."""
+    """Return the observed state without the HPA."""
     hvpa, spec = objects.hvpa, _acting(clock, objects.hvpa.spec, objects.hvpa.status)
     problem = _problem(objects)
     workload = objects.workload if problem is None else None
@@ -243,8 +246,8 @@ def _state(
 
 
 def _acting(clock: Clock, spec: HvpaSpec | None, status: HvpaStatus) -> HvpaSpec | None:
-    """The spec that is acted by: pods that could not be resized are replaced for a day, with the decisions of pods that
-    are replaced. Each other size would be one rollout more."""
+    """Return the spec to act by. If pods could not be resized, they are replaced for a day and decisions are those for
+    replaced pods: otherwise each new size would cost another rollout."""
     if spec is None or spec.strategy.type != "InPlaceOrRollout" or status.replacing is None:
         return spec
     if clock.held_until(status.replacing.since, RESIZES_AGAIN) is None:
@@ -253,7 +256,7 @@ def _acting(clock: Clock, spec: HvpaSpec | None, status: HvpaStatus) -> HvpaSpec
 
 
 def _with_rolled_back(status: HvpaStatus, rollout: RolloutRecord | None) -> HvpaStatus:
-    """The status with what a rollout takes back, which is written to the workload first."""
+    """Return the status with the sizes that a rollout rolls back; they are written to the workload first."""
     written, known = None if rollout is None else rollout.rolled_back, status.rolled_back
     if written is None or (known is not None and known.time >= written.time):
         return status
@@ -261,7 +264,7 @@ def _with_rolled_back(status: HvpaStatus, rollout: RolloutRecord | None) -> Hvpa
 
 
 def _problem(objects: Objects) -> Finding | None:
-    """Why nothing can be scaled at all."""
+    """Return why nothing can be scaled."""
     spec, problems = objects.hvpa.spec, objects.hvpa.problems[:MOST_PROBLEMS]
     if spec is None or problems:
         return Finding("InvalidSpec", "; ".join(map(str, problems)) or "the spec can't be read")
@@ -274,7 +277,7 @@ def _problem(objects: Objects) -> Finding | None:
         return Finding("TargetUnreadable", f"{name} can't be read: {objects.unlisted}")
     rivals = [one.name for one in objects.others if one.applies] if spec.mode == "Apply" else []
     if rivals:
-        # Of many neither names nor their number: else each one more would be news to all others.
+        # A message about many Hvpas has no names and no number: otherwise each further Hvpa would change all of them.
         many = len(rivals) > MOST_RIVALS
         who = f"more than {MOST_RIVALS} other Hvpas" if many else f"Hvpa {', '.join(sorted(rivals))}"
         what = f"{name} is also the target of {who} in mode Apply"
@@ -285,7 +288,7 @@ def _problem(objects: Objects) -> Finding | None:
 
 
 def _unsupported(spec: HvpaSpec) -> str:
-    """Why no target of this kind can be scaled in this way; empty where it can."""
+    """Return why this kind of target can't be scaled in this way; empty if it can."""
     target, strategy = spec.target_ref, spec.strategy
     version = target.api_version or api_version_of(target.kind)
     if is_custom(version, target.kind):
@@ -304,12 +307,12 @@ def _unsupported(spec: HvpaSpec) -> str:
 
 
 def _existing(workload: Workload | None) -> Workload | None:
-    """The workload, unless it is being deleted."""
+    """Return the workload, unless it is being deleted."""
     return None if workload is None or workload.metadata.deletion_timestamp is not None else workload
 
 
 def _too_large(workload: Workload) -> Finding | None:
-    """Why there is too much of a workload for a status."""
+    """Return why the workload does not fit into a status."""
     name, why = f"{workload.kind} {workload.metadata.name}", ""
     if len(workload.spec.template.spec.containers) > MOST_CONTAINERS:
         why = f"{name} has more than {MOST_CONTAINERS} containers in its pod template"
@@ -321,7 +324,7 @@ def _too_large(workload: Workload) -> Finding | None:
 
 
 def _lacks_requests(workload: Workload) -> bool:
-    """Whether the template leaves a request open, which pods may have been given all the same."""
+    """Return whether the template leaves a request out that the pods may still have."""
     return any(
         resource not in one.resources.requests and resource not in one.resources.limits
         for one in workload.spec.template.spec.containers
@@ -332,7 +335,7 @@ def _lacks_requests(workload: Workload) -> bool:
 def _vpa_problem(
     found: Recommender[Vpa], objects: Objects, silent: Mapping[str, dt.datetime]
 ) -> Finding | None:
-    """Why a VPA's recommendation does not count (yet)."""
+    """Return why a VPA's recommendation does not count (yet)."""
     vpa = found.object
     if vpa is None or found.problem is not None:
         return found.problem

@@ -1,5 +1,5 @@
-"""The rules of each direction of scaling: how long a change waits and how small it may be, from the spec or, if it says
-nothing, by default. The gates decide by these figures, and `explain` prints the same ones with their source."""
+"""The rules of each direction of scaling: how long a change waits, and its minimum size, from the spec or by default.
+The gates use these figures, and `explain` prints them with their source."""
 
 from __future__ import annotations
 
@@ -18,35 +18,37 @@ from hvpa.core.values.arithmetic import threshold
 from hvpa.core.values.tuning import LONGEST_WINDOW, NOT_WORTH_REPLACING, SHRINKS_AFTER, STEADY
 
 DEFAULT: Final = "default"
-"""The source of a figure that no field of the spec sets."""
+"""Source of a figure that no field of the spec sets."""
 DEFAULT_MIN_CHANGE: Final[Mapping[Resource, int]] = {"cpu": 200, "memory": 200_000_000}
 """200m and 200M, gardener's defaults, if neither value nor percentage is set (DESIGN 6.3). A joint decision in place
-has none: no pod is replaced, and the overlap of the path is enough of a minimum."""
+has no minimum: it replaces no pod, and the overlap of the path already prevents small changes."""
 
 
 class Figures(msgspec.Struct, frozen=True, gc=False):
-    """The figures by which a gate holds a change back: how long it waits, or the smallest change (replicas, millicores
-    or bytes), and the field that sets it."""
+    """The figures by which a gate holds a change back."""
 
     wait: dt.timedelta | None = None
+    """How long the change waits."""
     least: int | None = None
+    """The smallest change, in replicas, millicores or bytes."""
     source: str = DEFAULT
+    """The field that sets the figure."""
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):
-    """How long a change waits, and the field that sets this."""
+    """How long a change waits, and the field that sets it."""
 
     duration: dt.timedelta
     source: str = DEFAULT
 
     @property
     def figures(self) -> Figures:
-        """The wait of a change that it holds back."""
+        """The figures of a change that waits."""
         return Figures(wait=self.duration, source=self.source)
 
 
 class MinChange(msgspec.Struct, frozen=True, gc=False):
-    """The smallest change that is made, and the field that sets it: the smaller of `value` and `percentage` of the
+    """The smallest change that HVPA makes, and the field that sets it: the smaller of `value` and `percentage` of the
     present amount if both are set."""
 
     value: int | None = None
@@ -54,32 +56,33 @@ class MinChange(msgspec.Struct, frozen=True, gc=False):
     source: str = DEFAULT
 
     def of(self, current: int) -> int:
-        """The smallest change of this amount. Of 100m and 10 percent, at 500m: 50m."""
+        """Return the smallest change of this amount. Example: 100m and 10 percent, at 500m: 50m."""
         return threshold(self.value, self.percentage, current)
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """The rules of one direction. `name` is its place in the spec, such as `vpa.scaleDown`."""
+    """The rules of one direction."""
 
     name: str
+    """Its place in the spec, such as `vpa.scaleDown`."""
     axis: Axis
     direction: Direction
     policy: ScaleType
     stabilization: Wait
     """How long a change waits after the last step of its axis."""
     min_change: Mapping[str, MinChange]
-    """By resource; of replicas under `replicas`."""
+    """By resource; for replicas, under `replicas`."""
     sustained: Wait | None = None
-    """For how long `Trajectory` must want a lower request, or more CPU for the present demand alone, without
+    """How long `Trajectory` must require a lower request, or more CPU for the present demand only, without
     interruption."""
     highest: Wait | None = None
-    """In place, the highest demand of this time counts for lower sizes of the path, in place of `sustained`."""
+    """In place, the path's lower sizes follow the highest demand of this period, instead of `sustained`."""
     timeout: Wait | None = None
-    """After how long a small rise of requests passes MinChange."""
+    """How long before a small raise of requests passes MinChange."""
 
 
 def rules_of(spec: HvpaSpec) -> Mapping[tuple[Axis, Direction], Rules]:
-    """The rules of all four directions."""
+    """Return the rules of all four directions."""
     hpa, vpa = spec.hpa, spec.vpa
     return {
         ("horizontal", "up"): _of_replicas("up", "hpa.scaleUp", hpa.scale_up),
@@ -125,8 +128,8 @@ def _duration(name: str, policy: ScaleType) -> Wait | None:
 
 
 def highest_demand(spec: HvpaSpec) -> Wait:
-    """How long demand counts for whatever shrinks, if pods are resized in place. (A longer duration holds by its gate
-    alone: each minute of the window takes memory.)"""
+    """Return how long demand counts against scaling down if pods are resized in place. A longer duration is enforced by
+    its gate alone, because each minute of this period takes memory."""
     wait = _duration("vpa.scaleDown", spec.vpa.scale_down) or Wait(STEADY)
     return Wait(min(wait.duration, LONGEST_WINDOW), wait.source)
 
@@ -140,5 +143,5 @@ def _min_change(
 
 
 def params_of(params: ScaleParams, resource: Resource) -> CpuParams | MemoryParams:
-    """One resource's parameters."""
+    """Return the parameters of one resource."""
     return params.cpu if resource == "cpu" else params.memory

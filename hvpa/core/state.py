@@ -1,7 +1,7 @@
-"""What earlier decisions left behind: each axis's clock, what it set, and what that was blended from.
+"""The record that earlier decisions left: each axis's times, the values it set, and the targets they were blended from.
 
-The record stands twice, in an annotation of the workload (written in one patch with the change itself) and in the
-Hvpa's status. The newer one counts, so a crash between the two writes loses nothing (DESIGN 8).
+The record is stored twice: in an annotation of the workload (in the same patch as the change) and in the Hvpa's status.
+The newer record counts, so a crash between the two writes loses nothing (DESIGN 8).
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from hvpa.core.values.clock import Clock
 from hvpa.core.values.memo import remembered
 
 INSTANT = dt.timedelta(microseconds=1)
-"""The shortest time that is distinguished."""
+"""The smallest difference between two times."""
 
 
 def recorded_axes(
     status: HvpaStatus, annotation: str | None, clock: Clock
 ) -> tuple[HorizontalAxis, VerticalAxis]:
-    """Both axes as last recorded. A status of gardener's controller knows one time for both; an annotation that can't
-    be read counts as absent, and a time from a clock that was wrong is newer than none."""
+    """Return the last record of both axes. A status of gardener's controller has the same time for both. HVPA ignores
+    an annotation that it can't read. A time in the future, from a wrong clock, counts as older than any other time, but
+    as newer than no time."""
     written = _read(annotation)
     known = status.axes
     if known is None and written is None:
@@ -63,12 +64,13 @@ def _is_newer(
 
 
 def without_pending(axis: VerticalAxis) -> VerticalAxis:
-    """The axis without changes that wait."""
+    """Return the axis without changes that wait."""
     return axis.model_copy(update={"pending": ()}) if axis.pending else axis
 
 
 def annotation_text(horizontal: HorizontalAxis, vertical: VerticalAxis) -> str:
-    """The annotation's text: what must be known after a crash, without what only the status needs."""
+    """Return the text of the annotation: the record that must survive a crash, without fields that only the status
+    needs."""
     wire = {
         "horizontal": to_wire(horizontal.model_copy(update={"correction": None, "refused": None})),
         "vertical": to_wire(without_pending(vertical).model_copy(update={"refused": None, "history": ()})),
@@ -77,13 +79,13 @@ def annotation_text(horizontal: HorizontalAxis, vertical: VerticalAxis) -> str:
 
 
 def held_until(last: dt.datetime | None, duration: dt.timedelta, now: dt.datetime) -> dt.datetime | None:
-    """Until when a step at `last` holds the next one back; None when it does not (any more)."""
+    """Return until when a step at `last` delays the next step; None if it does not (any more)."""
     return Clock(now).held_until(last, duration)
 
 
 def step_time(last: dt.datetime | None, clock: Clock) -> dt.datetime:
-    """The time to record for a step made `now`: always later than the `last` one, though another operator's clock may
-    have been a little ahead. Of two records the later one must be the later step."""
+    """Return the time to record for a step made now: always later than `last`, even if another operator's clock was
+    slightly ahead. The later of two records must be the later step."""
     now = clock.stamp()
     if last is None or last < now or clock.is_ahead(last):
         return now

@@ -1,1 +1,1 @@
-"""The HPA and the VPA of an Hvpa: which ones it reads and owns, and what each of them wants."""
+"""The HPA and the VPA of an Hvpa: which objects it reads and owns, and their recommendations."""

@@ -1,8 +1,8 @@
-"""How far the HPA's desired replicas are trusted, and what the Hvpa's `spec.replicas` must hold (DESIGN 4).
+"""The trusted part of the HPA's desired replicas, and the value of the Hvpa's `spec.replicas` (DESIGN 4).
 
-The HPA writes its desired replicas into the Hvpa's `spec.replicas`, and reads that field back as its current count. A
-metric within tolerance proposes whatever stands there, so an old number would stay for ever. It is therefore
-believed only between the workload's count and the operator's own estimate from the same measurements.
+The HPA writes its desired replicas into the Hvpa's `spec.replicas` and reads that field back as its current count. A
+metric within tolerance proposes the current count, so an old number would stay for ever. HVPA therefore trusts it only
+between the workload's count and its own estimate from the same measurements.
 """
 
 from __future__ import annotations
@@ -33,69 +33,70 @@ from hvpa.core.values.weight import Bounds
 from hvpa.core.workload.managers import replicas_set_at
 
 MAX_CORRECTIONS = 2
-"""How often in a row `spec.replicas` is set right for one and the same HPA status (DESIGN 4)."""
+"""Maximum number of corrections of `spec.replicas` in a row for the same HPA status (DESIGN 4)."""
 TOO_MANY_REPLICAS = "TooManyReplicas"
-"""Reason of the HPA's `ScalingLimited` where it wants more than maxReplicas (podautoscaler/horizontal.go)."""
+"""Reason of the HPA's `ScalingLimited` if it would exceed maxReplicas (podautoscaler/horizontal.go)."""
 HPA_SILENT = dt.timedelta(minutes=5)
-"""How long an HPA without metrics is waited for: new pods count for it after five minutes at the latest
+"""How long HVPA waits for an HPA without metrics: the HPA counts new pods after five minutes at the latest
 (`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
 _NO_METRICS = Finding("NoMetrics", "the HPA has measured none of its metrics yet")
 METRICS_AWAITED = dt.timedelta(minutes=1)
-"""How long an HPA's metrics are waited for before action is needed: new pods have none until they are scraped, and
-so most creations and rollouts leave the HPA without metrics for 4 to 15 seconds."""
+"""How long HVPA waits for an HPA's metrics before it reports a problem. New pods have no metrics until they are
+scraped, so most creations and rollouts leave the HPA without metrics for 4 to 15 seconds."""
 _KEDA = ("ScaledObject", "keda.sh")
-"""Kind and group of the controller of the HPAs that KEDA creates."""
+"""Kind and group of the controller of KEDA's HPAs."""
 MOST_METRICS = 100
-"""Metrics of an HPA that is read, as of one that is deployed."""
+"""Maximum number of metrics of an HPA that HVPA reads; the same as for an HPA that it creates."""
 
 
 class Unknown(Struct, frozen=True):
-    """Why the demand is not known, and until when that is waited for: the last recommendation stands until then."""
+    """Why the demand is unknown, and until when HVPA waits for it. Meanwhile the last recommendation counts."""
 
     why: str
     until: dt.datetime
 
 
 class DesiredReplicas(Struct, frozen=True):
-    """What the HPA is believed to want.
-
-    `replicas` is the trusted desired replicas (None: the HPA's are not used), `beyond_max` whether it would go out
-    further than maxReplicas. `scale_replicas` is the count to be written to `spec.replicas`, `correction` the record of
-    that write where it corrects the HPA. For a joint decision and a forecast: `measured` is what each metric calls for,
-    in fractions of pods, `demands` the same as far as the HPA stands by it, `held` that of desired replicas above it,
-    since the HPA is slower to scale in; `unmeasured`: a metric has no value.
-    """
+    """The HPA's recommendation, as far as HVPA trusts it. The demands serve joint decisions and forecasts."""
 
     replicas: int | None
+    """The trusted desired replicas (None: the HPA's count is not used)."""
     beyond_max: bool = False
+    """Whether the HPA would scale out further than maxReplicas."""
     scale_replicas: int | None = None
+    """The count to write to `spec.replicas`."""
     correction: ScaleReplicasCorrection | None = None
+    """The record of that write if it corrects the HPA."""
     problem: Finding | None = None
     measured: tuple[MetricDemand, ...] = ()
+    """The demand of each metric, in fractions of pods."""
     demands: tuple[MetricDemand, ...] = ()
+    """Like `measured`, limited to the HPA's desired replicas."""
     held: tuple[MetricDemand, ...] = ()
+    """The demand of desired replicas above `measured`, because the HPA is slower to scale in."""
     unmeasured: bool = False
+    """Whether a metric has no value."""
     is_relative: bool = False
     """Whether a metric's target is a percentage of the requests."""
     unknown: Unknown | None = None
-    """Why the demand is not known for the moment."""
+    """Why the demand is unknown for now."""
     metered: tuple[tuple[Resource, str], ...] | None = None
-    """Which resources the HPA's metrics measure, with or without a value, and of which container ("": of the pod); None
+    """The resources that the HPA's metrics measure, with or without a value, and their container ("": whole pod); None
     while there is no HPA."""
     switched: int | None = None
-    """The count that KEDA itself asks for: `switched_replicas`."""
+    """The count that KEDA itself sets: `switched_replicas`."""
 
 
 def is_of_keda(hpa: Hpa) -> bool:
-    """Whether KEDA created the HPA."""
+    """Return whether KEDA created the HPA."""
     controller = hpa.metadata.controller()
     return controller is not None and (controller.kind, controller.api_version.partition("/")[0]) == _KEDA
 
 
 def switched_replicas(hpa: Hpa, seen: Observation, bounds: Bounds) -> int | None:
-    """The count that KEDA asks for past its HPA, which scales neither to 0 nor from there: to deactivate the workload,
-    KEDA writes 0 into `spec.replicas`; to activate it again, 1 or minReplicas. None where KEDA does neither, and where
-    the workload has 0 replicas that were not set for KEDA."""
+    """Return the count that KEDA sets without its HPA, which can scale neither to 0 nor from 0. KEDA writes 0 into
+    `spec.replicas` to deactivate the workload, and 1 or minReplicas to activate it again. None if KEDA does neither, or
+    if the workload has 0 replicas for another reason."""
     assert seen.spec is not None and seen.workload is not None
     wanted = seen.spec.replicas
     if not is_of_keda(hpa):
@@ -108,7 +109,7 @@ def switched_replicas(hpa: Hpa, seen: Observation, bounds: Bounds) -> int | None
 
 
 def metered(hpa: Hpa) -> tuple[tuple[Resource, str], ...]:
-    """Which resources the HPA's metrics measure, and of which container ("": of the pod)."""
+    """Return the resources that the HPA's metrics measure, and their container ("": whole pod)."""
     sources = [(one.type, one.source()) for one in hpa.spec.metrics or DEFAULT_METRICS]
     of_resource = [
         one for kind, one in sources if one is not None and kind in ("Resource", "ContainerResource")
@@ -119,13 +120,13 @@ def metered(hpa: Hpa) -> tuple[tuple[Resource, str], ...]:
 
 
 def is_relative(hpa: Hpa) -> bool:
-    """Whether a metric's target is a percentage of the requests."""
+    """Return whether a metric's target is a percentage of the requests."""
     sources = [one.source() for one in hpa.spec.metrics or DEFAULT_METRICS]
     return any([one is not None and one.target.average_utilization is not None for one in sources])
 
 
 def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:
-    """The desired replicas of an HPA that only recommends, given `spec.replicas` and its last correction."""
+    """Return the desired replicas of an HPA that only recommends, given `spec.replicas` and its last correction."""
     assert seen.spec is not None and seen.workload is not None
     problem, readings = _unusable(hpa, clock), readings_of(seen, hpa, clock)
     estimate = None if problem else estimate_replicas(seen, hpa, readings, clock)
@@ -141,21 +142,24 @@ def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) 
     if not seen.spec.joint:
         return found
     as_desired = _as_desired(found.measured, asked.replicas * MICRO)
-    # More than the metrics call for is a reason to keep replicas, and none for larger pods: it is counted in pods as
-    # they are, and would grow with them.
+    # Desired replicas above the measured demand keep replicas but do not make pods larger: they are counted in present
+    # pods, so as a demand they would grow with the pods.
     if asked.replicas > bounds.clamp(estimate):
         return structs.replace(found, held=as_desired)
     return found if asked.replicas == bounds.clamp(estimate) else structs.replace(found, demands=as_desired)
 
 
 def measured_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:
-    """What the measurements of an HPA call for that is read as it is: the operator's own estimate (DESIGN 4, e), inside
-    the bounds. That HPA does not ask this Hvpa for a count. So neither its desired replicas are used, which its
-    `behavior` may hold back, nor `spec.replicas` of the Hvpa, to which no HPA writes."""
+    """Return the count for the measurements of an HPA that is read as it is: HVPA's own estimate (DESIGN 4, e), inside
+    the bounds.
+
+    That HPA does not point at this Hvpa. HVPA does not use its desired replicas, which its `behavior` may limit, nor
+    the Hvpa's `spec.replicas`, which no HPA writes.
+    """
     assert seen.spec is not None and seen.workload is not None
     problem = _unusable(hpa, clock)
     if hpa.spec.scale_target_ref.kind != seen.workload.kind:
-        # Its `currentReplicas` are the count that it asks another Hvpa for, and no pods.
+        # Its `currentReplicas` are the count in another Hvpa's `spec.replicas`, not a number of pods.
         hpa = structs.replace(hpa, status=structs.replace(hpa.status, current_replicas=0))
     readings = readings_of(seen, hpa, clock)
     estimate = None if problem else estimate_replicas(seen, hpa, readings, clock)
@@ -175,7 +179,7 @@ def _with_demands(
 
 
 def _as_desired(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDemand, ...]:
-    """Demands of which the largest is that of the desired replicas itself, since the HPA knows better (DESIGN 4)."""
+    """Return demands whose largest equals the desired replicas themselves, which are more accurate (DESIGN 4)."""
     largest = max(range(len(demands)), key=lambda index: demands[index].pods)
     return tuple(
         one.scaled(pods) if index == largest or one.pods > pods else one for index, one in enumerate(demands)
@@ -185,23 +189,23 @@ def _as_desired(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDem
 def _whole_replicas(
     hpa: Hpa, seen: Observation, bounds: Bounds, estimate: int, never_stale: bool, clock: Clock
 ) -> DesiredReplicas:
-    """The desired replicas without what its metrics call for, given the operator's own estimate, and whether its
-    measurements are `is_never_stale`."""
+    """Return the desired replicas without the demand of each metric. `estimate` is HVPA's own, and `never_stale` is the
+    result of `is_never_stale`."""
     assert seen.spec is not None and seen.workload is not None
     present, scale_replicas = seen.workload.spec.replicas, seen.spec.replicas
     corrected = seen.horizontal.correction
-    # 0 is the count of an HPA that has not decided yet, but where minReplicas is 0.
+    # Unless minReplicas is 0, 0 means that the HPA has not decided yet.
     asked = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
     if present == 0:
         inside = put_inside(scale_replicas, asked, bounds)
         return DesiredReplicas(bounds.clamp(asked), False, inside, corrected)
     if was_lowered(seen, clock) is not None:
-        # The measurement is of the pods that were there before; their HPA's count stands as far as it was believed.
+        # The measurement is of the pods before the change, so the last trusted count for them still holds.
         estimate = max(estimate, min(asked, last_recommended(seen)))
     estimate = bounds.clamp(estimate)
     low, high = min(present, estimate), max(present, estimate)
     if seen.spec.joint and asked > high and never_stale:
-        high = asked  # Of other pods than there are, for which `present` is no measure; it is in no hurry to scale in.
+        high = asked  # it is a count of other pods, so `present` does not limit it; the HPA may be slow to scale in
     trusted = bounds.clamp(min(max(asked, low), high))
     limited = condition(hpa.status.conditions, "ScalingLimited")
     is_limited = limited is not None and (limited.status, limited.reason) == ("True", TOO_MANY_REPLICAS)
@@ -210,16 +214,16 @@ def _whole_replicas(
     if inside is None and asked == trusted:
         return DesiredReplicas(trusted, beyond)
     believed = DesiredReplicas(trusted, beyond, inside, corrected)
-    # Where `spec.replicas` holds another count than the HPA's status, the HPA has yet to see or to report it.
+    # If `spec.replicas` differs from the HPA's status, the HPA has yet to read or report it.
     if inside is not None or scale_replicas != asked or (seen.spec.joint and _is_measuring(seen, clock)):
         return believed
     return _corrected(believed, asked, estimate)
 
 
 def _is_measuring(seen: Observation, clock: Clock) -> bool:
-    """Whether pods became ready, or the count changed, so lately that the HPA may count other pods than the operator:
-    it counts a pod once a metric window has passed since, which is between 10 and 60 seconds. What it asks for then is
-    no contradiction to its own metrics (docs/decisions/0024)."""
+    """Return whether pods became ready, or the count changed, so recently that the HPA may count other pods than HVPA.
+    The HPA counts a pod a metric window after it became ready, which takes 10 to 60 seconds. Until then its desired
+    replicas don't contradict its own metrics (docs/decisions/0024)."""
     changes = (seen.pods.last_ready_at, seen.horizontal.last_scale_time)
     return any([clock.held_until(when, SETTLING) is not None for when in changes])
 
@@ -227,8 +231,8 @@ def _is_measuring(seen: Observation, clock: Clock) -> bool:
 def _unknown_replicas(
     hpa: Hpa, seen: Observation, bounds: Bounds, problem: Finding | None, clock: Clock
 ) -> DesiredReplicas:
-    """The desired replicas of an HPA that has measured none of the pods that there are. Without metrics none are known;
-    where pods are only too young for them, it is taken to want what was recommended last."""
+    """Return the desired replicas of an HPA that has measured none of the present pods. Without metrics they are
+    unknown. If the pods are merely too young for metrics, the last recommendation stands."""
     corrected = seen.horizontal.correction
     if problem is None and hpa.status.current_metrics and (until := measured_from(seen, clock)) is not None:
         waiting = Unknown(f"the {len(seen.pods.ready_since)} ready pods are not measured yet", until)
@@ -241,18 +245,19 @@ def _unknown_replicas(
 
 
 def last_recommended(seen: ObservedState) -> int:
-    """The replicas that were recommended last, as the status has them; the present ones where there are none."""
+    """Return the last recommended replicas from the status, or the present replicas if there are none."""
     assert seen.workload is not None
     before = seen.status.recommended
     return seen.workload.spec.replicas if before is None or before.replicas is None else before.replicas
 
 
 def was_lowered(seen: ObservedState, clock: Clock) -> dt.datetime | None:
-    """Until when a metric may be a mean over pods that another client took away since: where there are fewer replicas
-    than recommended last, and another client set them so lately. None where that is not so.
+    """Return until when a metric may be a mean over pods that another client has removed: another client recently set
+    fewer replicas than the last recommendation. None otherwise.
 
-    Example: 10 pods use half of their target each, a client sets 2. Until the HPA has measured these, 2 pods of a half
-    each seem to be enough."""
+    Example: 10 pods use half of their target each, and a client sets 2. Until the HPA has measured these, 2 pods at
+    half of the target seem to be enough.
+    """
     assert seen.workload is not None
     if seen.workload.spec.replicas >= last_recommended(seen):
         return None
@@ -260,17 +265,17 @@ def was_lowered(seen: ObservedState, clock: Clock) -> dt.datetime | None:
 
 
 def put_inside(scale_replicas: int | None, count: int, bounds: Bounds) -> int | None:
-    """What to write to `spec.replicas` that must hold a count inside the bounds; None where it does."""
+    """Return the count inside the bounds to write to `spec.replicas`; None if its present count is inside."""
     return bounds.clamp(count) if scale_replicas is None or not bounds.contains(scale_replicas) else None
 
 
 def _corrected(desired: DesiredReplicas, asked: int, estimate: int) -> DesiredReplicas:
-    """The HPA stands by desired replicas that are not believed: set `spec.replicas` right, at most twice in a row for
+    """Correct `spec.replicas` if the HPA keeps desired replicas that HVPA does not trust, at most twice in a row for
     the same status.
 
-    A status is the same when it asks for the same. Its resource version changes whenever the HPA repeats its desired
-    replicas, so by that two that estimate differently (with another tolerance, say) would write against each other for
-    ever.
+    A status is the same if its desired replicas are the same. Its resource version changes whenever the HPA repeats its
+    desired replicas. If HVPA compared versions, HVPA and an HPA whose estimates differ (with another tolerance, for
+    example) would overwrite each other for ever.
     """
     status, before = f"{asked}/{estimate}", desired.correction
     count = before.count + 1 if before is not None and before.hpa_status == status else 1
@@ -283,8 +288,8 @@ def _corrected(desired: DesiredReplicas, asked: int, estimate: int) -> DesiredRe
 
 
 def _unusable(hpa: Hpa, clock: Clock) -> Finding | None:
-    """Why the HPA's count is not used. Example: an HPA that gets no metrics since 10:00:00 is `NoMetrics`, a reason of
-    every start, and `FailedGetResourceMetric`, which is a warning, from 10:01:00 on."""
+    """Return why the HPA's count is not used. Example: an HPA without metrics since 10:00:00 has the reason
+    `NoMetrics`, which is normal at a start, and from 10:01:00 on `FailedGetResourceMetric`, which is a warning."""
     if len(hpa.spec.metrics) > MOST_METRICS:
         return Finding("TooManyMetrics", f"the HPA has more than {MOST_METRICS} metrics")
     active = condition(hpa.status.conditions, "ScalingActive")

@@ -1,4 +1,4 @@
-"""What an HPA calls for by its measurements: the operator's own estimate, whole and metric by metric (DESIGN 4)."""
+"""HVPA's own estimate of an HPA's count from the same measurements, as a whole and by metric (DESIGN 4)."""
 
 from __future__ import annotations
 
@@ -29,39 +29,43 @@ from hvpa.core.workload.rollout import STARTS_FOR
 
 _NO_SOURCE = MetricSource()
 SETTLING = dt.timedelta(seconds=60)
-"""After a rollout is complete, the HPA has measured the new pods once this has passed: a metric window (30 s), a scrape
-and an HPA period (15 s). Without it there were 230 restarts instead of 125 (decision 0062)."""
+"""How long after a completed rollout the HPA has measured the new pods: a metric window (30 s), a scrape and an HPA
+period (15 s). Without it there were 230 restarts instead of 125 (decision 0062)."""
 MICRO = 1_000_000
 """Fractions of pods are counted in millionths."""
 MOST_PODS = 2**31 * MICRO
-"""No metric calls for more: counts of pods have 32 bits."""
+"""Maximum demand of a metric: counts of pods have 32 bits."""
 
 
 class MetricDemand(Struct, frozen=True):
-    """What one metric calls for (DESIGN 4, "fractional count").
-
-    `pods` is how many pods it would take, in millionths, of the size that the metric's target is meant for: `absolute`
-    targets (AverageValue) for pods as they were when the target was set, others for the pods that were measured.
-    `resource` and `container` are what it speaks of (None: no resource; "": all containers). `requested` is what these
-    pods request together (millicores, bytes), where they were measured. The target is `per_pod` of a resource, or
-    `utilization`, in percent of the requests. `counted` pods were measured, each of which uses `used` in the mean.
-    `tolerance` (parts per million): a demand that differs by less from the present count calls for no change.
-    """
+    """The demand of a single metric (DESIGN 4, "fractional count")."""
 
     label: str
     pods: int
+    """Pods that the metric needs, in millionths, of the size that its target is meant for."""
     absolute: bool
+    """Whether the target is an `AverageValue`, which is meant for pods as they were when it was set; other targets are
+    meant for the measured pods."""
     tolerance: int = 0
+    """A demand that differs from the present count by less than this changes nothing, in parts per million."""
     resource: Resource | None = None
+    """The measured resource (None: not a resource)."""
     container: str = ""
+    """The measured container ("": all containers)."""
     requested: int | None = None
+    """Total request of these pods, in millicores or bytes, if they were measured."""
     per_pod: int | None = None
+    """The target as an amount of a resource per pod."""
     counted: int = 0
+    """Number of measured pods."""
     utilization: int = 0
+    """The target in percent of the requests."""
     used: int | None = None
+    """Mean usage of the measured pods."""
 
     def scaled(self, pods: int) -> MetricDemand:
-        """The same for so many pods (millionths); where none were called for, of the size that pods have."""
+        """Return the demand for another number of pods (millionths). If the demand was 0 before, it is for pods of the
+        present size."""
         requested = None
         if self.requested is not None and self.pods > 0:
             requested = ceil_div(self.requested * pods, self.pods)
@@ -69,31 +73,31 @@ class MetricDemand(Struct, frozen=True):
 
 
 class Reading(NamedTuple):
-    """What was measured of a metric: `have` is to `wanted` as the value to its target; `tolerances` upwards and
-    downwards."""
+    """A metric's measurement. `have` / `wanted` = value / target."""
 
     metric: Metric
     source: MetricSource
     tolerances: tuple[Fraction, Fraction]
+    """Tolerances upwards and downwards."""
     current: MetricValue
     have: int
     wanted: int
 
     @property
     def is_tolerated(self) -> bool:
-        """Whether the value is so near to the target that the HPA leaves the count alone."""
+        """Whether the value is so close to the target that the HPA keeps the count."""
         tolerance = self.tolerances[0 if self.have > self.wanted else 1]
         return abs(self.have - self.wanted) * tolerance.denominator <= self.wanted * tolerance.numerator
 
     @property
     def is_absolute(self) -> bool:
-        """Whether the target is an amount for each pod (AverageValue)."""
+        """Whether the target is an amount per pod (AverageValue)."""
         target = self.source.target
         return target.average_utilization is None and target.average_value is not None
 
     @property
     def is_of_status(self) -> bool:
-        """Whether the value is a total, which the HPA divides by `status.replicas`."""
+        """Whether the value is a total that the HPA divides by `status.replicas`."""
         return self.metric.type in ("Object", "External") and self.source.target.average_value is not None
 
     @property
@@ -105,15 +109,16 @@ class Reading(NamedTuple):
 
 
 Readings = Sequence[Reading | None]
-"""What was measured of each metric of an HPA; None for one without a value, or with a value of other pods than there
-are."""
+"""The measurement of each metric of an HPA; None if a metric has no value, or a value of other pods than the present
+pods."""
 
 
 def readings_of(seen: Observation, hpa: Hpa, clock: Clock) -> Readings:
-    """What was measured of each metric.
+    """Return the measurement of each metric.
 
-    The status lists the metrics in the order of the spec (`computeReplicasForMetrics` in podautoscaler/horizontal.go),
-    which distinguishes those that differ by their label selector alone."""
+    The status lists the metrics in the order of the spec (`computeReplicasForMetrics` in podautoscaler/horizontal.go);
+    the order distinguishes metrics that differ only in their label selector.
+    """
     measured, behavior = hpa.status.current_metrics or [], hpa.spec.behavior or HpaBehavior()
     by_name = {_identity(one): one for one in reversed(measured)}
     tolerances = _tolerance(behavior.scale_up, seen.settings), _tolerance(behavior.scale_down, seen.settings)
@@ -134,9 +139,11 @@ def readings_of(seen: Observation, hpa: Hpa, clock: Clock) -> Readings:
 
 
 def measured_from(seen: Observation, clock: Clock) -> dt.datetime | None:
-    """When the first of the pods can have been measured, where each of them is too young for that now (joint decisions
-    only). Pods that became ready at 10:00:05 and 10:00:09: 10:00:35. No pod is too young for longer than it starts: a
-    time further ahead is from a clock that was wrong."""
+    """Return when the first pod can have been measured, if every pod is too young for that now (joint decisions only).
+    Example: pods that became ready at 10:00:05 and 10:00:09 give 10:00:35.
+
+    A pod is too young only while it starts. A time further ahead comes from a wrong clock.
+    """
     assert seen.spec is not None
     counted = seen.pods.counted_from if seen.spec.joint else ()
     if not counted or clock.is_past(counted[0]):
@@ -145,8 +152,9 @@ def measured_from(seen: Observation, clock: Clock) -> dt.datetime | None:
 
 
 def estimate_replicas(seen: Observation, hpa: Hpa, readings: Readings, clock: Clock) -> int | None:
-    """The largest count that a measured metric calls for: the present one within tolerance, else ratio times counted
-    pods, rounded up. Not below the present count while a metric has no value; None when none has one.
+    """Return the largest count over the measured metrics: the present count within tolerance, otherwise ratio × counted
+    pods, rounded up. While a metric has no value, the result is not below the present count; None if no metric has a
+    value.
 
     Source: the HPA's algorithm, `GetResourceReplicas` and its siblings in podautoscaler/replica_calculator.go.
     """
@@ -158,8 +166,8 @@ def estimate_replicas(seen: Observation, hpa: Hpa, readings: Readings, clock: Cl
 
 
 def leading_metric(seen: Observation, hpa: Hpa, readings: Readings, clock: Clock) -> tuple[str, int]:
-    """The metric that calls for the largest count, in words, and its value in percent of its target: 91 % of a target
-    of 50 % are 182. One must have a value (`estimate_replicas` is not None)."""
+    """Return the metric with the largest count, in words, and its value in percent of its target: 91 % with a target of
+    50 % gives 182. At least one metric must have a value (`estimate_replicas` is not None)."""
     known = [one for one in readings if one is not None]
     one = max(
         known, key=lambda reading: (_proposal(reading, seen, hpa, clock), reading.have / reading.wanted)
@@ -168,40 +176,47 @@ def leading_metric(seen: Observation, hpa: Hpa, readings: Readings, clock: Clock
 
 
 def is_never_stale(readings: Readings) -> bool:
-    """Whether each metric calls for a count of its own: measured, absolute, and outside its tolerance, inside of which
-    a metric stands by whatever it finds (DESIGN 4)."""
+    """Return whether each metric gives a count of its own: measured, absolute, and outside its tolerance. Inside the
+    tolerance, a metric keeps any present count (DESIGN 4)."""
     return all(one is not None and one.is_absolute and not one.is_tolerated for one in readings)
 
 
 def metric_demands(
     seen: Observation, readings: Readings, clock: Clock
 ) -> tuple[tuple[MetricDemand, ...], bool]:
-    """What each measured metric calls for, and whether one has no value."""
+    """Return the demand of each measured metric, and whether a metric has no value."""
     known = [one for one in readings if one is not None]
     demands = [_demand(one, _counted_pods(one, seen, clock)) for one in known]
     return tuple(demands), None in readings
 
 
 def unproven(seen: ObservedState, clock: Clock) -> int:
-    """How many pods failed lately or are new."""
+    """Return how many pods failed recently or are new."""
     return len(seen.pods.unproven_until) - clock.count_past(seen.pods.unproven_until)
 
 
 def with_unproven(seen: ObservedState, called: int, clock: Clock) -> int:
-    """The pods that are called for if those that failed lately or are new count as full: no more than there are.
+    """Return the required pods if each pod that failed recently or is new counts as full, but no more than the present
+    count.
 
-    Example: 6 of 10 pods ran out of memory. All use a fifth of their target in the mean, which calls for 2 pods; with
-    these 6 it is 8."""
+    Example: 6 of 10 pods ran out of memory. The mean usage of all pods is a fifth of their target, so 2 pods are
+    required; with these 6, it is 8.
+    """
     assert seen.workload is not None
     return max(called, min(called + unproven(seen, clock), seen.workload.spec.replicas))
 
 
 def _counted_pods(one: Reading, seen: Observation, clock: Clock) -> int:
-    """The workload's pods that the HPA counted for a metric: of CPU those that are ready, or were and lost it (a blip
-    takes no pod away); of `Value` those that are ready; of `AverageValue` of Object and External `status.replicas`; of
-    others those that run. Where no pod is known, as many as the workload reports.
+    """Return the workload's pods that the HPA counted for a metric.
 
-    Source: `groupPods` and `getReadyPodsCount` in podautoscaler/replica_calculator.go."""
+    - For CPU: pods that are ready, or were ready and lost it (a short interruption removes no pod).
+    - For `Value`: ready pods.
+    - For `AverageValue` of Object and External: `status.replicas`.
+    - For other metrics: running pods.
+
+    If no pod is known, the workload's own number counts. Source: `groupPods` and `getReadyPodsCount` in
+    podautoscaler/replica_calculator.go.
+    """
     assert seen.workload is not None
     status, pods = seen.workload.status, seen.pods
     if one.is_of_status:
@@ -213,8 +228,8 @@ def _counted_pods(one: Reading, seen: Observation, clock: Clock) -> int:
         known, counted = pods.counted_from, pods.ready or status.ready_replicas
     else:
         known, counted = pods.running_from, pods.running or status.replicas
-    # A joint decision waits for new pods' first measurement: else what older pods use would count for them as well, and
-    # call for more of them. `Additive` has no such wait: without new pods it would go back and forth.
+    # A joint decision waits for the first measurement of new pods: otherwise the older pods' usage would count for them
+    # too and add more pods. `Additive` does not wait: without new pods it would go back and forth.
     counted = (clock.count_past(known) if seen.spec.joint else 0) or counted
     return counted or seen.workload.spec.replicas
 
@@ -246,14 +261,14 @@ def _demand(one: Reading, counted: int) -> MetricDemand:
 
 
 def _proposal(one: Reading, seen: Observation, hpa: Hpa, clock: Clock) -> int:
-    """The count that one metric calls for. The HPA finds pods by labels alone, so that pods of other owners count here
-    as well: a Job's pod has the labels of a Deployment with 4 pods; the HPA counts 5."""
+    """Return the count for a metric. The HPA finds pods by labels alone, so pods of other owners count here too.
+    Example: a Job's pod has the labels of a Deployment with 4 pods; the HPA counts 5."""
     assert seen.workload is not None and seen.spec is not None
     if one.is_tolerated:
         return seen.workload.spec.replicas
     counted, pods = _counted_pods(one, seen, clock), seen.pods
     if not seen.spec.joint:
-        # Not more than there were when it measured.
+        # At most the number of pods at the time of the measurement.
         counted = min(counted, hpa.status.current_replicas or counted)
     if not one.is_of_status:
         of_ready = one.source.name == "cpu" or one.metric.type in ("Object", "External")
@@ -267,7 +282,7 @@ def _identity(metric: Metric) -> tuple[object, ...]:
 
 
 def _ratio(target: MetricValue, current: MetricValue) -> tuple[int, int] | None:
-    """Measured over wanted, as numerator and denominator; None when either is missing or does not parse."""
+    """Return measured / wanted as numerator and denominator; None if either is missing or does not parse."""
     if target.average_utilization:
         have = current.average_utilization
         return None if have is None else (have, target.average_utilization)

@@ -1,11 +1,11 @@
-"""How far the history of a VPA's recommendation goes (DESIGN 4): judged by the recommendation itself, since the
-condition `RecommendationProvided` stays as it is when the recommender loses its history.
+"""Length of the history behind a VPA's recommendation (DESIGN 4). HVPA derives it from the recommendation itself,
+because the condition `RecommendationProvided` does not change when the recommender loses its history.
 
-The recommender multiplies the upper bound by 1 + 1 / days (`upper_factor` in `hvpa.recommend.vpa.estimate`), where the
-history's days are those from the first to the last sample, or the samples at one a minute if that is less. So the
-upper bound over the uncapped target is at least 1 + 1 / days. An hour of history: 25; a minute: 1441; 8 days: 1.125.
+The recommender multiplies the upper bound by 1 + 1 / days (`upper_factor` in `hvpa.recommend.vpa.estimate`). Days are
+the time from the first to the last sample, or the number of samples / 1440 if that is less. So upper bound / uncapped
+target is at least 1 + 1 / days: 1441 for a minute of history, 25 for an hour, 1.125 for 8 days.
 
-What blurs this, and what is done about it: docs/decisions/0059.
+Sources of error, and how HVPA handles them: docs/decisions/0059.
 """
 
 from __future__ import annotations
@@ -26,27 +26,30 @@ from hvpa.core.workload.containers import amount
 
 DAY: Final = dt.timedelta(days=1)
 JUMP: Final = 10
-"""An upper bound that grows so many times in relation to its target: the history was lost (DESIGN 4). It is also the
-ratio from which a capped bound proves nothing: uncapped, it may be any number of times as large."""
+"""If upper bound / target grows by this factor, the history was lost (DESIGN 4). From this ratio on, a capped bound
+also proves nothing: without the cap it may be any number of times as large."""
 FAR_APART: Final = 4
-"""The ratios of a container's resources differ by less: the 95th percentile is rarely four times the 90th."""
+"""The ratios of a container's resources differ by less than this factor: the 95th percentile is rarely four times the
+90th."""
 LOST: Final = 3
-"""A history that is shorter than `minHistory` was lost if there have been recommendations for so many times as long."""
+"""A history shorter than `minHistory` was lost if there have been recommendations for at least this many times as
+long."""
 SAVED_WITHIN: Final = dt.timedelta(minutes=10)
-"""A checkpoint that is older than the recommendation by more is of another history. The recommender saves with each of
-its rounds; of thousands of VPAs it saves some in each."""
+"""A checkpoint that is older than the recommendation by more than this belongs to another history. The recommender
+saves checkpoints in each of its rounds; with thousands of VPAs it saves some of them in each round."""
 MINUTES: Final = 1440
-"""Samples of a day (`confidence` in `hvpa.recommend.vpa.samples`)."""
+"""Samples per day (`confidence` in `hvpa.recommend.vpa.samples`)."""
 NO_HISTORY: Final = 1e9
 """The ratio of a recommendation without history."""
 STEPS: Final = 4
-"""Ratios are rounded up to a quarter of a doubling, 19 percent: a bound moves all the time, and each of its values
-would be a reason for another decision."""
+"""Ratios are rounded up to a quarter of a doubling, 19 percent. A bound changes all the time, and each new value would
+cause another decision."""
 
 
 @remembered
 def bound_ratios(vpa: Vpa) -> tuple[BoundRatio, ...]:
-    """The ratio of each container of a VPA's recommendation; without those whose bounds say nothing."""
+    """Return the ratio of each container in a VPA's recommendation, except containers whose bounds give no
+    information."""
     recommendation = vpa.status.recommendation
     entries = (recommendation.container_recommendations or ()) if recommendation is not None else ()
     bounds = vpa.spec.resource_policy
@@ -56,11 +59,11 @@ def bound_ratios(vpa: Vpa) -> tuple[BoundRatio, ...]:
 
 
 def _ratio(policy: VpaContainerPolicy, one: ContainerRecommendation) -> BoundRatio | None:
-    """The ratio of a container, of CPU and memory, which have one history.
+    """Return the ratio of a container from those of CPU and memory, which share a history.
 
-    Each ratio that no bound has cut shows that the history is at least as long as it says, so the smaller one counts:
-    the larger one is of a resource with higher peaks. But not if they are far apart: then a flag of the recommender has
-    cut the smaller one. Example: 1.2 and 2.4 are 1.2; 16 and 1441 are 1441.
+    Each uncapped ratio proves a minimum length of the history, so the smaller ratio counts; the larger belongs to a
+    resource with higher peaks. If the two are far apart, the larger counts, because a flag of the recommender has cut
+    the smaller. Example: 1.2 and 2.4 give 1.2; 16 and 1441 give 1441.
     """
     whole: list[float] = []
     capped: list[float] = []
@@ -77,8 +80,8 @@ def _ratio(policy: VpaContainerPolicy, one: ContainerRecommendation) -> BoundRat
 
 
 def history_ratios(vpa: Vpa, checkpoints: Sequence[VpaCheckpoint]) -> tuple[BoundRatio, ...]:
-    """The ratio of each container: by what the recommender saved of its history where that can be read and is as new as
-    the recommendation, else by the bounds. Example: saved from 10:00 to 11:00 with 60 samples: 25."""
+    """Return the ratio of each container: from the recommender's checkpoint if it is readable and as new as the
+    recommendation, otherwise from the bounds. Example: 60 samples from 10:00 to 11:00 give 25."""
     found = {one.container: one for one in bound_ratios(vpa)}
     written = vpa.metadata.written_at()
     for one in checkpoints:
@@ -93,7 +96,7 @@ def history_ratios(vpa: Vpa, checkpoints: Sequence[VpaCheckpoint]) -> tuple[Boun
 
 
 def _rounded_up(ratio: float) -> float:
-    """A ratio rounded up to a quarter of a doubling; 1 at least. Example: 1.125 is 1.19, 25 is 26.9."""
+    """Return a ratio, at least 1, rounded up to a quarter of a doubling. Example: 1.125 gives 1.19, 25 gives 26.9."""
     step = math.ceil(STEPS * math.log2(max(ratio, 1)) - 1e-9)
     return round(2 ** (step / STEPS), 3)
 
@@ -104,8 +107,8 @@ def view_history(
     min_history: dt.timedelta,
     clock: Clock,
 ) -> tuple[tuple[TrustedHistory, ...], dict[str, dt.datetime]]:
-    """What is remembered of the containers whose bounds have these ratios, and until when the recommendation of each
-    of them is not trusted to lower anything, by name."""
+    """Return the records of the containers with these ratios, and until when a container's recommendation must not
+    lower anything, by name."""
     known = {one.container: one for one in records}
     kept = tuple([_judged(known.get(one.container), one, min_history, clock) for one in ratios])
     held = {one.container: clock.held_until(one.short_since, min_history) for one in kept}
@@ -115,14 +118,14 @@ def view_history(
 def _judged(
     record: TrustedHistory | None, seen: BoundRatio, min_history: dt.timedelta, clock: Clock
 ) -> TrustedHistory:
-    """What is remembered of one container from now on."""
+    """Return the next record of a container."""
     limit = _limit(seen, min_history)
     if record is None:
         return _record(seen, _began(seen, limit, clock) if seen.ratio > limit else None)
     if record.short_since is None:
         if seen.ratio >= JUMP * record.ratio or record.ratio <= limit < seen.ratio / 2:
             return _record(seen, _began(seen, limit, clock), record.ratio)
-        # A history that grows lowers the ratio: written down each time it has halved.
+        # A growing history lowers the ratio; it is recorded each time it has halved.
         return record if seen.ratio * 2 > record.ratio else _record(seen)
     is_back = not seen.capped and seen.ratio <= limit and seen.ratio < JUMP * record.ratio
     if is_back or clock.held_until(record.short_since, min_history) is None:
@@ -131,13 +134,14 @@ def _judged(
 
 
 def _limit(seen: BoundRatio, min_history: dt.timedelta) -> float:
-    """The largest ratio of a history that is long enough, rounded: of an hour 26.9, of a capped bound 10 at most."""
+    """Return the largest ratio of a history that is long enough, rounded: 26.9 for an hour, at most 10 for a capped
+    bound."""
     limit = _rounded_up(1 + DAY / min_history) if min_history else math.inf
     return min(limit, JUMP) if seen.capped and min_history else limit
 
 
 def _began(seen: BoundRatio, limit: float, clock: Clock) -> dt.datetime:
-    """When a short history began: by its ratio where that tells, else now."""
+    """Return when a short history began: from its ratio if possible, otherwise now."""
     now = clock.stamp()
     return now - DAY / (seen.ratio - 1) if not seen.capped and seen.ratio > limit else now
 

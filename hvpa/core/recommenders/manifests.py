@@ -1,4 +1,4 @@
-"""The HPA and VPA that an Hvpa owns: what they must look like, and whether an existing one does."""
+"""The manifests of the HPA and VPA that an Hvpa owns, and whether an existing object matches its manifest."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ NEUTRAL_IN = {
     "policies": [{"type": "Percent", "value": 100, "periodSeconds": 1}],
 }
 NEUTRAL_OUT = {**NEUTRAL_IN, "policies": [{"type": "Pods", "value": 10_000, "periodSeconds": 1}]}
-"""Both switch the HPA's own memory off, so that stabilization happens once, in the Hvpa (DESIGN 4)."""
+"""Both switch the HPA's own stabilization off, so that only the Hvpa stabilizes (DESIGN 4)."""
 HPA_WINDOW = 300
-"""Seconds for which an HPA remembers what it wanted before it scales in (`--horizontal-pod-autoscaler-downscale-
-stabilization`)."""
+"""Seconds for which an HPA keeps its highest desired replicas before it scales in
+(`--horizontal-pod-autoscaler-downscale-stabilization`)."""
 LONGEST_WINDOW = 3600
-"""The longest that an HPA takes (`MaxStabilizationWindowSeconds` in pkg/apis/autoscaling/validation)."""
+"""Maximum stabilization window of an HPA, in seconds (`MaxStabilizationWindowSeconds` in
+pkg/apis/autoscaling/validation)."""
 TOLERANCE = "tolerance"
-"""Field of an HPA's `behavior` that API servers before 1.35 drop without a word (docs/compatibility.md): where it is
-missing, applying it again would not bring it back."""
+"""Field of an HPA's `behavior` that API servers before 1.35 drop silently (docs/compatibility.md). If it is missing,
+applying it again has no effect."""
 
 
 def document(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> dict[str, Any]:
-    """The HPA or VPA `name` that the Hvpa `owner` wants, as it is applied. A hash of it stands in its annotations, so
-    that a changed template is noticed even where the difference is something that is no longer asked for."""
+    """Return the manifest of the HPA or VPA `name` of the Hvpa `owner`. Its annotations have a hash of it, so HVPA
+    notices a changed template even if the change only removes a field."""
     is_hpa = kind == "HorizontalPodAutoscaler"
     template = spec.hpa.template.metadata if is_hpa else spec.vpa.template.metadata
     this = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": owner.name}
@@ -58,7 +59,7 @@ def document(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> dict[st
 
 
 def _hpa_spec(target: Mapping[str, str], spec: HvpaSpec) -> dict[str, object]:
-    """The template's spec, pointed at the Hvpa itself."""
+    """Return the template's spec with the Hvpa itself as target."""
     template = spec.hpa.template.spec
     body = dict(template.to_v2()) if template is not None else {}
     body["scaleTargetRef"] = target
@@ -67,16 +68,19 @@ def _hpa_spec(target: Mapping[str, str], spec: HvpaSpec) -> dict[str, object]:
 
 
 def _behavior(spec: HvpaSpec) -> Mapping[str, object]:
-    """The owned HPA's behaviour where the template sets none: no memory. But in a joint decision an HPA counts as many
-    pods as it takes at the present, not one step of them, so that one quiet quarter of a minute would take replicas
-    away: there it remembers the largest desired replicas for as long as the Hvpa waits before it scales in."""
+    """Return the owned HPA's behavior if the template sets none: no stabilization.
+
+    In a joint decision, the HPA's desired replicas are the full count for the present demand, not a single step, so one
+    measurement that is briefly low would remove replicas. The HPA then keeps its highest desired replicas for as long
+    as the Hvpa waits before it scales in.
+    """
     wait = math.ceil(spec.hpa.scale_down.stabilization_duration.total_seconds())
     window = (min(wait, LONGEST_WINDOW) or HPA_WINDOW) if spec.joint else 0
     return {"scaleDown": {**NEUTRAL_IN, "stabilizationWindowSeconds": window}, "scaleUp": NEUTRAL_OUT}
 
 
 def _vpa_spec(spec: HvpaSpec) -> dict[str, object]:
-    """The template's spec, for the workload, with `updateMode: Off`."""
+    """Return the template's spec for the workload, with `updateMode: Off`."""
     target, template = spec.target_ref, spec.vpa.template.spec
     version = target.api_version or api_version_of(target.kind)
     body: dict[str, object] = {
@@ -89,7 +93,7 @@ def _vpa_spec(spec: HvpaSpec) -> dict[str, object]:
 
 
 def up_to_date(existing: Hpa | Vpa, document: Mapping[str, Any]) -> bool:
-    """Whether `existing` has all that `document` asks for; fields that the API server filled in don't matter."""
+    """Return whether `existing` has all fields of `document`; fields that the API server filled in are ignored."""
     have, asked = existing.metadata, document["metadata"]
     controller = have.controller()
     return (
@@ -112,7 +116,8 @@ def _contains(have: object, asked: object) -> bool:
 
 
 def _same_quantity(one: object, other: object) -> bool:
-    """The API server rewrites quantities into their canonical form (`1000m` becomes `1`)."""
+    """Return whether both are the same quantity. The API server rewrites quantities into their canonical form (`1000m`
+    becomes `1`)."""
     if not isinstance(one, str | int | float) or not isinstance(other, str | int | float):
         return False
     try:

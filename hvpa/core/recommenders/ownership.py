@@ -1,9 +1,9 @@
-"""Who belongs to whom: which HPA and VPA an Hvpa reads, owns, adopts, releases or deletes (DESIGN 4).
+"""Ownership: which HPA and VPA an Hvpa reads, owns, adopts, releases or deletes (DESIGN 4).
 
-In mode Recommend or Paused (DESIGN 3.2, docs/decisions/0022), the HPA and the VPA of the workload are read as they are,
-whoever made them and whether they act or not, and stay as they are. Only where there is none, an HPA that points at the
-Hvpa, or a VPA that is Off, is created: of several Hvpas by the first. That HPA does nothing but measure. Two HPAs on
-the same pods switch each other off (AmbiguousSelector), so the Hvpa deletes its own as soon as another one is there.
+In mode Recommend or Paused (DESIGN 3.2, docs/decisions/0022), HVPA reads the workload's HPA and VPA as they are,
+whoever created them and whether they act or not, and does not change them. If there is none, HVPA creates an HPA that
+only measures, or a VPA in mode Off; if several Hvpas have the same target, the first of them does. Two HPAs on the same
+pods disable each other (AmbiguousSelector), so the Hvpa deletes its own as soon as another exists.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ Changes = tuple[OwnedChange, ...]
 
 HVPA = "Hvpa"
 NAME_ROOM = 253 - 9
-"""What of the Hvpa's name has room beside a suffix of nine characters in an object's name."""
+"""Maximum length of the Hvpa's name in an object's name with a suffix of nine characters."""
 AT_ONCE = 50
-"""How many objects one decision lets go of or deletes at most; each that is gone is a reason for the next decision."""
+"""Maximum number of objects that a decision releases or deletes; each removed object triggers the next decision."""
 READ_AS_IS = "ReadAsIs"
-"""Reason of HpaActive and VpaActive where an object is read that is another's."""
+"""Reason of HpaActive and VpaActive if HVPA reads another owner's object."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _UNRELATED = 4
 """`_order` of an object that is not read."""
 
 
 class OwnerRules(Generic[O]):
-    """What one kind of recommender is to the Hvpa `owner`; `present` are the candidates that are not being deleted."""
+    """How objects of a kind relate to the Hvpa `owner`. `present` are the candidates that are not being deleted."""
 
     def __init__(
         self,
@@ -55,34 +55,34 @@ class OwnerRules(Generic[O]):
         self.present: list[O] = [one for one in candidates if one.metadata.deletion_timestamp is None]
 
     def ours(self, one: O) -> bool:
-        """Whether an object points at this Hvpa or its workload."""
+        """Return whether an object points at this Hvpa or its workload."""
         return self._is_of_workload(one) or self.scales(one, self.owner.name)
 
     def acts(self, one: O) -> bool:
-        """Whether an object changes the workload by itself."""
+        """Return whether an object changes the workload by itself."""
         if isinstance(one, Hpa):
             return self._is_of_workload(one)
         policy = one.spec.update_policy
         return self._is_of_workload(one) and (policy is None or policy.update_mode != "Off")
 
     def scales(self, one: O, hvpa: str) -> bool:
-        """Whether an object is an HPA that points at the Hvpa of this name."""
+        """Return whether an object is an HPA that points at the Hvpa of this name."""
         if not isinstance(one, Hpa):
             return False
         target = one.spec.scale_target_ref
         return (target.kind, target.name, target.api_version.partition("/")[0]) == (HVPA, hvpa, GROUP)
 
     def served(self, one: O) -> OtherHvpa | None:
-        """The other Hvpa with the same target that an HPA points at."""
+        """Return the other Hvpa with the same target that an HPA points at."""
         return next((other for other in self.others if self.scales(one, other.name)), None)
 
     def controls(self, one: O) -> bool:
-        """Whether the Hvpa is the controller of an object."""
+        """Return whether the Hvpa is the controller of an object."""
         controller = one.metadata.controller()
         return controller is not None and controller.uid == self.owner.uid
 
     def document(self, name: str) -> dict[str, Any]:
-        """The Hvpa's own object, as it is applied."""
+        """Return the manifest of the Hvpa's own object."""
         return manifests.document(self.kind, name, self.owner, self.spec)
 
     def _is_of_workload(self, one: Hpa | Vpa) -> bool:
@@ -92,7 +92,7 @@ class OwnerRules(Generic[O]):
 
 
 def resolve(rules: OwnerRules[O]) -> Recommender[O]:
-    """The object to read, why it can't be used if so, and what is to be changed about owned objects."""
+    """Return the object to read, why it can't be used, if so, and the changes to owned objects."""
     if rules.spec.mode != "Apply":
         return _looking(rules)
     owned = [one for one in rules.present if rules.controls(one)]
@@ -105,10 +105,10 @@ def _deployed(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
     kept: list[O] = _without(owned, taken)
     adopted: list[O] = [one for one in rules.present if _adoptable(rules, one)]
     changes: Changes = tuple([_release(rules, one) for one in taken[:AT_ONCE]])
-    # An object that is let go of keeps acting, so it counts as foreign from now on.
+    # A released object keeps acting, so it counts as foreign from now on.
     foreign = _foreign(rules, _without(rules.present, kept + adopted))
     if foreign:
-        # Two HPAs on the same pods would switch each other off; a VPA that only recommends does no harm.
+        # Two HPAs on the same pods would disable each other; a VPA that only recommends does no harm.
         return _give_way(rules, foreign, (*changes, *_deletions(rules, kept if rules.is_hpa else [])))
     ranked: list[O] = sorted(kept + adopted, key=_age)
     if ranked:
@@ -122,7 +122,7 @@ def _deployed(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
 
 
 def _not_deployed(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
-    """Those we own go (but for one that the spec names now), the named one is read."""
+    """Delete owned objects, except an object that the spec now names, and read the named object."""
     name = rules.axis.name
     changes = tuple(
         [
@@ -139,7 +139,7 @@ def _not_deployed(rules: OwnerRules[O], owned: list[O]) -> Recommender[O]:
 
 
 def _foreign(rules: OwnerRules[O], found: list[O]) -> list[O]:
-    """Those that this Hvpa's own can't be beside, and that do not go by themselves."""
+    """Return the objects that can't coexist with the Hvpa's own and that no other Hvpa will delete."""
     return [
         one
         for one in found
@@ -149,7 +149,8 @@ def _foreign(rules: OwnerRules[O], found: list[O]) -> list[O]:
 
 
 def _is_given_up_by(rules: OwnerRules[O], one: O) -> OtherHvpa | None:
-    """The Hvpa that only looks and whose HPA it is, which it deletes for one in mode Apply; None for all others."""
+    """Return the Hvpa in mode Recommend or Paused that owns this HPA and will delete it for an Hvpa in mode Apply; None
+    for all other objects."""
     other, controller = rules.served(one), one.metadata.controller()
     if other is None or other.applies or controller is None:
         return None
@@ -157,7 +158,7 @@ def _is_given_up_by(rules: OwnerRules[O], one: O) -> OtherHvpa | None:
 
 
 def _give_way(rules: OwnerRules[O], foreign: list[O], changes: Changes) -> Recommender[O]:
-    """Where a foreign object acts on the workload, the axis is off."""
+    """Return a recommender that is off, because foreign objects act on the workload."""
     names = text.names(sorted(one.metadata.name for one in foreign))
     selector = f"spec.{rules.short.lower()}.selector"
     why = (
@@ -168,7 +169,8 @@ def _give_way(rules: OwnerRules[O], foreign: list[O], changes: Changes) -> Recom
 
 
 def _without(found: list[O], others: list[O]) -> list[O]:
-    """Those that are not among the others. Objects are compared by identity: there may be thousands."""
+    """Return the objects that are not among the others. They are compared by identity, because there may be
+    thousands."""
     left_out = {id(one) for one in others}
     return [one for one in found if id(one) not in left_out]
 
@@ -179,8 +181,8 @@ def _adoptable(rules: OwnerRules[O], one: O) -> bool:
 
 
 def _taken_away(rules: OwnerRules[O], one: O) -> bool:
-    """Whether a client took this object away from us by its labels. One that is merely behind a changed template, or
-    whose template never matched the selector, is ours still."""
+    """Return whether a client took this object away from HVPA by changing its labels. An object that only lags behind a
+    changed template, or whose template never matched the selector, is still HVPA's."""
     selector, meta = rules.axis.selector, one.metadata
     if selector.is_empty or selector.matches(meta.labels):
         return False
@@ -212,8 +214,8 @@ def _looking(rules: OwnerRules[O]) -> Recommender[O]:
 
 
 def _given_up(rules: OwnerRules[O], ahead: Sequence[OtherHvpa]) -> list[O]:
-    """HPAs of this Hvpa's own that would switch off another one: one that scales the workload itself, or one of an Hvpa
-    that is `ahead` of this one. An Hvpa in mode Apply creates its own once they are gone."""
+    """Return this Hvpa's own HPAs that would disable another HPA: an HPA that scales the workload itself, or an HPA of
+    an Hvpa that is `ahead`. An Hvpa in mode Apply creates its HPA once they are gone."""
     first, present = {one.name for one in ahead}, rules.present
     served = [rules.served(one) for one in present]
     is_in_the_way = (
@@ -226,8 +228,8 @@ def _given_up(rules: OwnerRules[O], ahead: Sequence[OtherHvpa]) -> list[O]:
 
 
 def _order(rules: OwnerRules[O], one: O) -> int:
-    """Which one to read, the smallest first. An HPA that scales the workload comes first, since its measurements are
-    there for sure; a VPA of this Hvpa's own comes first, since it has the bounds of its template."""
+    """Return the order in which objects are read, smallest first. An HPA that scales the workload comes first, because
+    it certainly measures. This Hvpa's own VPA comes first, because it has the bounds of its template."""
     if rules.acts(one) and rules.is_hpa:
         return 0
     if rules.controls(one) or (rules.is_hpa and rules.ours(one)):
@@ -240,7 +242,7 @@ def _order(rules: OwnerRules[O], one: O) -> int:
 def _created_by_the_first(
     rules: OwnerRules[O], ahead: Sequence[OtherHvpa], changes: Changes
 ) -> Recommender[O]:
-    """Where there is none: the first Hvpa that deploys one creates it, and the others read that one."""
+    """Create the missing object if this is the first Hvpa that deploys it; the other Hvpas wait and read it."""
     for one in ahead:
         if one.deploys_hpa if rules.is_hpa else one.deploys_vpa:
             why = f"Hvpa {one.name}, which has the same target, is to create the {rules.kind} that is read"
@@ -249,7 +251,7 @@ def _created_by_the_first(
 
 
 def _origin(rules: OwnerRules[O], one: O) -> Finding | None:
-    """Whose an object is that is read as it is; None for an HPA that points at this Hvpa and asks it for a count."""
+    """Return whose object HVPA reads as it is; None for an HPA that points at this Hvpa."""
     name, target = f"{rules.kind} {one.metadata.name}", rules.spec.target_ref
     if not isinstance(one, Hpa):
         policy = one.spec.update_policy
@@ -264,7 +266,7 @@ def _origin(rules: OwnerRules[O], one: O) -> Finding | None:
 
 # --- both ------------------------------------------------------------------------------------------------------------
 def _named(rules: OwnerRules[O]) -> Recommender[O]:
-    """The object that the spec names, where it is fit."""
+    """Return the object that the spec names, if it is suitable."""
     name = rules.axis.name
     for one in rules.present:
         if one.metadata.name == name:
@@ -274,7 +276,8 @@ def _named(rules: OwnerRules[O]) -> Recommender[O]:
 
 
 def _unfit(rules: OwnerRules[O], one: O) -> Finding | None:
-    """Why an object that the spec names can't be used: in mode Apply it must only recommend, and to this Hvpa."""
+    """Return why the object that the spec names can't be used: in mode Apply it must only recommend, and to this
+    Hvpa."""
     applies, name = rules.spec.mode == "Apply", f"{rules.kind} {one.metadata.name}"
     if applies and rules.is_hpa:
         is_fit, must = rules.scales(one, rules.owner.name), "have this Hvpa as its scaleTargetRef"
@@ -286,7 +289,7 @@ def _unfit(rules: OwnerRules[O], one: O) -> Finding | None:
 
 
 def _created(rules: OwnerRules[O], changes: Changes) -> Recommender[O]:
-    """A recommender that is to be created, under a name that none of the candidates holds."""
+    """Return a recommender to create, under a name that no candidate has."""
     name = _free_name(rules)
     problem = Finding(f"{rules.short}Created", f"{rules.kind} {name} is being created")
     applied = OwnedChange("apply", rules.kind, name, manifest=rules.document(name))
@@ -294,7 +297,7 @@ def _created(rules: OwnerRules[O], changes: Changes) -> Recommender[O]:
 
 
 def _kept_up(rules: OwnerRules[O], chosen: O, changes: Changes) -> Recommender[O]:
-    """A recommender of this Hvpa's own, which is brought to its template where it differs."""
+    """Return this Hvpa's own recommender, with an update if it differs from its template."""
     name = chosen.metadata.name
     document = rules.document(name)
     if not manifests.up_to_date(chosen, document):
@@ -303,12 +306,13 @@ def _kept_up(rules: OwnerRules[O], chosen: O, changes: Changes) -> Recommender[O
 
 
 def _age(one: Hpa | Vpa) -> tuple[dt.datetime, str]:
-    """The order of age, the oldest first."""
+    """Sort key by age, oldest first."""
     return (one.metadata.creation_timestamp or _EPOCH, one.metadata.name)
 
 
 def _free_name(rules: OwnerRules[O]) -> str:
-    """The Hvpa's name, with a suffix where another object holds it (our own that is going makes room for it)."""
+    """Return the Hvpa's name, with a suffix if another object has it. An own object that is being deleted does not
+    count."""
     owner = rules.owner
     for one in rules.candidates:
         is_going = one.metadata.deletion_timestamp is not None and rules.controls(one)
@@ -318,12 +322,12 @@ def _free_name(rules: OwnerRules[O]) -> str:
 
 
 def _deletions(rules: OwnerRules[O], found: Sequence[O]) -> Changes:
-    """The deletion of the first of these."""
+    """Return the deletions of at most `AT_ONCE` of these objects."""
     return tuple([_deletion(rules, one) for one in found[:AT_ONCE]])
 
 
 def _deletion(rules: OwnerRules[O], one: O) -> OwnedChange:
-    """The deletion of an object, and of no other that has its name by then."""
+    """Return the deletion of this object, conditional on its uid."""
     return OwnedChange("delete", rules.kind, one.metadata.name, uid=one.metadata.uid)
 
 

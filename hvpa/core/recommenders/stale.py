@@ -1,13 +1,13 @@
-"""Recommendations that are older than three periods of their recommender, which is down then, or has no metrics
+"""Recommendations older than three periods of their recommender, which is then down or has no metrics
 (docs/decisions/0024).
 
-It writes a VPA's status only where that changes. What changes with each of its periods, as long as pods are measured,
-is the upper bound of memory: the 95th percentile times 1 + 1 / (days of history) (`WithConfidenceMultiplier` in
-pkg/recommender/logic/estimator.go). Where that bound may stand still, a VPA's own status reports nothing.
+The recommender writes a VPA's status only when it changes. While pods are measured, each period changes the upper bound
+of memory: the 95th percentile × (1 + 1 / (days of history)) (`WithConfidenceMultiplier` in
+pkg/recommender/logic/estimator.go). If that bound may stay the same, the status alone shows nothing.
 
-Its checkpoints, if they can be read, are its heartbeat (docs/decisions/0055): it saves them with each of its rounds,
-each with the time (`StoreCheckpoints` in pkg/recommender/checkpoint/checkpoint_writer.go; of thousands, the oldest
-first, ten a round at least).
+The checkpoints, if they can be read, do (docs/decisions/0055): the recommender saves them in each of its rounds, with
+the time (`StoreCheckpoints` in pkg/recommender/checkpoint/checkpoint_writer.go; with thousands, the oldest first and at
+least ten per round).
 """
 
 from __future__ import annotations
@@ -23,25 +23,28 @@ from hvpa.core.values.clock import Clock, after
 from hvpa.core.workload.containers import amount
 
 PERIODS: Final = 3
-"""How many of the recommender's periods a recommendation may be old."""
+"""Maximum age of a recommendation, in periods of the recommender."""
 _SEEN_BYTES: Final = 2
-"""A bound that moves by less than this in a minute may stand for some."""
+"""A bound that moves by fewer bytes per minute may stay the same for some minutes."""
 _ROUNDED_TO: Final = 1024
-"""A bound that is a multiple of this, or has a suffix, is one of a recommender that rounds (`--round-memory-bytes`,
-`--humanize-memory`), but for one in a thousand. Example: 380258472 is not rounded, 363Mi and 380633088 are."""
+"""A bound that is a multiple of this, or has a suffix, comes from a recommender that rounds (`--round-memory-bytes`,
+`--humanize-memory`), except in one of a thousand cases. Example: 380258472 is not rounded, 363Mi and 380633088 are."""
 
 
 def recommender_of(vpa: Vpa) -> str:
-    """The name of the recommender that a VPA asks for; empty for the default one."""
+    """Return the name of a VPA's recommender; empty for the default recommender."""
     return vpa.spec.recommenders[0].name if vpa.spec.recommenders else ""
 
 
 def silences(
     vpas: Iterable[Vpa], checkpoints: Iterable[VpaCheckpoint], now: dt.datetime, period: dt.timedelta
 ) -> dict[str, dt.datetime]:
-    """The last sign of life of each recommender that gave none for three periods, by its name: when it last saved a
-    checkpoint or wrote a VPA's status. Without those that go on after their checkpoints ended: they keep their history
-    elsewhere (`--storage=prometheus`). Example: last saved at 10:00, and its period is a minute: from 10:03 on."""
+    """Return the last sign of life of each recommender that has been silent for three periods, by name: the last time
+    it saved a checkpoint or wrote a VPA's status.
+
+    It omits recommenders that still write after their checkpoints ended: they store their history elsewhere
+    (`--storage=prometheus`). Example: last saved at 10:00 with a period of a minute: silent from 10:03 on.
+    """
     names: dict[tuple[str, str], str] = {}
     written: dict[str, dt.datetime] = {}
     saved: dict[str, dt.datetime] = {}
@@ -68,9 +71,11 @@ def _note(newest: dict[str, dt.datetime], name: str, time: dt.datetime | None) -
 def silent_since(
     vpa: Vpa, clock: Clock, period: dt.timedelta, silent: Mapping[str, dt.datetime]
 ) -> dt.datetime | None:
-    """When the recommender last wrote the status of a VPA that it should have written since; None where that is not
-    known, or not long ago. Example: last written at 10:00, and its period is a minute: reported from 10:03 on.
-    `silent`: as `silences` gives it."""
+    """Return when the recommender last wrote a VPA's status, if it should have written since; None if that is unknown
+    or recent. `silent` is the result of `silences`.
+
+    Example: last written at 10:00 with a period of a minute: reported from 10:03 on.
+    """
     if (since := silent.get(recommender_of(vpa))) is not None:
         return since
     written = vpa.metadata.written_at()
@@ -80,7 +85,7 @@ def silent_since(
 
 
 def must_change(vpa: Vpa) -> bool:
-    """Whether the status of a VPA must change with each of the recommender's periods."""
+    """Return whether a VPA's status must change in each period of the recommender."""
     recommendation, created = vpa.status.recommendation, vpa.metadata.creation_timestamp
     written = vpa.metadata.written_at()
     if recommendation is None or created is None or written is None or vpa.spec.recommenders:
@@ -90,7 +95,8 @@ def must_change(vpa: Vpa) -> bool:
 
 
 def _is_moving(vpa: Vpa, one: ContainerRecommendation, days: float) -> bool:
-    """U × (1 + 1 / days) falls by U / days² / 1440 in a minute: of 1 GiB after 100 days, by 75 bytes."""
+    """Return whether a container's bound moves enough. U × (1 + 1 / days) falls by U / days² / 1440 per minute: 1 GiB
+    after 100 days by 75 bytes."""
     target, upper = amount(one.target, "memory"), amount(one.upper_bound, "memory")
     if target is None or upper is None or upper <= target:
         return False

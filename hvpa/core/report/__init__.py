@@ -1,1 +1,1 @@
-"""What was decided, for people: status, conditions, events."""
+"""A decision as people see it: status, conditions, events."""

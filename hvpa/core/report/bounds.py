@@ -1,7 +1,8 @@
-"""The bounds that leave less than is needed: the one place that names them, for both strategies.
+"""Bounds that are below the demand, in words, for both strategies.
 
-What belongs here: bounds of the user (maxReplicas, maxAllowed, limits, the pod template's own resources) and of the
-recommender. What others refuse is a gate (`Refused`, `RolledBack`) or a failure of the workload, each with its message.
+This module covers bounds of the user (maxReplicas, maxAllowed, limits, the pod template's own resources) and of the
+recommender. A refusal by others is a gate (`Refused`, `RolledBack`) or a failure of the workload, each with its own
+message.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from hvpa.core.workload.containers import ContainerResource
 from hvpa.core.workload.governed import cut_short, recommended
 
 RECOMMENDER: Final = "the VPA's recommender recommends no more than"
-"""What its flags `--container-recommendation-max-allowed-cpu` and `-memory` do."""
+"""Effect of the recommender's flags `--container-recommendation-max-allowed-cpu` and `-memory`."""
 
 
 def bounds_reached(seen: ObservedState, decided: DecisionParts) -> Iterator[str]:
-    """The bounds that replicas and requests have reached although more is needed, in words."""
+    """Yield the bounds that replicas and requests have reached although demand is higher."""
     joint = decided.joint
     if joint is not None:
         yield from saturation(joint)
@@ -32,7 +33,7 @@ def bounds_reached(seen: ObservedState, decided: DecisionParts) -> Iterator[str]
         return
     yield from out_of_memory(seen)
     for item in recommended(seen):
-        # What no metric measures follows its target alone, as with `Additive`.
+        # A resource that no metric measures follows its target alone, as with `Additive`.
         is_alone = joint is None or item.key not in joint.path.curves
         if (is_alone and (text := _request_bound(item))) or (text := recommender_cap(item, joint)):
             yield text
@@ -41,9 +42,9 @@ def bounds_reached(seen: ObservedState, decided: DecisionParts) -> Iterator[str]
 
 
 def saturation(view: JointView) -> tuple[str, ...]:
-    """What replicas and requests can't serve although both are at their ends, in words: of the present demand, and of
-    the usual one where no metric measures it. Needed amounts are rounded up to two digits, so that the words stay the
-    same while demand moves a little."""
+    """Return the demand that replicas and requests can't serve although both are at their maximum: the present demand,
+    and the usual demand if no metric measures the resource. Amounts are rounded up to two digits, so that the text
+    stays the same while demand moves a little."""
     usual = () if view.usual is None else view.usual.saturated
     if not view.wanted.saturated and not usual:
         return ()
@@ -68,7 +69,7 @@ def saturation(view: JointView) -> tuple[str, ...]:
 
 
 def out_of_memory(seen: ObservedState) -> Iterator[str]:
-    """The containers that ran out of memory and have all that they may have, in words."""
+    """Yield the containers that ran out of memory although they have all memory that a bound allows."""
     if not seen.pods.starving or not seen.vpa.in_charge or seen.vpa.problem is not None:
         return
     for item in recommended(seen):
@@ -83,8 +84,8 @@ def out_of_memory(seen: ObservedState) -> Iterator[str]:
 
 
 def _request_bound(item: ContainerResource) -> str:
-    """The bound that a request has reached although the VPA's target is not below it, in words; empty if none. A target
-    that is equal to maxAllowed may be cut there; the recommender knows nothing of limits."""
+    """Return a message if a request has reached its bound and the VPA's target is not below it; otherwise empty. A
+    target equal to maxAllowed may be cut there. The recommender does not consider limits."""
     bound, needed = item.upper_bound, item.beyond or item.target
     if bound is None or item.current < bound.size or needed < bound.size:
         return ""
@@ -97,8 +98,8 @@ def _request_bound(item: ContainerResource) -> str:
 
 
 def recommender_cap(item: ContainerResource, joint: JointView | None) -> str:
-    """That the recommender has cut a target which the request has reached, in words; empty if it has not. Of what a
-    metric measures, replicas make up for it."""
+    """Return a message if the recommender has cut a target and the request has reached it; otherwise empty. For a
+    measured resource, replicas make up for it."""
     if item.beyond is None or item.current < item.target:
         return ""
     if joint is not None and any(one.key == item.key and one.present is not None for one in joint.items):

@@ -1,7 +1,8 @@
-"""The conditions of an Hvpa: is it ready, which recommender counts, what is held back, does another client interfere.
+"""The conditions of an Hvpa: whether it is ready, which recommenders count, which changes are held back, and whether
+another client interferes.
 
-`Ready` is True only where the workload is what the recommendations and the user's own limits ask for
-(docs/decisions/0024). Everything that keeps it from that is in the message, and the first of it is the reason.
+`Ready` is True only if the workload follows the recommendations within the user's limits (docs/decisions/0024). Its
+message names everything that prevents that, and the first of these gives the reason.
 """
 
 from __future__ import annotations
@@ -34,50 +35,50 @@ from hvpa.core.workload.rollout import (
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
 Verdict = tuple[bool, Finding]
-"""A condition: whether it holds, and why."""
+"""Whether a condition holds, and why."""
 
 RECONCILED: Final = "Reconciled"
-"""The workload is what the recommendations ask for, or pods are on their way to it."""
+"""The workload follows the recommendations, or its pods are about to."""
 HELD_BACK: Final = "HeldBack"
-"""A gate of the user's own, or one that opens within minutes, holds back what the recommendations ask for."""
+"""A gate that the user configured, or that opens within minutes, holds back a recommended change."""
 SATURATED: Final = "Saturated"
-"""More is needed than the user's bounds allow."""
+"""Demand exceeds the user's bounds."""
 HPA_INACTIVE: Final = "HpaInactive"
-"""The HPA's recommendation is not used although one is configured."""
+"""An HPA is configured, but its recommendation is not used."""
 VPA_INACTIVE: Final = "VpaInactive"
-"""The VPA's recommendation is not used although one is configured."""
+"""A VPA is configured, but its recommendation is not used."""
 NOT_RESIZED: Final = "PodsNotResized"
-"""Pods can't have the desired size, or have not got it in time (spec.updateStrategy)."""
+"""Pods can't have the desired size, or did not get it in time (spec.updateStrategy)."""
 NOT_PERMITTED: Final = "NotPermitted"
 """The operator has no right to patch the workload, as in `config/in-place`."""
 _NO_RIGHT: Final = "cannot patch resource"
-"""What the API server says if a right is missing (`forbiddenMessage` in apiserver/pkg/endpoints/handlers)."""
+"""Part of the API server's message if a right is missing (`forbiddenMessage` in apiserver/pkg/endpoints/handlers)."""
 POSTPONED: Final = "DecisionPostponed"
-"""The namespace's Hvpas need more computing time than the operator gives to one namespace."""
+"""The namespace's Hvpas need more computing time than the operator gives to a namespace."""
 DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
 """The reason of a Deployment's `Progressing=False` (pkg/controller/deployment/util)."""
 NOT_STARTING: Final = "PodsNotStarting"
-"""Containers of pods can't start, or end again and again."""
+"""Containers of pods can't start, or keep terminating."""
 OUT_OF_MEMORY: Final = "OutOfMemory"
-"""The same for lack of memory, and a bound allows no more of it."""
+"""The same for lack of memory, if a bound allows no more memory."""
 _REVERTED: Mapping[Axis, str] = {
     "horizontal": "replicas: remove spec.replicas from what it applies",
     "vertical": "requests: remove the containers' resources from what it applies",
 }
-"""What is reverted, and what helps."""
+"""The reverted change, and its remedy."""
 _LATE = (
     "this decision came late: the Hvpas of this namespace need more computing time than the operator gives to one"
     " namespace"
 )
 _FIRST = 1024
-"""Characters of `Ready`'s message that leave room for warnings after it."""
+"""Maximum length of `Ready`'s message in characters, so that warnings fit after it."""
 _NOT_READY = False, Finding("NotReady", "see condition Ready")
 _PAUSED = Finding("Paused", "spec.mode is Paused: the workload is not changed")
 _NOT_PAUSED = Finding("NotPaused", "spec.mode is not Paused")
 
 
 def conditions(seen: ObservedState, clock: Clock, decided: DecisionParts) -> tuple[StatusCondition, ...]:
-    """All conditions, always in the same order."""
+    """Return all conditions, always in the same order."""
     hpa, vpa, contested = _hpa_active(seen, decided), _vpa_active(seen, decided), _contested(seen, decided)
     is_ready, why = _ready(seen, clock, decided, hpa, vpa, contested)
     if seen.problem is None and seen.spec is not None and seen.spec.warnings:
@@ -99,10 +100,11 @@ def conditions(seen: ObservedState, clock: Clock, decided: DecisionParts) -> tup
 
 
 def _condition(seen: ObservedState, clock: Clock, kind: str, holds: bool, why: Finding) -> StatusCondition:
-    """One condition; its time stays while its status does."""
+    """Return a condition; its time stays as long as its status does."""
     old = next((one for one in seen.status.conditions if one.type == kind), None)
     status, message = "True" if holds else "False", text.one_line(why.message)
-    generation = max(0, seen.metadata.generation)  # no API server gives one below
+    generation = max(0, seen.metadata.generation)  # no API server sets a negative generation
+
     what = (status, why.reason, message, generation)
     if old is not None and (old.status, old.reason, old.message, old.observed_generation) == what:
         return old
@@ -158,7 +160,7 @@ def _vpa_active(seen: ObservedState, decided: DecisionParts) -> Verdict:
 
 
 def _lost_history(until: Mapping[str, dt.datetime]) -> Finding:
-    """The message about containers whose recommendations have lost their history."""
+    """Return the message about containers whose recommendations have lost their history."""
     times = [f"{name} until {readable_timestamp(when)}" for name, when in sorted(until.items())]
     why = "the VPA's upper bounds show that its recommender has lost its history (vpa.scaleDown.minHistory)"
     return Finding("LostHistory", f"{why}: requests are only raised, {text.joined(times)}")
@@ -191,7 +193,7 @@ def _contested(seen: ObservedState, decided: DecisionParts) -> Verdict:
 
 
 def refusals(seen: ObservedState, decided: DecisionParts) -> tuple[tuple[Axis, Refusal], ...]:
-    """The axes on which a change is held back because the API server refused it, and its message."""
+    """Return the axes on which a change is held back because the API server refused it, and its message."""
     held = {entry.axis for entry in decided.blocked if entry.reason == REFUSED}
     records: tuple[tuple[Axis, Refusal | None], ...] = (
         ("horizontal", seen.horizontal.refused),
@@ -201,7 +203,7 @@ def refusals(seen: ObservedState, decided: DecisionParts) -> tuple[tuple[Axis, R
 
 
 def _rolled_back_texts(seen: ObservedState, decided: DecisionParts) -> list[str]:
-    """Why sizes that are held back were taken back: the bound is a node's, a quota's or a LimitRange's."""
+    """Return why sizes that are held back were rolled back, for example because of a node, a quota or a LimitRange."""
     record = decided.rolled_back or seen.status.rolled_back
     if record is None or not any(entry.reason == ROLLED_BACK for entry in decided.blocked):
         return []
@@ -217,7 +219,7 @@ def _refusal_text(axis: Axis, record: Refusal) -> str:
 def _ready(
     seen: ObservedState, clock: Clock, decided: DecisionParts, hpa: Verdict, vpa: Verdict, contested: Verdict
 ) -> Verdict:
-    """Whether the workload is what it should be, given the conditions `HpaActive`, `VpaActive` and `Contested`."""
+    """Return whether the workload is as it should be, given the conditions `HpaActive`, `VpaActive` and `Contested`."""
     if (unscaled := _unscaled(seen)) is not None:
         return False, unscaled
     assert seen.spec is not None, "`_unscaled` has looked at it"
@@ -243,8 +245,8 @@ def _ready(
 
 
 def _within_limits(seen: ObservedState, decided: DecisionParts, held: list[str]) -> Finding:
-    """What bounds and gates leave of the recommendations (`held` are the changes that gates hold back), and how far the
-    pods are."""
+    """Return how far bounds and gates limit the recommendations (`held`: the changes that gates hold back), and whether
+    the pods have their size."""
     if decided.rollout.held is not None:
         held.append(rollout_text(decided.rollout.held))
     held += _rolled_back_texts(seen, decided)
@@ -255,7 +257,7 @@ def _within_limits(seen: ObservedState, decided: DecisionParts, held: list[str])
 
 
 def _unscaled(seen: ObservedState) -> Finding | None:
-    """Why nothing of the target is scaled; None where it can be."""
+    """Return why the target is not scaled; None if it can be."""
     if seen.problem is not None or seen.spec is None:
         return seen.problem or Finding("InvalidSpec", "the spec can't be read")
     if seen.hpa.configured or seen.vpa.configured:
@@ -264,8 +266,8 @@ def _unscaled(seen: ObservedState) -> Finding | None:
 
 
 def _only_recommended(mode: Mode, held: str) -> str:
-    """The message of a mode that changes nothing: what status.recommended is, and which part of it gates would hold
-    back. (In mode Paused the mode itself is the gate.)"""
+    """Return the message of a mode that changes nothing: the meaning of status.recommended, and which part of it gates
+    would hold back. In mode Paused the mode itself is the gate."""
     what = f"mode {mode}: nothing is changed; status.recommended is what is recommended before gates"
     if mode == "Paused":
         return what
@@ -275,7 +277,7 @@ def _only_recommended(mode: Mode, held: str) -> str:
 def _obstacles(
     seen: ObservedState, clock: Clock, decided: DecisionParts, contested: Verdict
 ) -> Iterator[Finding]:
-    """What another client, the API server or the workload itself does against it."""
+    """Yield the obstacles from other clients, the API server and the workload itself."""
     if contested[0]:
         yield Finding(CONTESTED, contested[1].message)
     if refused := refusals(seen, decided):
@@ -296,7 +298,7 @@ def _obstacles(
 
 # --- the workload's own failures -------------------------------------------------------------------------------------
 def _failures(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Iterator[Finding]:
-    """What keeps the workload from running the pods that its spec asks for; the most important one first."""
+    """Yield why the workload does not run the pods of its spec, the most important failure first."""
     workload = seen.workload
     assert workload is not None
     if workload.spec.replicas == 0:
@@ -313,7 +315,8 @@ def _failures(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Iter
     yield from [found for one in seen.pods.stuck if (found := _stuck(one, clock)) is not None]
     if (kept := not_replaced(seen, clock, decided)) is not None:
         yield kept
-    is_held = seen.rollout is not None and seen.rollout.held  # by the operator, as ScalingBlocked says
+    is_held = seen.rollout is not None and seen.rollout.held  # by the operator, as ScalingBlocked reports
+
     gaps = "" if is_held else "; ".join(rollout_gaps(workload))
     if not gaps:
         return
@@ -327,7 +330,7 @@ def _failures(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Iter
 
 
 def _stuck(one: StuckPods, clock: Clock) -> Finding | None:
-    """Why pods can't run, while that is to be reported."""
+    """Return why pods can't run, during the time in which this is reported."""
     if one.since is not None and not clock.is_past(one.since):
         return None
     if one.until is not None and clock.is_past(one.until):
@@ -339,8 +342,8 @@ def _stuck(one: StuckPods, clock: Clock) -> Finding | None:
 
 
 def _is_missing_pods(workload: Workload, seen: ObservedState, clock: Clock) -> bool:
-    """Whether a StatefulSet has not created pods, although nothing that is to be seen keeps it from that. Its status
-    has no condition of it, and Events are not read."""
+    """Return whether a StatefulSet has not created pods for no visible reason. Its status has no condition for that,
+    and HVPA does not read Events."""
     status, pods = workload.status, seen.pods
     if workload.kind != "StatefulSet" or status.replicas >= workload.spec.replicas:
         return False

@@ -1,5 +1,5 @@
-"""The events of a decision: what a step changed and why (on the Hvpa and on its workload), a change of what blocks, a
-condition that needs action."""
+"""The events of a decision: a step with its changes and causes (on the Hvpa and on its workload), a change that is
+blocked or no longer blocked, and a condition that needs action."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from hvpa.core.values.weight import Bounds, percent
 from hvpa.core.workload.containers import amount, present_resources, recommendations
 
 PASSING = frozenset({MEASUREMENT, MAX_STEP})
-"""Gates that follow a step, for a minute at most: no event."""
+"""Gates that follow a step for at most a minute: no event."""
 SCALED = "Scaled"
-"""The reason of a step in more than one direction: on both axes, or up and down."""
+"""Reason of a step in more than one direction: on both axes, or up and down."""
 _STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
     ("horizontal", "up"): "ScaledOut",
     ("horizontal", "down"): "ScaledIn",
@@ -40,16 +40,16 @@ _STEP_REASON: Mapping[tuple[Axis, Direction], str] = {
     ("vertical", "down"): "ScaledDown",
 }
 STEP_EVENTS = 2
-"""Events that a step begins with: on the Hvpa, and on its workload."""
+"""Number of events at the start of a step: on the Hvpa and on its workload."""
 _SCALING = ("Ready", "HpaActive", "VpaActive")
 _COMPARED = 2048
-"""Characters of warnings that are looked for in a condition's message, which has an end."""
+"""Maximum length of the warnings to search in a condition's message, whose length is limited."""
 Changed = tuple[str, Resource, int | None, int]
-"""Container, resource, and the request before (None: none) and after."""
+"""Container, resource, and the request before (None: there was none) and after."""
 
 
 def events_of(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> tuple[Event, ...]:
-    """An event for each change of what blocks, and for each condition that begins to need action."""
+    """Return an event for each change of a block, and for each condition that begins to need action."""
     if status is seen.status:
         return ()
     events = list(_block_events(seen, decided, status))
@@ -62,7 +62,8 @@ def events_of(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -
 
 
 def _rolled_back(record: RolledBack) -> str:
-    """What was taken back, and why: `cpu 600m -> 1 of app: pod web-1: container app ran out of memory`."""
+    """Return the rolled-back changes and their reason: `cpu 600m -> 1 of app: pod web-1: container app ran out of
+    memory`."""
     changes = []
     for one in record.changes:
         resource: Resource = "cpu" if one.resource == "cpu" else "memory"
@@ -88,7 +89,8 @@ def _rollout_events(before: HeldRollout | None, after: HeldRollout | None) -> It
 
 
 def _scales(seen: ObservedState, status: HvpaStatus) -> bool:
-    """Whether both axes are scaled as before: what is no longer wanted since scaling has stopped was not unblocked."""
+    """Return whether both axes are scaled as before. If scaling has stopped, a change that is no longer wanted was not
+    unblocked."""
     held = {one.type for one in seen.status.conditions if one.status == "True"}
     lost = {one.type for one in status.conditions if one.status != "True"}
     return not list(entered(seen.status, status)) and held.isdisjoint(lost.intersection(_SCALING))
@@ -105,7 +107,7 @@ def _condition_events(seen: ObservedState, status: HvpaStatus) -> Iterator[Event
 
 # --- steps -----------------------------------------------------------------------------------------------------------
 def step_events(seen: Observation, clock: Clock, decision: Decision, bounds: Bounds) -> tuple[Event, ...]:
-    """The events of a decision that makes a step: on the Hvpa, and on its workload."""
+    """Return the events of a decision with a step: on the Hvpa and on its workload."""
     assert seen.workload is not None
     reason = _STEP_REASON[decision.applied[0]] if len(decision.applied) == 1 else SCALED
     message = text.one_line(
@@ -120,7 +122,7 @@ def step_events(seen: Observation, clock: Clock, decision: Decision, bounds: Bou
 
 
 def _changes_text(seen: Observation, decision: Decision) -> str:
-    """What a decision changes: `replicas 3 -> 5, cpu 200m -> 300m of app`."""
+    """Return the changes of a decision: `replicas 3 -> 5, cpu 200m -> 300m of app`."""
     view, parts = decision.replicas, []
     if view is not None and view.current != view.target:
         parts.append(f"replicas {view.current} -> {view.target}")
@@ -135,7 +137,7 @@ def _changes_text(seen: Observation, decision: Decision) -> str:
 
 
 def _changed_requests(seen: Observation, decision: Decision) -> Iterator[Changed]:
-    """The requests that a decision changes."""
+    """Yield the requests that a decision changes."""
     assert seen.workload is not None
     for container, now in present_resources(seen.workload.spec.template.spec.containers).items():
         after = decision.containers[container].requests if container in decision.containers else {}
@@ -175,9 +177,9 @@ def _of_replicas(seen: Observation, clock: Clock, decision: Decision, bounds: Bo
 def _of_path(
     view: ReplicaView, joint: JointView, blocked: Iterable[Blocked], bounds: Bounds
 ) -> Iterator[str]:
-    """What decided the replicas of a joint step. Example: 6 larger pods would do, but larger requests are held by
-    MinChange, so 9 pods serve the same: `cpu asks for 6 replicas; 9 of the size that pods have, as larger requests are
-    held by MinChange`."""
+    """Yield the reasons for the replicas of a joint step. Example: 6 larger pods would be enough, but MinChange holds
+    larger requests back, so 9 pods serve the same demand: `cpu asks for 6 replicas; 9 of the size that pods have, as
+    larger requests are held by MinChange`."""
     wanted = bounds.clamp(joint.wanted.replicas)
     yield joint.because
     if view.target > wanted:

@@ -1,6 +1,6 @@
-"""Whether the pods have the size that was decided: what `Ready` is judged by (docs/decisions/0061).
+"""Whether the pods have the decided size, for the condition `Ready` (docs/decisions/0061).
 
-What belongs here: sizes that pods do not have yet, and why they won't get them by themselves.
+This module covers sizes that pods do not have yet, and why they won't get them by themselves.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from hvpa.core.workload.rollout import last_change_is_past, rollout_complete
 NOT_REPLACED: Final = "PodsNotReplaced"
 """Pods have another size than the template, and nothing replaces them."""
 PAUSED: Final = "DeploymentPaused"
-"""The same, of a Deployment that is paused."""
+"""The same for a paused Deployment."""
 
 
 class Sized(NamedTuple):
-    """How many pods have the size that was decided, and how many there are."""
+    """Number of pods with the decided size, and number of all pods."""
 
     right: int
     total: int
 
 
 def not_replaced(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Finding | None:
-    """Why pods keep another size than the template's; None if they have it, or are being replaced."""
+    """Return why pods keep another size than the template's; None if they have it or are being replaced."""
     workload, sized = seen.workload, _sized(seen, decided)
     assert workload is not None
     if sized is None or decided.rollout.held is not None:
@@ -45,8 +45,8 @@ def not_replaced(seen: ObservedState, clock: Clock, decided: DecisionParts) -> F
 
 
 def on_the_way(seen: ObservedState, decided: DecisionParts) -> str:
-    """That not all pods have their size yet, in words; empty if they have it. With rollouts it has no counts, which
-    would be a write of the status for each pod that is replaced."""
+    """Return a message that not all pods have their size yet; empty if they have. With rollouts it has no counts:
+    otherwise HVPA would write the status for each replaced pod."""
     assert seen.workload is not None
     if decided.resizing is not None:
         state = decided.resizing.status
@@ -60,7 +60,7 @@ def on_the_way(seen: ObservedState, decided: DecisionParts) -> str:
 
 
 def _sized(seen: ObservedState, decided: DecisionParts) -> Sized | None:
-    """How many pods have the size of the template, as it will be; None if all have, or where it is not HVPA's."""
+    """Return how many pods have the template's new size; None if all have, or if HVPA does not set it."""
     workload, pods = seen.workload, seen.pods
     assert workload is not None
     if decided.resizing is not None or not seen.vpa.in_charge or seen.vpa.problem is not None:

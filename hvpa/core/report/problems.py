@@ -1,5 +1,5 @@
-"""What of an Hvpa's status a person should be alerted to, where it lasts: what the metric `hvpa_problem` shows, and so
-what the alerts of `config/monitoring` are about."""
+"""Lasting problems in an Hvpa's status that need a person's attention. The metric `hvpa_problem` shows them, and the
+alerts of `config/monitoring` use it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ Problem = Literal[
     "RolledBack",
     "WriteFailed",
 ]
-"""Which problems there are; `WriteFailed` is reported by the reconciler, since a status that can't be written doesn't
-say so."""
+"""The problems. The reconciler reports `WriteFailed`, since a status that can't be written can't report it."""
 _ELSEWHERE: Final = frozenset({CONTESTED, HPA_INACTIVE, VPA_INACTIVE})
-"""Reasons of `Ready=False` that another problem stands for."""
+"""Reasons of `Ready=False` that another problem covers."""
 SHORT: Final = Fraction(6, 5)
-"""How much more CPU or replicas must be wanted to count as a shortage: twice the HPA's tolerance of a tenth."""
+"""From this ratio of wanted to present CPU or replicas on there is a shortage: twice the HPA's tolerance of a tenth."""
 NO_FAULT: Final = frozenset({"NotConfigured", "NotReady", "NoPods"})
-"""Reasons of HpaActive and VpaActive that are no fault of the recommender."""
+"""Reasons of HpaActive and VpaActive that are not a fault of the recommender."""
 
 
 def problems(status: HvpaStatus) -> frozenset[tuple[Problem, str]]:
-    """The problems of an Hvpa, each with its reason: `("Starving", "UpdatePolicy")`. A workload of 0 replicas has none,
-    and what mode Recommend holds back is none: the workload is scaled by others."""
+    """Return the problems of an Hvpa, each with its reason: `("Starving", "UpdatePolicy")`. A workload with 0 replicas
+    has no problems, and changes that mode Recommend holds back don't count: the workload is scaled by others."""
     ready = next((one.reason for one in status.conditions if one.type == "Ready"), "")
     if ready == "ScaledToZero":
         return frozenset()
@@ -58,8 +57,8 @@ def _of_condition(one: StatusCondition) -> Iterator[tuple[Problem, str]]:
 
 
 def _of_blocked(status: HvpaStatus, one: BlockedScaling) -> Iterator[tuple[Problem, str]]:
-    """A size that was taken back; more memory that is held back while a container has too little, by a gate that
-    the raise for it doesn't pass; and much more CPU or many more replicas while the Hvpa is paused."""
+    """Yield the problem of a blocked change: a size that was rolled back; a memory raise that a gate still holds back
+    after a container ran out of memory; or much more CPU or many more replicas while the Hvpa is paused."""
     if one.reason == ROLLED_BACK:
         yield "RolledBack", one.reason
     is_raise = (one.axis, one.direction, one.resource) == ("vertical", "up", "memory")
@@ -70,7 +69,8 @@ def _of_blocked(status: HvpaStatus, one: BlockedScaling) -> Iterator[tuple[Probl
 
 
 def _is_short_of_cpu(one: BlockedScaling) -> bool:
-    """Whether at least a fifth more CPU or replicas is wanted. Example: 500m -> 600m is, 500m -> 590m is not."""
+    """Return whether at least a fifth more CPU or replicas are wanted. Example: true for 500m -> 600m, false for 500m
+    -> 590m."""
     if one.axis == "vertical" and one.resource != "cpu":
         return False
     try:

@@ -1,7 +1,7 @@
-"""Which conditions need action, and what to do about each reason: the one table that events, the log, `hvpa
-explain` and docs/remedies.md share.
+"""The conditions that need action, and the remedy for each reason: one table for events, the log, `hvpa explain` and
+docs/remedies.md.
 
-What belongs here: reasons of conditions and their remedies. Causes belong in a condition's message.
+It has the reasons of conditions and their remedies. Causes belong in a condition's message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXPECTED: Final = frozenset(
         *("NoMetrics", "NoRecommendation", "NoPods", "HpaInactive", "VpaInactive", "Contested"),
     }
 )
-"""Reasons for an inactive axis that are part of a normal start, or reported by another condition."""
+"""Reasons for an inactive axis that are part of a normal start, or that another condition reports."""
 NOTEWORTHY: Final = frozenset(
     {
         *("StaleDesiredReplicas", "UnknownContainer", "MissingRequest"),
@@ -87,7 +87,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "UnknownContainer": "Nothing, if the container was removed; else correct the VPA's container policies",
     "MissingRequest": "Set requests in the pod template, or leave it to the first recommendation",
     "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
-    # Problems of which no condition speaks
+    # Problems that no condition reports
     "Starving": "Let the gate that the message names open, so that the memory request can be raised",
     "RolledBack": "Remove the cause that the message names, or set minAllowed or maxAllowed so that the size is not "
     "recommended",
@@ -95,24 +95,24 @@ REMEDIES: Final[Mapping[str, str]] = {
     "Paused": "Run `hvpa resume NAME` when the incident is over, or set spec.mode to Apply",
     "SetBack": "With Argo CD, set ignoreDifferences for these fields and RespectIgnoreDifferences=true",
 }
-"""What to do, by reason (and update strategy, if that matters): sentences without their full stop."""
+"""Remedies by reason (and update strategy, if it matters): sentences without their full stop."""
 _METRICS: Final = (
     "Check that metrics are served (`kubectl top pods`, or the adapter) and that all containers have requests"
 )
 FAMILIES: Final[Mapping[str, str]] = {"FailedGet": _METRICS, "FailedCompute": _METRICS}
-"""For families of reasons that kube-controller-manager gives (`FailedGetResourceMetric`, …)."""
+"""Remedies for families of kube-controller-manager's reasons (`FailedGetResourceMetric`, …)."""
 _NAME: Final = "NAME"
-"""Stands for the Hvpa in a command."""
+"""Placeholder for the Hvpa in a command."""
 _OTHERWISE: Final = "See `hvpa explain` and docs/troubleshooting.md"
 _ENDS: Final = ("?", "!", "…")
-"""Marks that end a sentence as a full stop does."""
+"""Characters that end a sentence like a full stop."""
 LENGTH: Final = 1024
-"""Characters of a message with its remedy: the API server's limit for an Event's message."""
+"""Maximum length of a message with its remedy, in characters: the API server's limit for an Event's message."""
 
 
 def remedy(reason: str, hvpa: Meta | None = None, spec: HvpaSpec | None = None) -> str:
-    """The remedy for a reason with the update strategy of this spec; for an unknown reason, the place to look. Commands
-    name this Hvpa, or `NAME` if it is not given."""
+    """Return the remedy for a reason with the update strategy of this spec; for an unknown reason, where to look.
+    Commands name this Hvpa, or `NAME` without one."""
     by_strategy = "" if spec is None else f"{reason}, {spec.strategy.type}"
     if by_strategy in REMEDIES:
         what = REMEDIES[by_strategy]
@@ -124,7 +124,7 @@ def remedy(reason: str, hvpa: Meta | None = None, spec: HvpaSpec | None = None) 
 
 
 def advised(reason: str, message: str, hvpa: Meta | None = None, spec: HvpaSpec | None = None) -> str:
-    """A condition's message with the remedy at its end, once; a long message is cut so that the remedy fits."""
+    """Return a condition's message with the remedy at its end, once; a long message is cut so that the remedy fits."""
     what = remedy(reason, hvpa, spec)
     if what in message:
         return text.one_line(message, LENGTH)
@@ -133,7 +133,7 @@ def advised(reason: str, message: str, hvpa: Meta | None = None, spec: HvpaSpec 
 
 
 def needs_action(one: StatusCondition) -> bool:
-    """Whether action is needed before a condition is as it should be again."""
+    """Return whether a condition will not recover without action."""
     if one.type == "ScalingBlocked":
         return False
     is_bad = one.status == ("True" if one.type in ("Contested", "Paused") else "False")
@@ -141,7 +141,7 @@ def needs_action(one: StatusCondition) -> bool:
 
 
 def entered(before: HvpaStatus, after: HvpaStatus) -> Iterator[StatusCondition]:
-    """The conditions that need action, and did not for this reason before."""
+    """Yield the conditions that now need action and did not for this reason before."""
     known = {one.type: (one.status, one.reason) for one in before.conditions}
     for one in after.conditions:
         if needs_action(one) and known.get(one.type) != (one.status, one.reason):
@@ -149,7 +149,7 @@ def entered(before: HvpaStatus, after: HvpaStatus) -> Iterator[StatusCondition]:
 
 
 def left(before: HvpaStatus, after: HvpaStatus) -> Iterator[tuple[StatusCondition, StatusCondition]]:
-    """The conditions that needed action and no longer do: as they were, and as they are."""
+    """Yield the conditions that needed action and no longer do: before and after."""
     now = {one.type: one for one in after.conditions}
     for one in before.conditions:
         if needs_action(one) and (then := now.get(one.type)) is not None and not needs_action(then):

@@ -40,7 +40,7 @@ from hvpa.core.workload.containers import wire
 from hvpa.core.workload.selector import selector_text
 
 _LONGEST: Final = 1024
-"""Characters of a message that is remembered."""
+"""Maximum length of a stored message, in characters."""
 WRITE_FAILED: Final = "WriteFailed"
 """A write got no answer, or an error."""
 CRASHED: Final = "DecisionFailed"
@@ -48,7 +48,7 @@ CRASHED: Final = "DecisionFailed"
 
 
 def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> HvpaStatus:
-    """The status as it is once this decision's writes are done."""
+    """Return the status as it will be after this decision's writes."""
     before, spec, workload = seen.status, seen.spec, seen.workload
     found = conditions(seen, clock, decided)
     if spec is None or workload is None:
@@ -85,14 +85,14 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
 
 
 def _strategy(spec: HvpaSpec, before: HvpaStatus) -> StrategyType | None:
-    """The update strategy, if the spec does not name it, or names another one."""
+    """Return the update strategy, if the spec does not name it or names another."""
     is_other = before.replacing is not None and not spec.strategy.in_place
     return spec.strategy.type if (spec.joint and spec.update_strategy.is_default) or is_other else None
 
 
 def _replacing(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Replacing | None:
-    """Since when pods are replaced that could not be resized: from when the template has the size, so that nothing is
-    lost with the operator."""
+    """Return since when a rollout replaces pods that could not be resized. It begins when the template has the size, so
+    that a restart of the operator loses nothing."""
     size, resizing = decided.desired_size, decided.resizing
     if decided.falls_back and resizing is not None and size is not None:
         assert seen.spec is not None and seen.target is not None
@@ -104,8 +104,8 @@ def _replacing(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Rep
 
 
 def _not_scaled(seen: ObservedState) -> dict[str, object]:
-    """The fields of a target that is not scaled: nothing is recommended for it, and of one that is gone no number is
-    left; nor of one that is shared, since its changes wake no reconcile."""
+    """Return the fields for a target that is not scaled, without a recommendation. A deleted target has no replica
+    count; nor has a shared target, since its changes trigger no reconcile."""
     target = seen.target
     is_shared = seen.problem is not None and seen.problem.reason == "TargetShared"
     return {
@@ -121,13 +121,14 @@ def _not_scaled(seen: ObservedState) -> dict[str, object]:
 
 
 def _updated(before: HvpaStatus, fields: Mapping[str, object]) -> HvpaStatus:
-    """The status with these fields; the very same one where they are what they were."""
+    """Return the status with these fields; the same object if nothing changes."""
     changed = {name: value for name, value in fields.items() if getattr(before, name) != value}
     return before.model_copy(update=changed) if changed else before
 
 
 def only_scaled(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis]) -> HvpaStatus:
-    """The status that was decided on, whose step was taken on these axes alone: `lastScaling` has no more than that."""
+    """Return the decided status with a `lastScaling` of only these axes, because the step was carried out only on
+    them."""
     last = decided.last_scaling
     if last is None or not axes:
         return _updated(decided, {"last_scaling": before.last_scaling})
@@ -141,8 +142,8 @@ def only_scaled(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis])
 
 
 def unapplied_status(before: HvpaStatus, decided: HvpaStatus, axes: Collection[Axis]) -> HvpaStatus:
-    """The status that was decided on, where the change of the workload on these axes was not written: all but what
-    would be remembered of that change."""
+    """Return the decided status if the change of the workload on these axes was not written: it keeps the previous
+    record of them."""
     if decided.desired is not None:
         names = ("axes", "last_scaling", "desired", "actuation")
         return _updated(decided, {name: getattr(before, name) for name in names})
@@ -160,7 +161,7 @@ def unapplied_status(before: HvpaStatus, decided: HvpaStatus, axes: Collection[A
 def failed_status(
     before: HvpaStatus, status: HvpaStatus, operation: str, error: str, now: dt.datetime
 ) -> HvpaStatus:
-    """The status with the error of a write that failed on top: `lastError`, and `Ready=False`. The error that stands in
+    """Return the status with the error of a failed write: `lastError`, and `Ready=False`. An error that was already in
     the status `before` keeps its first time."""
     when, last = now.replace(microsecond=0), before.last_error
     if last is None or (last.description, last.last_operation) != (error, operation):
@@ -184,7 +185,8 @@ def _ready(status: HvpaStatus) -> StatusCondition | None:
 
 
 def _refused(seen: ObservedState, decided: DecisionParts) -> LastError | None:
-    """The error of a change that the API server refused and that is still wanted: of both axes, the later one."""
+    """Return the error of a change that the API server refused and that is still wanted; the later error if both axes
+    have one."""
     found = [record for _, record in refusals(seen, decided)]
     last = max(found, key=lambda record: record.time, default=None)
     if last is None:
@@ -194,7 +196,7 @@ def _refused(seen: ObservedState, decided: DecisionParts) -> LastError | None:
 
 
 def still_failing(status: HvpaStatus, before: HvpaStatus) -> HvpaStatus:
-    """The next status while writes are to come that failed before: the error and `Ready` stay as they are reported."""
+    """Return the next status before writes that failed last time are retried: the error and `Ready` stay."""
     ready = _ready(before)
     reported = tuple([ready if ready and one.type == "Ready" else one for one in status.conditions])
     return _updated(status, {"last_error": before.last_error, "conditions": reported})
@@ -235,6 +237,6 @@ def _last_scaling(seen: ObservedState, clock: Clock, decided: DecisionParts) -> 
 
 
 def _recommended(seen: ObservedState, decided: DecisionParts) -> Recommended:
-    """What would be set if nothing were blocked."""
+    """Return the values to set if no gate blocked them."""
     containers = recorded(decided.recommended) if seen.vpa.configured else ()
     return Recommended(replicas=decided.recommended_replicas, containers=containers)

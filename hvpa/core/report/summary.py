@@ -1,4 +1,4 @@
-"""What was made of both axes, before it is put into words; and the words that several reports share."""
+"""The results of both axes before they are put into words, and phrases that several reports share."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from hvpa.core.values.lately import Demands
 from hvpa.core.values.weight import Weight
 
 CORE: Final = 1000
-"""Millicores."""
+"""Millicores per core."""
 
 
 class DecisionParts(msgspec.Struct, frozen=True, gc=False):
-    """What was made of both axes, before it is put into words. All empty where nothing could be judged."""
+    """The results of both axes before they are put into words. All fields are empty if HVPA could decide nothing."""
 
     desired: DesiredReplicas = DesiredReplicas(None)
     weight: Weight | None = None
@@ -48,57 +48,57 @@ class DecisionParts(msgspec.Struct, frozen=True, gc=False):
     scaled_to_zero: bool = False
     young_until: dt.datetime | None = None
     lost_until: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
-    """The containers whose recommendations have lost their history, and until when nothing is lowered for it."""
+    """Containers whose recommendations have lost their history, and until when nothing is lowered for that reason."""
     without_request: tuple[str, ...] = ()
     joint: JointView | None = None
     called_for: Demands | None = None
     desired_size: DesiredSize | None = None
-    """What the status keeps as decided, where pods are resized in place."""
+    """The decided size, kept in the status if pods are resized in place."""
     rolled_back: RolledBack | None = None
-    """The size that this decision takes back."""
+    """The size that this decision rolls back."""
     resizing: Resizing | None = None
-    """Where the pods stand, where they are resized in place."""
+    """Progress of the pods if they are resized in place."""
     falls_back: bool = False
     """Whether the pod template gets the desired size, for pods that can't be resized in place."""
     rollout: RolloutStep = RolloutStep()
-    """What becomes of the rollout that the operator began."""
+    """The next step of the rollout that the operator began."""
     upper: int | None = None
-    """maxReplicas, where there is an HPA."""
+    """maxReplicas, if there is an HPA."""
     needed: int | None = None
-    """The replicas that the demand takes, whatever there are (None: unknown). For `spec.forecast` only."""
+    """The replicas that the demand needs, whatever the present count (None: unknown). For `spec.forecast` only."""
     forecast: ForecastRecord | None = None
-    """What the status keeps of the forecast."""
+    """The forecast's record in the status."""
 
 
 def blocked_text(entry: Blocked) -> str:
-    """A blocked change in words."""
+    """Return a blocked change in words."""
     what = "replicas" if entry.container is None else f"{entry.container} {entry.resource}"
     until = "" if entry.until is None else f" until {readable_timestamp(entry.until)}"
     return f"{what} {' -> '.join(change(entry))} held by {entry.reason}{until}"
 
 
 def rollout_text(held: HeldRollout) -> str:
-    """What holds a rollout, in words."""
+    """Return the reason that holds a rollout, in words."""
     until = "" if held.until is None else f" until {readable_timestamp(held.until)}"
     return f"rollout held by {held.reason}{until}: {held.message}"
 
 
 def newly_blocked(before: HvpaStatus, blocked: Iterable[Blocked]) -> list[Blocked]:
-    """The changes whose block the status before does not have."""
+    """Return the changes that are blocked and were not in the previous status."""
     known = {(b.axis, b.direction, b.container, b.resource, b.reason) for b in before.last_blocked_scaling}
     return [b for b in blocked if (b.axis, b.direction, b.container, b.resource, b.reason) not in known]
 
 
 def change(entry: Blocked) -> tuple[str, str]:
-    """A blocked change's two values for people: from and to."""
+    """Return a blocked change's two values for people: from and to."""
     if entry.resource is None:
         return str(entry.current), str(entry.wanted)
     return readable_change(entry.resource, entry.current, entry.wanted)
 
 
 def with_unit(resource: Resource, amount: int) -> str:
-    """An amount in a sentence: whole cores with their unit (`1 core`, `13 cores`), all others as quantities, which have
-    theirs (`1500m`, `2Gi`)."""
+    """Return an amount for a sentence: whole cores with their unit (`1 core`, `13 cores`), all others as quantities,
+    which include it (`1500m`, `2Gi`)."""
     shown = readable_resource(resource, amount)
     if resource == "memory" or shown.endswith("m"):
         return shown

@@ -1,1 +1,1 @@
-"""What is wrong or doubtful in a spec and no schema can express."""
+"""Errors and likely mistakes in a spec that a schema can't express."""

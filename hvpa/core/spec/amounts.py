@@ -1,6 +1,7 @@
-"""Amounts of CPU and memory that are quantities and surely not meant: `memory: 128m`, `averageValue: 300` for CPU.
+"""Amounts of CPU and memory that are valid quantities but surely mistakes: `memory: 128m`, `averageValue: 300` for CPU.
 
-What belongs here: quantities as a user wrote them, so the spec as plain values. It is valid already.
+This module checks quantities as the user wrote them, so it reads the spec as plain values. The spec has already been
+validated.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from hvpa.api.values.quantity import MEMORY, RESOURCES, parse_quantity
 from hvpa.core.spec.review import Remark
 
 Use = Literal["least", "most", "change"]
-"""What an amount is for: a pod's or container's own size or part of it, an upper bound, or the size of a change."""
+"""Purpose of an amount: a pod's or container's own size or part of it, an upper bound, or the size of a change."""
 
 _Amount = tuple[str, str, Any, Use]
-"""Where it stands, of which resource, how much, and what for."""
+"""Its path, resource, quantity and purpose."""
 _MAPS: Final[dict[str, Use]] = {"minAllowed": "least", "maxAllowed": "most", "maxResources": "most"}
 """Fields that hold amounts by resource."""
 _PARAMS: Final[dict[str, Use]] = {
@@ -28,19 +29,20 @@ _PARAMS: Final[dict[str, Use]] = {
 """Fields that hold `value` and `percentage` by resource."""
 _SOURCES: Final = ("resource", "containerResource")
 _SMALLEST_MEMORY: Final = 10**6
-"""Bytes that no container runs in."""
+"""Bytes; no container can run with less."""
 _SMALLEST_CHANGE: Final = 1000
-"""Bytes: requests are set in whole kilobytes. One byte is taken for "any change"."""
+"""Bytes, because requests are set in whole kilobytes. A value of 1 byte counts as "any change"."""
 _LARGEST_MEMORY: Final = 64 * 2**40
-"""Bytes, 64Ti: above the largest machines."""
+"""Bytes, 64Ti: more than the largest machines have."""
 _CORES: Final[dict[Use, int]] = {"least": 64, "most": 256, "change": 64}
-"""Cores from which thousandths were meant: few containers need so many, as a bound they may be allowed to."""
+"""Cores from which the value was probably meant as millicores: few containers need this many, but an upper bound may be
+higher."""
 _SUFFIX: Final = re.compile(r"(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$")
 _BELOW_ONE: Final = {"m": "thousandths", "u": "millionths", "n": "billionths"}
 
 
 def review_amounts(spec: Any) -> tuple[Remark, ...]:
-    """The remarks on the amounts in a valid spec, in the order in which they stand there."""
+    """Return the remarks on the amounts in a valid spec, in the order of the spec."""
     return tuple(
         Remark(path, *remark)
         for path, resource, amount, use in _amounts(spec, "spec")
@@ -50,7 +52,7 @@ def review_amounts(spec: Any) -> tuple[Remark, ...]:
 
 
 def _amounts(value: Any, path: str) -> Iterator[_Amount]:
-    """Each amount of CPU or memory at or below a path."""
+    """Yield each amount of CPU or memory at or below a path."""
     if isinstance(value, list):
         for index, entry in enumerate(value):
             yield from _amounts(entry, f"{path}[{index}]")
@@ -63,7 +65,7 @@ def _amounts(value: Any, path: str) -> Iterator[_Amount]:
 
 
 def _of_field(key: str, entry: dict[str, Any], path: str) -> list[_Amount] | None:
-    """The amounts of a field that holds some; None for another one."""
+    """Return the amounts of a field that holds some; None for other fields."""
     if key in _MAPS:
         show = "{}.{}" if key == "maxResources" else "{}[{}]"  # as paths name entries of maps
         return [(show.format(path, one), one, entry[one], _MAPS[key]) for one in RESOURCES if one in entry]

@@ -1,6 +1,6 @@
-"""What a spec can get wrong and no schema can check: cron expressions and names of time zones that are well formed.
+"""Errors in a spec that a schema can't detect: invalid cron expressions and names of time zones that are well formed.
 
-Their form is checked by the models (`hvpa.api.schema.cron`), as by the API server.
+The models check their form (`hvpa.api.schema.cron`), as the API server does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hvpa.core.values.schedules import Recurring, Schedule, ScheduleError, read,
 
 
 def spec_problems(spec: HvpaSpec) -> tuple[FieldError, ...]:
-    """What is wrong with the schedules and time zones of floors and maintenance windows, each with its path."""
+    """Return the errors in schedules and time zones of floors and maintenance windows, each with its path."""
     problems: list[FieldError] = []
     for index, floor in enumerate(spec.hpa.schedule):
         problems += _problems(f"spec.hpa.schedule[{index}]", floor)
@@ -31,8 +31,8 @@ def _problems(path: str, one: Recurring) -> Iterator[FieldError]:
 
 
 def schedule_problem(text: str) -> str | None:
-    """Why this is no expression of five fields, and no alias such as @daily, that comes true at some time; None if it
-    is."""
+    """Return why this is neither a cron expression of five fields nor an alias such as @daily that occurs at some time;
+    None if it is."""
     try:
         Schedule(text)
     except ScheduleError as error:
@@ -41,5 +41,5 @@ def schedule_problem(text: str) -> str | None:
 
 
 def is_time_zone(name: str) -> bool:
-    """Whether the IANA time zone database has a zone of this name."""
+    """Return whether the IANA time zone database has a zone of this name."""
     return zone_of(name) is not None

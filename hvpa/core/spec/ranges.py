@@ -1,7 +1,7 @@
-"""Bounds, thresholds, waits and strategies of updates that leave a direction nothing to do, although each is valid.
+"""Bounds, thresholds, waits and update strategies that are valid but prevent a direction from ever changing anything.
 
-What belongs here: checks of one Hvpa's spec by itself. A direction whose update mode is Off changes nothing on purpose
-and gets no remark.
+This module checks a single Hvpa's spec by itself. A direction in update mode Off changes nothing on purpose and gets no
+remark.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import amount
 
 DAY: Final = dt.timedelta(days=1)
-"""The VPA's recommender weighs a day-old sample half: after a longer wait another request is recommended."""
+"""The VPA's recommender halves the weight of a sample after a day: after a longer wait the recommendation has
+changed."""
 HISTORY: Final = 8 * DAY
-"""What the VPA's recommender remembers, by default (`--memory-aggregation-interval-count`)."""
+"""History length of the VPA's recommender, by default (`--memory-aggregation-interval-count`)."""
 POLICIES: Final = "spec.vpa.template.spec.resourcePolicy.containerPolicies"
 SHORTEST: Final = dt.timedelta(seconds=10)
-"""How often a kubelet writes the status of its pods at the latest (`syncPeriod` in pkg/kubelet/status): before that, no
-response to a resize can be counted on."""
+"""Maximum interval between a kubelet's status updates of its pods (`syncPeriod` in pkg/kubelet/status): within it, a
+resize may still have no response."""
 _HPA: Final = "spec.hpa.template.spec"
 _STRATEGY: Final = "spec.updateStrategy"
 _DEFAULT: Final = UpdateStrategy()
 
 
 def review_ranges(spec: HvpaSpec) -> tuple[Remark, ...]:
-    """The remarks on a spec."""
+    """Return the remarks on a spec."""
     found = (_requests, _replicas, _behavior, _waits, _nothing_moves)
     return tuple(remark for check in found for remark in check(spec))
 
@@ -43,7 +44,7 @@ def review_ranges(spec: HvpaSpec) -> tuple[Remark, ...]:
 # --- requests ---------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """The requests that a container policy allows of one resource."""
+    """The requests that a container policy allows for a resource."""
 
     path: str
     resource: Resource
@@ -52,19 +53,19 @@ class _Range:
 
     @property
     def width(self) -> int:
-        """The largest change within it."""
+        """The largest change within the range."""
         return self.most - self.least
 
     def __str__(self) -> str:
         return f"{self.shown(self.least)} to {self.shown(self.most)}"
 
     def shown(self, value: int) -> str:
-        """A request for people."""
+        """Return a request for people."""
         return readable_resource(self.resource, value)
 
 
 def _ranges(spec: HvpaSpec) -> Iterator[_Range]:
-    """Those of the VPA's template that have an upper end."""
+    """Yield the ranges of the VPA's template that have an upper end."""
     template = spec.vpa.template.spec
     policy = None if template is None or not spec.vpa.deploy else template.resource_policy
     for index, one in enumerate(() if policy is None else policy.container_policies):
@@ -77,7 +78,7 @@ def _ranges(spec: HvpaSpec) -> Iterator[_Range]:
 
 
 def _requests(spec: HvpaSpec) -> Iterator[Remark]:
-    """A range in which no change is as large as minChange, or that has one value."""
+    """Yield remarks on ranges that have a single value, or in which no change is as large as minChange."""
     vpa, rules = spec.vpa, rules_of(spec)
     for one in () if are_off(vpa) else _ranges(spec):
         if one.width == 0:
@@ -97,7 +98,7 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
                 continue
             when = " alone" if spec.joint else ""
             if name == "scaleUp" and min(ceil_div(one.least, 10), ceil_div(least, 2)) <= one.width:
-                wait = format_duration(vpa.scale_up.min_change_timeout)  # then some rises are made
+                wait = format_duration(vpa.scale_up.min_change_timeout)  # afterwards some raises are allowed
                 when += f" before minChangeTimeout ({wait}) is over"
             never = f"the {one.resource} request is never {verb}{when}"
             field = f"spec.vpa.{name}.minChange.{one.resource}.value"
@@ -110,7 +111,7 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
 
 # --- replicas ---------------------------------------------------------------------------------------------------
 def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
-    """A minChange that no change between minReplicas and maxReplicas reaches."""
+    """Yield a remark on a minChange that no change between minReplicas and maxReplicas reaches."""
     template = deployed_hpa(spec)
     if template is None:
         return
@@ -170,7 +171,7 @@ def _waits(spec: HvpaSpec) -> Iterator[Remark]:
 
 # --- both axes --------------------------------------------------------------------------------------------------
 def _nothing_moves(spec: HvpaSpec) -> Iterator[Remark]:
-    """Both axes switched off, by update modes or by weights."""
+    """Yield a remark if both axes are switched off, by update modes or by weights."""
     if spec.mode != "Apply" or not (has_hpa(spec) or has_vpa(spec)):
         return
     weights, is_split = spec.weights_ppm, has_hpa(spec) and has_vpa(spec) and not spec.joint
@@ -198,13 +199,14 @@ def _why_off(name: str, exists: bool, axis: HpaSpec | VpaSpec) -> str:
 
 # --- resizes ----------------------------------------------------------------------------------------------------
 def review_resizes(spec: HvpaSpec) -> tuple[Remark, ...]:
-    """The remarks on how a changed size reaches the pods."""
+    """Return the remarks on how a changed size reaches the pods."""
     checks = (_resize_timeout, _restarts, _nothing_to_resize) if spec.strategy.in_place else (_no_effect,)
     return tuple(remark for check in checks for remark in check(spec))
 
 
 def _no_effect(spec: HvpaSpec) -> Iterator[Remark]:
-    """Fields beside `type: Rollout`. What the API server fills in is no remark."""
+    """Yield remarks on fields without effect with `type: Rollout`. A value that equals the API server's default gets no
+    remark."""
     strategy = spec.strategy
     for field, value, default in (
         ("timeout", strategy.timeout, _DEFAULT.timeout),
@@ -232,7 +234,7 @@ def _resize_timeout(spec: HvpaSpec) -> Iterator[Remark]:
 
 
 def _restarts(spec: HvpaSpec) -> Iterator[Remark]:
-    """All pods at once, where containers restart for a resize."""
+    """Yield a remark if a resize that restarts containers could restart all pods at once."""
     most, template = spec.strategy.max_unavailable, deployed_hpa(spec)
     if isinstance(most, str):
         is_all, why = most == "100%", "it is all pods"

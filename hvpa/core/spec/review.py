@@ -1,7 +1,7 @@
-"""What is valid in a spec and probably not meant: each remark with the field, the reason and a remedy.
+"""Valid settings in a spec that are probably unintended: each remark with the field, the reason and a remedy.
 
-What belongs here: checks of one Hvpa's spec by itself. A remark must be true for whoever reads it: what works as
-written gets none. Amounts (`memory: 128m`) are in `hvpa.core.spec.amounts`, ranges, waits and resizes in
+This module checks a single Hvpa's spec by itself. A remark must be true for every reader: a setting that works as
+written gets no remark. Amounts (`memory: 128m`) are in `hvpa.core.spec.amounts`, ranges, waits and resizes in
 `hvpa.core.spec.ranges`, other objects in `hvpa.cli.validate.object_set`.
 """
 
@@ -22,21 +22,21 @@ from hvpa.api.values.text import counted
 from hvpa.core.values.weight import FULL
 
 LOW_TARGET: Final = 20
-"""Utilization, in percent of the requests, below which a target is more likely a slip (7 for 70) than meant: pods would
-request five times what they use."""
+"""A utilization target below this percentage of the requests is probably a mistake (7 for 70): pods would request five
+times their usage."""
 MANY_REPLICAS: Final = 500
-"""maxReplicas from which on it is more likely no bound than one that was thought of …"""
+"""maxReplicas from this number on is probably not a deliberate bound …"""
 MANY_TIMES: Final = 100
-"""… if it is as many times minReplicas."""
+"""… if it is also this many times minReplicas."""
 LONG_WAIT: Final = dt.timedelta(hours=1)
-"""A wait before each scaling out that no load can be meant to see: the HPA itself allows an hour at most."""
+"""A wait before each scale-out that is too long for any load: the HPA itself allows an hour at most."""
 _INTERVALS: Final = "spec.weightBasedScalingIntervals"
 _TEMPLATE: Final = "spec.hpa.template.spec"
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that is probably not meant: the field, why, and what to do about it."""
+    """A probable mistake: the field, the reason, and the remedy."""
 
     path: str
     reason: str
@@ -47,7 +47,7 @@ class Remark:
 
 
 def review(spec: HvpaSpec) -> tuple[Remark, ...]:
-    """The remarks on a spec: on what it has, then on what has no effect."""
+    """Return the remarks on a spec: first on its settings, then on settings without effect."""
     parts = (_recommenders, _target, _replicas, _interval_bounds, _interval_holes)
     effects = (_low_targets, _no_end, _one_axis_only, _utilization, _windows, _floors, _forecast, _long_waits)
     return tuple(remark for check in (*parts, *effects) for remark in check(spec))
@@ -136,15 +136,15 @@ def _interval_holes(spec: HvpaSpec) -> Iterator[Remark]:
 
 
 def holes(spec: HvpaSpec) -> list[tuple[int, int]]:
-    """Ranges of replica counts from minReplicas to maxReplicas that no interval holds, each with its first and last
-    count. Where no HPA is deployed the bounds are not known: then only what is between two intervals."""
+    """Return the ranges of replica counts from minReplicas to maxReplicas that no interval contains, each with its
+    first and last count. If no HPA is deployed, the bounds are unknown and only gaps between intervals count."""
     intervals = spec.weight_based_scaling_intervals
     if not intervals:
         return []
     template, least, most = deployed_hpa(spec), 1, None
     if template is not None:
         least = template.min_replicas or 1
-        # On a path, a weight says how to leave a count upwards: at maxReplicas there is nothing to be left.
+        # On a path, a weight applies to the step up from a count: there is no such step from maxReplicas.
         most = template.max_replicas - 1 if spec.joint else template.max_replicas
     by_start = sorted(intervals, key=lambda one: one.start_replica_count or least)
     at = (by_start[0].start_replica_count or 1) if template is None else least
@@ -162,7 +162,7 @@ def holes(spec: HvpaSpec) -> list[tuple[int, int]]:
 
 
 def _one_axis_only(spec: HvpaSpec) -> Iterator[Remark]:
-    """Two recommenders, and weights by which one of them never counts."""
+    """Yield a remark if there are two recommenders, but the weights exclude one of them."""
     if spec.joint or not (has_hpa(spec) and has_vpa(spec)):
         return
     weights = spec.weights_ppm
@@ -182,7 +182,7 @@ def _one_axis_only(spec: HvpaSpec) -> Iterator[Remark]:
 
 
 def _utilization(spec: HvpaSpec) -> Iterator[Remark]:
-    """A utilization beside a VPA on the same resource, both of which have a part of each change."""
+    """Yield a remark on a utilization target and a VPA for the same resource that both have a part in each change."""
     template = deployed_hpa(spec)
     if spec.joint or template is None or not any(0 < weight < FULL for weight in spec.weights_ppm):
         return
@@ -203,7 +203,7 @@ def _utilization(spec: HvpaSpec) -> Iterator[Remark]:
 
 
 def _low_targets(spec: HvpaSpec) -> Iterator[Remark]:
-    """Targets such as 7 percent, where 70 was meant."""
+    """Yield a remark on targets such as 7 percent, probably meant as 70."""
     template = deployed_hpa(spec)
     for index, metric in enumerate(template.metrics if template is not None else ()):
         wire = metric.to_v2()
@@ -218,7 +218,7 @@ def _low_targets(spec: HvpaSpec) -> Iterator[Remark]:
 
 
 def _no_end(spec: HvpaSpec) -> Iterator[Remark]:
-    """A path along which pods may become larger than any node."""
+    """Yield a remark on a path along which pods may become larger than any node."""
     written = spec.trajectory is not None and bool(spec.trajectory.intervals)
     if not spec.joint or written or not spec.vpa.deploy:
         return
@@ -243,13 +243,13 @@ def _policies(vpa: VpaSpec) -> Sequence[ContainerPolicy]:
 
 
 def _recommends(policy: ContainerPolicy, resource: str) -> bool:
-    """Whether a VPA recommends this resource for the containers of a policy."""
+    """Return whether a VPA recommends this resource for the containers of a policy."""
     controlled = policy.controlled_resources
     return policy.mode != "Off" and (controlled is None or resource in controlled)
 
 
 def controls(vpa: VpaSpec, resource: str) -> bool:
-    """Whether a deployed VPA recommends this resource for any container."""
+    """Return whether a deployed VPA recommends this resource for any container."""
     policies = _policies(vpa)
     on = any(_recommends(one, resource) for one in policies)
     return vpa.deploy and (on or all(one.container_name != "*" for one in policies))
@@ -280,7 +280,7 @@ def _windows(spec: HvpaSpec) -> Iterator[Remark]:
 
 
 def _floors(spec: HvpaSpec) -> Iterator[Remark]:
-    """Scheduled floors that do nothing, or less than they say."""
+    """Yield remarks on scheduled floors that have no effect, or less than expected."""
     path, template = "spec.hpa.schedule", deployed_hpa(spec)
     counted = has_hpa(spec) or (spec.trajectory is not None and bool(spec.trajectory.intervals))
     if spec.hpa.schedule and not counted:
@@ -302,7 +302,7 @@ def _floors(spec: HvpaSpec) -> Iterator[Remark]:
 
 
 def _forecast(spec: HvpaSpec) -> Iterator[Remark]:
-    """A forecast that does nothing."""
+    """Yield a remark on a forecast that has no effect."""
     if spec.forecast is None:
         return
     if not has_hpa(spec):
@@ -326,25 +326,25 @@ def _long_waits(spec: HvpaSpec) -> Iterator[Remark]:
 
 
 def is_off(direction: ScaleType) -> bool:
-    """Whether a direction is switched off."""
+    """Return whether a direction is switched off."""
     return direction.update_policy.update_mode == "Off"
 
 
 def are_off(axis: HpaSpec | VpaSpec) -> bool:
-    """Whether both directions of an axis are switched off."""
+    """Return whether both directions of an axis are switched off."""
     return is_off(axis.scale_up) and is_off(axis.scale_down)
 
 
 def has_hpa(spec: HvpaSpec) -> bool:
-    """Whether an HPA is deployed or named."""
+    """Return whether an HPA is deployed or named."""
     return spec.hpa.deploy or spec.hpa.name is not None
 
 
 def has_vpa(spec: HvpaSpec) -> bool:
-    """Whether a VPA is deployed or named."""
+    """Return whether a VPA is deployed or named."""
     return spec.vpa.deploy or spec.vpa.name is not None
 
 
 def deployed_hpa(spec: HvpaSpec) -> HpaTemplateSpec | None:
-    """The spec of the HPA that is deployed; None where none is, and its bounds are not known."""
+    """Return the spec of the deployed HPA; None if none is deployed and its bounds are unknown."""
     return spec.hpa.template.spec if spec.hpa.deploy else None

@@ -1,5 +1,5 @@
-"""What the pods that there are serve, with the sizes that they have (DESIGN 5.4, sentences 5 and 9). Neither the
-template nor what was decided counts."""
+"""How much the present pods serve with their present sizes (DESIGN 5.4, sentences 5 and 9). Neither the template nor
+the decided size counts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from hvpa.core.values.arithmetic import ceil_div
 
 
 class Capacity(Struct, frozen=True):
-    """The workload's pods by size. A pod that `refuses` its resize (the kubelet deferred it, or can't do it) keeps what
-    it has. `stays_mixed`: the smaller pods are never replaced. A Service gives each pod the same load, so all serve
-    as much as the smallest."""
+    """The workload's pods by size. A pod that `refuses` its resize (the kubelet deferred it, or can't do it) keeps its
+    size."""
 
     shapes: Sequence[PodShape] = ()
     stays_mixed: bool = False
+    """Whether the smaller pods are never replaced. A Service gives each pod the same load, so every pod then counts as
+    the smallest."""
 
     def needed(self, one: MetricRequirement, sizes: Sizes, requests: Requests, *, resized: bool) -> int:
-        """How many pods serve a requirement: those that there are, and new ones of these sizes. `resized`: pods that
-        don't refuse have these sizes in a moment; else they have what they have, however many of them there will be.
+        """Return how many pods serve a requirement: present pods first, then new pods of these sizes.
 
-        Example: 4 pods of 1 core each and new ones of 2 serve 7 cores with 6 pods; 3 cores with 3."""
+        `resized`: pods that don't refuse will soon have these sizes; otherwise each pod counts with its present size,
+        however many pods the result has.
+
+        Example: 4 pods of 1 core each, and new pods of 2 cores: 7 cores need 4 + 2 = 6 pods, and 3 cores need 3.
+        """
         if not one.keys:
             return ceil_div(one.pods, MICRO)
         new = max(1, serves(one, sizes, requests))
@@ -43,8 +47,8 @@ class Capacity(Struct, frozen=True):
     def _smallest_first(
         self, one: MetricRequirement, sizes: Sizes, requests: Requests, resized: bool
     ) -> list[tuple[int, int]]:
-        """What pods serve of a requirement, the smallest first, and how many serve that: it is not ours to choose which
-        pods go. One that is to become smaller counts as the smaller one."""
+        """Return how much pods serve of a requirement, and how many pods serve that much, smallest first: HVPA does not
+        choose which pods are removed. A pod that will become smaller counts with the smaller size."""
         found = []
         for shape in self.shapes:
             have = {key: shape.sizes.get(key.container, {}).get(key.resource, sizes[key]) for key in one.keys}

@@ -1,4 +1,5 @@
-"""The path of one Hvpa: from its spec, its bounds and where it began, to what `hvpa.core.path.path` answers from."""
+"""Builds the path of an Hvpa (`hvpa.core.path.path`) from its spec, its bounds and its first requests (the requests
+when HVPA first saw the target)."""
 
 from __future__ import annotations
 
@@ -20,19 +21,20 @@ _NOTHING = Trajectory()
 
 
 def trajectory_of(spec: HvpaSpec) -> Trajectory:
-    """The spec's trajectory, with all defaults."""
+    """Return the spec's trajectory with all defaults."""
     return spec.trajectory or _NOTHING
 
 
 def overlaps(spec: HvpaSpec) -> dict[Resource, Margin]:
-    """How far a boundary is lowered for scaling in, and how far off a size must be to be changed, by resource."""
+    """Return the overlap by resource: how far a boundary is lowered for scaling in, and by how much a size must differ
+    to be changed."""
     margins = trajectory_of(spec).overlap
     return {resource: _margin(getattr(margins, resource), DEFAULT_OVERLAP) for resource in RESOURCES}
 
 
 def reserves(spec: HvpaSpec, first: Mapping[ResourceKey, int]) -> dict[ResourceKey, Margin]:
-    """The base usage of each request; a container resource without any is missing. Containers share a pod's `value` by
-    their requests at first sight."""
+    """Return the base usage of each request; a container resource without base usage is missing. Containers share a
+    pod's `value` in proportion to their first requests."""
     margins, totals = trajectory_of(spec).base_resources_per_replica, _totals(first)
     found: dict[ResourceKey, Margin] = {}
     for key, size in first.items():
@@ -50,7 +52,7 @@ def path_of(
     counts: Bounds,
     vertical_only: bool,
 ) -> Path:
-    """The path on which these container resources are scaled. `first` are their requests at first sight."""
+    """Return the path of these container resources. `first`: their first requests."""
     reserve, intervals = reserves(spec, first), trajectory_of(spec).intervals
     bounds_of = tuple(
         (one.key, _size_bounds(one.bounds, first[one.key], one.resource, reserve.get(one.key, NONE)))
@@ -71,8 +73,8 @@ def path_of(
 def _resource_intervals(
     spec: HvpaSpec, key: ResourceKey, first: int, total: int
 ) -> tuple[ResourceInterval, ...]:
-    """The intervals of a container resource's resource: the pod's maxima, shared by containers as their requests at
-    first sight."""
+    """Return the intervals of a container resource. Containers share the pod's maximum in proportion to their first
+    requests."""
     return tuple(
         ResourceInterval(
             one.max_replicas, max(1, _share(maximum, first, total)), one.extrapolation == "horizontalOnly"
@@ -94,7 +96,7 @@ def _size_bounds(bounds: RequestBounds, first: int, resource: Resource, reserve:
 
 
 def _totals(first: Mapping[ResourceKey, int]) -> Counter[Resource]:
-    """The pod's requests at first sight by resource."""
+    """Return the pod's first requests by resource."""
     totals = Counter[Resource]()
     for key, size in first.items():
         totals[key.resource] += size
@@ -102,8 +104,8 @@ def _totals(first: Mapping[ResourceKey, int]) -> Counter[Resource]:
 
 
 def _share(amount: int, first: int, total: int) -> int:
-    """A container's part of an amount of the whole pod: as its request's part of the `total` at first sight, rounded
-    up."""
+    """Return a container's share of an amount of the whole pod, rounded up: amount × first request / first request of
+    the pod. Example: 1000m × 250m / 500m = 500m."""
     return ceil_div(amount * first, max(1, total))
 
 

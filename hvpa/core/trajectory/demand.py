@@ -1,4 +1,4 @@
-"""What an HPA's metrics call for, by container and resource (DESIGN 4 and 5.4): totals over all pods, in millicores and
+"""Demand of an HPA's metrics by container and resource (DESIGN 4 and 5.4): totals over all pods, in millicores and
 bytes, without base usage."""
 
 from __future__ import annotations
@@ -19,31 +19,33 @@ from hvpa.core.values.weight import FULL
 
 
 class MetricRequirement(Struct, frozen=True):
-    """What one metric calls for: `required` (millicores or bytes) of the requests of `keys` together, without their
-    base usage; of a metric that covers no governed request, `pods` (millionths) instead. The pods may serve less by
-    `tolerance` (parts per million of what they serve). `is_shared`: it measures containers that are not governed too,
-    and how much of it is theirs is not known."""
+    """The demand of a single metric."""
 
     label: str
     keys: tuple[ResourceKey, ...]
+    """The governed requests that the metric covers; empty if it covers none."""
     required: int
+    """Total of these requests that the metric needs, without base usage, in millicores or bytes."""
     pods: int
+    """Pods that the metric needs, in millionths; used if `keys` is empty."""
     tolerance: int = 0
+    """The pods may serve less than the requirement by this many parts per million of the amount that they serve."""
     is_shared: bool = False
+    """Whether the metric also measures containers that HVPA does not govern and whose share is unknown."""
 
     @property
     def amount(self) -> int:
-        """What is called for: of the requests, or pods in millionths."""
+        """The amount required: requests, or pods in millionths."""
         return self.required if self.keys else self.pods
 
     @property
     def name(self) -> str:
-        """What its amounts are remembered by. A metric calls for pods as long as the VPA has no targets, and for
-        requests then: these are amounts of two kinds."""
+        """The name under which its amounts are recorded. A metric requires pods while the VPA has no targets, and
+        requests afterwards; the name keeps these two kinds apart."""
         return " ".join([self.label, *(f"{key.container}/{key.resource}" for key in self.keys)])
 
     def scaled(self, amount: int) -> MetricRequirement:
-        """The same for this amount."""
+        """Return the requirement with another amount."""
         if amount == self.amount:
             return self
         if not self.keys:
@@ -51,14 +53,15 @@ class MetricRequirement(Struct, frozen=True):
         return structs.replace(self, required=amount)
 
     def tolerated(self) -> MetricRequirement:
-        """The smallest requirement that is no reason for more pods."""
+        """Return the smallest requirement that does not add pods."""
         whole = FULL + self.tolerance
         return structs.replace(
             self, required=ceil_div(self.required * FULL, whole), pods=ceil_div(self.pods * FULL, whole)
         )
 
     def raised(self, margins: Overlaps) -> MetricRequirement:
-        """The smallest requirement that the boundary for scaling in, lowered by its resource's margin, still holds."""
+        """Return the smallest requirement that still holds replicas at the boundary for scaling in, which the
+        resource's margin lowers."""
         if not self.keys:
             margin = Margin(percentage=margins["cpu"].percentage)
             return structs.replace(self, pods=margin.raised(self.pods))
@@ -66,30 +69,33 @@ class MetricRequirement(Struct, frozen=True):
 
 
 class Requests(Struct, frozen=True):
-    """The requests that demand is measured by: as they are `now`, as they were at first sight (`first`), and as the
-    pods have them (`pods`, which may be behind); and what of a request is base usage (`reserve`).
-
-    `targets` are the VPA's of what is governed, `limits` the limits of that; `others` are the targets of the pods'
-    other containers. `totals` are what pods request as a whole: more than the containers of the template, with injected
-    or native sidecars, a LimitRange, or requests of the pod itself. `horizontal`: the weight is 0 everywhere, so that
-    metrics call for the HPA's own count. `ran_out`: the memory that pods ran out of lately, together, if they can't get
-    more.
-    """
+    """The requests by which demand is measured."""
 
     now: Mapping[ResourceKey, int]
+    """Present requests of the template."""
     first: Mapping[ResourceKey, int]
+    """Requests when the target was first seen."""
     pods: Mapping[ResourceKey, int]
+    """Mean requests of the pods, which may lag behind the template."""
     reserve: Mapping[ResourceKey, Margin]
+    """The part of a request that is base usage."""
     targets: Mapping[ResourceKey, int]
+    """VPA targets of the governed container resources."""
     limits: Mapping[ResourceKey, int] = {}
+    """Limits of the governed container resources."""
     others: Mapping[ResourceKey, int] = {}
+    """VPA targets of the pods' other containers."""
     totals: Mapping[Resource, PodTotal] = {}
+    """Requests of whole pods: more than the template's containers if there are injected or native sidecars, a
+    LimitRange, or pod-level requests."""
     horizontal: bool = False
+    """Whether the weight is 0 everywhere, so that metrics require the HPA's own count."""
     ran_out: Mapping[ResourceKey, int] = {}
+    """Total memory of the pods that recently ran out of it, if they can't get more."""
 
     def covered(self, resource: Resource, container: str) -> tuple[ResourceKey, ...]:
-        """The governed requests that a metric of this resource covers (`container` "": of all containers). None where
-        the pods have requests of their own: those hold whatever their containers request."""
+        """Return the governed requests that a metric of this resource covers (`container` "": all containers). Empty if
+        the pods have pod-level requests, which override those of containers."""
         if not container and self._is_whole(resource):
             return ()
         return tuple(
@@ -102,16 +108,16 @@ class Requests(Struct, frozen=True):
         )
 
     def work(self, key: ResourceKey, size: int) -> int:
-        """What a pod of this size has left for work."""
+        """Return the part of a pod's size that is left for work."""
         margin = self.reserve.get(key)
         return size if margin is None else margin.work(size)
 
     def measured(self, key: ResourceKey) -> int:
-        """What the measured pods request of this container and resource, in the mean."""
+        """Return the mean request of the measured pods for this container resource."""
         return self.pods[key] if key in self.pods else self.now.get(key, 0)
 
     def of_pod(self, resource: Resource, container: str) -> int:
-        """What a measured pod requests of all that a metric covers, governed or not."""
+        """Return the total request of a measured pod that a metric covers, governed or not."""
         if container:
             return self.measured(ResourceKey(container, resource))
         total = self.totals.get(resource)
@@ -120,7 +126,7 @@ class Requests(Struct, frozen=True):
         return total.requested
 
     def limit_of_pod(self, container: str) -> int:
-        """The CPU that a pod, or a container of it, can't use more of; LARGEST where there is no such limit."""
+        """Return the CPU limit of a pod or of its container; LARGEST if there is none."""
         keys = [key for key in self.now if key.resource == "cpu" and container in ("", key.container)]
         if any(key not in self.limits for key in keys) or self.of_pod("cpu", container) > sum(
             map(self.measured, keys)
@@ -129,7 +135,7 @@ class Requests(Struct, frozen=True):
         return sum(self.limits[key] for key in keys)
 
     def of_pod_at_first(self, resource: Resource, container: str) -> int:
-        """The same with the template's containers as they were at first sight."""
+        """Return the same with the first requests of the template's containers."""
         whole = self.of_pod(resource, container)
         if not container and self._is_whole(resource):
             return whole
@@ -137,7 +143,8 @@ class Requests(Struct, frozen=True):
         return self.at_first(keys) + max(0, whole - sum(self.measured(key) for key in keys))
 
     def at_first(self, keys: Iterable[ResourceKey]) -> int:
-        """What these container resources requested together at first sight; one that was never seen counts as it is."""
+        """Return the total of these first requests; a container resource without a first request counts with its
+        present request."""
         return sum(self.first.get(key) or self.now[key] for key in keys)
 
     def _is_whole(self, resource: Resource) -> bool:
@@ -146,31 +153,33 @@ class Requests(Struct, frozen=True):
 
 
 def requirements(demands: Iterable[MetricDemand], requests: Requests) -> tuple[MetricRequirement, ...]:
-    """What the metrics call for, in requests. A metric that measures no governed resource calls for the HPA's own
+    """Return the demand of each metric in requests. A metric that measures no governed resource requires the HPA's own
     count."""
     return tuple(_requirement(one, requests) for one in demands)
 
 
 def boosted(demands: Iterable[MetricDemand], requests: Requests) -> tuple[MetricDemand, ...]:
-    """The demands, of which the CPU of saturated pods counts `BOOST_PERCENT` of what it calls for at
-    `SATURATED_PERCENT`. What is measured beyond that was not cut off.
+    """Return the demands with more CPU for saturated pods (docs/decisions/0062): `BOOST_PERCENT` of the demand at
+    `SATURATED_PERCENT` usage, or the measured demand if that is higher.
 
-    Example: 4 pods that request 500m use 600m each, 120 percent. A target of 80 percent calls for 3000m of requests;
-    115 percent call for 2875m, and 150 percent of that are 4313m. Pods that use 1000m each call for 5000m anyway."""
+    Example: 4 pods that request 500m use 600m each, 120 percent. At a target of 80 percent the measured demand is
+    3000m. Usage of 115 percent gives 2875m, and 150 percent of that are 4313m. For pods that use 1000m each, the demand
+    stays at 5000m.
+    """
     return tuple(_boosted(one, requests) for one in demands)
 
 
 def _boosted(demand: MetricDemand, requests: Requests) -> MetricDemand:
-    """The demand of one metric, as `boosted` has it (docs/decisions/0062): at least `BOOST_PERCENT` of
-    `SATURATED_PERCENT` of the requests, where as much as `SATURATED_PERCENT` of them is used.
+    """Return the demand of one metric, boosted if its pods use at least `SATURATED_PERCENT` of their CPU requests or
+    `PINNED_PERCENT` of their limits.
 
-    Example: of 500m, 115 percent are 575m, and 150 percent of that 862.5m. A pod that uses 600m (so it is saturated)
-    counts as if it used these 862.5m: its demand is scaled by 862.5 / 600 = 1.44. From 862.5m on it stays as it is.
+    Example: 115 percent of 500m are 575m, and 150 percent of that 862.5m. A pod that uses 600m counts as if it used
+    862.5m: its demand grows by 862.5 / 600 = 1.44. From 862.5m on, it stays.
     """
     if demand.resource != "cpu" or not demand.used:
         return demand
     requested = requests.of_pod("cpu", demand.container)
-    # A target above 100 percent says that pods are meant to use more than they request; so does an absolute one.
+    # With a target above 100 percent, pods should use more than they request; an absolute target can mean the same.
     first = max(1, requests.of_pod_at_first("cpu", demand.container))
     meant = requested * demand.per_pod // first if demand.per_pod else requested * demand.utilization // 100
     requested = max(requested, meant)
@@ -184,16 +193,16 @@ def _boosted(demand: MetricDemand, requests: Requests) -> MetricDemand:
 
 
 def _requirement(demand: MetricDemand, requests: Requests) -> MetricRequirement:
-    """What one metric calls for.
+    """Return the demand of a metric.
 
-    Example: 4 pods of an app (governed) and an injected proxy, target 50 percent; the app uses 250m of each pod, the
-    proxy 250m, and their VPA targets are alike. In use are 2000m, which call for 4000m; 2000m of that are the app's.
+    Example: 4 pods of an app (governed) and an injected proxy, target 50 percent. In each pod, the app uses 250m and
+    the proxy 250m, and their VPA targets are equal. Usage is 2000m, so demand is 4000m, and the app's part is 2000m.
     """
     pod = None if demand.resource is None else _pod(demand, demand.resource, requests)
     if pod is None or not pod.keys or pod.whole <= 0:
         return MetricRequirement(demand.label, (), 0, demand.pods, demand.tolerance)
     called = ceil_div(demand.pods * pod.reference, MICRO) if demand.requested is None else demand.requested
-    # What was measured is the base usage of pods as they are, however many or large the target is meant for.
+    # The measured base usage is that of the present pods, for any count or size that the target is meant for.
     idle = pod.governed - sum(requests.work(key, requests.measured(key)) for key in pod.keys)
     if demand.requested is None and not demand.absolute:
         idle = demand.pods * idle // MICRO
@@ -210,25 +219,29 @@ def _requirement(demand: MetricDemand, requests: Requests) -> MetricRequirement:
 
 
 class _Pod(NamedTuple):
-    """A pod as a metric measured it: what it requests of what the metric covers (`whole`), the part of its governed
-    containers (`governed`, `keys`), the part of those without a VPA target (`unknown`), the VPA's targets of the
-    `others`, and what pods request for which the metric's target is meant (`reference`)."""
+    """A pod as a metric measured it."""
 
     keys: tuple[ResourceKey, ...]
+    """The governed container resources that the metric covers."""
     governed: int
+    """Their total request."""
     whole: int
+    """The total request that the metric covers."""
     unknown: int
+    """The request of containers without a VPA target."""
     others: Mapping[ResourceKey, int]
+    """VPA targets of containers that are not governed."""
     reference: int
+    """The requests for which the metric's target is meant."""
 
 
 def _pod(demand: MetricDemand, resource: Resource, requests: Requests) -> _Pod:
-    """The pods of a metric. Targets are meant for pods as they were at first sight where they are absolute, and for the
-    measured ones where they are not."""
+    """Return a pod as a metric measured it. An absolute target is meant for the first requests, other targets for the
+    measured pods."""
     keys = requests.covered(resource, demand.container)
     governed = sum(requests.measured(key) for key in keys)
     whole = max(governed, requests.of_pod(resource, demand.container))
-    # A governed container that requests nothing yet serves nothing, and uses its part all the same.
+    # A governed container without a request serves nothing yet, but still uses its share.
     others = {
         key: target
         for key, target in (*requests.others.items(), *requests.targets.items())
@@ -240,25 +253,28 @@ def _pod(demand: MetricDemand, resource: Resource, requests: Requests) -> _Pod:
 
 
 def _work_of_one(demand: MetricDemand, pod: _Pod, requests: Requests) -> int:
-    """What a pod that the metric's target is meant for has for work."""
+    """Return the size for work of a pod that the metric's target is meant for."""
     sizes = {key: requests.at_first([key]) if demand.absolute else requests.measured(key) for key in pod.keys}
     return sum(requests.work(key, size) for key, size in sizes.items())
 
 
 def _target(demand: MetricDemand, pod: _Pod) -> tuple[int, int]:
-    """Two numbers whose ratio is that of use to the requests it calls for: at a target of 80 percent, 80 and 100."""
+    """Return two numbers whose ratio is usage : required requests; at a target of 80 percent, 80 and 100."""
     return (demand.per_pod or 0, pod.reference) if demand.absolute else (demand.utilization, 100)
 
 
 def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) -> int:
-    """What of the requests that a metric of the whole pod calls for is used by containers that are not governed. With a
-    VPA target: their share by VPA targets, but no more than their targets, since a load that the VPA has not seen yet
-    is the app's. Without: what is left beside the others' targets, and at least as large a share of their requests as
-    pods are called for of theirs, but no more than they request (docs/decisions/0062).
+    """Return the part of a whole pod's demand that belongs to containers that are not governed (docs/decisions/0062).
 
-    Example: each of 4 pods, an app of 500m and a native sidecar of 500m, uses 375m; target 50 percent. The app's VPA
-    target is 288m, of which it uses 250m. So the sidecar uses 125m: of 3000m that are called for, 1000m are the
-    sidecars'. But 3000m are three quarters of what pods request, so 1500m are. Of 5000m, 2000m would be theirs.
+    Containers with a VPA target get their share by VPA targets, but at most the usage that these imply (target / 1.15):
+    load that the VPA has not seen yet belongs to the app. Containers without a VPA target get the rest beyond the app's
+    implied usage. Their part is at least the rest of the demand × their requests / (the app's requests + their
+    requests), and at most their requests.
+
+    Example: each of 4 pods has an app and a native sidecar of 500m each and uses 375m; target 50 percent. The app's VPA
+    target is 288m, so the app uses 250m and the sidecar 125m. By usage, 1000m of the demand of 3000m are the sidecars'.
+    But 3000m × 500m / 1000m = 1500m, so HVPA counts 1500m. Of a demand of 5000m, it counts 2000m, all that they
+    request.
     """
     use, call = _target(demand, pod)
     if demand.container or not use:
@@ -273,20 +289,20 @@ def _others(demand: MetricDemand, pod: _Pod, called: int, requests: Requests) ->
 
 
 def pods_needed(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> int:
-    """How many pods of these sizes a requirement takes."""
+    """Return how many pods of these sizes a requirement needs."""
     if not requirement.keys:
         return ceil_div(requirement.pods, MICRO)
     return ceil_div(requirement.required, max(1, serves(requirement, sizes, requests)))
 
 
 def serves(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> int:
-    """How much of a requirement a pod of these sizes serves, in millicores or bytes."""
+    """Return how much of a requirement a pod of these sizes serves, in millicores or bytes."""
     return sum(_works(requirement, sizes, requests).values())
 
 
 def by_sizes(found: Iterable[MetricRequirement], sizes: Sizes, requests: Requests) -> dict[ResourceKey, int]:
-    """The requirements by container and resource, each shared in the proportion of `sizes`, so that each part takes as
-    many pods of them as the whole; the largest of each counts."""
+    """Return the demand by container and resource, from requirements shared in proportion to `sizes`, so that each part
+    needs as many pods as the whole. The largest share of each container resource counts."""
     demand: dict[ResourceKey, int] = {}
     for requirement in found:
         works = _works(requirement, sizes, requests)
@@ -297,9 +313,12 @@ def by_sizes(found: Iterable[MetricRequirement], sizes: Sizes, requests: Request
 
 
 def by_targets(found: Iterable[MetricRequirement], requests: Requests) -> dict[ResourceKey, int]:
-    """The demand of each container and resource: what a metric measures of the whole pod is shared in the proportion of
-    their VPA targets, less base usage; the largest of each counts. An example: of 1900m that are called for, 1800m are
-    those of an app whose target is 1035m, and 100m those of a proxy whose target is 58m, whatever they request."""
+    """Return the demand by container and resource. A metric of the whole pod is shared in proportion to VPA targets,
+    less base usage. The largest share of each container resource counts.
+
+    Example: of a demand of 1900m, an app with target 1035m gets 1800m and a proxy with target 58m gets 100m, whatever
+    they request.
+    """
     demand: dict[ResourceKey, int] = {}
     for requirement in found:
         works = _works(requirement, requests.now if requests.horizontal else requests.targets, requests)
@@ -312,5 +331,5 @@ def by_targets(found: Iterable[MetricRequirement], requests: Requests) -> dict[R
 
 
 def _works(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> dict[ResourceKey, int]:
-    """What a pod of these sizes has left for the work of a requirement, by container resource."""
+    """Return the size for work of a pod of these sizes, by container resource of a requirement."""
     return {key: requests.work(key, sizes[key]) for key in requirement.keys}

@@ -1,9 +1,9 @@
-"""What a joint decision must remember (DESIGN 5.4): the requests with which the path began, and the usual demand. It
-stands in the status, under the vertical axis, and is bounded in size.
+"""The record that a joint decision keeps in the status, under the vertical axis (DESIGN 5.4): the requests at the start
+of the path, and the usual demand. It is bounded in size.
 
-Usual demand is the mean of what the HPA measured. A measured value stands until the next one differs by more than
-`MOVED_PERCENT`, and for `SAMPLE_EVERY` at least, so that there are few writes, and none at rest. Where no HPA is
-configured, it is the VPA's target times the mean of the replica counts during which that was measured.
+Usual demand is the mean of the HPA's measurements. A measured value counts until another measurement differs by more
+than `MOVED_PERCENT`, and for at least `SAMPLE_EVERY`, so writes are rare, and there are none at rest. If no HPA is
+configured, usual demand is the VPA's target × the mean of the replica counts while it was measured.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ _CLOSE: Final = 1e-6
 
 
 class Remembered(Struct, frozen=True):
-    """What is known in a decision: `requests` as they are (a missing one counts as its limit, without one as what a
-    LimitRange gave the pods, and as 0 without that), `first` as they were when the target was first seen, and the
-    means."""
+    """The record as a decision uses it."""
 
     requests: Mapping[ResourceKey, int]
+    """The present requests. A missing request counts as its limit; without a limit, as the LimitRange's request in the
+    pods; otherwise as 0."""
     first: Mapping[ResourceKey, int]
+    """The requests when the target was first seen."""
     demands: tuple[UsualDemand, ...] = ()
+    """The means of the demand."""
     counts: UsualReplicas | None = None
+    """The mean of the replica counts."""
 
     def kept(self, axis: VerticalAxis) -> VerticalAxis:
-        """The axis with what is to be remembered; the very same one where it is there already."""
+        """Return the axis with this record; the same object if it already has it."""
         base: dict[str, dict[str, str]] = {}
         for key, size in self.first.items():
             base.setdefault(key.container, {})[key.resource] = format_resource(key.resource, size)
@@ -50,7 +53,8 @@ class Remembered(Struct, frozen=True):
 
 
 def first_seen(seen: ObservedState, resources: Mapping[str, ResourceRequirements]) -> Remembered:
-    """The requests as they are, and as they were when each was first seen: where there was none, the VPA's target."""
+    """Return the present requests, and the requests when each was first seen. If there was no request, the VPA's target
+    takes its place."""
     requests = {
         (key := ResourceKey(name, resource)): request_now(one, key, seen.pods)
         for name, one in resources.items()
@@ -69,7 +73,7 @@ def first_seen(seen: ObservedState, resources: Mapping[str, ResourceRequirements
 
 
 class Memory:
-    """Brings what is remembered up to the present, of these container resources."""
+    """Updates the record of these container resources with the current measurement."""
 
     def __init__(
         self, seen: ObservedState, clock: Clock, items: Sequence[ContainerResource], requests: Requests
@@ -85,11 +89,14 @@ class Memory:
     def brought_up(
         self, known: Remembered, measured: Mapping[ResourceKey, int] | None, unmeasured: bool
     ) -> tuple[Remembered, dict[ResourceKey, int]]:
-        """The record with the demand that is `measured` now (None: the last one still counts), and the usual demand. If
-        a metric has no value (`unmeasured`), its last one still counts."""
+        """Return the updated record and the usual demand.
+
+        If `measured` is None, the last measurement still counts. If a metric has no value (`unmeasured`), its own last
+        value still counts.
+        """
         records = {ResourceKey(one.container, _resource(one)): one for one in known.demands}
         found = {key: one for key, one in records.items() if key in self.items}
-        # What the VPA recommends nothing for, for a while, is not forgotten: its container is still there.
+        # The record outlasts a gap in the VPA's recommendation, as long as the container exists.
         idle = {key: one for key, one in records.items() if key not in self.items and key in known.requests}
         if measured is not None:
             new = {key: self._demand(key, size, found.get(key)) for key, size in measured.items()}
@@ -102,7 +109,7 @@ class Memory:
         return Remembered(known.requests, known.first, tuple(kept[key] for key in sorted(kept))), usual
 
     def by_targets(self, known: Remembered) -> tuple[Remembered, dict[ResourceKey, int]]:
-        """The same where no HPA is configured: VPA targets times the mean count."""
+        """Return the same if no HPA is configured: VPA targets × the mean count."""
         counts = self._counts(known.counts)
         mean = self.clock.answer(_mean_of_counts(counts).in_steps)
         usual = {
@@ -112,15 +119,16 @@ class Memory:
         return Remembered(known.requests, known.first, known.demands, counts), usual
 
     def _seen_by_vpa(self, key: ResourceKey) -> int:
-        """What the present pods need together by the VPA's target."""
+        """Return the demand of all present pods by the VPA's target."""
         return self.replicas * self.requests.work(key, self.items[key].target)
 
     def _demand(self, key: ResourceKey, size: int, before: UsualDemand | None) -> UsualDemand:
-        """The record with what is measured now. At first sight the mean is what the VPA has seen since it is there, at
-        the present count, filled up with what is measured now.
+        """Return the record with the current measurement.
 
-        Example: the VPA is there for half an hour, 1787 s of weight, and its target calls for 800m; 1200m are measured.
-        They fill the hour with 1813 s: (800m * 1787 + 1200m * 1813) / 3600 = 1001m.
+        The first mean starts from the demand that the VPA has seen since its creation, at the present count. The
+        current measurement fills it up to an hour of weight. Example: the VPA is half an hour old, a weight of 1787 s,
+        and its target gives a demand of 800m; 1200m are measured. They get the remaining 1813 s: (800m × 1787 + 1200m ×
+        1813) / 3600 = 1001m.
         """
         if before is None:
             now = self.clock.stamp()
@@ -161,5 +169,5 @@ def _resource(one: UsualDemand) -> Resource:
 
 
 def _mean_of_counts(one: UsualReplicas) -> Mean:
-    """The mean of replica counts, each of which weighs as many samples as it has pods."""
+    """Return the mean of the replica counts. Each count weighs as many samples as it has pods."""
     return Mean(one.mean, one.weight, one.time, one.replicas, float(max(1, one.replicas)))

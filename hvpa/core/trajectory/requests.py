@@ -1,5 +1,5 @@
-"""`Trajectory`, vertical: each request goes all the way to its size on the path (DESIGN 5.4, 6). Requests that are near
-to it, or whose change alone would be too small, go along when pods are replaced anyway, and never alone."""
+"""`Trajectory`, vertical: each request goes all the way to its size on the path (DESIGN 5.4, 6). Requests that are
+close to it, or whose change is too small by itself, change only when pods are replaced anyway."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from hvpa.core.workload.containers import ContainerResource
 def scale_to_sizes(
     seen: ObservedState, context: GateContext, joint: Joint, sizes: Sizes, is_held: bool
 ) -> RequestsResult:
-    """Decide on the requests and limits, which should be `sizes`. `is_held`: these sizes make up for a count that is
-    held."""
+    """Decide the requests and limits for these `sizes`. `is_held`: the sizes make up for replicas that are held
+    back."""
     items = [structs.replace(item, target=sizes[item.key]) for item in joint.items]
     axis = RequestsAxis(
         seen,
@@ -37,8 +37,8 @@ def scale_to_sizes(
 
 
 def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Step, Hold | None]]:
-    """The changes that are wanted, and what holds each of them back. Where pods are replaced anyway, smaller changes go
-    along."""
+    """Return the wanted changes, and the gate that holds each of them back. If pods are replaced anyway, smaller
+    changes are included."""
     near: list[Step] = []
     movers: list[Step] = []
     for item in axis.items:
@@ -55,8 +55,8 @@ def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Step
 
 
 def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:
-    """The change that is wanted of one container resource; None where there is none. Memory that ran out is raised for
-    that, unless what is measured takes more and nothing holds it."""
+    """Return the change of a container resource; None if it stays. Memory is raised after it ran out, unless measured
+    demand needs a larger raise and no gate holds that back."""
     raised, step = axis.raise_now(item), _usual_step(axis, joint, item, is_held)
     if raised is None:
         return step
@@ -66,9 +66,12 @@ def _step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bo
 
 
 def _usual_step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_held: bool) -> Step | None:
-    """The change that is called for; None where there is none. CPU that only the present demand calls for, at the last
-    count, waits where pods are replaced: a spike is over before all pods are larger. A lowering waits until it has been
-    wanted for long enough, without interruption; of the sizes of the path in place, `Joint.kept_for` sees to that."""
+    """Return the change that follows from demand; None if there is none.
+
+    If pods are replaced, a CPU raise that only the present demand needs, at the path's last count, waits: a short spike
+    ends before all pods are larger. A lower request waits until it has been wanted long enough without interruption.
+    For sizes on the path in place, `Joint.kept_for` has this effect.
+    """
     measured_at = None if joint.unknown is None else joint.unknown.until
     step = axis.step_to(item, item.blended(FULL), FULL, measured_at=measured_at)
     if step is None:
@@ -89,22 +92,22 @@ def _usual_step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_he
 
 
 def _sustained_at(change: Change, pending: Pending) -> dt.datetime:
-    """When a change has been wanted for as long as its rules ask for."""
+    """Return when a change will have been wanted for as long as its rules require."""
     wait = change.rules.sustained
     assert wait is not None, "`Trajectory` has this wait for each change that is asked about"
     return after(pending.since, wait.duration)
 
 
 def _is_short_rise(joint: Joint, step: Step) -> bool:
-    """Whether a rise is one of CPU that only the present demand calls for."""
+    """Return whether a change raises CPU that only the present demand needs."""
     item = step.item
     usual = joint.settled.sizes.get(item.key)
     return item.resource == "cpu" and not step.passes and usual is not None and usual <= item.current
 
 
 def _raised_at(axis: RequestsAxis, item: ContainerResource) -> dt.datetime | None:
-    """When memory was raised since it ran out, if that was lately: until the recommender has forgotten half of what
-    was before, it is not taken back."""
+    """Return when memory was last raised after it ran out, if that was less than a half-life ago. Until the recommender
+    has forgotten half of the samples from before, HVPA does not lower it again."""
     before = axis.record.overrides.get(item.container)
     if item.resource != "memory" or before is None or item.target >= item.current:
         return None
@@ -112,8 +115,8 @@ def _raised_at(axis: RequestsAxis, item: ContainerResource) -> dt.datetime | Non
 
 
 def _along(joint: Joint, step: Step) -> Step:
-    """The step where pods are replaced anyway: it need not be worth that, nor large. But what follows the VPA alone is
-    lowered only when it has been wanted for long enough."""
+    """Return the step if pods are replaced anyway: it need not last, nor be large. A size that only the VPA sets is
+    still lowered only after it has been wanted long enough."""
     if step.direction == "down" and step.item.key not in joint.current:
         return step
     return structs.replace(

@@ -1,7 +1,7 @@
-"""Both axes solved together (DESIGN 5.4): from present and usual demand to replicas and sizes, before any gate.
+"""Solves both axes together (DESIGN 5.4): from present and usual demand to replicas and sizes, before any gate.
 
-What a metric measures has a point on the path for every demand. Everything else follows the VPA alone, and asks for no
-replicas. Nothing here depends on which recommender changed first, or on what was set in between, but for one thing:
+A measured resource has a point on the path for every demand. All other resources follow the VPA alone and need no
+replicas. The solution does not depend on which recommender changed first, nor on earlier values, with one exception:
 inside the overlap, replicas and sizes stay as they are.
 """
 
@@ -21,71 +21,77 @@ from hvpa.core.values.tuning import LOWER_OVERLAPS, MOST_OF_SHARED, PINNED_PERCE
 from hvpa.core.workload.containers import ContainerResource
 
 WithoutNode = Literal["", "room", "size"]
-"""What pods that serve do for others that find no node: nothing yet, or all do; they leave room; or serve alone."""
+"""How serving pods react to pods that find no node. Empty: they don't, at least not yet; `room`: they leave room;
+`size`: they serve alone with a larger size."""
 
 
 @dataclass
 class Joint:
-    """One decision's solution, found once. Set nothing after it was made.
-
-    `replicas` are those of the workload, `items` the container resources that a metric measures, `apart` the others
-    that a VPA has targets for, `usual` the means of what was measured. `found` is what the metrics call for (None: the
-    HPA has no metrics, and nothing may shrink on a guess; `unknown`: nor grow, since it had some a moment ago),
-    `urgent` the same with more CPU for saturated pods, `kept_for` the demand below which no replicas go, and in place
-    the one that sizes are for: that of the last minutes. `held` is the demand that the HPA still counts, `last` the
-    count that was recommended last, which stands while what is measured may be of other pods (0: it is not),
-    `holds_in` why nothing is taken away at all, `keeps` why no replicas are, whatever the sizes.
-    `unproven` pods failed lately or are new, and count as full if fewer would do; `fails`: so many failed that what is
-    measured is no reason for smaller pods. `in_place`: sizes follow the present demand. `keeps_pods`: the workload's
-    controller replaces no pod for another size. `serving` are the pods that serve or are measured (0: not known).
-    `without_node`: what pods that serve do for those that find no node. `raised`: sizes were raised a moment ago, and
-    what is measured is of pods that were smaller.
-    """
+    """The solution of a decision, computed once. Set no attribute after creation."""
 
     path: Path
     items: Sequence[ContainerResource]
+    """The container resources that a metric measures."""
     apart: Sequence[ContainerResource]
+    """The other container resources with a VPA target."""
     requests: Requests
     margins: Overlaps
     replicas: int
+    """The workload's present replicas."""
     usual: Mapping[ResourceKey, int]
+    """The means of the measurements."""
     capacity: Capacity
     found: tuple[MetricRequirement, ...] | None
+    """Present demand by metric. None: the HPA has no metrics, so HVPA scales neither in nor down; if `unknown` is set,
+    nor out or up, since the HPA had metrics until recently."""
     urgent: tuple[MetricRequirement, ...] = ()
+    """Like `found`, with more CPU for saturated pods."""
     kept_for: tuple[MetricRequirement, ...] = ()
+    """The demand for which replicas are kept; in place also the demand for sizes, the highest of the recent minutes."""
     held: tuple[MetricRequirement, ...] = ()
+    """The demand that the HPA still counts and that only limits scale-in."""
     holds_in: str = ""
+    """Why HVPA does not scale in (in place: nor lower sizes); empty if it may."""
     keeps: str = ""
+    """Why HVPA removes no replicas, whatever the sizes; empty if it may."""
     unproven: int = 0
+    """Number of pods that are new or failed recently; they count as full if fewer pods would do."""
     fails: bool = False
+    """Whether so many pods failed that the measurement is no reason for smaller pods."""
     unknown: Unknown | None = None
+    """Why demand is unknown for now."""
     last: int = 0
+    """The last recommended count, which counts while the measurement may be of other pods (0: it is not)."""
     in_place: bool = False
+    """Whether sizes follow the present demand."""
     keeps_pods: bool = False
+    """Whether the workload's controller does not replace pods when their size changes."""
     serving: int = 0
+    """Pods that serve or are measured (0: unknown)."""
     without_node: WithoutNode = ""
     raised: bool = False
+    """Whether sizes were raised so recently that the measurement is of smaller pods."""
 
     @cached_property
     def current(self) -> Sizes:
-        """The requests as they are, of what a metric measures."""
+        """The present requests of the measured container resources."""
         return {one.key: one.current for one in self.items}
 
     # --- demand ------------------------------------------------------------------------------------------------------
     @cached_property
     def called_for(self) -> tuple[MetricRequirement, ...]:
-        """What is to be served now, with more CPU for saturated pods; empty while the HPA has no metrics."""
+        """The present demand to serve, with more CPU for saturated pods; empty while the HPA has no metrics."""
         return self.urgent or self.found or ()
 
     @cached_property
     def present(self) -> dict[ResourceKey, int]:
-        """Present demand of each container resource, as far as it is known."""
+        """The present demand of each container resource, if known."""
         return by_targets(self.found or (), self.requests)
 
     @cached_property
     def sized_for(self) -> dict[ResourceKey, int]:
-        """The demand that sizes are for: in place that of the last minutes, else the usual one. If it is not known, the
-        present requests of all pods."""
+        """The demand that sizes follow: in place the highest of the recent minutes, otherwise the usual demand. If it
+        is unknown, the present requests of all pods."""
         work = self.requests.work
         return {
             key: self.known.get(key, self.replicas * work(key, size)) for key, size in self.current.items()
@@ -93,13 +99,13 @@ class Joint:
 
     @cached_property
     def known(self) -> Mapping[ResourceKey, int]:
-        """The same as far as it is known."""
+        """The same, only if known."""
         return {**self.usual, **by_targets(self.kept_for, self.requests)} if self.in_place else self.usual
 
     # --- solving -----------------------------------------------------------------------------------------------------
     @cached_property
     def wanted(self) -> Point:
-        """Where demand is served, when nothing is blocked."""
+        """The point that serves the demand if no gate blocks it."""
         measured = self.measured
         if self.unknown is not None:
             return replace(measured, replicas=self.path.counts.clamp(self.last), sizes=self.current)
@@ -107,7 +113,7 @@ class Joint:
 
     @cached_property
     def measured(self) -> Point:
-        """The same by what is measured alone."""
+        """The same, from measurements alone."""
         point, kept = self.settled, self.found is None
         if kept:
             replicas = self.path.counts.clamp(max(self.replicas, point.replicas))
@@ -120,12 +126,12 @@ class Joint:
 
     @cached_property
     def settled(self) -> Point:
-        """The point of the path for the demand that sizes are for: fewer replicas only where the overlap is to spare,
-        sizes that are near enough as they are."""
+        """The point of the path for the demand that sizes follow. It has fewer replicas only if the overlap stays free,
+        and keeps sizes that are close enough."""
         demand, path = self.sized_for, self.path
         if not self.in_place:
             replicas, binding = path.asked(demand)
-            if self.keeps_pods:  # sizes for as many as it takes: pods that stay small don't become fewer
+            if self.keeps_pods:  # pods that stay small are not removed, so the sizes are for all needed pods
                 replicas = max(replicas, self._count(self.called_for, self.current))
         else:
             settled, binding = path.settled(self.replicas, demand, self.margins)
@@ -139,8 +145,11 @@ class Joint:
         return Point(replicas, self.sizes_at(replicas), binding, path.short(replicas, self.known))
 
     def _for_cpu(self, demand: Mapping[ResourceKey, int]) -> int:
-        """The fewest pods whose CPU is enough if no metric measures it: as many as this demand for memory takes with
-        pods as they were at first sight, or less as far as their CPU has grown since."""
+        """Return the fewest pods with enough CPU if no metric measures CPU: the count for this memory demand with the
+        first memory requests, scaled by the growth of the CPU request since then.
+
+        Example: a demand of 16Gi with first requests of 1Gi and 500m gives 16 pods; if CPU is now 1000m, 8 pods.
+        """
         requests, found = self.requests, 0
         for key, amount in demand.items():
             cpu = ResourceKey(key.container, "cpu")
@@ -153,12 +162,14 @@ class Joint:
         return self.path.counts.clamp(found)
 
     def sizes_at(self, replicas: int) -> Sizes:
-        """The sizes with which so many replicas serve. In place, CPU is not lowered below the size with which those
-        pods serve that do, at least half of them, until others have started; but it is if others find no node, which
-        it may be in the way of. If they find none without it either, pods that serve are raised to that size.
+        """Return the sizes with which this many replicas serve.
 
-        Example: 2 pods of 388m serve 776m. For 800m the path has 3 of 267m: the 2 keep 388m until the third serves. If
-        that finds no node, they have 267m for a minute, and then 400m.
+        In place, CPU is not lowered below the size with which the serving pods, counted as at least half of the
+        replicas, can serve alone until the others have started. It is lowered if the others find no node, since the CPU
+        may be in their way. If they still find no node, the serving pods are raised to that size.
+
+        Example: 2 pods of 388m serve 776m. For 800m the path has 3 pods of 267m: the 2 pods keep 388m until the third
+        serves. If that finds no node, they have 267m for a minute, and then 400m.
         """
         sizes = self._on_path(replicas)
         if self.awaits(replicas):
@@ -167,11 +178,11 @@ class Joint:
         return self._kept(self._not_below(sizes) if keeps else sizes)
 
     def awaits(self, replicas: int) -> bool:
-        """Whether some of so many replicas have yet to serve, and the others have more CPU until then."""
+        """Return whether some of the replicas have yet to serve, and the others have more CPU until then."""
         return self.in_place and self.without_node != "room" and 0 < self.serving < replicas
 
     def _of_serving(self, sizes: Sizes, replicas: int) -> Sizes:
-        """CPU of these sizes, for the time until all replicas serve."""
+        """Return the CPU sizes until all replicas serve."""
         served = self._on_path(max(self.serving, ceil_div(replicas, 2)))
         most = served if self.without_node == "size" else self.current
         return {
@@ -181,7 +192,8 @@ class Joint:
         }
 
     def _lacks(self, sizes: Sizes) -> bool:
-        """Whether some pods refuse their resize, and all with these sizes, as far as they take them, don't serve."""
+        """Return whether some pods refuse their resize and all pods together would serve too little with these
+        sizes."""
         if not any(shape.refuses for shape in self.capacity.shapes):
             return False
         counts = [
@@ -190,18 +202,21 @@ class Joint:
         return max(counts, default=0) > sum(shape.count for shape in self.capacity.shapes)
 
     def _on_path(self, replicas: int) -> Sizes:
-        """The path's sizes for so many replicas. What no demand is known of keeps its size: a size that follows from
-        what all pods request would grow with itself, as long as there are more pods than the path has."""
+        """Return the path's sizes for this many replicas. A resource with unknown demand keeps its size: a size derived
+        from all pods' requests would grow by itself as long as there are more pods than the path has."""
         found = self.path.sizes(replicas, self.sized_for)
         return self._bounded(
             {key: size if key in self.known else self.current[key] for key, size in found.items()}
         )
 
     def _bounded(self, sizes: Sizes) -> Sizes:
-        """The sizes, bounded by the VPA's targets if a metric measures containers without a target as well. CPU is at
-        least the use that the VPA saw, or the target if that use was at the limit. Memory is not lowered below that
-        use, but not raised to it: pods would be fewer, and their CPU short. Both are at most `MOST_OF_SHARED` targets;
-        what is called for beyond that may be the use of the other containers, and becomes replicas."""
+        """Return the sizes, bounded by the VPA's targets if a metric also measures containers without a target.
+
+        CPU is at least the usage that the VPA saw, or the target if that usage was at the limit. Memory is not lowered
+        below that usage, but not raised to it either: there would be fewer pods, which would lack CPU. Both are at most
+        `MOST_OF_SHARED` targets, or the present request if that is larger. Demand beyond that may belong to the other
+        containers, and adds replicas instead.
+        """
         shared = {key for one in self.found or () if one.is_shared for key in one.keys}
         found = dict(sizes)
         for key in shared & sizes.keys():
@@ -216,13 +231,13 @@ class Joint:
 
     @cached_property
     def exact(self) -> Sizes:
-        """The requests that the path has for what is wanted, whether or not those that there are are near to them."""
+        """The requests of the path, even if the present requests are close to them."""
         return self._on_path(self.settled.replicas)
 
     # --- replicas ----------------------------------------------------------------------------------------------------
     @property
     def needed(self) -> int | None:
-        """The replicas that the present demand takes, however many there are; None where it is not measured."""
+        """The replicas that the present demand needs, whatever the present count; None if it is not measured."""
         if not self.found or self.unknown is not None:
             return None
         if not self.in_place:
@@ -231,9 +246,8 @@ class Joint:
         return self.path.counts.clamp(max([self.path.count(self.present), *rest]))
 
     def replicas_for(self, sizes: Sizes) -> int:
-        """How many pods serve the present demand: those that there are with the sizes they have, new ones with these
-        sizes. Fewer than there are only where they would do with the overlap to spare, for all that was called for of
-        late."""
+        """Return how many pods serve the present demand: present pods with their sizes, and new pods with these sizes.
+        It is below the present count only if fewer pods would serve all recent demand and leave the overlap free."""
         demands = self.kept_for if self.in_place else self.called_for
         least = self._count(demands, sizes)
         if self.replicas <= least:
@@ -243,8 +257,9 @@ class Joint:
         return self.replicas if self.keeps else max(least, serving, self.held_down_to(sizes))
 
     def safe(self, sizes: Sizes) -> int:
-        """Down to which count the pods, with the sizes that they have and keep, serve all that was called for of late,
-        with the overlap to spare. In place that is no more than `settled` has, which has found it to spare."""
+        """Return the lowest count at which the pods, with the sizes that they have and keep, serve all recent demand
+        and leave the overlap free. In place it is at most the count of `settled`, which already leaves the overlap
+        free, if that many pods serve."""
         raised = [one.raised(self.margins) for one in self.kept_for]
         demand = by_sizes([one for one in raised if one.keys], sizes, self.requests)
         count = max(self._for_cpu(demand), self._served(raised, sizes))
@@ -253,15 +268,15 @@ class Joint:
         return min(self.replicas, self.path.counts.clamp(count))
 
     def _served(self, requirements: Sequence[MetricRequirement], sizes: Sizes) -> int:
-        """How many of the pods serve the requirements with the sizes that they have and keep."""
+        """Return how many of the pods serve the requirements with the sizes that they have and keep."""
         return max(
             [self.capacity.needed(one, sizes, self.requests, resized=False) for one in requirements],
             default=0,
         )
 
     def held_down_to(self, sizes: Sizes) -> int:
-        """Down to which count the HPA's desired replicas let replicas be taken away. In place, what was called for of
-        late does that."""
+        """Return the lowest count that the HPA's desired replicas allow. In place, the recent demand has this
+        effect."""
         if self.holds_in:
             return self.replicas
         if self.in_place:
@@ -270,8 +285,8 @@ class Joint:
         return min(self.replicas, self.path.counts.clamp(max(counts, default=0)))
 
     def _count(self, requirements: Sequence[MetricRequirement], sizes: Sizes) -> int:
-        """How many pods serve the requirements, new ones of these sizes. Where pods are replaced and the path is
-        vertical, larger pods come first, unless they may be `_bounded`."""
+        """Return how many pods serve the requirements; new pods have these sizes. If pods are replaced and the path is
+        vertical, pods become larger first, unless their size may be `_bounded`."""
         counts = {one: self.pods_for(one, sizes) for one in requirements}
         demand = by_sizes([one for one in requirements if one.keys], sizes, self.requests)
         stays = self.keeps_pods or any(one.is_shared for one in requirements)
@@ -282,26 +297,26 @@ class Joint:
         return self.path.counts.clamp(max([self._for_cpu(demand), *counts.values()]))
 
     def pods_for(self, one: MetricRequirement, sizes: Sizes) -> int:
-        """How many pods serve a requirement, new ones of these sizes."""
+        """Return how many pods serve a requirement; new pods have these sizes."""
         return self.capacity.needed(one, sizes, self.requests, resized=self.in_place)
 
     def grown(self, replicas: int, sizes: Sizes) -> Sizes:
-        """Sizes, not below these, with which `replicas` that are held serve the present demand."""
+        """Return sizes, not below these, with which `replicas` serve the present demand when more are held back."""
         return self._bounded(self.path.enlarged(replicas, sizes, self.present))
 
     @property
     def once_replaced(self) -> Joint:
-        """The solution if all pods had the sizes that are wanted."""
+        """The solution if all pods had the wanted sizes."""
         return replace(self, capacity=Capacity())
 
     @property
     def once_started(self) -> Joint:
-        """The solution if all pods served: without CPU that is kept for those that start."""
+        """The solution if all pods served: without CPU that pods keep until others have started."""
         return replace(self, serving=0)
 
     def once_measured(self) -> Joint:
-        """The solution if what the HPA has measured so far were true of the workload as it is: what waits for the next
-        measurement is the difference."""
+        """Return the solution if the last measurements were those of the present workload. The difference waits for the
+        next measurement."""
         return replace(self, holds_in="", keeps="", last=0, unproven=0, fails=False)
 
     # --- rest --------------------------------------------------------------------------------------------------------
@@ -310,7 +325,7 @@ class Joint:
         return {one.key: one.current for one in (*self.items, *self.apart)}
 
     def is_near(self, key: ResourceKey, size: int) -> bool:
-        """Whether the present request is so near to this size that it is left alone."""
+        """Return whether the present request is so close to this size that it stays."""
         current, margin = self._requests_now[key], self.margins[key.resource]
         overlap = max(margin.value, current * margin.percentage // 100)
         return (

@@ -1,8 +1,8 @@
-"""One step of a joint decision (DESIGN 5.4, 5.5, 6): what is wanted goes through the gates of both axes, and where one
-is held, the other one is solved again.
+"""A step of a joint decision (DESIGN 5.4, 5.5, 6): the change passes the gates of both axes, and if a gate holds one
+axis, HVPA solves the other axis again.
 
-Sizes are judged first, then the count that serves with the sizes that pods have or will have; a count that is held
-while demand grows is made up for by larger pods. Pods are replaced once for all that is wanted of them.
+Sizes come first, then the count that serves with the sizes that pods have or will have. If more replicas are held back
+while demand grows, larger pods make up for them. HVPA replaces pods once for all changes to them.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
 
 
 class JointResult(Struct, frozen=True):
-    """What becomes of both axes, and how it was found; and what the metrics call for, by their names (None: they have
-    no value)."""
+    """The results of both axes, and how they were found."""
 
     horizontal: ReplicasResult | None
     vertical: RequestsResult | None
     view: JointView
     called_for: Demands | None
+    """The demand of the metrics by name (None: they have no value)."""
 
 
 class JointScaling:
-    """One decision's step, within the HPA's `bounds`. A scheduled floor raises the count that is set and nothing else:
-    the path, and so the sizes, are those of the demand."""
+    """The step of one decision, within the HPA's `bounds`. A scheduled floor only raises the replica count: the path
+    and the sizes follow the demand."""
 
     def __init__(
         self, seen: ObservedState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
@@ -81,7 +81,8 @@ class JointScaling:
         self.joint = self._joint()
 
     def _bounds(self, bounds: Bounds) -> Bounds:
-        """The counts of the path: the HPA's; without one those that are written out, else the present count."""
+        """Return the bounds of the path's counts: the HPA's; without an HPA those of `trajectory.intervals`, otherwise
+        the present count."""
         if self.seen.hpa.in_charge:
             return bounds
         intervals = trajectory_of(self.spec).intervals
@@ -90,13 +91,13 @@ class JointScaling:
         return Bounds(self.replicas, self.replicas)
 
     def _stepped_until(self) -> dt.datetime | None:
-        """Until when what is measured is of the pods before our last step."""
+        """Return until when measurements may be from before HVPA's last step."""
         return self.context.clock.held_until(self.seen.horizontal.last_scale_time, SETTLING)
 
     def _unsettled_until(self) -> dt.datetime | None:
-        """Until when what the HPA measured may be of another number of pods than the present one: of those before a
-        step of ours, or of those that are being replaced. It is a mean over pods, and too small in sum for fewer of
-        them. None: it is of these pods."""
+        """Return until when the HPA's measurement may be of another number of pods: of the pods before HVPA's last
+        step, or of pods that are being replaced. A metric is a mean over pods, so its total would be too small for
+        fewer pods. None: it is of the present pods."""
         pods, clock = self.seen.pods, self.context.clock
         changes = [
             self._stepped_until(),
@@ -110,7 +111,7 @@ class JointScaling:
         return max([until for until in changes if until is not None], default=None)
 
     def _joint(self) -> Joint:
-        """What both axes are solved from."""
+        """Return the inputs of the joint solution."""
         seen, desired, clock = self.seen, self.desired, self.context.clock
         assert seen.workload is not None
         unsettled = self.unsettled_until is not None
@@ -182,7 +183,7 @@ class JointScaling:
         )
 
     def _without_node(self) -> WithoutNode:
-        """What pods that serve do for those that find no node."""
+        """Return how serving pods react to pods that find no node."""
         waiting = [one.since for one in self.seen.pods.stuck if one.reason == UNSCHEDULABLE and one.since]
         if not waiting or not self.context.clock.is_past(waiting[0]):
             return ""
@@ -191,8 +192,8 @@ class JointScaling:
     def _kept_for(
         self, found: Sequence[MetricRequirement], urgent: Sequence[MetricRequirement]
     ) -> tuple[MetricRequirement, ...]:
-        """The demand that sizes are for if pods are resized in place: that of the last minutes, or more for saturated
-        pods."""
+        """Return the demand for the sizes of pods that are resized in place: the highest of the recent minutes, or more
+        for saturated pods."""
         lately, clock, window = self.seen.lately, self.context.clock, highest_demand(self.spec).duration
         if lately is None:
             return tuple(urgent)
@@ -211,12 +212,12 @@ class JointScaling:
     def _on_path(
         self, items: Sequence[ContainerResource], requests: Requests
     ) -> tuple[ContainerResource, ...]:
-        """The container resources that have a path: those that a metric of the HPA measures, with or without a value;
-        without an HPA, those of a path that is written out."""
+        """Return the container resources that have a path: those that a metric of the HPA measures, with or without a
+        value. Without an HPA, `trajectory.intervals` gives the path."""
         if not self.seen.hpa.configured:
             return tuple(items) if trajectory_of(self.spec).intervals else ()
         if self.desired.metered is None:
-            return tuple(items)  # the HPA is not there yet: nothing is known of what it measures
+            return tuple(items)  # the HPA does not exist yet: its metrics are unknown
         keys = {
             key
             for resource, container in self.desired.metered
@@ -225,7 +226,7 @@ class JointScaling:
         return tuple([item for item in items if item.key in keys])
 
     def _requests(self, items: Sequence[ContainerResource]) -> Requests:
-        """The requests of template and pods, with the VPA's target of each container that pods have."""
+        """Return the requests of template and pods, with the VPA's target of each container in the pods."""
         pods, known, vpa = self.seen.pods, self.known, self.seen.vpa.object
         targets = {item.key: item.target for item in items}
         others = {
@@ -259,7 +260,8 @@ class JointScaling:
         )
 
     def weight(self) -> Weight | None:
-        """The vertical weight at which the path leaves the present count; None where the path is written out."""
+        """Return the vertical weight at which the path leaves the present count; None if `trajectory.intervals` gives
+        the path."""
         if trajectory_of(self.spec).intervals:
             return None
         found = weight_leaving(weight_intervals(self.spec, self.vertical_only), self.replicas, self.bounds)
@@ -267,7 +269,7 @@ class JointScaling:
 
     # --- the step ----------------------------------------------------------------------------------------------------
     def result(self) -> JointResult:
-        """Both axes, each through its gates."""
+        """Return the results of both axes after their gates."""
         joint = self.joint
         vertical = self._resized(joint.wanted.sizes) if joint.items or joint.apart else None
         horizontal = None
@@ -290,7 +292,7 @@ class JointScaling:
         return JointResult(horizontal, vertical, View(joint, self.seen.hpa.configured), called_for)
 
     def _sizes(self, vertical: RequestsResult | None) -> Sizes:
-        """The requests that will be."""
+        """Return the requests after this step."""
         if vertical is None:
             return self.joint.current
         containers = vertical.containers
@@ -303,7 +305,7 @@ class JointScaling:
         return scale_to_sizes(self.seen, self.context, self.joint, sizes, is_held)
 
     def _goal(self, vertical: RequestsResult | None) -> int:
-        """The count that serves the present demand with the sizes that pods have or will have once all serve."""
+        """Return the count that serves the present demand with the sizes of the pods once all of them serve."""
         joint = self.joint
         if joint.found is None:
             return joint.measured.replicas
@@ -312,8 +314,8 @@ class JointScaling:
         return joint.replicas_for(self._sizes(vertical))
 
     def _held_for_history(self, goal: int, vertical: RequestsResult | None) -> Blocked | None:
-        """Where no HPA is configured, the count follows from the VPA's targets: it does not fall while the history of
-        one of them is short."""
+        """Return the block on scaling in if the VPA's history is short. Without an HPA, the count follows from the
+        VPA's targets, so it does not fall until their history is long enough."""
         if self.seen.hpa.configured or vertical is None or goal >= self.replicas:
             return None
         containers = {item.container for item in self.joint.items}
@@ -323,7 +325,8 @@ class JointScaling:
         return Blocked("horizontal", "down", MIN_HISTORY, self.replicas, goal, until=max(short))
 
     def _counted(self, goal: int, sizes: Sizes, held: Blocked | None) -> ReplicasResult:
-        """The count on its way to the `goal`: the rest follows when pods have their larger size (DESIGN 5.5)."""
+        """Return the count on its way to the `goal`. If pods must become larger first, the rest follows when they have
+        their size (DESIGN 5.5)."""
         joint, seen = self.joint, self.seen
         if goal < restored(seen, joint.last) or goal <= self.replicas < joint.last:
             assert self.unsettled_until is not None
@@ -340,7 +343,7 @@ class JointScaling:
         if wanted >= min(raised.clamp(goal), self.replicas):
             return found
         if joint.unproven and joint.once_measured().replicas_for(sizes) < goal:
-            return found  # they wait for a measurement, not for larger pods
+            return found  # the replicas wait for a measurement, not for larger pods
         waits = Blocked("horizontal", "down", POD_REPLACEMENT, self.replicas, wanted)
         note = f"replicas: {wanted} once enough pods have their new size"
         return structs.replace(found, blocked=(waits,), steps=(*found.steps, note))
@@ -349,8 +352,8 @@ class JointScaling:
         return as_recommended_last(self.seen, self.context, self.desired, unknown, self.bounds, self.starving)
 
     def _made_up_for(self, vertical: RequestsResult, horizontal: ReplicasResult) -> RequestsResult:
-        """The sizes with which fewer replicas serve than it takes: more of them are held back. Where that is not for
-        long, pods are no smaller than they are, so far as they are needed, and not larger either."""
+        """Return the sizes with which fewer replicas serve, because more replicas are held back. If they are held back
+        only briefly, pods keep as much of their present size as they need, and don't become larger."""
         joint, sizes = self.joint, self._sizes(vertical)
         needed = joint.grown(horizontal.target, sizes)
         is_held = self._is_held_for_long(horizontal)
@@ -361,16 +364,16 @@ class JointScaling:
         return structs.replace(self._resized(needed, is_held), recommended=vertical.recommended)
 
     def _is_held_for_long(self, horizontal: ReplicasResult) -> bool:
-        """Whether more replicas are needed and held back, for longer than it takes to replace pods."""
+        """Return whether needed replicas are held back for longer than it takes to replace pods."""
         held = next((one for one in horizontal.blocked if one.direction == "up"), None)
         if held is None:
             return False
         if held.reason == REFUSED or self.in_place or held.until is None:
-            return True  # what was refused is tried again then, and is no more likely to be taken
+            return True  # a refused change is retried later, but is not more likely to succeed
         return not self.context.clock.is_past(held.until - NOT_WORTH_REPLACING)
 
     def _with_waits(self, horizontal: ReplicasResult) -> ReplicasResult:
-        """The count with what waits for the HPA's next measurement: fewer replicas."""
+        """Return the count with the scale-in that waits for the HPA's next measurement."""
         wanted = self.bounds.raised.clamp(self.joint.once_measured().wanted.replicas)
         if horizontal.blocked or wanted >= min(self.replicas, horizontal.target):
             return horizontal

@@ -1,7 +1,7 @@
-"""A joint decision's solution for people: how it was found, in numbers and in words.
+"""A joint decision for display: how HVPA found it, in numbers and in words.
 
-What belongs here: what `explain`, the Events and the conditions show. Few decisions are shown, so each part is worked
-out when it is asked for.
+This module has the parts that `explain`, the Events and the conditions show. Few decisions are displayed, so each part
+is computed on demand.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from hvpa.core.workload.containers import ContainerResource
 
 @dataclass
 class View:
-    """All of a solution, for people (`JointView`). Set nothing after it was made."""
+    """A solution for display (`JointView`). Set no attribute after creation."""
 
     joint: Joint
     is_measured: bool = True
-    """Whether the demand is one that an HPA measures: else it is the usual one."""
+    """Whether an HPA measures the demand; otherwise it is the usual demand."""
 
     @cached_property
     def path(self) -> Path:
@@ -78,7 +78,7 @@ class View:
         )
 
     def _stays(self, item: ContainerResource) -> str:
-        """Why a request stays that is not the one of the path, in words."""
+        """Return why a request stays although the path has another size, in words."""
         joint, key = self.joint, item.key
         exact = joint.exact[key]
         if exact == item.current:
@@ -119,7 +119,7 @@ class View:
         return asked if needed == wanted else self._why_more(asked, needed)
 
     def _why_more(self, asked: str, needed: int) -> str:
-        """Why there are more replicas than are `needed`."""
+        """Return why there are more replicas than `needed`."""
         joint, wanted = self.joint, self.joint.wanted.replicas
         if wanted == joint.path.counts.lower:
             return f"{asked}, and there may be no fewer than {wanted}"
@@ -133,7 +133,7 @@ class View:
 
 
 def _by_vpa(item: ContainerResource) -> JointResource:
-    """What no metric measures: it follows the VPA alone."""
+    """Return a container resource that no metric measures: it follows the VPA alone."""
     size = item.blended(FULL)
     bound = "" if item.upper_bound is None else item.upper_bound.name
     base = item.bounds.lower or item.current
@@ -141,7 +141,7 @@ def _by_vpa(item: ContainerResource) -> JointResource:
 
 
 def _bound(item: ContainerResource, most: int | None) -> str:
-    """What sets the largest size of a container resource on the path; empty if there is none."""
+    """Return the name of the setting that gives the largest size on the path; empty if there is none."""
     bound = item.upper_bound
     if most is None:
         return ""
