@@ -1,4 +1,4 @@
-"""The state of one pod on its way to the desired size, and the resize that is due. Memory limits are lowered last, in
+"""The state of a pod on its way to the desired size, and the resize that is due. Memory limits are lowered last, in
 requests that raise nothing, and in steps (`LIMIT_STEP_PERCENT`). Parts that a kubelet refuses are set back to the
 container's actual resources, so that they block nothing else (`kubelet`).
 
@@ -44,7 +44,7 @@ from hvpa.core.workload.rollout import is_living
 from hvpa.core.workload.starving import OOM_KILLED
 
 LIMIT_STEP_PERCENT: Final = 80
-"""One resize lowers a memory limit at most to this percentage of its value. The kubelet refuses a limit below the
+"""A single resize lowers a memory limit at most to this percentage of its value. The kubelet refuses a limit below the
 usage, but if usage grows between its check and the write, the container is killed (kubernetes#135670)."""
 USE_PERCENT: Final = 115
 """A memory limit stays at or above this percentage of the usage: the VPA recommender's margin
@@ -63,7 +63,7 @@ Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
 
 
 class PodState(msgspec.Struct, frozen=True, gc=False):
-    """One pod, its state and the resize that is due."""
+    """A pod, its state and the resize that is due."""
 
     pod: Pod
     state: State
@@ -155,7 +155,7 @@ class Look(NamedTuple):
 
     def _changes(self, pod: Pod, sizes: Sizes, used: Mapping[str, int] | None) -> Sizes:
         """Returns the changes that are due to containers with these `sizes` (from the pod's spec) and this memory
-        usage. `used` None: no memory limit is lowered now. Identical containers share one object."""
+        usage. `used` None: no memory limit is lowered now. Identical containers share an object."""
         is_guaranteed = qos_class(pod, sizes.values()) == "Guaranteed"
         known, found = dict[object, ResourceRequirements](), {}
         for name, have in sizes.items():
@@ -228,7 +228,7 @@ class Look(NamedTuple):
         return tuple(records)
 
     def _unless_refused(self, found: PodState) -> PodState:
-        """Delays a resize that the API server refused or that the kubelet reported as infeasible: one minute, then two,
+        """Delays a resize that the API server refused or that the kubelet reported as infeasible: a minute, then two,
         up to an hour. The pod stays infeasible until the resize is accepted."""
         if found.resize is None:
             return found
@@ -298,7 +298,7 @@ def _due(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
 
 
 def _body(pod: Pod, due: Sizes) -> Mapping[str, object]:
-    """Returns the body of a resize. Containers with the same resources share one text."""
+    """Returns the body of a resize. Containers with the same resources share a text."""
     written = {id(one): changes(NOTHING, one) for one in due.values()}
     containers = [{"name": name, "resources": written[id(due[name])]} for name in sorted(due)]
     return {"metadata": {"uid": pod.metadata.uid}, "spec": {"containers": containers}}

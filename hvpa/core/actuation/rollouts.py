@@ -46,7 +46,7 @@ class RolloutStep(msgspec.Struct, frozen=True, gc=False):
     previous: tuple[RecommendedContainer, ...] = ()
     """Sizes that HVPA rolls back to."""
     rolled_back: RolledBack | None = None
-    """The reason of the rollback."""
+    """The record of the rollback, with its reason."""
 
 
 def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:

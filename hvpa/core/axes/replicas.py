@@ -1,4 +1,4 @@
-"""The replicas of one step, for both strategies: limited by `maxStep`, bounds and gates (DESIGN 6)."""
+"""The replicas of a step, for both strategies: limited by `maxStep`, bounds and gates (DESIGN 6)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Requests and limits of one step, as far as both strategies share them: the gates' view of a change, raises of
-starving containers, and the result of all changes (DESIGN 5.3, 6). Each strategy finds the wanted requests itself."""
+"""Requests and limits of a step, as far as both strategies share them: the gates' view of a change, raises of starving
+containers, and the result of all changes (DESIGN 5.3, 6). Each strategy finds the wanted requests itself."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ OVERRIDE_EVERY: Final = dt.timedelta(minutes=10)
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """A wanted change of one container resource."""
+    """A wanted change of a container resource."""
 
     item: ContainerResource
     request: int

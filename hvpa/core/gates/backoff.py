@@ -25,7 +25,7 @@ little."""
 
 # --- what another client undid: made again at once the first time ---------------------------------------------------
 class Contest(msgspec.Struct, frozen=True, gc=False):
-    """The contest of one axis with another client that sets its fields."""
+    """The contest of an axis with another client that sets its fields."""
 
     undone: bool = False
     """The last change is undone now."""
@@ -70,7 +70,7 @@ def judge_contest(
 
 def contest_wait(count: int, *, up: bool) -> dt.timedelta:
     """Returns how long the axis waits after its change was undone for the `count`-th time (from the second on): 5
-    minutes, doubled each time, up to an hour. Raises start at one minute: they serve existing demand, and two deploys
+    minutes, doubled each time, up to an hour. Raises start at a minute: they serve existing demand, and two deploys
     within an hour that reset them are no rival controller (docs/decisions/0024). Example: the third time 10 minutes
     down, 2 up."""
     return doubled(dt.timedelta(minutes=1 if up else 5), count - 2, HOUR)
@@ -91,13 +91,13 @@ def refused_until(
 
 
 def refusal_wait(count: int) -> dt.timedelta:
-    """Returns how long the axis waits after the `count`-th consecutive refusal: one minute (the VPA recommender's
+    """Returns how long the axis waits after the `count`-th consecutive refusal: a minute (the VPA recommender's
     interval), doubled each time, up to an hour."""
     return doubled(dt.timedelta(minutes=1), count - 1, HOUR)
 
 
 def _part(old: int, failed: int, wanted: int) -> Fraction:
-    """Returns the share of a failed change that another change covers; negative in the other direction."""
+    """Returns the share of a failed change that the wanted change covers; negative in the other direction."""
     return Fraction(wanted - old, failed - old or 1)
 
 
@@ -118,7 +118,7 @@ def without_written(record: Refusal | None, written: Set[ResourceKey]) -> Refusa
 def rolled_back_until(
     record: RolledBack | None, clock: Clock, wanted: int, key: ResourceKey
 ) -> dt.datetime | None:
-    """Returns when a request of this size is tried again; None if no such change failed.
+    """Returns when a request of this size is tried again; None unless it covers at least 90 percent of a failed change.
 
     Example: a change from 1 core to 600m failed. Requests up to 640m (a tenth of the way back) wait, 650m does not.
     """
@@ -154,5 +154,5 @@ def with_waiting(
 
 
 def rollback_wait(count: int) -> dt.timedelta:
-    """Returns how long a size waits after `count` failures: one day, doubled each time, up to 16 days."""
+    """Returns how long a size waits after `count` failures: a day, doubled each time, up to 16 days."""
     return doubled(dt.timedelta(days=1), count - 1, dt.timedelta(days=16))

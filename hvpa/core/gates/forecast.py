@@ -2,7 +2,7 @@
 floor, if the forecast was nearly right in the last 24 hours.
 
 A day has 96 quarters of an hour, in UTC. The value of a quarter is the median of its measurements, taken every five
-minutes, so a single wrong measurement has no effect. The status stores the values for one day more than `history`. The
+minutes, so a single wrong measurement has no effect. The status stores the values for a day more than `history`. The
 forecast and its error are calculated from them.
 """
 
@@ -26,7 +26,7 @@ from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.values.weight import Bounds
 
 TICK: Final = dt.timedelta(minutes=5)
-"""HVPA uses the first measurement of each tick. The forecast of a quarter starts one tick early, because pods need time
+"""HVPA uses the first measurement of each tick. The forecast of a quarter starts a tick early, because pods need time
 to start."""
 TICKS: Final = 3
 """Ticks per quarter of an hour."""
@@ -43,14 +43,14 @@ _UNKNOWN: Final = "-"
 _NEVER: Final = ForecastRecord()
 
 MOST: Final = DAY * 8
-"""Maximum number of stored quarters: `history` (up to a week) plus one day."""
+"""Maximum number of stored quarters: `history` (up to a week) plus a day."""
 LONGEST: Final = MOST * 11
 """Maximum length of the stored values in characters: counts have 32 bits, so up to ten digits."""
 Values = tuple[int | None, ...]
 
 
 class Outlook(NamedTuple):
-    """The forecast at one tick."""
+    """The forecast at a tick."""
 
     tick: int
     """Number of five-minute ticks since 1970."""

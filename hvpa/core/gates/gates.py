@@ -62,7 +62,7 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 
 
 class GateContext(msgspec.Struct, frozen=True, dict=True):
-    """State that all gates of one decision share. Maintenance windows are evaluated once, and only if a direction needs
+    """State that all gates of a decision share. Maintenance windows are evaluated once, and only if a direction needs
     them."""
 
     clock: Clock
@@ -103,7 +103,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     rules: Rules
     """Rules of the change's direction."""
     last_scale_time: dt.datetime | None
-    """Last step of the axis."""
+    """Time of the axis's last step."""
     disruptive: bool = False
     """The change replaces pods."""
     weightless: bool = False
