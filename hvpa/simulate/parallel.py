@@ -133,7 +133,7 @@ def _here(tasks: Sequence[Task], progress: Progress) -> list[PolicyResult]:
     return [one(at) for at in range(len(tasks))]
 
 
-# --- several at once ------------------------------------------------------------------------------------------
+# --- parallel processes ---------------------------------------------------------------------------------------
 def _in_workers(tasks: Sequence[Task], jobs: int, progress: Progress) -> list[PolicyResult]:
     context = multiprocessing.get_context("spawn")
     seconds: Any = RawArray("d", len(tasks))

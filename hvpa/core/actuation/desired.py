@@ -64,7 +64,7 @@ def had(present: Sizes, changed: Sizes) -> Sizes:
 
 
 def moved(present: Sizes, wanted: Sizes) -> tuple[frozenset[Resource], frozenset[Resource]]:
-    """Returns the resources that some container raises, and those that some container lowers. Containers missing in
+    """Returns the resources that rise in some container, and those that fall in some container. Containers missing in
     `present` are ignored."""
     moves = [
         (resource, value - old.get(resource, 0))
@@ -89,7 +89,7 @@ def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
 
     Decided replicas count as written while the workload still has the generation of the decision. Later the workload's
     own replicas count, since another client may have set them. Example: at generation 4 HVPA decided on 6 replicas
-    instead of 3. At generation 4 the workload counts as having 6; at generation 5 it counts as it is.
+    instead of 3. At generation 4 the workload counts as having 6; at generation 5 its own count applies.
     """
     if desired is None:
         return workload
@@ -146,7 +146,7 @@ def next_desired(
     )
 
 
-# --- what is written to the workload ---------------------------------------------------------------------------------
+# --- patches of the workload -----------------------------------------------------------------------------------------
 def scale_patch(target: Workload, replicas: int) -> WorkloadPatch | None:
     """Returns the patch that writes only the replicas; None if the workload already has them."""
     if replicas == target.spec.replicas or not has_replicas(target.kind):

@@ -97,7 +97,7 @@ class Look(NamedTuple):
 
     @classmethod
     def of(cls, context: GateContext, seen: ObservedState, sizes: Sizes, since: dt.datetime) -> Look:
-        """Returns a look for the observed state."""
+        """Returns the comparison for the observed state."""
         return cls(context, sizes, since, seen.memory_use, by_pod(seen.refused_resizes))
 
     def at(self, pod: Pod) -> PodState:
@@ -403,7 +403,7 @@ def own_pods(observed: ObservedState) -> list[Pod]:
 
 
 def ends(status: ContainerStatus, since: dt.datetime) -> set[str]:
-    """Returns the reasons with which a container ended since then."""
+    """Returns the reasons for the container's ends since then."""
     both = (status.state.terminated, status.last_state.terminated)
     return {
         one.reason

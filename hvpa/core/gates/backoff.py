@@ -23,7 +23,7 @@ _ALIKE: Final = Fraction(9, 10)
 little."""
 
 
-# --- what another client undid: made again at once the first time ---------------------------------------------------
+# --- changes that another client undid: the first time, HVPA repeats them at once -----------------------------------
 class Contest(msgspec.Struct, frozen=True, gc=False):
     """The contest of an axis with another client that sets its fields."""
 
@@ -76,7 +76,7 @@ def contest_wait(count: int, *, up: bool) -> dt.timedelta:
     return doubled(dt.timedelta(minutes=1 if up else 5), count - 2, HOUR)
 
 
-# --- what the API server refused: the other axis goes on -------------------------------------------------------------
+# --- changes that the API server refused: the other axis continues ---------------------------------------------------
 def refused_until(
     record: Refusal | None, clock: Clock, current: int, wanted: int, key: ResourceKey | None = None
 ) -> dt.datetime | None:
@@ -114,7 +114,7 @@ def without_written(record: Refusal | None, written: Set[ResourceKey]) -> Refusa
     return record.model_copy(update={"changes": kept}) if record is not None and kept else None
 
 
-# --- sizes that failed on the pods that they were tried on -----------------------------------------------------------
+# --- sizes that failed in a trial ------------------------------------------------------------------------------------
 def rolled_back_until(
     record: RolledBack | None, clock: Clock, wanted: int, key: ResourceKey
 ) -> dt.datetime | None:

@@ -97,7 +97,8 @@ def scale_limit(
     no limit.
 
     If the old limit equals the old request, or there was no request, the limit equals the new request. Otherwise it
-    keeps the distance of the gap parameters or, without them, the old ratio. It is never below the request.
+    keeps the distance of the gap parameters or, without them, the old ratio. It is never below the request. Example
+    without gap parameters: 500m and 1000m become 800m and 1600m.
     """
     if old_limit is None:
         return None

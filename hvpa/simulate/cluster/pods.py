@@ -84,7 +84,7 @@ class Workload:
         self._tick: Tick | None = None
         self._settle()
 
-    # --- what others do to it ---
+    # --- requests from outside ---
 
     def scale(self, replicas: int, now: float) -> None:
         """Sets the number of replicas (`/scale`); the controller acts at once."""
@@ -133,7 +133,7 @@ class Workload:
             self.remove(pod, now, replaced=True)
             self._react(now)
 
-    # --- what it is like ---
+    # --- state ---
 
     @property
     def node_count(self) -> int:
@@ -155,7 +155,7 @@ class Workload:
         """Number of ready pods. They are available too: minReadySeconds is 0."""
         return sum(pod.ready for pod in self.pods)
 
-    # --- what its controller does ---
+    # --- actions of the controller ---
 
     def create(self, now: float, ordinal: int | None = None) -> None:
         """Creates an unscheduled pod from the current template; in a StatefulSet, with its ordinal."""

@@ -43,7 +43,8 @@ def scaled(value: int | str, replicas: int, up: bool) -> int:
 
 def fenceposts(max_surge: int | str, max_unavailable: int | str, replicas: int) -> tuple[int, int]:
     """Returns the surge and the unavailable replicas of a Deployment during a rollout (`ResolveFenceposts`). The surge
-    is rounded up, the unavailable replicas down. If both are 0, a single pod may be unavailable."""
+    is rounded up, the unavailable replicas down. If both are 0, a single pod may be unavailable. Example: 25 % and 25 %
+    of 10 replicas give 3 and 2."""
     surge = scaled(max_surge, replicas, up=True)
     unavailable = scaled(max_unavailable, replicas, up=False)
     if surge == 0 and unavailable == 0:

@@ -278,7 +278,7 @@ class Arrangement:
         return [victim for host in full for victim in host.victims()]
 
 
-# --- which pods are alike ---------------------------------------------------------------------------------------------
+# --- groups of pods that are alike ------------------------------------------------------------------------------------
 def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: NodeModel) -> list[Host]:
     """Groups nodes with equal sets of pods; a single group if pods share nothing on a node."""
     cpu = math.inf if nodes.cpu is None or nodes.headroom is not None else float(nodes.cpu)
