@@ -306,7 +306,8 @@ class Resize:
     pod: SimPod
     resources: Template
     since: float
-    """Time of the request, in seconds. A request that replaces a deferred request keeps its time."""
+    """Time of the request or of the last change of `state`, in seconds. A request that replaces a deferred request
+    keeps its state and time."""
     state: ResizeState = ""
     """As in the pod's conditions: `Deferred` (no room on its node), `Infeasible` (more than its node has, or refused by
     the API server), `Error` (a memory limit would be below the usage), or empty before the kubelet handles it."""
