@@ -109,9 +109,7 @@ class Power(NamedTuple):
         return _power(self.origin, self.size, self.weight_ppm, self.unit, count)
 
 
-@lru_cache(
-    maxsize=16_384
-)  # an uncached call costs 7 percent of a decision's time, and a decision makes 16 calls
+@lru_cache(maxsize=16_384)  # an uncached call costs 7 % of a decision's time; a decision makes 16
 def _power(origin: int, size: int, weight_ppm: int, unit: int, count: int) -> int | None:
     exponent = _DIGITS.divide(Decimal(weight_ppm), Decimal(FULL - weight_ppm))
     log = _DIGITS.multiply(exponent, _DIGITS.ln(_DIGITS.divide(Decimal(count), Decimal(origin))))
