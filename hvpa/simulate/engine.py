@@ -1,4 +1,4 @@
-"""Runs one policy of a scenario, step by step under virtual time."""
+"""Runs a policy of a scenario, step by step in virtual time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from hvpa.simulate.policy.base import Context, Scaler
 from hvpa.simulate.policy.hvpa import HvpaScaler
 
 PROGRESS_CALLS = 400
-"""About how often `progress` is called in one run."""
+"""Approximate number of calls of `progress` in a run."""
 
 
 def simulate(
     scenario: Scenario, policy: Policy, progress: Callable[[float], None] = lambda _: None
 ) -> PolicyResult:
-    """What the scenario's workload would have done under this policy.
+    """Returns the result of the scenario's workload under this policy.
 
-    `progress` is called now and then with the simulated seconds that are done. Raises SimulationError where the policy
-    can't be run, naming it.
+    `progress` is called periodically with the number of simulated seconds. Raises SimulationError, which names the
+    policy, if the policy can't be run.
     """
     steps = math.ceil(scenario.duration / scenario.step)
     load = array("d", (scenario.load.at(i * scenario.step) for i in range(steps)))
@@ -55,18 +55,17 @@ def simulate(
 
 
 def scaler(policy: Policy, context: Context) -> Scaler:
-    """The policy at work. Raises SimulationError where its Hvpa's spec is wrong."""
+    """Returns the running policy. Raises SimulationError if its Hvpa's spec is invalid."""
     return HvpaScaler(policy, context) if policy.hvpa is not None else ActingScaler(policy, context)
 
 
 def quiet() -> None:
-    """Have this process keep silent about what the simulated operator would log. It is the process's choice, since it
-    holds for all of its logs."""
+    """Silences the simulated operator's log. It affects all logs of the process, so the process must decide."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 def _begun(workload: WorkloadModel, policy: Policy) -> WorkloadModel:
-    """The workload as this policy begins with it."""
+    """Returns the workload with this policy's initial values."""
     replicas = workload.replicas if policy.replicas is None else policy.replicas
     return replace(
         workload, replicas=replicas, containers=tuple(_container(one, policy) for one in workload.containers)

@@ -1,4 +1,4 @@
-"""How a scenario, or a file that it names, is refused: one line with the file, the line in it, and the field."""
+"""Errors of a scenario, or of a file that it names: a single line with the file, the line number, and the field."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hvpa.api.schema.base import FieldError
 
 
 class ScenarioError(ValueError):
-    """A scenario that can't be simulated. The text is one line: `FILE:LINE: field: reason`."""
+    """A scenario that can't be simulated. The text is a single line: `FILE:LINE: field: reason`."""
 
     def __init__(self, message: str) -> None:
         line = " ".join(message.split())
@@ -16,6 +16,6 @@ class ScenarioError(ValueError):
 
 
 def refusal(file: str, line: int, problem: FieldError) -> ScenarioError:
-    """The error for a problem with a field that stands in this line; a problem of the file as a whole has no field."""
+    """Returns the error for a problem with a field in this line; a problem of the whole file has no field."""
     field = f"{problem.path}: " if problem.path else ""
     return ScenarioError(f"{file}:{line}: {field}{problem.message}")

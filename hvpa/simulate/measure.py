@@ -1,4 +1,4 @@
-"""What is recorded of a policy while it is simulated, and the figures that come of it."""
+"""Records a policy during its simulation, and calculates its totals."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from hvpa.simulate.model import (
 from hvpa.simulate.reactions import Reactions, cpu_target, find_rises
 
 MOST_EVENTS: Final = 5_000
-"""Events that are kept of one policy; further ones are counted."""
+"""Maximum number of events to keep per policy; further events are only counted."""
 MILLI: Final = 1000.0
 NEGLIGIBLE: Final = 1e-6
-"""Unmet demand in millicores that is taken for rounding."""
+"""Unmet demand, in millicores, that counts as a rounding error."""
 AMOUNTS: Final = Tick._fields[:7]
-"""What of a step's amounts is recorded, each in the series of the same name."""
+"""Recorded amounts of a step, each in the series of the same name."""
 
 
 class Recorder:
-    """Takes in each step and each change; `result` adds them up. `now` is the time in seconds."""
+    """Records each step and each change; `result` adds them up. `now` is the time in seconds."""
 
     def __init__(self, scenario: Scenario, state: Workload, load: array[float]) -> None:
         self._scenario = scenario
@@ -57,26 +57,26 @@ class Recorder:
         self.reactions = Reactions(find_rises(load, scenario.step), scenario.controllers.hpa.tolerance)
 
     def record(self, kind: str, reason: str, message: str) -> None:
-        """Note something that happened now."""
+        """Records an event that happens now."""
         self.take([SimulationEvent(self.now, kind, reason, message)])
 
     def take(self, events: list[SimulationEvent]) -> None:
-        """Note what happened, and empty the list."""
+        """Records these events and empties the list."""
         room = MOST_EVENTS - len(self._events)
         self._events += events[:room]
         self._dropped += max(0, len(events) - room)
         events.clear()
 
     def scaled(self, axis: Axis, *directions: Direction) -> None:
-        """Note a change of the replicas, or of the requests."""
+        """Records a change of the replicas, or of the requests."""
         if self.now >= self._scenario.warm_up:
             self._changes[axis] += 1
         if "up" in directions:
             self.reactions.grew(self.now)
 
     def step(self, tick: Tick, length: float, hpa: Hpa | None) -> None:
-        """Take in a step that began `now` and was so many seconds long (only the last one may be shorter than the
-        others); `hpa` is the HPA that scales the workload."""
+        """Records a step that began `now` and took `length` seconds (only the last step may be shorter). `hpa` is the
+        HPA that scales the workload."""
         state, reactions = self._state, self.reactions
         self._last = length
         is_short = tick.unmet > NEGLIGIBLE
@@ -100,12 +100,12 @@ class Recorder:
             self._warm_node_seconds = state.node_seconds
 
     def _mean_request(self, container: str, resource: Resource) -> float:
-        """The mean over the pods; a new pod's request where there is none."""
+        """Returns the mean request of the pods; without pods, the request of a new pod."""
         owners = [pod.resources for pod in self._state.pods] or [self._state.pod_resources]
         return sum(one[container].requests.get(resource, 0) for one in owners) / len(owners)
 
     def result(self, policy: Policy) -> PolicyResult:
-        """All that was recorded. Call it once, at the end."""
+        """Returns the whole record. Call it once, at the end."""
         self.reactions.finish()
         reactions = tuple(one for one in self.reactions.found if one.start >= self._scenario.warm_up)
         return PolicyResult(
@@ -123,7 +123,7 @@ class Recorder:
         first = math.ceil(self._scenario.warm_up / step)
 
         def total(column: Sequence[float]) -> float:
-            """Over time, in unit-seconds."""
+            """Returns the sum over time, in unit-seconds."""
             return math.fsum(column[first:]) * step + column[-1] * (self._last - step)
 
         cpu_requested, cpu_used = total(series.requested_cpu), total(series.used_cpu)

@@ -1,8 +1,8 @@
-"""What a simulation is made of and what comes out of it: plain values that the parts of this room share.
+"""Input and output of a simulation: plain values that all parts of this package share.
 
-Amounts are whole millicores and bytes where Kubernetes keeps them so (requests, limits), floats of the same units where
-they are measured (usage, demand). Times inside a simulation are float seconds since the scenario's start; instants that
-leave it are aware datetimes.
+Amounts that Kubernetes stores as integers (requests, limits) are whole millicores and bytes. Measured amounts (usage,
+demand) are floats in the same units. Times inside a simulation are float seconds since the scenario's start; instants
+outside are aware datetimes.
 """
 
 from __future__ import annotations
@@ -28,49 +28,46 @@ ResizeMode = Literal["Recreate", "InPlace"]
 
 
 class Load(Protocol):
-    """The load over time, in the scenario's units (requests per second, jobs, percent: whatever was recorded)."""
+    """The load over time, in the scenario's units (for example requests per second, jobs or percent)."""
 
     def at(self, seconds: float) -> float:
-        """The load at this time since the scenario's start; what was last known holds until the next value."""
+        """Returns the load at this time since the scenario's start; each value holds until the next."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerModel:
-    """A container of the workload: what it is given at first, and what it uses under load.
-
-    CPU in millicores, memory in bytes. `cpu_base` and `memory_base` are used by each replica without any load,
-    `cpu_per_unit` and `memory_per_unit` come with each unit of the load that the replica serves, `cpu_start_up` takes
-    the place of `cpu_base` until the pod is ready. `memory_leak` is bytes per second since the container's start that
-    are never given back, `memory_kept` the share of what the load took that is kept when the load falls: with 0.5, a
-    container that went from 100 to 300 MiB and should be back at 100 has 200 MiB, until it starts anew.
-    """
+    """A container of the workload: its initial resources, and its usage under load. CPU in millicores, memory in
+    bytes."""
 
     name: str
     requests: Mapping[Resource, int]
     limits: Mapping[Resource, int]
     cpu_base: float = 0.0
+    """CPU that each replica uses without load."""
     cpu_per_unit: float = 0.0
+    """CPU per unit of load that the replica serves."""
     cpu_start_up: float | None = None
+    """Replaces `cpu_base` until the pod is ready."""
     memory_base: float = 0.0
+    """Memory that each replica uses without load."""
     memory_per_unit: float = 0.0
+    """Memory per unit of load that the replica serves."""
     memory_leak: float = 0.0
+    """Bytes per second since the container's start that are never freed."""
     memory_kept: float = 0.0
+    """Share of the load's memory that stays when the load falls, until a restart. Example: with 0.5, a container that
+    rose from 100 to 300 MiB keeps 200 MiB after the load is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadModel:
-    """The workload as the scenario sets it up. A custom kind is simulated as a Deployment whose pod template nobody
-    changes; a ReplicaSet and a ReplicationController never replace pods; a DaemonSet has the same number of pods all
-    the time. `max_surge` and `max_unavailable` are counts or percentages ("25%"), as a Deployment's; a StatefulSet
-    replaces one pod at a time. `start_up` is the time in seconds from a container's start until it is ready,
-    `termination_grace` how long a deleted pod keeps its place on the node, serving nothing. `resize` is how pods come
-    to the resources of a changed template: others take their place, or they are resized in place, as far as that can
-    be done; `resize_delay` is how long that takes, in seconds. The kubelet defers a resize to more for
-    `resize_deferred` seconds whatever its node has, or refuses all (`resize_refused`). `blips` are the times at which
-    a pod that is ready is not for `blip_length` seconds, with the place of that pod among them (0 to 1). A pod's part
-    of the load is larger or smaller than the others' by the relative standard deviation `spread`, drawn from `seed`
-    for each pod."""
+    """The workload that the scenario defines.
+
+    A custom kind is simulated as a Deployment whose pod template never changes. A ReplicaSet and a
+    ReplicationController never replace pods. A DaemonSet always has the same number of pods. A StatefulSet replaces
+    pods individually.
+    """
 
     kind: str
     name: str
@@ -78,45 +75,59 @@ class WorkloadModel:
     replicas: int
     containers: tuple[ContainerModel, ...]
     start_up: float = 0.0
+    """Seconds from a container's start until it is ready."""
     termination_grace: float = 0.0
+    """Seconds that a deleted pod keeps its place on the node without serving."""
     max_surge: int | str = "25%"
+    """A count, or a percentage ("25%"), as in a Deployment."""
     max_unavailable: int | str = "25%"
+    """A count, or a percentage ("25%"), as in a Deployment."""
     resize: ResizeMode = "InPlace"
+    """How pods get the resources of a changed template: by replacement, or by a resize in place if possible."""
     resize_delay: float = 0.0
+    """Seconds that a resize in place takes."""
     resize_deferred: float = 0.0
+    """Seconds for which the kubelet defers a resize to larger resources, regardless of its node."""
     resize_refused: bool = False
+    """The kubelet refuses all resizes."""
     blips: tuple[tuple[float, float], ...] = ()
+    """Times at which a ready pod becomes unready, and the pod's position among the ready pods (0 to 1)."""
     blip_length: float = 0.0
+    """Seconds that the pod stays unready."""
     spread: float = 0.0
+    """Relative standard deviation of the pods' shares of the load, drawn from `seed` for each pod."""
     seed: int = 0
     api_version: str = DEFAULT_API_VERSION
 
     @property
     def has_ordinals(self) -> bool:
-        """Whether a pod that is replaced has its successor's name, as a StatefulSet's."""
+        """Whether a replacement has the same name as its predecessor, as in a StatefulSet."""
         return self.kind == "StatefulSet"
 
     @property
     def is_custom(self) -> bool:
-        """Whether its `scale` subresource is all that is known of it."""
+        """Whether only the workload's `scale` subresource is known."""
         return is_custom(self.api_version, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeModel:
-    """The nodes that the pods run on; `cpu` and `memory` are one node's allocatable millicores and bytes (None: without
-    end). `count` is how many there may be (None: any number), `start_up` the seconds until one that is added can be
-    used. `headroom` is the CPU that a pod may use beyond its request, because neighbours use the rest of the node:
-    millicores, or a percentage of the request ("20%"); None: all that the node has."""
+    """The nodes that the pods run on."""
 
     cpu: int | None = None
+    """Allocatable millicores of a node; None: unlimited."""
     memory: int | None = None
+    """Allocatable bytes of a node; None: unlimited."""
     headroom: int | str | None = None
+    """CPU that a pod may use beyond its request, because neighbours use the rest of the node: millicores, or a
+    percentage of the request ("20%"). None: the whole node."""
     count: int | None = None
+    """Maximum number of nodes; None: unlimited."""
     start_up: float = 0.0
+    """Seconds until a new node can be used."""
 
     def beyond(self, request: int) -> float:
-        """The CPU in millicores that a pod may use beyond this request."""
+        """Returns the CPU in millicores that a pod may use beyond this request."""
         if isinstance(self.headroom, str):
             return request * int(self.headroom.removesuffix("%")) / 100
         return math.inf if self.headroom is None else self.headroom
@@ -124,22 +135,25 @@ class NodeModel:
 
 @dataclass(frozen=True, slots=True)
 class MetricsModel:
-    """metrics-server: every `resolution` seconds, `offset` after the start, it publishes the mean CPU usage since it
-    last looked and the memory, as they were `delay` seconds ago. The rest are names of custom and external metrics
-    (None: there is none): `load` is the load itself, in its own units, `share` what each ready pod has of it, and
-    `queue` the jobs in a queue of which each takes a second: a second's worth of the load, and all that waits."""
+    """metrics-server: every `resolution` seconds, `offset` seconds after the start, it publishes the mean CPU usage
+    since its last measurement, and the memory, as of `delay` seconds ago. The other fields are names of custom and
+    external metrics."""
 
     resolution: float = 15.0
     delay: float = 0.0
     offset: float = 0.0
     load: str = "load"
+    """The load, in its own units."""
     share: str | None = None
+    """The load per ready pod; None: no such metric."""
     queue: str | None = None
+    """Jobs in a queue, each of which takes a second: the load of a second, and all waiting work. None: no such
+    metric."""
 
 
 @dataclass(frozen=True, slots=True)
 class Controllers:
-    """Periods (seconds) and flags of the recommenders, and when each controller first looks (seconds)."""
+    """Periods (seconds) and flags of the recommenders, and the time of each controller's first sync (seconds)."""
 
     hpa: HpaSettings = field(default_factory=HpaSettings)
     vpa: VpaSettings = field(default_factory=VpaSettings)
@@ -152,24 +166,25 @@ class Controllers:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One way to scale the workload: an Hvpa's manifest, specs of an HPA (autoscaling/v2) and of a VPA
-    (autoscaling.k8s.io/v1) that act by themselves, or neither (a fixed size). `replicas` and `resources` replace what
-    the workload begins with."""
+    """A way to scale the workload."""
 
     name: str
     kind: PolicyKind
     hvpa: Mapping[str, object] | None = None
+    """Manifest of an Hvpa."""
     hpa: Mapping[str, object] | None = None
+    """Spec of an HPA (autoscaling/v2) that acts by itself."""
     vpa: Mapping[str, object] | None = None
+    """Spec of a VPA (autoscaling.k8s.io/v1) that acts by itself. Without Hvpa, HPA and VPA the size is fixed."""
     replicas: int | None = None
+    """Initial replicas, if they differ from the workload's."""
     resources: Mapping[str, ResourceRequirements] = field(default_factory=dict)
+    """Initial resources of containers that differ from the workload's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A load, a workload, where it runs, and the policies to compare. Times in seconds; what happens before `warm_up`
-    is simulated and does not count in the totals. `backlog`: work that no pod serves waits, up to so many seconds'
-    worth of the load; only the rest is lost. `notes` is what the reader should know (gaps in the load)."""
+    """A load, a workload, its environment, and the policies to compare. Times in seconds."""
 
     name: str
     description: str
@@ -183,18 +198,23 @@ class Scenario:
     metrics: MetricsModel = MetricsModel()
     controllers: Controllers = field(default_factory=Controllers)
     warm_up: float = 0.0
+    """The time before this is simulated but not counted in the totals."""
     backlog: float = 0.0
+    """Unserved work waits, up to this many seconds' worth of load; the rest is lost."""
     notes: tuple[str, ...] = ()
+    """Notes for the reader (for example gaps in the load)."""
 
 
 class Tick(NamedTuple):
-    """What the pods did in one step. CPU in millicores, mean over the step; memory in bytes at its end; counts of pods
-    at its end. `demand` is what the load needs, the replicas' base included, `unmet` the part of it that no pod
-    served; `capacity` is what the ready pods could have served at most."""
+    """State of the pods in a step. CPU in millicores, averaged over the step; memory in bytes and pod counts at its
+    end."""
 
     demand: float
+    """CPU that the load needs, including the replicas' base usage."""
     unmet: float
+    """Demand that no pod served."""
     capacity: float
+    """Maximum demand that the ready pods could have served."""
     used_cpu: float
     used_memory: float
     requested_cpu: int
@@ -203,46 +223,51 @@ class Tick(NamedTuple):
     ready: int
     ooms: int
     restarts: int
-    """Containers that were started again after an OOM, and pods that took the place of others (rollout, eviction)."""
+    """Containers restarted after an OOM, and pods that replaced others (rollout, eviction)."""
 
 
 class SimulationEvent(NamedTuple):
-    """Something that happened, with its reason: `time` in seconds; `kind` is Replicas, Requests, Blocked, OOM, Evicted,
-    Unschedulable, Condition or Event."""
+    """An event with its reason."""
 
     time: float
+    """Time in seconds."""
     kind: str
+    """Replicas, Requests, Blocked, OOM, Evicted, Unschedulable, Condition or Event."""
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """A rise of the load and how the policy reacted to it. `start` and `end` are the rise's in seconds.
+    """A rise of the load, and the policy's reaction.
 
-    Each phase is a length in seconds, None where it was not reached before the next rise or no HPA took part: until
-    usage left the tolerance, until a metric showed it, until the HPA looked, until the change was made (stabilization,
-    minChange, windows), until the new pods were ready. `unmet_seconds` is how long demand went unmet from the rise's
-    start until the next one (or the scenario's end).
-
-    `cover_seconds` is how long it took until the pods that were ready covered the demand: the longest time without a
-    break in which demand went unmet, from the rise's start until the next one. 0 where they covered it all along; 90
-    where demand outgrew them for 30 s, and later for 90 s. `covered` is False where that longest time had not ended
-    when the next rise began.
+    Each phase is a duration in seconds; None if the policy did not reach its end before the next rise, or without an
+    HPA.
     """
 
     start: float
+    """Start of the rise in seconds."""
     end: float
+    """End of the rise in seconds."""
     tolerance: float | None
+    """Until usage exceeded the tolerance."""
     metric_age: float | None
+    """Until a metric showed it."""
     hpa_period: float | None
+    """Until the HPA synced."""
     gates: float | None
+    """Until the change was made (stabilization, minChange, windows)."""
     start_up: float | None
+    """Until the new pods were ready."""
     unmet_seconds: float
+    """Seconds of unmet demand from the rise's start to the next rise or the scenario's end."""
     total: float | None = None
-    """Seconds from the rise's start until replicas or requests were first raised; None where they were not."""
+    """Seconds from the rise's start until replicas or requests were first raised; None if they were not."""
     cover_seconds: float = 0.0
+    """Seconds until ready pods covered the demand: the longest continuous time of unmet demand from the rise's start to
+    the next rise. 0 if demand was always covered; 90 if demand was unmet for 30 s, and later for 90 s."""
     covered: bool = True
+    """False if that longest time had not ended when the next rise began."""
 
 
 Count = Annotated[int, Meta(ge=0)]
@@ -250,8 +275,8 @@ Amount = Annotated[float, Meta(ge=0)]
 
 
 class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """One policy's figures over the scenario after its warm-up, as the JSON has them. Slack is 1 - used / requested (0
-    where nothing was requested)."""
+    """Figures of a policy over the scenario after its warm-up, as in the JSON. Slack is 1 - used / requested (0 if
+    nothing was requested)."""
 
     core_hours_requested: Amount
     core_hours_used: Amount
@@ -293,12 +318,13 @@ def _integers() -> array[int]:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What was recorded at each step (index i is time i * step), in the order of a `Tick`. CPU in millicores, memory in
-    bytes; `requests` are the mean over the pods, by container and resource."""
+    """Recorded values of each step (index i is time i * step), in the order of a `Tick`. CPU in millicores, memory in
+    bytes."""
 
     step: float
     load: array[float]
     requests: Mapping[tuple[str, Resource], array[float]]
+    """Mean over the pods, by container and resource."""
     demand: array[float] = field(default_factory=_floats)
     unmet: array[float] = field(default_factory=_floats)
     capacity: array[float] = field(default_factory=_floats)
@@ -312,7 +338,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """All that one policy did."""
+    """The complete result of a policy."""
 
     name: str
     kind: PolicyKind
@@ -321,12 +347,12 @@ class PolicyResult:
     events: tuple[SimulationEvent, ...]
     reactions: tuple[Reaction, ...]
     dropped_events: int = 0
-    """Events beyond what is kept."""
+    """Number of events that were not kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """A scenario under all its policies."""
+    """The results of a scenario under all its policies."""
 
     name: str
     description: str

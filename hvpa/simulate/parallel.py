@@ -1,8 +1,8 @@
-"""Simulates scenarios under their policies, several at once in processes of their own.
+"""Simulates scenarios and their policies in parallel processes.
 
-A worker gets a scenario and one of its policies; what it hands back is the policy's result. A pipe to each worker that
-is never written into ends it: its other end is closed when the work is over, interrupted or failed, and by the system
-when this process is killed.
+A worker gets a scenario and a policy, and returns the policy's result. Each worker watches a pipe that is never written
+to. The other end is closed when the work is done, interrupted or failed, or when this process is killed; the worker
+then ends.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from hvpa.simulate.report.compare import caveats
 from hvpa.simulate.scenario.read import load_scenario
 
 Progress = Callable[[float, float], None]
-"""Called with the simulated seconds that are done, and how many there are, over all scenarios and policies."""
+"""Called with the number of simulated seconds so far and in total, over all scenarios and policies."""
 LOOK_EVERY: Final = 0.2
-"""Seconds between looks at the workers' progress."""
+"""Seconds between two progress checks of the workers."""
 
 
 class Task(NamedTuple):
-    """One policy of one scenario, and the scenario's file."""
+    """A policy of a scenario, and the scenario's file."""
 
     path: Path
     scenario: Scenario
@@ -42,8 +42,7 @@ class Task(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What is to be done: the scenarios of these files, each read with its seed, with the policies that are
-    simulated."""
+    """The planned work: scenario files, their scenarios (each with a seed), and the policies to simulate."""
 
     paths: tuple[Path, ...]
     scenarios: tuple[Scenario, ...]
@@ -51,24 +50,24 @@ class Run(NamedTuple):
 
     @property
     def tasks(self) -> list[Task]:
-        """All that is simulated, in order."""
+        """All tasks, in order."""
         read = zip(self.paths, self.scenarios, strict=True)
         return [Task(path, scenario, policy) for path, scenario in read for policy in scenario.policies]
 
     @property
     def names(self) -> list[str]:
-        """The names of the policies that are simulated, each once, in order."""
+        """The names of the policies, each once, in order."""
         return list(dict.fromkeys(task.policy.name for task in self.tasks))
 
 
 def plan(paths: Sequence[Path], seed: int, only: Sequence[str] = ()) -> Run:
-    """Read the scenarios and find what is to be simulated: all policies, or those that `only` names. Raises
-    ScenarioError, and SimulationError where a scenario has none of the policies, or none has one of them."""
+    """Reads the scenarios and returns the planned work: all policies, or those named in `only`. Raises ScenarioError.
+    Raises SimulationError if a scenario has none of these policies, or a policy is in no scenario."""
     return _plan(paths, [seed] * len(paths), only)
 
 
 def plan_seeds(path: Path, seeds: Sequence[int], only: Sequence[str] = ()) -> Run:
-    """Read one scenario with each of the seeds. Raises as `plan` does."""
+    """Reads a scenario with each of the seeds. Raises the same errors as `plan`."""
     return _plan([path] * len(seeds), seeds, only)
 
 
@@ -88,8 +87,8 @@ def _plan(paths: Sequence[Path], seeds: Sequence[int], only: Sequence[str]) -> R
 
 
 def simulate_all(run: Run, jobs: int, progress: Progress) -> list[SimulationResult]:
-    """Simulate all that was planned, `jobs` policies at once; the results in the order of the plan. Raises
-    SimulationError. With one job or one task, nothing else is started."""
+    """Simulates all planned work, `jobs` policies at a time, and returns the results in the order of the plan. Raises
+    SimulationError. With a single job or task it starts no process."""
     tasks = run.tasks
     jobs = min(jobs, len(tasks))
     done = iter(_here(tasks, progress) if jobs <= 1 else _in_workers(tasks, jobs, progress))
@@ -110,7 +109,7 @@ def simulate_all(run: Run, jobs: int, progress: Progress) -> list[SimulationResu
 
 
 def _one(task: Task, progress: Callable[[float], None]) -> PolicyResult:
-    """One policy's result. Raises SimulationError, whatever went wrong: it must get through a pipe."""
+    """Returns a policy's result. Every error becomes a SimulationError, because errors pass through a pipe."""
     path, scenario, policy = task
     try:
         return simulate(scenario, policy, progress)
@@ -122,7 +121,7 @@ def _one(task: Task, progress: Callable[[float], None]) -> PolicyResult:
 
 
 def _total(tasks: Sequence[Task]) -> float:
-    """Simulated seconds of these tasks."""
+    """Returns the simulated seconds of these tasks."""
     return sum(task.scenario.duration for task in tasks)
 
 
@@ -134,7 +133,7 @@ def _here(tasks: Sequence[Task], progress: Progress) -> list[PolicyResult]:
     return [one(at) for at in range(len(tasks))]
 
 
-# --- several at once ------------------------------------------------------------------------------------------
+# --- parallel processes ---------------------------------------------------------------------------------------
 def _in_workers(tasks: Sequence[Task], jobs: int, progress: Progress) -> list[PolicyResult]:
     context = multiprocessing.get_context("spawn")
     seconds: Any = RawArray("d", len(tasks))
@@ -155,7 +154,7 @@ def _in_workers(tasks: Sequence[Task], jobs: int, progress: Progress) -> list[Po
 
 
 def _watch(futures: Sequence[Future[PolicyResult]], report: Callable[[], None]) -> None:
-    """Wait until all are done, or one has failed."""
+    """Waits until all tasks are done or a task has failed."""
     waiting = set(futures)
     while waiting:
         done, waiting = wait(waiting, LOOK_EVERY, FIRST_COMPLETED)
@@ -165,11 +164,11 @@ def _watch(futures: Sequence[Future[PolicyResult]], report: Callable[[], None]) 
 
 
 _seconds: Any = None
-"""In a worker: shared with the process that began it, the simulated seconds done by task."""
+"""In a worker: simulated seconds by task, shared with the parent process."""
 
 
 def _begin(seconds: Any, watched: Connection) -> None:
-    """Begin a worker: Ctrl-C is the first process's to handle."""
+    """Starts a worker. The parent process handles Ctrl-C."""
     global _seconds
     _seconds = seconds
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -178,7 +177,7 @@ def _begin(seconds: Any, watched: Connection) -> None:
 
 
 def _end_with(watched: Connection) -> None:
-    """End this process, whatever it does, when the pipe's other end is closed."""
+    """Ends this process immediately when the pipe's other end is closed."""
     with suppress(OSError):
         watched.poll(None)
     os._exit(1)

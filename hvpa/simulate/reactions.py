@@ -1,4 +1,4 @@
-"""Rises of the load, and how long a policy took to react to each, phase by phase."""
+"""Rises of the load, and the phases of a policy's reaction to each."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from hvpa.simulate.model import Reaction
 RISE: Final = 1.25
 """A rise goes from a low to at least this multiple of it …"""
 SHARE: Final = 0.1
-"""… and by at least this share of the largest load; a fall ends it by the same measures."""
+"""… and by at least this share of the largest load; a fall of the same size ends it."""
 NOISE: Final = 10.0
-"""A rise is more than this many standard deviations of the noise from step to step: over some ten thousand steps plain
-noise alone spans more than eight."""
+"""A rise exceeds this many standard deviations of the noise between steps: over ten thousand steps, noise alone spans
+more than eight."""
 MOST_NOISE: Final = 3.0
-"""What multiplies the load by more than this is no noise."""
+"""A larger factor than this is not noise."""
 _NORMAL: Final = 1.4826
 """Standard deviation of a normal distribution whose median absolute value is 1."""
 
 
 class Rise(NamedTuple):
-    """A rise in seconds: from when the load leaves its low until it comes to its peak."""
+    """A rise in seconds: from the load's departure from its low to its peak."""
 
     start: float
     end: float
 
 
 def find_rises(load: array[float], step: float) -> list[Rise]:
-    """All rises of a load, one value per step. What is smaller than `RISE`, `SHARE` and `NOISE` require is none."""
+    """Returns all rises of a load, given a value per step. Changes smaller than `RISE`, `SHARE` and `NOISE` require do
+    not count."""
     found: list[Rise] = []
     noise, least = _noise(load), SHARE * max(load, default=0.0)
     factor = max(RISE, noise)
@@ -59,15 +60,15 @@ def find_rises(load: array[float], step: float) -> list[Rise]:
 
 
 def _departure(load: array[float], low: int, risen: int, quiet: float) -> int:
-    """Where the load left the noise about its low for good: the step after its last value that is `quiet`."""
+    """Returns the index at which the load finally left the noise around its low: the step after its last value up to
+    `quiet`."""
     last = next((i for i in range(risen - 1, low, -1) if load[i] <= quiet), low)
     return last + 1
 
 
 def _noise(load: array[float]) -> float:
-    """By how much noise alone multiplies the load at most, reckoned on a logarithmic scale: differences from one step
-    to the next are sqrt(2) times as wide as the noise. A recorded load that stands still between its values has
-    none."""
+    """Returns the largest factor that noise alone causes, calculated on a logarithmic scale: differences between steps
+    are sqrt(2) times as wide as the noise. A recorded load that is constant between its values has no noise."""
     moves = [
         abs(math.log(after) - math.log(before)) for before, after in pairwise(load) if before > 0 < after
     ]
@@ -76,8 +77,8 @@ def _noise(load: array[float]) -> float:
 
 
 def cpu_target(hpa: Hpa | None, state: Workload) -> float | None:
-    """The CPU in millicores per pod above which the HPA sees its first CPU metric beyond the target; None without an
-    HPA or a CPU metric, or without a request where that needs one."""
+    """Returns the CPU usage per pod, in millicores, at which the HPA's first CPU metric reaches its target. None
+    without an HPA or a CPU metric, or if a required request is missing."""
     given = state.pod_resources
     for metric in () if hpa is None else hpa.spec.metrics:
         source = metric.resource or metric.container_resource
@@ -94,8 +95,7 @@ def cpu_target(hpa: Hpa | None, state: Workload) -> float | None:
 
 @dataclass(slots=True)
 class _Progress:
-    """What is known so far of the reaction to one rise: the times at which its phases ended, and in seconds how long
-    demand went unmet: in all, in the longest time without a break (`cover`) and in the current one (`short`)."""
+    """The reaction to a rise so far: the end time of each phase, and the unmet demand in seconds."""
 
     beyond: float | None = None
     shown: float | None = None
@@ -103,12 +103,15 @@ class _Progress:
     grown: float | None = None
     ready: float | None = None
     unmet: float = 0.0
+    """Total time of unmet demand."""
     cover: float = 0.0
+    """Longest continuous time of unmet demand."""
     short: float = 0.0
+    """Current continuous time of unmet demand."""
 
 
 class Reactions:
-    """Follows the rises of a load while a policy is simulated."""
+    """Follows the rises of a load during the simulation of a policy."""
 
     def __init__(self, rises: list[Rise], tolerance: float) -> None:
         self._rises = rises
@@ -120,11 +123,11 @@ class Reactions:
 
     @property
     def open(self) -> bool:
-        """Whether there is a rise, and the reaction to it is not complete."""
+        """Whether there is a rise whose reaction is not complete."""
         return self._current is not None and self._current.ready is None
 
     def step(self, now: float, step: float, unmet: bool) -> None:
-        """A step of the simulation, and whether demand goes unmet in it."""
+        """Records a step of the simulation, and whether its demand is unmet."""
         if now >= self._next_start:
             self.finish()
             self._current = _Progress()
@@ -136,30 +139,30 @@ class Reactions:
             current.cover = max(current.cover, current.short)
 
     def used(self, now: float, per_pod: float, target: float | None) -> None:
-        """The CPU usage per ready pod in the step that begins now, and what the HPA keeps it at."""
+        """Records the CPU usage per ready pod in the step that begins now, and the HPA's target."""
         current = self._current
         if current is not None and current.beyond is None and target and per_pod > target * self._factor:
             current.beyond = now
 
     def hpa_synced(self, now: float, published: float | None, *, wants_out: bool) -> None:
-        """A sync of the HPA: whether it wants more replicas than there are, by metrics published at that time."""
+        """Records a sync of the HPA: whether it wants more replicas, from metrics published at that time."""
         current = self._current
         if current is not None and current.looked is None and current.grown is None and wants_out:
             current.looked, current.shown = now, published
 
     def grew(self, now: float) -> None:
-        """Replicas or requests were raised."""
+        """Records a raise of replicas or requests."""
         if self._current is not None and self._current.grown is None:
             self._current.grown = now
 
     def settled(self, now: float) -> None:
-        """All desired pods are ready."""
+        """Records that all desired pods are ready."""
         current = self._current
         if current is not None and current.grown is not None and current.ready is None:
             current.ready = now if now > current.grown else None
 
     def finish(self) -> None:
-        """The next rise begins, or the scenario ends: the reaction to the current one is complete."""
+        """Completes the reaction to the current rise, at the next rise or the scenario's end."""
         current, self._current = self._current, None
         if current is None:
             return

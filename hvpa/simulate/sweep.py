@@ -1,8 +1,7 @@
-"""What headroom costs: policies with several targets of their HPAs, and which of them is the cheapest that serves
-enough.
+"""The cost of headroom: policies with several HPA targets, and the cheapest policy with acceptable unmet demand.
 
-An HPA's target is how much of a request should be in use, so a lower one means more headroom: higher cost, and less
-unmet demand when the load jumps. The owner of the workload chooses; a sweep shows what each choice costs.
+An HPA's target is the share of a request that should be in use, so a lower target means more headroom: higher cost, and
+less unmet demand when the load jumps. A sweep shows the workload's owner the cost of each choice.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from hvpa.simulate.report.compare import Comparison, Standing
 from hvpa.simulate.report.text import percent
 
 FACTORS: Final = (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
-"""The targets that are tried, as multiples of those that are given. No utilization goes above 100 percent, or above the
-one that is given where that is larger."""
+"""Targets to try, as multiples of the given targets. No utilization exceeds 100 percent, or the given target if that is
+larger."""
 _SOURCES: Final = ("resource", "containerResource")
 
 
 def swept(scenario: Scenario) -> Scenario:
-    """The scenario with each of its policies that has an HPA of CPU or memory, once for each target; the others are
-    left out. Raises SimulationError where there is none."""
+    """Returns the scenario with its policies that have an HPA of CPU or memory, once for each target, without the other
+    policies. Raises SimulationError if there is no such policy."""
     policies = tuple(one for policy in scenario.policies for one in variants(policy))
     if not policies:
         raise SimulationError(f"{scenario.name}: no policy has an HPA whose target is one of CPU or memory")
@@ -34,8 +33,8 @@ def swept(scenario: Scenario) -> Scenario:
 
 
 def variants(policy: Policy) -> list[Policy]:
-    """The policy with other targets of its HPA's metrics of CPU and memory, each named by them: with 80 percent, six
-    from 56 to 96. Empty where there is no such metric."""
+    """Returns the policy with other targets for its HPA's CPU and memory metrics, named after the targets. Example: 80
+    percent gives six policies from 56 to 96 percent. Empty without such a metric."""
     found = []
     for factor in FACTORS:
         variant = copy.deepcopy(policy)
@@ -46,7 +45,7 @@ def variants(policy: Policy) -> list[Policy]:
 
 
 def _sources(policy: Policy) -> list[dict[str, Any]]:
-    """The metrics of CPU and memory of the policy's HPA: `name` and `target` of each."""
+    """Returns the CPU and memory metrics of the policy's HPA, with `name` and `target`."""
     spec: Any = policy.hpa or {}
     if policy.hvpa is not None:
         manifest: Any = policy.hvpa
@@ -55,7 +54,7 @@ def _sources(policy: Policy) -> list[dict[str, Any]]:
 
 
 def _scaled(resource: Resource, target: dict[str, Any], factor: float) -> str | None:
-    """Multiply the target, and say what it is now; None where it would be a utilization that is not tried."""
+    """Multiplies the target and returns its new text; None if the utilization is too high to try."""
     used = target.get("averageUtilization")
     if used is None:
         amount = max(1, round(parse_resource(resource, target["averageValue"]) * factor))
@@ -66,7 +65,7 @@ def _scaled(resource: Resource, target: dict[str, Any], factor: float) -> str | 
 
 
 def reading(comparison: Comparison, most: float) -> str:
-    """Which of the policies is the cheapest that leaves at most this share of the demand unmet."""
+    """Returns a sentence that names the cheapest policy with at most this share of unmet demand."""
     enough = [one for one in comparison.standings if one.policy.totals.unmet_demand_share <= most]
     if enough:
         best = min(enough, key=lambda one: one.cost)

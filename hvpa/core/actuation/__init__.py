@@ -1,1 +1,1 @@
-"""How the size that was decided reaches running pods without replacing them (DESIGN 11)."""
+"""Brings the decided size to running pods without replacing them (DESIGN 11)."""

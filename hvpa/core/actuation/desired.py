@@ -1,8 +1,8 @@
-"""The size that was decided for a workload whose pods are resized in place: `status.desired`.
+"""`status.desired`: the size that was decided for a workload whose pods are resized in place.
 
-The pod template stays as it is, so the status takes its place: what `status.desired` names is what the strategies take
-for the workload's present replicas and resources. It is written before anything is acted upon. An operator that is
-killed in between finds it, and acts.
+HVPA leaves the pod template unchanged and stores the size in the status. The strategies use `status.desired` as the
+workload's current replicas and resources. It is written before anything else, so an operator that is killed in between
+reads it after its restart and continues.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Sizes = Mapping[str, ResourceRequirements]
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
 def sizes_of(containers: Sequence[RecommendedContainer]) -> Sizes:
-    """Resources as the status has them, by container."""
+    """Returns the resources of the status by container."""
     return read_all({one.name: one for one in containers})
 
 
 def recorded(sizes: Sizes) -> tuple[RecommendedContainer, ...]:
-    """Resources by container, as the status has them."""
+    """Returns resources by container in the form of the status."""
     return tuple(
         RecommendedContainer(name=name, requests=wire(one.requests), limits=wire(one.limits))
         for name, one in sizes.items()
@@ -42,19 +42,19 @@ def recorded(sizes: Sizes) -> tuple[RecommendedContainer, ...]:
 def by_section(
     rule: Callable[..., Mapping[Resource, int]], *sizes: ResourceRequirements
 ) -> ResourceRequirements:
-    """What a rule makes of the requests of some sizes, and what it makes of their limits."""
+    """Applies a rule to the requests of some sizes, and then to their limits."""
     return ResourceRequirements(rule(*[one.requests for one in sizes]), rule(*[one.limits for one in sizes]))
 
 
 def differing(have: ResourceRequirements, wanted: ResourceRequirements) -> ResourceRequirements:
-    """Of what is wanted, what is not there."""
+    """Returns the part of `wanted` that `have` lacks."""
     return by_section(
         lambda old, new: {key: new[key] for key in new if old.get(key) != new[key]}, have, wanted
     )
 
 
 def had(present: Sizes, changed: Sizes) -> Sizes:
-    """Of what is changed, what was there before."""
+    """Returns the previous values of the resources in `changed`."""
     return {
         name: by_section(
             lambda old, new: {key: old[key] for key in old if key in new}, present.get(name, NOTHING), one
@@ -64,7 +64,8 @@ def had(present: Sizes, changed: Sizes) -> Sizes:
 
 
 def moved(present: Sizes, wanted: Sizes) -> tuple[frozenset[Resource], frozenset[Resource]]:
-    """Which resources are raised somewhere, and which are lowered. A container that is not there counts for nothing."""
+    """Returns the resources that rise in some container, and those that fall in some container. Containers missing in
+    `present` are ignored."""
     moves = [
         (resource, value - old.get(resource, 0))
         for name, one in wanted.items()
@@ -77,19 +78,18 @@ def moved(present: Sizes, wanted: Sizes) -> tuple[frozenset[Resource], frozenset
 
 # --- the status ------------------------------------------------------------------------------------------------------
 def size_of_new_pods(desired: DesiredSize | None) -> Sizes:
-    """What pods are created with: while a size is tried on some pods, what the others have."""
+    """Returns the size that pods are created with. During a trial it is the size before the trial."""
     if desired is None:
         return {}
     return sizes_of(desired.containers if desired.canary is None else desired.canary.previous)
 
 
 def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
-    """The workload with the replicas and resources that were decided.
+    """Returns the workload with the decided replicas and resources.
 
-    Replicas that were decided and not written yet count as written: they are as long as the workload has the generation
-    that it was decided on. Later they are the workload's own, which another client may have set.
-    Example: decided at generation 4 were 6 replicas instead of 3. At generation 4 there are 6, which are still to be
-    written; at generation 5 there are as many as the workload has.
+    Decided replicas count as written while the workload still has the generation of the decision. Later the workload's
+    own replicas count, since another client may have set them. Example: at generation 4 HVPA decided on 6 replicas
+    instead of 3. At generation 4 the workload counts as having 6; at generation 5 its own count applies.
     """
     if desired is None:
         return workload
@@ -116,9 +116,9 @@ def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
 def next_desired(
     clock: Clock, seen: ObservedState, replicas: int, containers: Sizes, changed: Set[str]
 ) -> DesiredSize:
-    """What the status has from now on: the replicas that were decided, and of the containers what was changed by this
-    decision (those named in `changed`) or an earlier one. What is the pod template's, its user may change: of what a
-    container is to have, that alone was decided which differs from it or was decided before."""
+    """Returns the next `status.desired`: the decided replicas, and the resources that this decision (containers in
+    `changed`) or an earlier decision changed. Users may edit the pod template, so a value counts as decided only if it
+    differs from the template or was decided before."""
     before, target = seen.status.desired, seen.target
     assert target is not None
     known = sizes_of(() if before is None else before.containers)
@@ -135,7 +135,7 @@ def next_desired(
     }
     named = recorded({name: one for name, one in found.items() if one != NOTHING})
     is_same_count = before is not None and before.replicas == replicas
-    # Of a kind without replicas the nodes decide how many pods there are: that is no decision.
+    # Nodes decide the pod count of a kind without replicas, so the count is no decision.
     if before is not None and before.containers == named and (is_same_count or not has_replicas(target.kind)):
         return before if is_same_count else before.model_copy(update={"replicas": replicas})
     return DesiredSize(
@@ -146,17 +146,17 @@ def next_desired(
     )
 
 
-# --- what is written to the workload ---------------------------------------------------------------------------------
+# --- patches of the workload -----------------------------------------------------------------------------------------
 def scale_patch(target: Workload, replicas: int) -> WorkloadPatch | None:
-    """The write of the replicas alone; None where the workload has as many."""
+    """Returns the patch that writes only the replicas; None if the workload already has them."""
     if replicas == target.spec.replicas or not has_replicas(target.kind):
         return None
     return patch_of(target, {"replicas": replicas}, is_scale=True)
 
 
 def template_patch(target: Workload, size: DesiredSize) -> WorkloadPatch | None:
-    """The write of all that was decided, pod template included, for pods that can't be resized; None where the template
-    has it already."""
+    """Returns the patch that writes the decided size to the pod template, for pods that can't be resized; None if the
+    template already has it."""
     containers = _changed(target, size)
     if not containers:
         return None
@@ -165,12 +165,12 @@ def template_patch(target: Workload, size: DesiredSize) -> WorkloadPatch | None:
 
 
 def template_has(target: Workload, size: DesiredSize) -> bool:
-    """Whether the pod template has the size that was decided."""
+    """Whether the pod template has the decided size."""
     return not _changed(target, size)
 
 
 def _changed(target: Workload, size: DesiredSize) -> list[dict[str, object]]:
-    """The containers of the template whose resources are to be others."""
+    """Returns the containers of the template whose resources change."""
     present = present_resources(target.spec.template.spec.containers)
     return [
         {"name": name, "resources": found}
@@ -186,7 +186,7 @@ def patch_of(
     *,
     is_scale: bool = False,
 ) -> WorkloadPatch:
-    """A patch of the workload as it is, with these metadata beside its resource version."""
+    """Returns a patch of the workload with its resource version and these metadata."""
     version = target.metadata.resource_version
     body = {"metadata": {"resourceVersion": version, **(metadata or {})}, "spec": spec}
     return WorkloadPatch(target.kind, target.metadata.name, version, body, is_scale, target.api_version)

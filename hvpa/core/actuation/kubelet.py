@@ -1,9 +1,9 @@
-"""A kubelet's report of a pod's resize, and the parts that it refuses.
+"""The kubelet's report of a pod's resize, and the parts of a resize that it refuses.
 
-A pod's resize is done as a whole (measured: docs/in-place.md). A memory limit below what a container uses, page cache
-included, is not lowered (`PodResizeInProgress`, reason Error, up to 15 seconds later), and until it is put back nothing
-else of the pod is resized. A resource that is infeasible (`PodResizePending`: a static CPU manager, for one) keeps the
-others that were requested with it from being allocated.
+The kubelet resizes a pod as a whole (measured: docs/in-place.md). It does not lower a memory limit below the
+container's usage, page cache included: it reports `PodResizeInProgress` with reason Error, up to 15 seconds later.
+Until the limit is put back, it resizes nothing else of the pod. If a resource is infeasible (`PodResizePending`, for
+example because of a static CPU manager), the kubelet does not allocate the other resources of the request either.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _USED: Final = re.compile(r'container "([^"]+)" memory limit \(\d+\) below curre
 
 
 def fresh(pod: Pod, kind: str) -> PodCondition | None:
-    """The condition, if it is True and of the pod's present spec."""
+    """Returns the condition if it is True and describes the pod's current spec."""
     found = condition(pod.status.conditions, kind)
     if found is None or found.status != "True":
         return None
@@ -36,26 +36,26 @@ def fresh(pod: Pod, kind: str) -> PodCondition | None:
 
 
 def resize_error(pod: Pod) -> PodCondition | None:
-    """The reason why the kubelet can't carry out a resize that it has allocated."""
+    """Returns the condition that reports why the kubelet can't apply a resize that it has allocated."""
     found = fresh(pod, RESIZE_IN_PROGRESS)
     return found if found is not None and found.reason == ERROR else None
 
 
 def infeasible(pod: Pod) -> PodCondition | None:
-    """The reason why the kubelet never allocates the resources of the pod's spec."""
+    """Returns the condition that reports why the kubelet will never allocate the resources in the pod's spec."""
     found = fresh(pod, RESIZE_PENDING)
     return found if found is not None and found.reason == INFEASIBLE else None
 
 
 def resources_named(message: str) -> frozenset[Resource]:
-    """The one resource that a message names, such as `alongside CPU Manager policy "static"`; empty for none or both,
-    which says nothing."""
+    """Returns the resource that a message names, such as `alongside CPU Manager policy "static"`; empty if it names
+    both or neither."""
     named = frozenset(one for one in RESOURCES if re.search(rf"\b{one}\b", message, re.IGNORECASE))
     return named if named != ALL else frozenset()
 
 
 def lowered_limits(present: Sizes, gaps: Sizes) -> dict[str, int]:
-    """The memory limits that have yet to become lower, by container."""
+    """Returns the memory limits, by container, that the kubelet has not lowered yet."""
     return {
         name: limit
         for name, one in gaps.items()
@@ -64,14 +64,14 @@ def lowered_limits(present: Sizes, gaps: Sizes) -> dict[str, int]:
 
 
 def used_at_least(message: str, limits: Mapping[str, int]) -> dict[str, int]:
-    """Memory that the containers with these refused limits use, by the kubelet's message. Kubernetes 1.37 names the
-    pod's usage for each of them, so this may be more than they use, and 0 before its first sample: then their limits
-    are taken for it."""
+    """Returns the memory usage of the containers with these refused limits, taken from the kubelet's message.
+    Kubernetes 1.37 reports the pod's usage for each container, so the figure may be too high. Before the first sample
+    it is 0; then the limits are returned."""
     named = dict(_USED.findall(message))
     found = {name: max(limit, int(named[name])) for name, limit in limits.items() if name in named}
     return found or dict(limits)
 
 
 def only(size: ResourceRequirements, resources: Set[Resource]) -> ResourceRequirements:
-    """The part of a size that is of these resources."""
+    """Returns the part of a size that covers these resources."""
     return by_section(lambda part: {key: value for key, value in part.items() if key in resources}, size)

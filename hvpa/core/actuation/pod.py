@@ -1,11 +1,11 @@
-"""The state of one pod on its way to the desired size, and the resize that is due. Memory limits are lowered last, in
-requests that raise nothing, and in steps (`LIMIT_STEP_PERCENT`). Parts that a kubelet refuses are put back to the
-resources that the containers have, so that nothing waits behind them (`kubelet`).
+"""The state of a pod on its way to the desired size, and the resize that is due. Memory limits are lowered last, in
+requests that raise nothing, and in steps (`LIMIT_STEP_PERCENT`). Parts that a kubelet refuses are set back to the
+container's actual resources, so that they block nothing else (`kubelet`).
 
-Facts about the `resize` subresource that this follows are in KEP-1287 and, measured, in docs/in-place.md. Requests and
-limits are changed and never removed; a pod keeps its QoS class for life; a container restarts where its `resizePolicy`
-asks for it; the kubelet reports a resize that waits as `PodResizePending` (Deferred: no room on the node at present;
-Infeasible: never) and one under way as `PodResizeInProgress`.
+KEP-1287 and docs/in-place.md (measured) describe the `resize` subresource. A resize changes requests and limits and
+never removes them. A pod keeps its QoS class for life. A container restarts if its `resizePolicy` requires it. The
+kubelet reports a waiting resize as `PodResizePending` (Deferred: the node has no room now; Infeasible: never possible)
+and a running resize as `PodResizeInProgress`.
 """
 
 from __future__ import annotations
@@ -44,59 +44,65 @@ from hvpa.core.workload.rollout import is_living
 from hvpa.core.workload.starving import OOM_KILLED
 
 LIMIT_STEP_PERCENT: Final = 80
-"""A memory limit falls to this share of what it is, at most, in one resize. The kubelet refuses a limit below what is
-used, but between its look and the write usage can grow, and then the container is killed (kubernetes#135670)."""
+"""A single resize lowers a memory limit at most to this percentage of its value. The kubelet refuses a limit below the
+usage, but if usage grows between its check and the write, the container is killed (kubernetes#135670)."""
 USE_PERCENT: Final = 115
-"""A memory limit falls to this share of what is used, at least: the margin that the VPA recommender adds to usage
+"""A memory limit stays at or above this percentage of the usage: the VPA recommender's margin
 (`--recommendation-margin-fraction` 0.15). Usage is the larger of the metrics API's figure (hardly any page cache) and
-the kubelet's when it refused a limit (all of it)."""
+the figure with which the kubelet refused a limit (all page cache)."""
 USE_COUNTS: Final = dt.timedelta(minutes=1)
-"""How long what was measured counts: metrics-server measures every 15 seconds, and usage can grow."""
+"""How long a measured usage counts: metrics-server measures every 15 seconds, and usage can grow."""
 RECENT: Final = dt.timedelta(minutes=10)
-"""A container that ran out of memory within this time before a decision may be what the decision was made for."""
+"""If a container ran out of memory within this time before a decision, the decision may have been made for it."""
 MOST_REFUSALS: Final = 3
-"""A resize that was refused so often in a row (over three minutes) is too much: a LimitRange or a quota. Refused for
-the size of the pod's node, it counts as refused so often at once."""
+"""After this many refusals in a row (over three minutes) the size is too much: a LimitRange or a quota forbids it. A
+resize that exceeds the pod's node counts as refused this often at once."""
 
 State = Literal["resized", "in_progress", "deferred", "infeasible", "waiting"]
 Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
 
 
 class PodState(msgspec.Struct, frozen=True, gc=False):
-    """One pod: its state, why it is in it, the resize that is due, what that raises and lowers, and whether it restarts
-    a container. `is_stuck`: nothing more is to be expected of a resize; `is_too_much`: of this size, that is: the
-    kubelet or the API server will not have it; `is_near_use`: too much memory is used for the limit that it is to
-    have."""
+    """A pod, its state and the resize that is due."""
 
     pod: Pod
     state: State
     why: str = ""
+    """Reason of the state."""
     resize: PodResize | None = None
     raises: frozenset[Resource] = frozenset()
+    """Resources that the resize raises."""
     lowers: frozenset[Resource] = frozenset()
+    """Resources that the resize lowers."""
     restarts: bool = False
+    """The resize restarts a container."""
     is_stuck: bool = False
+    """The pod will not get the size by a resize, or not in time."""
     is_too_much: bool = False
+    """The kubelet or the API server will not accept this size."""
     is_near_use: bool = False
+    """The pod uses too much memory for the new limit."""
 
 
 class Look(NamedTuple):
-    """What pods are compared with: desired `sizes` by container, decided at `since`."""
+    """The size that pods are compared with."""
 
     context: GateContext
     sizes: Sizes
+    """Desired resources by container."""
     since: dt.datetime
+    """When the size was decided."""
     use: MemoryUse | None
     refused: Mapping[str, Sequence[RefusedResize]]
 
     @classmethod
     def of(cls, context: GateContext, seen: ObservedState, sizes: Sizes, since: dt.datetime) -> Look:
-        """The look at the pods of what is seen."""
+        """Returns the comparison for the observed state."""
         return cls(context, sizes, since, seen.memory_use, by_pod(seen.refused_resizes))
 
     def at(self, pod: Pod) -> PodState:
-        """The state of a pod. If its kubelet has refused a memory limit, it is stuck after the strategy's timeout,
-        although that was put back."""
+        """Returns the state of a pod. A pod whose kubelet refused a memory limit is stuck after the strategy's timeout,
+        even if HVPA put the limit back."""
         found = self._standing(pod)
         was_refused = any(one.used for one in self.refused.get(pod.metadata.uid, ()))
         if found.state == "resized" or not was_refused or not self._is_late(pod, None):
@@ -120,13 +126,14 @@ class Look(NamedTuple):
             if (rest := self._rest(pod, spec, gaps, due, found)) is not None:
                 return rest
             if found.state != "infeasible" or not gaps or fresh(pod, RESIZE_PENDING) is not None:
-                return found  # else it is judged when it has the rest
+                return found  # otherwise it is judged once it has the rest
         return self._under_way(pod, restarts)
 
     def _at_rest(self, pod: Pod, spec: Sizes, used: Mapping[str, int]) -> PodState:
-        """The state of a pod that has its spec's resources and is not to be changed while it uses so much memory."""
+        """Returns the state of a pod that has the resources of its spec. It is not resized further while it uses this
+        much memory."""
         if used and (kept := sorted(self._changes(pod, spec, {}))):
-            if self.use is not None:  # It is looked at again when usage counts no longer.
+            if self.use is not None:  # Look again when this usage no longer counts.
                 self.context.clock.is_past(after(self.use.time, USE_COUNTS))
             amount = readable_resource("memory", used[kept[0]])
             why = f"container {kept[0]} uses {amount} of memory, too near to the limit that it is to have"
@@ -134,8 +141,8 @@ class Look(NamedTuple):
         return PodState(pod, "resized")
 
     def _used(self, pod: Pod) -> Mapping[str, int]:
-        """The memory that a pod's containers use, as far as it is known. A kubelet's figure counts for as long as a
-        refused resize waits."""
+        """Returns the known memory usage of a pod's containers. A kubelet's figure counts for as long as the refused
+        resize waits."""
         refused = self.refused.get(pod.metadata.uid, ())
         if self.use is None and not refused:
             return {}
@@ -147,8 +154,8 @@ class Look(NamedTuple):
         return used
 
     def _changes(self, pod: Pod, sizes: Sizes, used: Mapping[str, int] | None) -> Sizes:
-        """The changes that are due to containers that have these sizes by the pod's spec and use so much memory. None:
-        no memory limit becomes lower now. The same object for containers that are alike."""
+        """Returns the changes that are due to containers with these `sizes` (from the pod's spec) and this memory
+        usage. `used` None: no memory limit is lowered now. Identical containers share an object."""
         is_guaranteed = qos_class(pod, sizes.values()) == "Guaranteed"
         known, found = dict[object, ResourceRequirements](), {}
         for name, have in sizes.items():
@@ -163,12 +170,12 @@ class Look(NamedTuple):
         return found
 
     def _put_back(self, pod: Pod, spec: Sizes, present: Sizes, gaps: Sizes, due: Sizes) -> PodState | None:
-        """The resize that puts parts of the spec back to the resources that the containers have, with the rest that is
-        due: a memory limit that the kubelet refuses, and parts that a raise waits behind (a memory limit that has yet
-        to fall, a resource that is infeasible). None if there is no such part.
+        """Returns the resize that sets parts of the spec back to the containers' actual resources, together with the
+        other changes that are due. The parts are a memory limit that the kubelet refuses, and parts that block a raise
+        (a memory limit that is not lowered yet, an infeasible resource). None if there is no such part.
 
-        Example: the spec names 500m and 320 MB, the container has 500m and 400 MB, and 800m are due: 800m and 400 MB
-        are requested.
+        Example: the spec has 500m and 320 MB, the container has 500m and 400 MB, and 800m are due. HVPA requests 800m
+        and 400 MB.
         """
         error, never = resize_error(pod), infeasible(pod)
         refused = frozenset[Resource]() if never is None else resources_named(never.message)
@@ -207,8 +214,8 @@ class Look(NamedTuple):
     def _refusals(
         self, pod: Pod, sizes: Sizes, limits: Mapping[str, int], resources: frozenset[Resource]
     ) -> tuple[RefusedResize, ...]:
-        """The records of resources that the kubelet refuses and that are still wanted once the pod has these sizes:
-        memory `limits`, and infeasible `resources`."""
+        """Returns the records of resources that the kubelet refuses and that the pod still needs at these sizes: memory
+        `limits` and infeasible `resources`."""
         error, never = resize_error(pod), infeasible(pod)
         uid, stamp, records = pod.metadata.uid, self.context.clock.stamp, list[RefusedResize]()
         wanted = lowered_limits(sizes, self._changes(pod, sizes, {})).keys()
@@ -221,8 +228,8 @@ class Look(NamedTuple):
         return tuple(records)
 
     def _unless_refused(self, found: PodState) -> PodState:
-        """A resize that the API server refused, or of which the kubelet said that it is infeasible, is not asked for
-        again for a minute, then two, an hour at most. The pod stays infeasible until it is taken."""
+        """Delays a resize that the API server refused or that the kubelet reported as infeasible: a minute, then two,
+        up to an hour. The pod stays infeasible until the resize is accepted."""
         if found.resize is None:
             return found
         known = self.refused.get(found.pod.metadata.uid, ())
@@ -241,8 +248,9 @@ class Look(NamedTuple):
         return msgspec.structs.replace(stuck, resize=None, restarts=False)
 
     def _rest(self, pod: Pod, spec: Sizes, gaps: Sizes, due: Sizes, refused: PodState) -> PodState | None:
-        """The resize without the resource that is too much by its refusal, such as `allocatable resources: cpu,
-        requested: 64000`; None if it may be taken later, names none, or nothing else is due."""
+        """Returns the resize without the resource that its refusal names as too much, such as `allocatable resources:
+        cpu, requested: 64000`. None if the resize may be accepted later, the refusal names no resource, or nothing else
+        is due."""
         if not refused.is_too_much:
             return None
         others = ALL - resources_named(refused.why)
@@ -254,7 +262,7 @@ class Look(NamedTuple):
         return found if found.state == "waiting" else None
 
     def _under_way(self, pod: Pod, restarts: bool) -> PodState:
-        """A pod that was asked for the desired size and does not have it yet."""
+        """Returns the state of a pod whose resize was requested and is not complete."""
         if (never := infeasible(pod)) is not None:
             return PodState(pod, "infeasible", never.message or INFEASIBLE, is_stuck=True, is_too_much=True)
         pending = fresh(pod, RESIZE_PENDING)
@@ -264,15 +272,15 @@ class Look(NamedTuple):
         return PodState(pod, state, why, restarts=restarts, is_stuck=self._is_late(pod, found))
 
     def _is_late(self, pod: Pod, found: PodCondition | None) -> bool:
-        """Whether the size was decided, the pod started, and the condition began longer ago than the timeout."""
+        """Whether the timeout has passed since the latest of: the decision, the pod's start, and the condition's
+        start."""
         times = [self.since, pod.status.start_time, None if found is None else found.last_transition_time]
         begun = max(when for when in times if when is not None)
         return self.context.clock.is_past(after(begun, self.context.spec.strategy.timeout))
 
 
 def _due(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
-    """A pod that is to be resized, or can't be. Of containers that have the same and are to have the same, one is
-    looked at."""
+    """Returns a pod that is due for a resize, or can't be resized. Identical containers are checked once."""
     kinds = {(id(one), id(due.get(name))): name for name, one in have.items()}.values()
     first = {name: due[name] for name in kinds if name in due}
     now = qos_class(pod, have.values())
@@ -290,7 +298,7 @@ def _due(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
 
 
 def _body(pod: Pod, due: Sizes) -> Mapping[str, object]:
-    """A resize as it is written. Containers that are to have the same share one text."""
+    """Returns the body of a resize. Containers with the same resources share a text."""
     written = {id(one): changes(NOTHING, one) for one in due.values()}
     containers = [{"name": name, "resources": written[id(due[name])]} for name in sorted(due)]
     return {"metadata": {"uid": pod.metadata.uid}, "spec": {"containers": containers}}
@@ -303,11 +311,11 @@ def _change(
     *,
     is_guaranteed: bool,
 ) -> ResourceRequirements:
-    """What is to be changed now of the requests and limits that a container's spec has. `used` is its memory (0: not
-    known; None: its memory limit does not become lower now), `is_guaranteed`: its pod is.
+    """Returns the changes of a container's requests and limits that are due now. `used` is its memory usage in bytes
+    (0: unknown; None: its memory limit is not lowered now); `is_guaranteed` is true for a pod of QoS class Guaranteed.
 
-    A memory limit falls by a fifth at a time, and the next step waits until the container has the last one.
-    Example: from 1000 MB to 500 MB by 800, 640, 512 and 500 MB; where 500 MB are used, 575 MB are the end.
+    A memory limit falls by a fifth per step, and the next step waits until the container has the last one. Example:
+    from 1000 MB to 500 MB in steps of 800, 640, 512 and 500 MB. With a usage of 500 MB the last step is 575 MB.
     """
     requests = dict(desired.requests) if is_guaranteed else {**have.requests, **desired.requests}
     limits = dict(desired.limits)
@@ -323,8 +331,8 @@ def _change(
 
 
 def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
-    """The QoS class of a pod whose containers have these sizes (`ComputePodQOS` in pkg/apis/core/v1/helper/qos).
-    Requests and limits of the pod as a whole alone decide where it has any."""
+    """Returns the QoS class of a pod whose containers have these sizes (`ComputePodQOS` in
+    pkg/apis/core/v1/helper/qos). If the pod has requests and limits of its own, only they count."""
     others = {one.name: one.resources for one in pod.spec.init_containers}
     whole = pod.spec.resources
     have = [*containers, *read_all(others).values()] if whole is None else read_all({"": whole}).values()
@@ -339,8 +347,8 @@ def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
 
 
 def _gaps(present: Sizes, wanted: Sizes) -> Sizes:
-    """Of the containers that do not have the size that the pod's spec names yet: what of it they do not have. A
-    container that does not run yet starts with that size."""
+    """Returns, for each container, the part of the spec's size that it does not have yet. A container that has not
+    started yet starts with the spec's size."""
     found = {name: differing(present[name], one) for name, one in wanted.items() if present[name] != one}
     return {name: one for name, one in found.items() if one != NOTHING}
 
@@ -350,22 +358,23 @@ def _of_spec(pod: Pod) -> Sizes:
 
 
 def awaited(pod: Pod) -> tuple[frozenset[Resource], frozenset[Resource]]:
-    """Which resources the kubelet has yet to raise, and to lower, of what the pod's spec names."""
+    """Returns the resources of the pod's spec that the kubelet has not raised yet, and those that it has not lowered
+    yet."""
     return moved(present_sizes(pod), _of_spec(pod))
 
 
 def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:
-    """By container: the resources that it has, by the kubelet; else by the pod's spec."""
+    """Returns the resources of each container: as reported by the kubelet, otherwise from the pod's spec."""
     return read_all(reported(pod))
 
 
 def _over(sizes: Sizes, changed: Sizes) -> Sizes:
-    """The sizes with these changes."""
+    """Returns the sizes with these changes."""
     return {name: by_section(or_, one, changed.get(name, NOTHING)) for name, one in sizes.items()}
 
 
 def _restarting(pod: Pod, changed: Sizes) -> set[str]:
-    """The containers that restart for a change of their resources."""
+    """Returns the containers that restart when these resources change."""
     found = set()
     for one in pod.spec.containers:
         named = {policy.resource_name for policy in one.resize_policy if policy.restart_policy == RESTART}
@@ -376,7 +385,7 @@ def _restarting(pod: Pod, changed: Sizes) -> set[str]:
 
 
 def reported_since(pod: Pod, state: str) -> dt.datetime | None:
-    """Since when a pod is in its state, by the kubelet; None where it does not report that."""
+    """Returns when the pod entered its state according to the kubelet; None if the kubelet does not report that."""
     kinds = {"in_progress": RESIZE_IN_PROGRESS, "deferred": RESIZE_PENDING, "infeasible": RESIZE_PENDING}
     found = fresh(pod, kinds[state]) if state in kinds else None
     return None if found is None else found.last_transition_time
@@ -389,12 +398,12 @@ def is_ready(pod: Pod) -> bool:
 
 
 def own_pods(observed: ObservedState) -> list[Pod]:
-    """The workload's pods that run or will run."""
+    """Returns the workload's pods that run or will run."""
     return [pod for pod in observed.resizable if is_living(pod)]
 
 
 def ends(status: ContainerStatus, since: dt.datetime) -> set[str]:
-    """Why a container ended since then."""
+    """Returns the reasons for the container's ends since then."""
     both = (status.state.terminated, status.last_state.terminated)
     return {
         one.reason
@@ -404,8 +413,8 @@ def ends(status: ContainerStatus, since: dt.datetime) -> set[str]:
 
 
 def by_pod(refused: Sequence[RefusedResize]) -> dict[str, list[RefusedResize]]:
-    """Refused resizes by the pods' uids. A pod may have several: of its size, and of a larger one that it was to have
-    until others are ready."""
+    """Groups refused resizes by pod uid. A pod can have several: for its own size, and for a larger size that it should
+    have had until other pods were ready."""
     found: dict[str, list[RefusedResize]] = {}
     for one in refused:
         found.setdefault(one.uid, []).append(one)
@@ -413,5 +422,5 @@ def by_pod(refused: Sequence[RefusedResize]) -> dict[str, list[RefusedResize]]:
 
 
 def ran_out_of_memory(pod: Pod, since: dt.datetime) -> bool:
-    """Whether a container ran out of memory since the decision, or shortly before it."""
+    """Whether a container ran out of memory since the decision or shortly before it."""
     return any(OOM_KILLED in ends(one, since - RECENT) for one in pod.status.container_statuses)

@@ -1,6 +1,6 @@
-"""Resizes of running pods: which pods are asked for the desired size now, and in which order (`pod` has one pod's). And
-the sizes that pods are created with: entries of the namespace's HvpaSizes, in which the admission policy of
-`config/size-at-creation` looks up who owns a new pod."""
+"""Resizes of running pods: which pods get the desired size now, and in which order (`pod` handles a single pod). It
+also maintains the sizes for new pods: entries in the namespace's HvpaSizes, which the admission policy of
+`config/size-at-creation` looks up by the new pod's owner."""
 
 from __future__ import annotations
 
@@ -24,26 +24,28 @@ from hvpa.core.workload.containers import present_resources, wire
 from hvpa.core.workload.rollout import is_living
 
 CREATED_WITHIN: Final = dt.timedelta(seconds=30)
-"""Controllers create pods within seconds. Where some are missing so long after the decision, its size may be why: a
-quota or LimitRange refuses it."""
+"""Controllers create pods within seconds. If pods are still missing this long after the decision, a quota or LimitRange
+may refuse the decided size."""
 
 
 # --- running pods ----------------------------------------------------------------------------------------------------
 class Resizing(msgspec.Struct, frozen=True, gc=False):
-    """Where the pods of a workload stand. `is_done`: all have the desired size. `stuck`: why pods can't have it, or
-    have not got it in time (empty: there are none): what the next rung is for. `too_large`: the API server or a kubelet
-    will not have this size."""
+    """The state of all pods of a workload."""
 
     status: Actuation
     is_done: bool = True
+    """All pods have the desired size."""
     resizes: tuple[PodResize, ...] = ()
     stuck: str = ""
+    """Why pods can't get the size, or did not get it in time; empty if there are none. `InPlaceOrRollout` then replaces
+    pods."""
     too_large: bool = False
+    """The API server or a kubelet will not accept this size."""
 
 
 def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredSize) -> Resizing:
-    """Compare the workload's pods with the desired size: what to resize now: raises first, of all raises those
-    of pods that ran out of memory, and of resizes that restart a container no more at once than may be unavailable."""
+    """Compares the workload's pods with the desired size and returns the resizes that are due now. Raises come first.
+    Resizes that restart a container are limited to the pods that may be unavailable."""
     seen = pod_states(context, observed, desired)
     unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in seen)
     room = context.spec.strategy.most_unavailable(len(seen)) - unavailable
@@ -64,7 +66,7 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
 
 
 def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSize) -> list[PodState]:
-    """Where each pod of the workload stands that runs or will run, with the resize that is due."""
+    """Returns the state of each pod that runs or will run, with the resize that is due."""
     since, run = desired.since, desired.canary
     look = Look.of(context, observed, sizes_of(desired.containers), since)
     before = look if run is None else look._replace(sizes=sizes_of(run.previous))
@@ -80,12 +82,12 @@ def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSi
 
 
 def _held_back(context: GateContext, since: dt.datetime, seen: Sequence[PodState]) -> list[PodState]:
-    """The pods without the resizes that wait for something other than the kubelet.
+    """Removes resizes that wait for something other than the kubelet.
 
-    What was decided inside a maintenance window waits for the next one where the window has closed before it was done.
-    A pod that was created after the decision is excepted, which never served with the old size, and so is one that ran
-    out of memory. The other pods' memory is raised when the pods that ran out of it have theirs: a size that does not
-    help is not given to all pods at once.
+    If a maintenance window closes before its resizes are done, they wait for the next window. Exceptions are pods that
+    were created after the decision (they never served with the old size) and pods that ran out of memory. Memory of
+    other pods is raised only after the pods that ran out of memory have the new size, so a size that does not help is
+    not given to all pods at once.
     """
     starved = {one.pod.metadata.uid for one in seen if ran_out_of_memory(one.pod, since)}
     first = sorted(
@@ -106,9 +108,8 @@ def _held_back(context: GateContext, since: dt.datetime, seen: Sequence[PodState
 
 
 def held_by(context: GateContext, *, up: bool, down: bool) -> str:
-    """Why a change that was decided before is not made now: its direction is switched off by now, or its maintenance
-    window has closed. Empty where nothing is against it. Another mode than Apply counts for nothing here: the resizes
-    are those of Apply, and none is made."""
+    """Returns why a decided change is not made now: its direction is switched off by now, or its maintenance window has
+    closed. Empty if nothing holds it. `spec.mode` is ignored: outside of mode Apply no resize is made anyway."""
     directions: tuple[tuple[bool, Direction], ...] = ((up, "up"), (down, "down"))
     for wanted, direction in directions:
         change = Change(context.rules["vertical", direction], None)
@@ -118,7 +119,7 @@ def held_by(context: GateContext, *, up: bool, down: bool) -> str:
 
 
 def template_held(context: GateContext, target: Workload, sizes: Sizes) -> str:
-    """The same for a change of the pod template to these sizes."""
+    """Same as `held_by` for a change of the pod template to these sizes."""
     raised, lowered = moved(present_resources(target.spec.template.spec.containers), sizes)
     return held_by(context, up=bool(raised), down=bool(lowered))
 
@@ -139,7 +140,7 @@ def _status(seen: Sequence[PodState], observed: ObservedState) -> Actuation:
 
 
 def _of_others(observed: ObservedState) -> list[PodState]:
-    """The pods that the workload's selector matches, and whose owner is another one, with that owner."""
+    """Returns the pods that match the workload's selector but have another owner, with that owner."""
     found = []
     for pod in filter(is_living, observed.others):
         owner = pod.metadata.controller()
@@ -149,7 +150,7 @@ def _of_others(observed: ObservedState) -> list[PodState]:
 
 
 def _first_reason(seen: Sequence[PodState]) -> str:
-    """Of the first pod by name its reason, and how many more there are."""
+    """Returns the reason of the first pod by name, and the number of further pods."""
     if not seen:
         return ""
     first = min(seen, key=lambda one: one.pod.metadata.name)
@@ -159,8 +160,8 @@ def _first_reason(seen: Sequence[PodState]) -> str:
 
 # --- new pods --------------------------------------------------------------------------------------------------------
 def owner_keys(target: Workload, pods: Sequence[Pod]) -> Collection[str]:
-    """The keys of a workload's entries, as the policy makes them of a pod's owner: the workload's own; of a custom kind
-    those of the objects that control its pods. Examples: `Deployment.apps/web`, `ReplicationController/web`;
+    """Returns the keys of a workload's entries, in the policy's notation for a pod's owner. A custom kind has the keys
+    of the objects that control its pods. Examples: `Deployment.apps/web`, `ReplicationController/web`;
     `ReplicaSet.apps/web-5d4f` of an Argo Rollout."""
     if target.kind in KINDS:
         return (_key(target.kind, target.api_version, target.metadata.name),)
@@ -176,8 +177,8 @@ def _key(kind: str, api_version: str, name: str) -> str:
 def creation_changes(
     clock: Clock, seen: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
 ) -> Mapping[str, str | None]:
-    """What to write of the Hvpa's entries, by key; None for one that goes. Empty where all is as it should be, or where
-    nothing may be written: no policy is installed, the mode is not Apply, or the spec can't be used as it is."""
+    """Returns the Hvpa's entries to write, by key; None deletes an entry. Empty if the entries are correct or HVPA must
+    not write: no policy is installed, the mode is not Apply, or the spec is invalid."""
     if seen.creation_sizes is None or seen.spec is None or seen.spec.mode != "Apply":
         return {}
     if seen.problem is not None and seen.target is not None:
@@ -190,8 +191,8 @@ def creation_changes(
 def _wanted(
     clock: Clock, seen: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
 ) -> dict[str, str]:
-    """A size that pods can't be created with must not keep them from being created. Of a pod whose creation was refused
-    only that shows: some time after the decision there are fewer pods than replicas."""
+    """Returns the Hvpa's entries. A size that pods can't be created with has no entry. A refused creation only shows as
+    missing pods some time after the decision."""
     target = seen.target
     if target is None or desired is None or resizing is None or resizing.too_large:
         return {}
@@ -207,5 +208,5 @@ def _wanted(
 
 
 def _entry_of(container: str, requests: Mapping[str, str], limits: Mapping[str, str]) -> str:
-    """A container's part of an entry. Example: `app 900m:1800m 700M:`, where memory has no limit."""
+    """Returns a container's part of an entry. Example: `app 900m:1800m 700M:` sets no memory limit."""
     return " ".join((container, *(f"{requests.get(one, '')}:{limits.get(one, '')}" for one in RESOURCES)))

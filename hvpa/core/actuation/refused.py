@@ -1,5 +1,5 @@
-"""What the API server has just refused to change of a workload, as an observation (docs/decisions/0019): decided again
-with it, the refused change is held back, and whatever else is wanted goes on."""
+"""Adds changes that the API server has just refused to the observation (docs/decisions/0019). The next decision holds
+the refused change back and makes all other changes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from hvpa.core.workload.containers import present_resources, request_now
 
 
 def with_refusal(seen: Observation, decision: Decision, axis: Axis, message: str) -> Observation:
-    """The observation with the record of what the API server has just refused: what the patch of `decision` changes on
-    this axis. Decided again, that is held back, and whatever else is wanted goes on. The record stands in the status
-    alone: the workload's annotation names only what was written. What is refused two hours after the last time is
-    refused for the first time again; of a message (webhooks can answer with whole pages) 1024 characters are kept."""
+    """Returns the observation with a record of the refused change: the part of the patch of `decision` on this axis.
+
+    Only the status holds the record: the workload's annotation names only written changes. A refusal more than two
+    hours after the last one counts as the first again. HVPA keeps 1024 characters of the message, because webhooks can
+    answer with whole pages.
+    """
     if axis == "horizontal":
         assert seen.target is not None and decision.replicas is not None
         current, wanted = seen.target.spec.replicas, decision.replicas.target
@@ -48,7 +50,7 @@ def with_refusal(seen: Observation, decision: Decision, axis: Axis, message: str
 
 
 def _requests(seen: ObservedState, sizes: Sizes) -> Iterator[tuple[ResourceKey, int, int]]:
-    """The requests of the pod template that these sizes change: as they are, and as they are wanted."""
+    """Yields the requests of the pod template that these sizes change: key, current value and wanted value."""
     assert seen.target is not None
     for name, before in present_resources(seen.target.spec.template.spec.containers).items():
         for resource in RESOURCES if name in sizes else ():
@@ -60,8 +62,8 @@ def _requests(seen: ObservedState, sizes: Sizes) -> Iterator[tuple[ResourceKey, 
 
 
 def _without_pending(seen: Observation) -> Observation:
-    """The observation without replicas that an earlier decision left to be written (in place, the status has them
-    first): nothing has come of that step."""
+    """Returns the observation without replicas that an earlier decision stored in `status.desired` and that were not
+    written: that step had no effect."""
     status, target = seen.status, seen.target
     desired, axis, last = status.desired, seen.horizontal, status.last_scaling
     assert target is not None and seen.workload is not None
@@ -80,7 +82,8 @@ def _without_pending(seen: Observation) -> Observation:
 
 # --- a pod template that was refused, for pods that can't be resized -------------------------------------------------
 def template_refusals(clock: Clock, seen: ObservedState, size: DesiredSize) -> tuple[Blocked, ...]:
-    """The requests of the desired size that the pod template is not sent now, since the API server refused them."""
+    """Returns the requests of the desired size that HVPA does not send to the pod template now because the API server
+    refused them."""
     found = []
     for key, now, wanted in _requests(seen, sizes_of(size.containers)):
         if (until := refused_until(seen.vertical.refused, clock, now, wanted, key)) is not None:

@@ -1,8 +1,8 @@
-"""Rollouts that the operator begins: paused where their maintenance window ends, tried on the first pods, taken back
-where those fail (DESIGN 11.5).
+"""Rollouts that the operator starts: paused at the end of a maintenance window, tried on the first pods, rolled back if
+those fail (DESIGN 11.5).
 
-What is known of a rollout stands in an annotation of the workload (`RolloutRecord`), which is written in one patch with
-the change itself; `hvpa.core.workload.own_rollout` knows how a workload is kept from replacing pods.
+The state of a rollout is an annotation of the workload (`RolloutRecord`), written in the same patch as the change.
+`hvpa.core.workload.own_rollout` holds a workload's rollout.
 """
 
 from __future__ import annotations
@@ -37,17 +37,20 @@ from hvpa.core.workload.stuck import UNSCHEDULABLE
 
 
 class RolloutStep(msgspec.Struct, frozen=True, gc=False):
-    """What becomes of the operator's rollout: the record that is to be written (None: as it is), what holds the
-    rollout, and the sizes that are taken back with the reason."""
+    """The next step of the operator's rollout."""
 
     record: RolloutRecord | None = None
+    """The record to write; None leaves it unchanged."""
     held: HeldRollout | None = None
+    """Why the rollout is held."""
     previous: tuple[RecommendedContainer, ...] = ()
+    """Sizes that HVPA rolls back to."""
     rolled_back: RolledBack | None = None
+    """The record of the rollback, with its reason."""
 
 
 def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
-    """What becomes of the rollout that the operator began, if there is one."""
+    """Returns the next step of the rollout that the operator started, if there is one."""
     target, record = seen.target, seen.rollout
     if target is not None and (back := _without_node(context, seen, target)) is not None:
         return back
@@ -76,8 +79,8 @@ def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
 
 
 def _without_node(context: GateContext, seen: ObservedState, target: Workload) -> RolloutStep | None:
-    """The template's sizes are taken back where no node takes them: pods of that size have waited for one for
-    `NO_NODE_FOR`, and others run with a smaller one. Replicas serve in its place (DESIGN 5.4, sentence 13)."""
+    """Rolls the template's sizes back if no node has room for them: pods of that size have been unschedulable for
+    `NO_NODE_FOR`, and other pods run with a smaller size. HVPA adds replicas instead (DESIGN 5.4, sentence 13)."""
     waiting = next((one for one in seen.pods.stuck if one.reason == UNSCHEDULABLE), None)
     if not context.applies or context.spec.strategy.type == "InPlace" or waiting is None:
         return None
@@ -98,7 +101,7 @@ def _without_node(context: GateContext, seen: ObservedState, target: Workload) -
 
 
 def _tried_until(context: GateContext, target: Workload, pods: list[Pod]) -> dt.datetime | None:
-    """Until when the new size is tried; None while not all pods that it is tried on are there."""
+    """Returns when the trial ends; None while canary pods are missing."""
     canary, created = context.spec.strategy.canary, [one.metadata.creation_timestamp for one in pods]
     times = [one for one in created if one is not None]
     if canary is None or not times or len(times) < _tried_on(context, target):
@@ -107,12 +110,13 @@ def _tried_until(context: GateContext, target: Workload, pods: list[Pod]) -> dt.
 
 
 def _tried_on(context: GateContext, target: Workload) -> int:
-    """How many pods a new size is tried on."""
+    """Returns the number of pods that try a new size."""
     return min(context.spec.strategy.canary_pods(target.spec.replicas), target.spec.replicas)
 
 
 def _taken_back(context: GateContext, seen: ObservedState, record: RolloutRecord, why: str) -> RolloutStep:
-    """The sizes before; where that is known, the operator was killed before it wrote the template."""
+    """Rolls back to the previous sizes. If the rollback is already recorded, the operator was killed before it wrote
+    the template."""
     assert seen.target is not None
     known = seen.status.rolled_back
     if known is None or known.time < record.since:
@@ -128,7 +132,7 @@ def _hold(
     tried: tuple[RecommendedContainer, ...],
     until: dt.datetime | None,
 ) -> HeldRollout | None:
-    """What keeps the workload from replacing further pods."""
+    """Returns why the workload must not replace further pods."""
     replaced = _replaced(target)
     if tried and (record.held or target.status.updated_replicas >= _tried_on(context, target)):
         message = f"{replaced}; the new size is tried on them first"
@@ -145,7 +149,7 @@ def _replaced(target: Workload) -> str:
 
 
 def _waits_for_windows(context: GateContext, record: RolloutRecord) -> bool:
-    """Whether a direction in which the rollout changes requests and limits needs a maintenance window."""
+    """Whether a direction in which the rollout changes requests and limits requires a maintenance window."""
     up, down = context.spec.vpa.scale_up.update_policy, context.spec.vpa.scale_down.update_policy
     modes = {up.update_mode if record.up else "", down.update_mode if record.down else ""}
     return "MaintenanceWindow" in modes
@@ -155,8 +159,8 @@ def _waits_for_windows(context: GateContext, record: RolloutRecord) -> bool:
 def with_record(
     context: GateContext, seen: ObservedState, patch: WorkloadPatch | None, step: RolloutStep
 ) -> WorkloadPatch | None:
-    """The patch with what it makes of the rollout: a change of the template begins one, any other change of the
-    workload carries the record on, and where nothing else changes the record is a write of its own."""
+    """Adds the rollout's record to the patch. A change of the template starts a rollout; any other change of the
+    workload keeps the record. If nothing else changes, the record is a patch of its own."""
     target = seen.target
     if target is None or target.kind in NEVER_REPLACING:
         return patch
@@ -185,7 +189,8 @@ def _begun(
     spec: Mapping[str, Any],
     step: RolloutStep,
 ) -> RolloutRecord | None:
-    """The record of a change of the template; None where nothing would ever become of it."""
+    """Returns the record for a change of the template; None if the rollout would never be held, tried or rolled
+    back."""
     held_before = before if before is not None and before.held else None
     have = present_resources(target.spec.template.spec.containers)
     containers = spec["template"]["spec"]["containers"]

@@ -1,8 +1,8 @@
-"""A new size is tried on some pods first, and taken back where they fail (`spec.updateStrategy.canary`, DESIGN 11.5); a
-size that no node takes is taken back as well (DESIGN 11.6).
+"""Tries a new size on some pods first and rolls it back if they fail (`spec.updateStrategy.canary`, DESIGN 11.5). A
+size that fits on no node is rolled back as well (DESIGN 11.6).
 
-While it is tried, the other pods keep the size before, changes of requests wait (gate `Canary`), and a size that failed
-is not tried again for a day (gate `RolledBack`). Replicas go on.
+During the trial the other pods keep the previous size, and changes of requests wait (gate `Canary`). A failed size is
+not tried again for a day (gate `RolledBack`). Replicas still change.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from hvpa.core.workload.stuck import CRASH_LOOP
 def tried(
     context: GateContext, seen: ObservedState, size: DesiredSize
 ) -> tuple[DesiredSize, RolledBack | None]:
-    """The desired size with what is tried of it first, and what was taken back by this decision: a trial begins, goes
-    on, or ends. A size that fails is taken back, whatever else was decided, and so is one that no pod can have where
-    nothing else is left to try (`InPlace`): replicas serve in its place. What one pod alone can't have, the others
-    keep."""
+    """Starts, continues or ends a trial; returns the desired size with the trial, and the record of a rollback.
+
+    A size that fails is rolled back, regardless of the rest of the decision. With `InPlace` a size that no pod can have
+    is rolled back as well, and HVPA adds replicas instead. If only some pods can't have it, the others keep it.
+    """
     before, strategy = seen.status.desired, context.spec.strategy
     if before is not None and strategy.type == "InPlace":
         states = _states(context, seen, before, own_pods(seen))
@@ -69,8 +70,8 @@ def tried(
 def _canaries(
     context: GateContext, seen: ObservedState, since: dt.datetime, before: Sequence[str]
 ) -> list[Pod]:
-    """The pods that a size is tried on: those that ran out of memory `since` it was decided, which need it most; those
-    that it was tried on `before`, by name; those that are ready."""
+    """Returns the pods that try a size: first those that ran out of memory `since` the decision, then the pods named in
+    `before`, then ready pods."""
 
     def order(pod: Pod) -> tuple[bool, bool, bool, str]:
         name = pod.metadata.name
@@ -88,7 +89,7 @@ def _states(
 
 
 def largest_of(pods: Sequence[Pod]) -> Sizes:
-    """The most that containers of these pods have."""
+    """Returns the largest resources of each container among these pods."""
 
     def larger(one: Mapping[Resource, int], other: Mapping[Resource, int]) -> Mapping[Resource, int]:
         return {resource: max(value, other.get(resource, 0)) for resource, value in one.items()}
@@ -103,14 +104,14 @@ def largest_of(pods: Sequence[Pod]) -> Sizes:
 def failure(
     canary: Canary, pod: Pod, sizes: tuple[Sizes, Sizes], since: dt.datetime, *, is_over: bool
 ) -> str:
-    """How a pod fails that has the new one of two `sizes` since a time; empty where it does not."""
+    """Returns how a pod with the new size fails; empty if it does not. `sizes` are the size before and the new size."""
     before, then = [
         {name: one.requests.get("memory", 0) for name, one in by_name.items()} for by_name in sizes
     ]
     for one in pod.status.container_statuses:
         reasons, waiting = ends(one, since), one.state.waiting
         if then.get(one.name, 0) > before.get(one.name, 0):
-            reasons.discard(OOM_KILLED)  # which the size before could not have stood either
+            reasons.discard(OOM_KILLED)  # the smaller size before would have run out of memory as well
         if OOM_KILLED in reasons and OOM_KILLED in canary.rollback_on:
             return f"container {one.name} ran out of memory"
         is_looping = waiting is not None and waiting.reason == CRASH_LOOP
@@ -122,7 +123,7 @@ def failure(
 def _without(
     context: GateContext, seen: ObservedState, size: DesiredSize, previous: Sizes, why: str, pod: Pod
 ) -> tuple[DesiredSize, RolledBack]:
-    """The desired size with `previous` in place of what failed on a pod."""
+    """Returns the desired size with `previous` instead of the size that failed on a pod."""
     assert seen.status.desired is not None
     failed = sizes_of(seen.status.desired.containers)
     record = taken_back(context, seen, failed, previous, f"pod {pod.metadata.name}: {why}")
@@ -133,7 +134,7 @@ def _without(
 def taken_back(
     context: GateContext, seen: ObservedState, failed: Sizes, previous: Sizes, why: str
 ) -> RolledBack:
-    """The record of sizes that failed, and of what the pods had before."""
+    """Returns the record of the sizes that failed and of the sizes before them."""
     changes = tuple(
         FailedChange(container=name, resource=resource, previous=have, failed=value)
         for name, one in failed.items()

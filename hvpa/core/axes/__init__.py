@@ -1,1 +1,1 @@
-"""One step of an axis, for both strategies: from a wanted value through the gates to the set one."""
+"""A step of an axis, for both strategies: from the wanted value through the gates to the applied value."""

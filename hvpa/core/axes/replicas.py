@@ -1,4 +1,4 @@
-"""The replicas of one step, for both strategies: through `maxStep`, bounds and gates (DESIGN 6)."""
+"""The replicas of a step, for both strategies: limited by `maxStep`, bounds and gates (DESIGN 6)."""
 
 from __future__ import annotations
 
@@ -29,24 +29,26 @@ from hvpa.core.values.clock import after
 from hvpa.core.values.weight import Bounds
 
 STEP_PERIOD = dt.timedelta(seconds=15)
-"""Where `maxStep` limits a step out, the next one follows at the earliest after this: the period of the HPA and of
-Postmates' controller. Without it, steps would follow one another as fast as the workload can be written."""
+"""Time between two steps that `maxStep` limits: the sync period of the HPA and of Postmates' controller. Without it,
+steps would follow as fast as HVPA can write."""
 _STEP = Wait(STEP_PERIOD).figures
 
 
 class ReplicasResult(Struct, frozen=True):
-    """What becomes of the replica count: `target` is set now, `recommended` would be if nothing were blocked."""
+    """The result of a decision on the replica count."""
 
     current: int
     target: int
+    """The count that HVPA applies now."""
     recommended: int
+    """The count without any gate."""
     axis: HorizontalAxis
     blocked: tuple[Blocked, ...] = ()
     steps: tuple[str, ...] = ()
 
     @property
     def direction(self) -> Direction:
-        """Which way the count goes."""
+        """Direction of the change."""
         return _direction(self.current, self.target)
 
 
@@ -58,7 +60,7 @@ def scale_to(
     bounds: Bounds,
     starving: bool,
 ) -> ReplicasResult:
-    """Decide on the replica count where it is known which one serves the demand: `goal`."""
+    """Decides on the replica count if the count that serves the demand (`goal`) is known."""
     assert seen.workload is not None
     is_begun = begun(seen.horizontal, seen.workload.spec.replicas)
     way = Way(goal, goal, 0, 0, is_begun, how="needed by the demand")
@@ -73,9 +75,9 @@ def as_recommended_last(
     bounds: Bounds,
     starving: bool,
 ) -> ReplicasResult:
-    """Decide on the replica count while the demand is not known: what was recommended last still is, and a change to
-    it waits for the measurement, up as well as down. But what we set and a client took away is no guess: it is set
-    again at once, as at other times (docs/decisions/0005)."""
+    """Decides on the replica count while the demand is unknown. The last recommendation still counts, and a change
+    towards it waits for the measurement, up as well as down. If another client removed replicas that HVPA had set, HVPA
+    restores them at once, as usual (docs/decisions/0005)."""
     assert seen.workload is not None
     current, last = seen.workload.spec.replicas, bounds.clamp(last_recommended(seen))
     goal = restored(seen, last)
@@ -95,8 +97,8 @@ def go(
     bounds: Bounds,
     starving: bool,
 ) -> ReplicasResult:
-    """As far on the way as `maxStep`, the bounds and the gates let it. A count below a scheduled floor is one outside
-    the bounds."""
+    """Moves the count towards the goal as far as `maxStep`, bounds and gates allow. A count below a scheduled floor is
+    outside the bounds."""
     assert seen.workload is not None
     current, axis = seen.workload.spec.replicas, seen.horizontal
     undone = context.applies and axis.applied_from is not None and axis.applied_from.replicas != current
@@ -132,14 +134,16 @@ def go(
 
 
 def _applied_from_inside(before: AppliedReplicas | None, inside: int, way: Way) -> AppliedReplicas:
-    """The record of a count that is brought inside its bounds. On a way to a goal beyond, it is a part of the way."""
+    """Returns the record of a count that HVPA brings inside its bounds. If the goal is beyond the bounds, the record
+    keeps it."""
     if way.begun and before is not None and before.goal is not None and before.goal > inside:
         return before.model_copy(update={"replicas": inside})
     return AppliedReplicas(replicas=inside, desired=inside, weight=way.weight_now)
 
 
 def restored(seen: ObservedState, last: int) -> int:
-    """The replicas that we set and a client took away since, as far as they were still recommended `last`; else 0."""
+    """Returns the replicas that HVPA set and another client has removed since, limited to the last recommendation
+    (`last`); otherwise 0."""
     assert seen.workload is not None
     applied_from = seen.horizontal.applied_from
     found = 0 if applied_from is None else min(applied_from.replicas, last)
@@ -149,7 +153,7 @@ def restored(seen: ObservedState, last: int) -> int:
 def _set(
     found: ReplicasResult, applied_from: AppliedReplicas, context: GateContext, contest: Contest
 ) -> ReplicasResult:
-    """The result with a step, and the axis's record of it."""
+    """Returns the result with a step, and records the step in the axis."""
     when = step_time(found.axis.last_scale_time, context.clock)
     axis = HorizontalAxis(
         last_scale_time=when,
@@ -161,7 +165,7 @@ def _set(
 
 
 def _held(found: ReplicasResult, wanted: int, hold: Hold) -> ReplicasResult:
-    """The result with a step that is held back."""
+    """Returns the result with a step that a gate holds back."""
     direction = _direction(found.current, wanted)
     blocked = Blocked(
         "horizontal", direction, hold.reason, found.current, wanted, until=hold.until, figures=hold.figures
@@ -175,14 +179,14 @@ def _direction(current: int, wanted: int) -> Direction:
 
 
 def begun(axis: HorizontalAxis, current: int) -> bool:
-    """Whether our last step, which stands, was part of a way that `maxStep` cut."""
+    """Whether the last step still stands and `maxStep` limited it."""
     applied_from = axis.applied_from
     return applied_from is not None and applied_from.replicas == current and applied_from.goal is not None
 
 
 def without_past_goal(axis: HorizontalAxis, current: int, desired: DesiredReplicas) -> HorizontalAxis:
-    """The axis without the goal of a way that has ended, since the HPA no longer wants out. What it wants later, the
-    same count included, is another number of desired replicas."""
+    """Returns the axis without the goal of steps that have ended because the HPA no longer scales out. A later request
+    of the HPA, even for the same count, starts again."""
     if desired.replicas is None or desired.replicas > current or not begun(axis, current):
         return axis
     assert axis.applied_from is not None
@@ -191,9 +195,9 @@ def without_past_goal(axis: HorizontalAxis, current: int, desired: DesiredReplic
 
 
 def settling(seen: ObservedState, context: GateContext) -> dt.datetime | None:
-    """Until when the HPA has yet to measure what the last changes made of the workload: until the rollout is complete,
-    or past its progress deadline, and 60 seconds more (DESIGN 5.2). NO_CLOCK: until the rollout is complete, which no
-    clock ends."""
+    """Returns until when the HPA has not measured the effect of the last changes: until the rollout is complete or
+    past its progress deadline, plus 60 seconds (DESIGN 5.2). NO_CLOCK: until the rollout is complete, without a time
+    limit."""
     if not context.is_settled:
         return NO_CLOCK if context.settles_at is None else after(context.settles_at, SETTLING)
     changes = (
@@ -207,24 +211,29 @@ def settling(seen: ObservedState, context: GateContext) -> dt.datetime | None:
 
 
 class Way(Struct, frozen=True):
-    """Where the desired replicas lead: to `goal`, blended with the vertical `weight` (percent), and now to `step`,
-    which is less where `maxStep` says so. `weight_now` is the weight at the present count, which may be another.
-    `begun`: earlier steps went part of the way, `next_at`: when the next step of `maxStep` is due, `how`: what was done
-    with the desired replicas, `measured_at`: until when it waits for a measurement, having had its step (None: not at
-    all; `is_unknown`: since the demand is not known)."""
+    """The way from the current count to the goal."""
 
     goal: int
+    """The count that the desired replicas lead to, after weighting."""
     step: int
+    """The count to apply now; less than `goal` if `maxStep` limits it."""
     weight: float
+    """Vertical weight of the blend, in percent."""
     weight_now: float
+    """Vertical weight at the current count, in percent; may differ from `weight`."""
     begun: bool = False
+    """Earlier steps have covered a part of the way."""
     next_at: dt.datetime | None = None
+    """When the next step of `maxStep` is due."""
     how: str = "after weighting"
+    """How the goal was found, for messages."""
     measured_at: dt.datetime | None = None
+    """When the next measurement is due if the change waits for it; None if it does not wait."""
     is_unknown: bool = False
+    """The demand is unknown, so the change waits."""
 
     def text(self, current: int, desired: DesiredReplicas) -> str:
-        """The way in words."""
+        """Describes the way in words."""
         asks = f"asks for {desired.replicas}" if desired.replicas is not None else "has no recommendation"
         text = f"replicas: {current} now, the HPA {asks}; {self.goal} {self.how}"
         if self.measured_at is not None:
@@ -241,8 +250,9 @@ class Way(Struct, frozen=True):
 
 
 def _cut(seen: ObservedState, context: GateContext, way: Way, bounds: Bounds) -> Way:
-    """The way within `maxStep`, then within the bounds (DESIGN 6.5). A count that another client set is a new start; on
-    one of our own, the next step waits for its turn. A goal below a scheduled floor is the floor."""
+    """Limits the way by `maxStep`, then by the bounds (DESIGN 6.5). If another client set the count, the steps start
+    again; after a step of HVPA the next step waits for `STEP_PERIOD`. A goal below a scheduled floor becomes the
+    floor."""
     assert seen.spec is not None and seen.workload is not None
     current, axis, raised = seen.workload.spec.replicas, seen.horizontal, bounds.raised
     most, goal = seen.spec.hpa.scale_up.max_step, raised.clamp(way.goal)
@@ -257,7 +267,7 @@ def _cut(seen: ObservedState, context: GateContext, way: Way, bounds: Bounds) ->
 
 
 def _change(seen: ObservedState, context: GateContext, contest: Contest, reported: int, way: Way) -> Change:
-    """The step as its gates see it. Whether it is too small is a matter of the whole way: a part of it is not."""
+    """Returns the step in the form that gates check. `minChange` applies to the whole way, not to a part of it."""
     assert seen.spec is not None and seen.workload is not None
     current = seen.workload.spec.replicas
     rules = context.rules["horizontal", _direction(current, reported)]

@@ -1,5 +1,5 @@
-"""What both strategies share of the requests and limits of one step: the gates' view of a change, raises of starving
-containers, and what comes of all changes (DESIGN 5.3, 6). What is wanted of a request is each strategy's own."""
+"""Requests and limits of a step, as far as both strategies share them: the gates' view of a change, raises of starving
+containers, and the result of all changes (DESIGN 5.3, 6). Each strategy finds the wanted requests itself."""
 
 from __future__ import annotations
 
@@ -33,23 +33,22 @@ from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource, amount_of, present_resources
 
 LONGEST_TIMEOUT: Final = dt.timedelta(days=1)
-"""Up to this `minChangeTimeout` doubles with each step in a row that is smaller than `minChange` (DESIGN 6.4)."""
+"""`minChangeTimeout` doubles with each consecutive step smaller than `minChange`, up to this time (DESIGN 6.4)."""
 OOM_PERCENT: Final = 120
-"""Memory that ran out is raised to this share, where the VPA does not ask for more yet (as VPA's OOM bump does) ..."""
+"""After an OOM, memory is raised to this percentage of the request unless the VPA already recommends more (as VPA's OOM
+bump-up does), ..."""
 OOM_LEAST: Final = 100 * 1024 * 1024
 """... at least by 100Mi, and without maxAllowed ..."""
 OOM_CAP: Final = 4
 """... up to this multiple of the VPA's target (DESIGN 6.4)."""
 OOM_FOLLOWED: Final = 2
-"""Until the next such raise may come, the VPA's target is followed up to this multiple of the last one: the recommender
-counts each OOM of a crash loop, 30 in a minute if the kubelet does not back off (issue 36: bounded steps)."""
+"""Until the next such raise, memory follows the VPA's target up to this multiple of the last raise. The recommender
+counts each OOM of a crash loop, 30 per minute without a kubelet back-off (issue 36: bounded steps)."""
 
 
 class RequestsAxis:
-    """What both strategies need to change requests: the record, the gates' view of a change, raises of starving
-    containers, and the resources that come of it. `items` are the container resources that are governed, `disruptive`:
-    a change replaces pods. `on_path`: the VPA's own targets, in millicores or bytes, of items whose target is a size of
-    the path, since a metric measures them."""
+    """Both strategies change requests with this class. It holds the record, the gates' view of a change, raises of
+    starving containers, and the resulting resources."""
 
     def __init__(
         self,
@@ -65,8 +64,12 @@ class RequestsAxis:
         self.context = context
         self.clock = context.clock
         self.items = items
+        """Governed container resources."""
         self.disruptive = disruptive
+        """A change replaces pods."""
         self.on_path = on_path or {}
+        """The VPA's own targets (millicores or bytes) of items that a metric measures: their `target` is a size of the
+        path."""
         self.spec = seen.spec.vpa
         self.present = present_resources(seen.workload.spec.template.spec.containers)
         self.record = Record(seen.vertical, self.present, context)
@@ -82,7 +85,7 @@ class RequestsAxis:
         self.raises = {item.key: raised for item in items if (raised := self._raise(item)) is not None}
 
     def _provided_until(self, least: dt.timedelta) -> dt.datetime | None:
-        """Until when there have been recommendations for less than `least`; None if that is over."""
+        """Returns until when the VPA has recommended for less than `least`; None if it has for longer."""
         assert self.seen.vpa.object is not None
         provided = condition(self.seen.vpa.object.status.conditions, "RecommendationProvided")
         if provided is None or provided.last_transition_time is None:
@@ -91,13 +94,13 @@ class RequestsAxis:
         return None if self.clock.is_past(until) else until
 
     def young_until(self, container: str) -> dt.datetime | None:
-        """Until when the history of a container's recommendation is too short to lower anything (`minHistory`); None
-        if it is long enough."""
+        """Returns until when a container's recommendation has too short a history to lower a request (`minHistory`);
+        None if the history is long enough."""
         times = (self.provided_until, self.short_until.get(container))
         return max([one for one in times if one is not None], default=None)
 
     def _canary_until(self) -> dt.datetime | None:
-        """Until when another size is tried on some pods: NO_CLOCK where they do not have it yet."""
+        """Returns until when another size is tried on some pods; NO_CLOCK while they do not have it yet."""
         assert self.seen.spec is not None
         canary, desired = self.seen.spec.strategy.canary, self.seen.status.desired
         run = None if canary is None or desired is None else desired.canary
@@ -116,9 +119,9 @@ class RequestsAxis:
         measured_at: dt.datetime | None = None,
         moved_from: int | None = None,
     ) -> Step | None:
-        """The change of a request to `wanted`, which the weight `ppm` leads to, as its gates see it; None if it is
-        none, or as small as a rounding of a request inside its bounds. `measured_at`: until when it waits for the
-        HPA's measurement."""
+        """Returns the change of a request to `wanted` at weight `ppm`, in the form that gates check. None if nothing
+        changes, or if a request inside its bounds would change only by a rounding error. `measured_at`: until when the
+        change waits for the HPA's measurement."""
         up = wanted > item.current
         if is_same_size(item.current, wanted) and item.current == item.bounds.clamp(item.current):
             return None
@@ -156,11 +159,11 @@ class RequestsAxis:
         return Step(item, wanted, ppm, change, passes, pending=pending, moved_from=moved_from)
 
     def hold(self, step: Step) -> Hold | None:
-        """What holds a step back."""
+        """Returns the hold of a step, if a gate blocks it."""
         return first_hold(step.change, self.context, step.passes)
 
     def _change(self, item: ContainerResource, wanted: int) -> Change:
-        """A change of a request as far as its gates ask the same of each."""
+        """Returns the part of a change that is the same for all requests."""
         up = wanted > item.current
         return Change(
             self._rules(up),
@@ -176,15 +179,15 @@ class RequestsAxis:
         return self.context.rules["vertical", "up" if up else "down"]
 
     def _is_raised(self, item: ContainerResource, least: int) -> bool:
-        """Whether memory was raised beyond its target since it ran out, and that target has not moved by minChange: the
-        raise must not be taken back by the very target that was too small."""
+        """Whether memory was raised above its target after an OOM, and the target has since moved by less than
+        minChange. The target that was too small must not undo the raise."""
         before = self.record.blended_from(item)
         if before is None or item.resource != "memory" or item.container not in self.record.overrides:
             return False
         return item.current > before[0] and abs(item.target - before[0]) < max(1, least)
 
     def pending_since(self, item: ContainerResource, direction: Direction) -> Pending:
-        """Since when a change in this direction has been wanted."""
+        """Returns since when a change in this direction has been pending."""
         known = self.pending.get((*item.key, direction))
         if known is not None and not self.clock.is_ahead(known.since):
             return known
@@ -193,8 +196,8 @@ class RequestsAxis:
 
     # --- starving containers (DESIGN 6.4) ----------------------------------------------------------------------------
     def raise_now(self, item: ContainerResource) -> Step | None:
-        """The raise of a starving container's memory, which comes before all else; None where there is none, or where
-        the last one was less than ten minutes ago."""
+        """Returns the raise of a starving container's memory, which precedes all other changes. None if there is none,
+        or if the last raise was less than ten minutes ago."""
         raised = self.raises.get(item.key)
         return None if raised is None or raised.change.raised_until is not None else raised
 
@@ -203,8 +206,8 @@ class RequestsAxis:
         return item.resource == "memory" and starving
 
     def _raise(self, item: ContainerResource) -> Step | None:
-        """The raise of a starving container's memory; None where it does not starve, or has all that it may have. Where
-        it restarts no pod, it waits for no maintenance window."""
+        """Returns the raise of a starving container's memory. None if the container does not starve or has the maximum.
+        If the raise restarts no pod, it does not wait for a maintenance window."""
         wanted = self._enough_memory(item) if self._starves(item) else 0
         if wanted <= item.current:
             return None
@@ -215,9 +218,9 @@ class RequestsAxis:
         return Step(item, wanted, FULL, change, passes, override=True)
 
     def _enough_memory(self, item: ContainerResource) -> int:
-        """The VPA's target where that is above the request. Else a fifth more than the request, at least 100Mi more,
-        within `maxAllowed` or four times the target; but only where the pods show that this container starves, not
-        where an older status merely reports that some container does. Of 1Gi: 1.2Gi."""
+        """Returns the VPA's target if it is above the request. Otherwise it returns 120 % of the request, at least
+        100Mi more, within `maxAllowed` or four times the target; this applies only if the pods show that this container
+        starves. An older status reports only that some container does. Example: 1Gi becomes 1.2Gi."""
         target = self.on_path.get(item.key, item.target)
         is_above = target > item.current and not is_same_size(item.current, target)
         if is_above or item.container not in self.seen.pods.starving:
@@ -225,16 +228,17 @@ class RequestsAxis:
         raised = max(ceil_div(item.current * OOM_PERCENT, 100), item.current + OOM_LEAST)
         raised = round_up(raised, KILOBYTE)
         if item.bounds.upper is None:
-            # A target of a short history says nothing of what is enough.
+            # A target with a short history does not show how much memory is enough.
             known = target if self.young_until(item.container) is None else max(target, item.current)
             raised = min(raised, OOM_CAP * known)
         return item.bounds.clamp(raised)
 
     def _recent_raise(self, item: ContainerResource) -> tuple[int, dt.datetime] | None:
-        """How far memory follows the VPA's target that was raised less than ten minutes ago, and until when; None if it
-        was not, or if a metric shows how much is in use.
+        """Returns how far memory follows the VPA's target after a raise less than ten minutes ago, and until when. None
+        without such a raise, or if a metric measures the usage.
 
-        Example: 256Mi ran out and became 356Mi; the VPA's target is 4Gi a minute later. It becomes 712Mi."""
+        Example: 256Mi ran out and was raised to 356Mi. A minute later the VPA's target is 4Gi. Memory rises to 712Mi.
+        """
         before = self.record.overrides.get(item.container)
         if item.resource != "memory" or before is None or item.key in self.on_path:
             return None
@@ -243,8 +247,8 @@ class RequestsAxis:
         return None if raised is None or until is None else (raised * OOM_FOLLOWED, until)
 
     def _with_raises(self, decided: Sequence[tuple[Step, Hold | None]]) -> list[tuple[Step, Hold | None]]:
-        """The changes with the raises that wait for their ten minutes, each in place of another change of the same
-        memory, but for one that raises it sooner."""
+        """Adds raises that wait for their ten minutes. Each replaces another change of the same memory, except a change
+        that raises it sooner."""
         found = {step.item.key: (step, hold) for step, hold in decided}
         for key, raised in self.raises.items():
             if raised.change.raised_until is not None:
@@ -255,13 +259,13 @@ class RequestsAxis:
 
     # --- the result --------------------------------------------------------------------------------------------------
     def result(self, decided: Sequence[tuple[Step, Hold | None]]) -> RequestsResult:
-        """What becomes of all requests and limits, given the changes that are wanted and what holds each of them."""
+        """Returns the result for all requests and limits, from the wanted changes and their holds."""
         reported = self._with_raises(decided)
         applied = [step for step, hold in decided if hold is None]
         axis = self.record.after(decided)
         if axis.history != self.history:
             axis = axis.model_copy(update={"history": self.history})
-        # Where there have been recommendations for long, a short history was lost.
+        # If the VPA has recommended for a long time, a short history means a lost history.
         long_ago = LOST * self.spec.scale_down.min_history
         is_lost = bool(self.short_until) and self._provided_until(long_ago) is None
         return RequestsResult(
@@ -281,7 +285,7 @@ class RequestsAxis:
         )
 
     def _resources(self, steps: Sequence[Step]) -> Mapping[str, ResourceRequirements]:
-        """All containers' resources with the steps taken."""
+        """Returns the resources of all containers after these steps."""
         found = dict(self.present)
         for step in steps:
             item = step.item
@@ -293,7 +297,7 @@ class RequestsAxis:
         return found
 
     def _limit(self, step: Step) -> int | None:
-        """The limit that goes with a step's request; None where none is set."""
+        """Returns the limit that goes with a step's request; None if there is none."""
         item = step.item
         if not item.scales_limit:
             return item.limit
@@ -303,13 +307,13 @@ class RequestsAxis:
 
 
 def _may_pass(item: ContainerResource, wanted: int, least: int) -> bool:
-    """Whether a rise is large enough to go through once it has been wanted for `minChangeTimeout`: the smaller of a
-    tenth of the request and half of minChange. Of 1 core and 200m: 100m (DESIGN 6.4)."""
+    """Whether a raise is large enough to pass after `minChangeTimeout`: at least the smaller of 10 % of the request and
+    half of minChange. Example: 100m for a request of 1 core and a minChange of 200m (DESIGN 6.4)."""
     return (wanted - item.current) >= min(ceil_div(item.current, 10), ceil_div(least, 2))
 
 
 def _raises_before(waiting: Hold | None, decided: tuple[Step, Hold | None] | None) -> bool:
-    """Whether a change raises a request before the gate opens for which another raise of it is `waiting`."""
+    """Whether another change raises the request before the gate of the `waiting` raise opens."""
     if decided is None or decided[0].direction == "down" or waiting is None:
         return False
     hold = decided[1]

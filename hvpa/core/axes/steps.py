@@ -1,5 +1,5 @@
-"""Steps of the vertical axis as values: a wanted change of one container resource, what becomes of all of them, and
-what the axis remembers of them (DESIGN 8)."""
+"""Steps of the vertical axis as values: a wanted change of a container resource, the result of all changes, and the
+axis's record of them (DESIGN 8)."""
 
 from __future__ import annotations
 
@@ -19,30 +19,34 @@ from hvpa.core.values.weight import percent
 from hvpa.core.workload.containers import ContainerResource, amount_of, amounts
 
 OVERRIDE_EVERY: Final = dt.timedelta(minutes=10)
-"""The memory of a container that ran out of it is raised at most this often (DESIGN 6.4)."""
+"""Minimum time between two raises of a container's memory after an OOM (DESIGN 6.4)."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """A change of one container resource that is wanted: the request, the weight it was blended with, and how its gates
-    see it. `override`: the container ran out of memory. `moved_from`: the target that the present request was blended
-    from, where the request moves with its target from there."""
+    """A wanted change of a container resource."""
 
     item: ContainerResource
     request: int
+    """The wanted request, in millicores or bytes."""
     weight_ppm: int
+    """The vertical weight of the blend, in parts per million."""
     change: Change
+    """The change in the form that gates check."""
     passes: frozenset[str] = frozenset()
+    """Gates that do not hold this step."""
     override: bool = False
+    """The container ran out of memory."""
     pending: Pending | None = None
     moved_from: int | None = None
+    """The target that the current request was blended from, if the request moves with its target from there."""
 
     @property
     def direction(self) -> Direction:
-        """Which way the request goes."""
+        """Direction of the change."""
         return "up" if self.request > self.item.current else "down"
 
     def blocked(self, hold: Hold) -> Blocked:
-        """The step where it is held back."""
+        """Returns the status entry of a step that is held back."""
         item = self.item
         return Blocked(
             "vertical",
@@ -56,7 +60,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
         )
 
     def text(self, hold: Hold | None) -> str:
-        """The step in words."""
+        """Describes the step in words."""
         item, shown = self.item, percent(self.weight_ppm)
         now, wanted = readable_change(item.resource, item.current, self.request)
         target = readable_resource(item.resource, item.target)
@@ -79,30 +83,31 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 
 class RequestsResult(msgspec.Struct, frozen=True, gc=False):
-    """What becomes of the resources: `containers` is set now, `recommended` would be if nothing were blocked, `changed`
-    names the containers that this decision changes.
-
-    Until when the VPA's history is too short: `young_until` for a request that would be lowered, `short_until` by
-    container, and `lost_until` by container where there have been recommendations for long, so that their history was
-    lost. `without_request` names what was calculated from a missing request.
-    """
+    """The result for all requests and limits."""
 
     containers: Mapping[str, ResourceRequirements]
+    """Resources that HVPA applies now."""
     recommended: Mapping[str, ResourceRequirements]
+    """Resources without any gate."""
     changed: frozenset[str]
+    """Containers that this decision changes."""
     directions: tuple[Direction, ...]
     axis: VerticalAxis
     blocked: tuple[Blocked, ...] = ()
     steps: tuple[str, ...] = ()
     young_until: dt.datetime | None = None
+    """Until when the VPA's history is too short for a request that would be lowered."""
     short_until: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
+    """By container: until when the VPA's history is too short."""
     lost_until: Mapping[str, dt.datetime] = msgspec.field(default_factory=dict)
+    """Like `short_until`, if the VPA has recommended for so long that the history must have been lost."""
     without_request: tuple[str, ...] = ()
+    """Container resources without a request."""
 
 
 class Record:
-    """What the axis remembers: what its requests were blended from, what waits, whose memory was raised, and who undid
-    it. `present` are the containers' resources now."""
+    """The axis's record: the targets that requests were blended from, pending changes, raised memory, and the contest
+    with another client. `present` are the containers' current resources."""
 
     def __init__(
         self, axis: VerticalAxis, present: Mapping[str, ResourceRequirements], context: GateContext
@@ -116,13 +121,13 @@ class Record:
         self.contest = judge_contest(undone, axis.set_back, axis.last_scale_time, context.clock)
 
     def _is_undone(self, one: AppliedTarget) -> bool:
-        """Whether a request that was set stands at another value now."""
+        """Whether a request that HVPA set has another value now."""
         have, was_set = self.present.get(one.container), amounts({one.resource: one.request})
         return have is not None and not (was_set and was_set.items() <= have.requests.items())
 
     def blended_from(self, item: ContainerResource) -> tuple[int, float] | None:
-        """The target that the request was blended from, and the weight (percent) that it was blended with; None where
-        another client has set another request since, or nothing is known."""
+        """Returns the target and the weight (percent) that the request was blended with; None if unknown, or if another
+        client has set another request since."""
         before = self.applied_from.get(item.key)
         if before is None or amount_of(item.resource, before.request) != item.current:
             return None
@@ -130,12 +135,13 @@ class Record:
         return None if target is None else (target, before.weight)
 
     def small_steps(self, item: ContainerResource) -> int:
-        """How many small steps in a row this container resource has had (DESIGN 6.4)."""
+        """Returns the number of consecutive small steps of this container resource (DESIGN 6.4)."""
         before = self.applied_from.get(item.key)
         return 0 if before is None else before.small_steps or 0
 
     def after(self, decided: Sequence[tuple[Step, Hold | None]]) -> VerticalAxis:
-        """The record after this decision. What only waits stays pending, also where nothing may be applied."""
+        """Returns the record after this decision. Waiting changes stay pending, even if HVPA must not apply
+        anything."""
         applied: list[Step] = []
         waiting: list[Pending] = []
         for step, hold in decided:
@@ -162,8 +168,8 @@ class Record:
         return self.axis.model_copy(update=update) if update else self.axis
 
     def _applied_from_after(self, applied: Sequence[Step]) -> tuple[AppliedTarget, ...]:
-        """What requests were blended from; forgotten where the container is gone or a client set another request. Small
-        steps: one more where `minChangeTimeout` let the step through, none where `minChange` allows it."""
+        """Returns the blended targets, without containers that are gone and requests that a client changed. A step that
+        passed by `minChangeTimeout` adds a small step; a step that `minChange` allows resets the count."""
         known = {
             key: one
             for key, one in self.applied_from.items()
@@ -183,7 +189,8 @@ class Record:
         return tuple(known[key] for key in sorted(known))
 
     def _overrides_after(self, applied: Sequence[Step]) -> tuple[MemoryOverride, ...]:
-        """Raises of starving containers: remembered until their ten minutes are over and the memory is set anew."""
+        """Returns the raises of starving containers. A raise is kept until its ten minutes are over and the memory is
+        set again."""
         clock = self.context.clock
         anew = {step.item.container for step in applied if step.item.resource == "memory"}
         known = {

@@ -1,1 +1,1 @@
-"""What holds a wanted change back, in order."""
+"""Reasons that hold a wanted change back, in order."""

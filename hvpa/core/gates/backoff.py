@@ -1,5 +1,5 @@
-"""What did not last is tried again later, each time after a longer wait: what another client undid (DESIGN 8), what the
-API server refused (DESIGN 8), and sizes that failed on the pods that they were tried on (DESIGN 11.5)."""
+"""Retries with growing waits: changes that another client undid (DESIGN 8), changes that the API server refused (DESIGN
+8), and sizes that failed on the pods that tried them (DESIGN 11.5)."""
 
 from __future__ import annotations
 
@@ -16,42 +16,44 @@ from hvpa.core.state import INSTANT
 from hvpa.core.values.clock import Clock, after, doubled
 
 HOUR: Final = dt.timedelta(hours=1)
-"""What is undone again within this time is contested (DESIGN 8); and the longest wait for the other side."""
+"""A change that is undone again within this time is contested (DESIGN 8). Also the longest wait for the other
+client."""
 _ALIKE: Final = Fraction(9, 10)
-"""A change that goes this part of the way of one that failed is the same again: recommendations move a little all the
-time."""
+"""A change that covers this share of a failed change counts as the same change, because recommendations always move a
+little."""
 
 
-# --- what another client undid: made again at once the first time ---------------------------------------------------
+# --- changes that another client undid: the first time, HVPA repeats them at once -----------------------------------
 class Contest(msgspec.Struct, frozen=True, gc=False):
-    """How one axis stands with another client who sets its fields.
-
-    `since` is when the wait began (None: there is none), `record` what is to be remembered while it lasts,
-    `count` how often the change has been undone, this time included.
-    """
+    """The contest of an axis with another client that sets its fields."""
 
     undone: bool = False
+    """The last change is undone now."""
     since: dt.datetime | None = None
+    """When the wait began; None without a wait."""
     record: SetBack | None = None
+    """The record to store in the status."""
     count: int = 0
+    """How often the change has been undone, this time included."""
 
     def until(self, *, up: bool) -> dt.datetime | None:
-        """When a change in this direction is made again; None where it need not wait. The instant may have passed."""
+        """Returns when a change in this direction is made again; None if it need not wait. The time may have passed."""
         return None if self.since is None else self.since + contest_wait(self.count, up=up)
 
     def after_step(self, when: dt.datetime) -> SetBack | None:
-        """The record once the axis has made a step, whose recorded time is `when`."""
+        """Returns the record after a step with this recorded time."""
         return SetBack(count=self.count, time=when) if self.undone else self.record
 
 
 def judge_contest(
     undone: bool, record: SetBack | None, last_scale_time: dt.datetime | None, clock: Clock
 ) -> Contest:
-    """Judge an axis whose field stands `undone` or not, by what is remembered of earlier times.
+    """Judges an axis by whether its field is `undone` and by the record of earlier times.
 
-    A record whose time is the axis's last scale time: the change was made again then. A later time: the change was
-    found undone then, and the wait began. The record stands in the status and, written with a step, in the workload's
-    annotation."""
+    If the record's time equals the axis's last scale time, HVPA made the change again then. If it is later, HVPA found
+    the change undone then, and the wait began. The record is in the status and, if written with a step, in the
+    workload's annotation.
+    """
     if record is not None and clock.is_ahead(record.time):
         record = None
     if not undone:
@@ -67,18 +69,19 @@ def judge_contest(
 
 
 def contest_wait(count: int, *, up: bool) -> dt.timedelta:
-    """How long the axis waits when its change was undone for the `count`-th time (from the second on): 5 minutes,
-    doubling, an hour at most. More replicas and larger requests serve demand that is there, and two deploys within an
-    hour that reset them are no rival controller (docs/decisions/0024): a minute. The third time: 10 and 2 minutes."""
+    """Returns how long the axis waits after its change was undone for the `count`-th time (from the second on): 5
+    minutes, doubled each time, up to an hour. Raises start at a minute: they serve existing demand, and two deploys
+    within an hour that reset them are no rival controller (docs/decisions/0024). Example: the third time 10 minutes
+    down, 2 up."""
     return doubled(dt.timedelta(minutes=1 if up else 5), count - 2, HOUR)
 
 
-# --- what the API server refused: the other axis goes on -------------------------------------------------------------
+# --- changes that the API server refused: the other axis continues ---------------------------------------------------
 def refused_until(
     record: Refusal | None, clock: Clock, current: int, wanted: int, key: ResourceKey | None = None
 ) -> dt.datetime | None:
-    """When a change of the replicas, or of the container's resource `key`, is tried again; None where it is not one
-    that was refused. From 1 core, 3 cores were refused: then 3.1 cores wait as well, and 2 cores go at once."""
+    """Returns when a change of the replicas (or of the container resource `key`) is tried again; None if it was not
+    refused. Example: a change from 1 core to 3 cores was refused. 3.1 cores wait as well, 2 cores do not."""
     if record is None or not any(
         key_of(one) == key and one.current == current and _part(current, one.wanted, wanted) > _ALIKE
         for one in record.changes
@@ -88,36 +91,36 @@ def refused_until(
 
 
 def refusal_wait(count: int) -> dt.timedelta:
-    """How long the axis waits after the `count`-th refusal in a row: a minute (a VPA recommender writes as often),
-    doubling, an hour at most."""
+    """Returns how long the axis waits after the `count`-th consecutive refusal: a minute (the VPA recommender's
+    interval), doubled each time, up to an hour."""
     return doubled(dt.timedelta(minutes=1), count - 1, HOUR)
 
 
 def _part(old: int, failed: int, wanted: int) -> Fraction:
-    """How much of a change that failed is made by another one; less than 0 in the other direction."""
+    """Returns the share of a failed change that the wanted change covers; negative in the other direction."""
     return Fraction(wanted - old, failed - old or 1)
 
 
 def key_of(one: RefusedChange) -> ResourceKey | None:
-    """The container resource of a refused change; None for the replicas."""
+    """Returns the container resource of a refused change; None for the replicas."""
     if one.container is None:
         return None
     return ResourceKey(one.container, "cpu" if one.resource == "cpu" else "memory")
 
 
 def without_written(record: Refusal | None, written: Set[ResourceKey]) -> Refusal | None:
-    """The record once these requests were written; None where nothing is left of it."""
+    """Returns the record after these requests were written; None if nothing is left."""
     kept = () if record is None else tuple(one for one in record.changes if key_of(one) not in written)
     return record.model_copy(update={"changes": kept}) if record is not None and kept else None
 
 
-# --- sizes that failed on the pods that they were tried on -----------------------------------------------------------
+# --- sizes that failed in a trial ------------------------------------------------------------------------------------
 def rolled_back_until(
     record: RolledBack | None, clock: Clock, wanted: int, key: ResourceKey
 ) -> dt.datetime | None:
-    """When a request of this size is tried again; None where it is not one that failed, or worse than that.
+    """Returns when a request of this size is tried again; None unless it covers at least 90 percent of a failed change.
 
-    Example: 600m failed after 1 core. Up to 640m wait (a tenth of the way back), 650m do not.
+    Example: a change from 1 core to 600m failed. Requests up to 640m (a tenth of the way back) wait, 650m does not.
     """
     if record is None or not any(
         (one.container, one.resource) == key and _part(one.previous, one.failed, wanted) >= _ALIKE
@@ -128,9 +131,8 @@ def rolled_back_until(
 
 
 def rollbacks_after(record: RolledBack | None, clock: Clock) -> int:
-    """How often in a row a size has failed, with one that fails now. One that fails while another one still waits is no
-    second try: it fails for the same cause, and counts once. One that fails later than twice the wait is the first
-    again."""
+    """Returns the number of consecutive failures, including the current one. A failure while another size still waits
+    has the same cause and does not count again. A failure later than twice the wait counts as the first."""
     if record is None or clock.is_past(after(record.time, 2 * rollback_wait(record.count))):
         return 1
     return record.count + _is_second_try(record, clock)
@@ -143,7 +145,8 @@ def _is_second_try(record: RolledBack, clock: Clock) -> bool:
 def with_waiting(
     changes: tuple[FailedChange, ...], record: RolledBack | None, clock: Clock
 ) -> tuple[FailedChange, ...]:
-    """What failed now, with what failed before and still waits: of other containers or resources."""
+    """Returns the changes that failed now, together with earlier failures of other container resources that still
+    wait."""
     if record is None or _is_second_try(record, clock):
         return changes
     failed = {(one.container, one.resource) for one in changes}
@@ -151,5 +154,5 @@ def with_waiting(
 
 
 def rollback_wait(count: int) -> dt.timedelta:
-    """How long a size is not tried again that has failed so often: a day, doubling, 16 days at most."""
+    """Returns how long a size waits after `count` failures: a day, doubled each time, up to 16 days."""
     return doubled(dt.timedelta(days=1), count - 1, dt.timedelta(days=16))

@@ -1,4 +1,4 @@
-"""Scheduled floors: how many replicas there are at least, until when, and what comes next (`spec.hpa.schedule`,
+"""Scheduled floors: the minimum replica count now, until when it holds, and the next floor (`spec.hpa.schedule`,
 docs/decisions/0033)."""
 
 from __future__ import annotations
@@ -14,35 +14,37 @@ from hvpa.core.values.clock import after
 
 @dataclass(frozen=True, slots=True)
 class FloorState:
-    """The floor at an instant: how many replicas there are at least (0: there is none), by which `entry` of
-    `spec.hpa.schedule` (1 is the first), and up to when that holds at least (None: for ever)."""
+    """The floor at an instant."""
 
     replicas: int
+    """Minimum replica count; 0 without a floor."""
     entry: int | None
+    """Entry of `spec.hpa.schedule` that sets it, counted from 1."""
     until: dt.datetime | None
+    """Until when this floor holds at least; None: forever."""
 
     def text(self) -> str:
-        """Until when there is a floor, and by which entry."""
+        """Describes until when the floor holds, and which entry sets it."""
         assert self.until is not None
         return f"until {readable_timestamp(self.until)}, by entry {self.entry} of spec.hpa.schedule"
 
 
 def floor_state(spec: HvpaSpec, now: dt.datetime) -> FloorState:
-    """The largest of all floors that have begun and not ended."""
+    """Returns the largest of all floors that are active now."""
     entries = spec.hpa.schedule
     ends: dict[int, dt.datetime] = {}
     begins: dict[int, dt.datetime] = {}
     for entry, one in enumerate(entries, 1):
         previous, following = starts(one, now)
         if previous is not None and now < (end := after(previous, one.duration)):
-            # One that begins again before it ends goes on.
+            # A floor that starts again before it ends continues.
             begin = following if following is not None and following <= end else previous
             ends[entry] = after(begin, one.duration)
         elif following is not None:
             begins[entry] = following
     floor_of = {entry: one.min_replicas for entry, one in enumerate(entries, 1)}
     replicas = max((floor_of[entry] for entry in ends), default=0)
-    # What begins below the floor changes nothing, nor does what ends below it.
+    # A floor below the current floor changes nothing when it starts or ends.
     changes = [start for entry, start in begins.items() if floor_of[entry] > replicas]
     last = max((entry for entry in ends if floor_of[entry] == replicas), key=ends.__getitem__, default=None)
     if last is not None:
@@ -51,7 +53,7 @@ def floor_state(spec: HvpaSpec, now: dt.datetime) -> FloorState:
 
 
 def next_floor(spec: HvpaSpec, state: FloorState) -> tuple[dt.datetime, FloorState] | None:
-    """The floor that follows, and from when; None where there is none."""
+    """Returns the next floor and its start; None if there is none."""
     while (begin := state.until) is not None:
         state = floor_state(spec, begin)
         if state.replicas:

@@ -1,9 +1,9 @@
-"""The forecast (`spec.forecast`, docs/decisions/0036): how many replicas were needed at the same time on the days
-before, as a floor, while that was nearly right in the last 24 hours.
+"""The forecast (`spec.forecast`, docs/decisions/0036): the replicas needed at the same time on previous days are a
+floor, if the forecast was nearly right in the last 24 hours.
 
-Days have 96 quarters of an hour, in UTC. What was needed in one is the median of its measurements, one in each five
-minutes: a metric that is wrong for less changes nothing. The forecast and how far it was off follow from the values
-of the quarters, which stand in the status, for one day more than `history`.
+A day has 96 quarters of an hour, in UTC. The value of a quarter is the median of its measurements, taken every five
+minutes, so a single wrong measurement has no effect. The status stores the values for a day more than `history`. The
+forecast and its error are calculated from them.
 """
 
 from __future__ import annotations
@@ -26,55 +26,57 @@ from hvpa.core.values.memo import Basis, remembered_while
 from hvpa.core.values.weight import Bounds
 
 TICK: Final = dt.timedelta(minutes=5)
-"""The first measurement of each such time counts. The forecast of a quarter of an hour is used from a tick before it
-on: pods need time to start."""
+"""HVPA uses the first measurement of each tick. The forecast of a quarter starts a tick early, because pods need time
+to start."""
 TICKS: Final = 3
-"""Ticks of a quarter of an hour."""
+"""Ticks per quarter of an hour."""
 DAY: Final = 96
-"""Quarters of an hour of a day."""
+"""Quarters of an hour per day."""
 ALLOWED_PERCENT: Final = 20
-"""How far the forecast may have been off in the last 24 hours, in percent of what was needed (docs/decisions/0036 has
-figures)."""
+"""Maximum error of the forecast in the last 24 hours, in percent of the needed replicas (figures:
+docs/decisions/0036)."""
 LEAST_JUDGED: Final = DAY // 2
-"""How many quarters of the last 24 hours must have been forecast and measured."""
+"""Minimum number of quarters in the last 24 hours that were both forecast and measured."""
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _VALUES: Final = re.compile(r"(?:(?:[0-9]{1,10}|-) )*", re.ASCII)
 _UNKNOWN: Final = "-"
 _NEVER: Final = ForecastRecord()
 
 MOST: Final = DAY * 8
-"""Quarters that are kept at most: of `history`, which is a week at most, and a day more."""
+"""Maximum number of stored quarters: `history` (up to a week) plus a day."""
 LONGEST: Final = MOST * 11
-"""Characters that these have at most: counts have 32 bits, up to ten digits."""
+"""Maximum length of the stored values in characters: counts have 32 bits, so up to ten digits."""
 Values = tuple[int | None, ...]
 
 
 class Outlook(NamedTuple):
-    """What the forecast says at `tick` (times of five minutes since 1970), which ends at `until`.
-
-    `values` are what was needed in the quarters of an hour before the present one, the oldest first (None: unknown);
-    `samples` the measurements of the present one, and `is_due` whether another one is. `foreseen` are the replicas that
-    the forecast has for now (None: too few of the days are known). Of `judged` quarters of the last 24 hours both the
-    forecast and what was needed are known; they differ by `off` percent.
-    """
+    """The forecast at a tick."""
 
     tick: int
+    """Number of five-minute ticks since 1970."""
     until: dt.datetime
+    """End of the tick."""
     values: Values
+    """Needed replicas in the quarters before the current one, oldest first; None: unknown."""
     samples: tuple[int, ...]
+    """Measurements of the current quarter."""
     is_due: bool
+    """Another measurement is due."""
     foreseen: int | None
+    """Replicas that the forecast expects now; None if too few days are known."""
     judged: int
+    """Quarters of the last 24 hours for which both forecast and needed replicas are known."""
     off: int
+    """Error over those quarters, in percent."""
 
     @property
     def floor(self) -> int | None:
-        """The replicas that there are at least; None where the forecast is not used."""
+        """The minimum replica count; None if the forecast is not used."""
         return self.foreseen if self.judged >= LEAST_JUDGED and self.off <= ALLOWED_PERCENT else None
 
     @property
     def text(self) -> str:
-        """Whether the forecast is used, and why not."""
+        """Describes whether the forecast is used, or why not."""
         if self.judged < LEAST_JUDGED:
             return (
                 f"not used yet: {self.judged} quarters of an hour of the last 24 hours were both forecast and measured,"
@@ -96,10 +98,10 @@ def _basis(seen: ObservedState, bounds: Bounds) -> Basis:
 
 @remembered_while(_basis)
 def outlook_of(clock: Clock, seen: ObservedState, bounds: Bounds) -> Outlook:
-    """What the forecast says now, within the HPA's `bounds` (docs/decisions/0036).
+    """Returns the forecast for now, within the HPA's `bounds` (docs/decisions/0036).
 
-    `off` is the sum of the differences as a share of what was needed (the weighted absolute percentage error). Example:
-    forecast were 4 and 6 replicas, needed were 5 and 5: (1 + 1) / 10, 20 percent.
+    `off` is the sum of absolute errors divided by the sum of needed replicas (weighted absolute percentage error).
+    Example: forecast 4 and 6, needed 5 and 5: (1 + 1) / 10 = 20 percent.
     """
     assert seen.spec is not None and seen.spec.forecast is not None
     spec, record = seen.spec.forecast, seen.status.forecast or _NEVER
@@ -122,7 +124,7 @@ def outlook_of(clock: Clock, seen: ObservedState, bounds: Bounds) -> Outlook:
 
 
 def raised_by_forecast(clock: Clock, seen: ObservedState, bounds: Bounds) -> Bounds:
-    """The bounds with the floor of the forecast, where that is above the one that is scheduled."""
+    """Returns the bounds with the forecast's floor, if it is above the scheduled floor."""
     assert seen.spec is not None
     if seen.spec.forecast is None or bounds.upper is None or not seen.hpa.in_charge:
         return bounds
@@ -136,8 +138,8 @@ def raised_by_forecast(clock: Clock, seen: ObservedState, bounds: Bounds) -> Bou
 def next_record(
     clock: Clock, seen: ObservedState, bounds: Bounds, needed: int | None, is_left: bool
 ) -> ForecastRecord:
-    """What is to stand in the status, where so many replicas are `needed` now (None: unknown). `is_left`: the target
-    has no replicas, and is left alone."""
+    """Returns the next record for the status, given the replicas `needed` now (None: unknown). `is_left`: the target
+    has 0 replicas, so HVPA leaves it alone."""
     assert seen.spec is not None
     before = seen.status.forecast
     if bounds.upper is None or not seen.hpa.in_charge:
@@ -158,20 +160,20 @@ def next_record(
 
 
 def unused(before: ForecastRecord | None, why: str) -> ForecastRecord:
-    """The record while there is no forecast; what is known of earlier quarters stays."""
+    """Returns the record while the forecast is not used; it keeps the values of earlier quarters."""
     return (before or _NEVER).model_copy(update={"message": why, "replicas": None, "off_percent": None})
 
 
 def _tick(now: dt.datetime) -> tuple[tuple[int, dt.datetime], dt.datetime]:
-    """How many times five minutes have passed since 1970, and until when that is so."""
+    """Returns the number of five-minute ticks since 1970, and when the tick ends."""
     tick = (now - _EPOCH) // TICK
     until = after(_EPOCH + tick * TICK, TICK)
     return (tick, until), until
 
 
 def _at(record: ForecastRecord, sampled: int | None, tick: int) -> tuple[tuple[int, ...], Values]:
-    """The samples of the quarter of this tick, and the values of the quarters before it, as far as they are recorded.
-    What is recorded of the future is from a clock that was wrong, and counts for nothing."""
+    """Returns the samples of this tick's quarter and the recorded values of earlier quarters. Values from the future
+    were recorded with a wrong clock and are dropped."""
     if (
         sampled is None
         or len(record.values) > LONGEST
@@ -189,10 +191,11 @@ def _at(record: ForecastRecord, sampled: int | None, tick: int) -> tuple[tuple[i
 
 
 def _foreseen(values: Values, at: int, spec: Forecast) -> int | None:
-    """The forecast for the quarter that is `at` this index of the values, or beyond them, from the days before it; None
-    unless more than half of these are known.
+    """Returns the forecast for the quarter at this index, from the same quarter on previous days; None unless more than
+    half of those days are known.
 
-    Example (nearest rank): 4, 9 and 5 replicas were needed on three days: 5 by the median, 9 from quantile 67 on."""
+    Example (nearest rank): three days needed 4, 9 and 5 replicas. The median is 5; from quantile 67 on it is 9.
+    """
     known = sorted([one for one in values[at - DAY * spec.days : at : DAY] if one is not None])
     if len(known) * 2 <= spec.days:
         return None

@@ -1,8 +1,10 @@
-"""What holds a wanted change back: small functions in order; the first one that blocks is reported (DESIGN 6.2).
+"""Gates hold a wanted change back. They are small functions in order; HVPA reports the first gate that blocks (DESIGN
+6.2).
 
-A gate is a reason and an entry of `GATES`, at its place in the order; to add one, see the comment above `GATES`. Three
-waits are no gates: `MAX_STEP` (`core/axes/replicas.py`) and `POD_REPLACEMENT` (`core/trajectory/step.py`) leave a part
-of the change, and a rollout that has begun waits in `core/actuation/rollouts.py`."""
+A gate is a reason and an entry of `GATES`; the comment above `GATES` explains how to add a gate. Three waits are not
+gates: `MAX_STEP` (`core/axes/replicas.py`) and `POD_REPLACEMENT` (`core/trajectory/step.py`) let a part of the change
+pass, and a rollout that has started waits in `core/actuation/rollouts.py`.
+"""
 
 from __future__ import annotations
 
@@ -28,48 +30,49 @@ REFUSED = "Refused"  # the API server refused this change; it is tried again lat
 CANARY = "Canary"  # another size is being tried on some pods (`spec.updateStrategy.canary`)
 ROLLED_BACK = "RolledBack"  # this size failed on some pods, or no node takes it; it is tried again later
 MIN_HISTORY = "MinHistory"  # the VPA's history is too young to lower a request
-OUT_OF_MEMORY = "OutOfMemory"  # the container ran out of memory not long ago: its memory is not lowered
-RECENT_RAISE = "RecentRaise"  # it ran out of memory again, and was raised for that less than ten minutes ago
+OUT_OF_MEMORY = "OutOfMemory"  # the container ran out of memory recently: its memory is not lowered
+RECENT_RAISE = "RecentRaise"  # it ran out of memory again, and was raised less than ten minutes ago
 STABILIZATION_WINDOW = "StabilizationWindow"  # the axis was scaled less than stabilizationDuration ago
 MAINTENANCE_WINDOW = "MaintenanceWindow"  # the direction needs a maintenance window, and none is open
 ROLLOUT = "Rollout"  # the workload's last rollout is not complete
 POD_REPLACEMENT = (
-    "PodReplacement"  # fewer replicas follow once all pods have their larger size (`Trajectory`)
+    "PodReplacement"  # replicas are removed after all pods have their larger size (`Trajectory`)
 )
-SUSTAINED_DEMAND = "SustainedDemand"  # demand has to last before pods are replaced for it (`Trajectory`)
-MEASUREMENT = "Measurement"  # the HPA has yet to measure what the last step made of the workload
+SUSTAINED_DEMAND = "SustainedDemand"  # demand must last before pods are replaced for it (`Trajectory`)
+MEASUREMENT = "Measurement"  # the HPA has not measured the effect of the last step yet
 MIN_CHANGE = "MinChange"  # the change is smaller than the direction's threshold
-MAX_STEP = "MaxStep"  # `hpa.scaleUp.maxStep` divides the way into steps, and the next one is due later
+MAX_STEP = "MaxStep"  # `hpa.scaleUp.maxStep` divides the change into steps, and the next step is due later
 
 NO_CLOCK: Final = LAST_INSTANT
-"""Until when a change waits that something other than time lets go on."""
+"""The end of a wait that no time ends."""
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """Why a change waits, until when at the earliest (None: until something other than time changes), and by which
-    figures."""
+    """Why a change waits."""
 
     reason: str
     until: dt.datetime | None = None
+    """Earliest end of the wait; None: something other than time must change."""
     figures: Figures | None = None
+    """Figures of the gate."""
 
     def text(self) -> str:
-        """The hold in words."""
+        """Describes the hold in words."""
         return self.reason if self.until is None else f"{self.reason} until {readable_timestamp(self.until)}"
 
 
 class GateContext(msgspec.Struct, frozen=True, dict=True):
-    """What all gates of one decision share. Windows are looked at once, and only where a direction asks for them.
-
-    `is_settled`: no rollout is under way, or the last one is past its progress deadline. `settles_at` is that deadline,
-    past or to come (None: the rollout is complete, or no clock ends it). `rollout_gaps` is what it lacks, in words.
-    """
+    """State that all gates of a decision share. Maintenance windows are evaluated once, and only if a direction needs
+    them."""
 
     clock: Clock
     spec: HvpaSpec
     is_settled: bool
+    """No rollout is in progress, or the last one is past its progress deadline."""
     settles_at: dt.datetime | None = None
+    """The progress deadline, past or future; None if the rollout is complete or has no deadline."""
     rollout_gaps: tuple[str, ...] = ()
+    """What the rollout lacks, in words."""
 
     @property
     def applies(self) -> bool:
@@ -78,12 +81,12 @@ class GateContext(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def window(self) -> WindowState:
-        """The state of the maintenance windows now."""
+        """State of the maintenance windows now."""
         return self.clock.answer(self._window)
 
     @cached_property
     def rules(self) -> Mapping[tuple[Axis, Direction], Rules]:
-        """The rules of each direction."""
+        """Rules of each direction."""
         return rules_of(self.spec)
 
     def _window(self, now: dt.datetime) -> tuple[WindowState, dt.datetime | None]:
@@ -92,18 +95,19 @@ class GateContext(msgspec.Struct, frozen=True, dict=True):
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """A change that is wanted, as its gates see it.
+    """A wanted change in the form that gates check.
 
-    `rules` are those of its direction, `last_scale_time` is the axis's clock. `disruptive`: it replaces pods;
-    `weightless`: the interval gives it no weight. Each of the instants holds the change until then (None: not at all;
-    NO_CLOCK: until something other than time changes). `least` is the smallest change, `small_until` is set if this one
-    is smaller.
+    Each instant holds the change until then (None: not at all; NO_CLOCK: until something other than time changes).
     """
 
     rules: Rules
+    """Rules of the change's direction."""
     last_scale_time: dt.datetime | None
+    """Time of the axis's last step."""
     disruptive: bool = False
+    """The change replaces pods."""
     weightless: bool = False
+    """The interval gives the change no weight."""
     contested_until: dt.datetime | None = None
     refused_until: dt.datetime | None = None
     canary_until: dt.datetime | None = None
@@ -114,18 +118,20 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     worth_at: dt.datetime | None = None
     measured_at: dt.datetime | None = None
     small_until: dt.datetime | None = None
+    """Set if the change is smaller than `least`."""
     least: Figures | None = None
+    """The smallest allowed change."""
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """A gate's answer about a change that it holds until then (NO_CLOCK: no clock ends that), by these figures."""
+    """A gate holds the change until then (NO_CLOCK: no time ends the wait), because of these figures."""
 
     until: dt.datetime
     figures: Figures | None = None
 
 
 Gate = Callable[[Change, GateContext], Verdict | None]
-"""None if the change need not wait."""
+"""Returns None if the change need not wait."""
 
 
 def _until(instant: dt.datetime | None, figures: Figures | None = None) -> Verdict | None:
@@ -158,11 +164,11 @@ def _sustained(change: Change, context: GateContext) -> Verdict | None:
     return _until(change.worth_at, None if wait is None else wait.figures)
 
 
-# To add a gate: its reason, and its entry at its place in the order. If it needs an instant: a field of `Change`,
-# filled in `core/axes/replicas.py` (`_change`) for replicas, and for requests in `core/axes/requests.py` (`_change`,
-# also for the raise of a starving container; `step_to`, not for that) or, where only `Trajectory` has it, in
-# `core/trajectory/requests.py` (`_step`). Then who passes it: the sets below, and `passes=` of those functions. Status,
-# Events and `explain` report the reason as it is.
+# To add a gate, add its reason and its entry in order. If it needs an instant, add a field of `Change`. Fill the field
+# in `core/axes/replicas.py` (`_change`) for replicas. For requests, fill it in `core/axes/requests.py`: `_change` also
+# covers the raise of a starving container, `step_to` does not. If only `Trajectory` has it, use
+# `core/trajectory/requests.py` (`_step`). Then decide which changes pass it: the sets below, and `passes=` of those
+# functions. Status, Events and `explain` print the reason as it is.
 GATES: Final[Mapping[str, Gate]] = {
     PAUSED: lambda change, context: _no_clock(context.spec.mode == "Paused"),
     CONTESTED: lambda change, context: _until(change.contested_until),
@@ -181,18 +187,18 @@ GATES: Final[Mapping[str, Gate]] = {
     MEASUREMENT: lambda change, context: _until(change.measured_at),
     MIN_CHANGE: lambda change, context: _until(change.small_until, change.least),
 }
-"""In the order in which they are asked."""
+"""Evaluated in this order."""
 
 OVERRIDDEN = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MIN_CHANGE})
-"""Gates that a starving container's memory passes on its way up (DESIGN 6.4)."""
+"""Gates that do not hold a raise of a starving container's memory (DESIGN 6.4)."""
 RELIEVED = frozenset({STABILIZATION_WINDOW, MIN_CHANGE})
-"""Gates that its CPU and the other containers pass on their way up."""
+"""Gates that do not hold a raise of its CPU or of other containers."""
 OUTSIDE_BOUNDS = frozenset({WEIGHT, STABILIZATION_WINDOW, ROLLOUT, MEASUREMENT, MIN_CHANGE})
-"""Gates that a count outside minReplicas..maxReplicas passes on its way inside (DESIGN 6.5)."""
+"""Gates that do not hold a count on its way back inside minReplicas..maxReplicas (DESIGN 6.5)."""
 
 
 def first_hold(change: Change, context: GateContext, passes: frozenset[str] = frozenset()) -> Hold | None:
-    """The first gate that blocks the change, not counting those that it `passes`."""
+    """Returns the first gate that blocks the change, ignoring the gates in `passes`."""
     for name, gate in GATES.items():
         verdict = None if name in passes else gate(change, context)
         if verdict is not None and not context.clock.is_past(verdict.until):

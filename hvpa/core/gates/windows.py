@@ -1,7 +1,7 @@
-"""Maintenance windows: is one open, and when does the next one open? (DESIGN 3.1, 3.2)
+"""Maintenance windows: whether a window is open, and when the next window opens (DESIGN 3.1, 3.2).
 
-The daily window has a fixed offset from UTC. Cron windows are in a time zone: croniter steps through local time, so a
-start that a daylight-saving change skips happens when the gap ends.
+The daily window has a fixed offset from UTC. Cron windows have a time zone: croniter steps through local time, so a
+start that a daylight-saving change skips happens at the end of the gap.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ DAY = dt.timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class WindowState:
-    """Whether a window is open now, and when that one closes; if none is, when the next one opens (None: never)."""
+    """State of all maintenance windows together."""
 
     open: bool
     opens_at: dt.datetime | None = None
+    """If no window is open: when the next window opens; None: never."""
     closes_at: dt.datetime | None = field(default=None, compare=False)
+    """If a window is open: when it closes."""
 
 
 def window_state(spec: HvpaSpec, now: dt.datetime) -> WindowState:
-    """The state of all windows of a spec together."""
+    """Returns the state of all windows of a spec together."""
     openings: list[dt.datetime] = []
     for previous, following, duration in _around(spec, now):
         if previous is not None and now < (end := after(previous, duration)):
@@ -40,7 +42,7 @@ def window_state(spec: HvpaSpec, now: dt.datetime) -> WindowState:
 def _around(
     spec: HvpaSpec, now: dt.datetime
 ) -> Iterable[tuple[dt.datetime | None, dt.datetime | None, dt.timedelta]]:
-    """Of each window the last start up to now, the next one, and how long it is."""
+    """Yields for each window its last start up to now, its next start, and its duration."""
     if (daily := spec.maintenance_time_window) is not None:
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         begin = midnight + dt.timedelta(seconds=daily.begin_seconds)
@@ -51,7 +53,7 @@ def _around(
 
 
 def starts(one: Recurring, now: dt.datetime) -> tuple[dt.datetime | None, dt.datetime | None]:
-    """The last start of a window or a floor up to now, and the first one after it; None if there is none, as of a
-    schedule that can't be read."""
+    """Returns the last start of a window or floor up to now, and the first start after it; None if there is none, or if
+    the schedule is invalid."""
     occurrences = read(one).occurrences
     return (None, None) if occurrences is None else occurrences.around(now)

@@ -1,4 +1,4 @@
-"""Building a path: from weights (DESIGN 5.4), or from intervals that are written out (DESIGN 5.5)."""
+"""Builds a path from weights (DESIGN 5.4) or from explicit intervals (DESIGN 5.5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hvpa.core.values.weight import FULL, Bounds, WeightInterval, weight_leaving
 
 
 class ResourceInterval(NamedTuple):
-    """The end of a stretch of the path: up to `replicas` replicas, of at most `size` each (millicores or bytes)."""
+    """The end of an interval of the path: `replicas` replicas with at most `size` each (millicores or bytes)."""
 
     replicas: int
     size: int
@@ -22,15 +22,16 @@ class ResourceInterval(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Counts between which one weight says how to grow; `last` is None where it goes on without an end."""
+    """A range of replica counts with one weight."""
 
     start: int
     last: int | None
+    """None: without an end."""
     weight_ppm: int
 
 
 def _stretches(intervals: tuple[WeightInterval, ...], counts: Bounds) -> list[Stretch]:
-    """The path's counts from the first to the last, cut where the weight changes."""
+    """Returns the path's counts from first to last, divided at each change of weight."""
     edges = {counts.lower}
     for one in intervals:
         edges.update(
@@ -49,11 +50,12 @@ def _stretches(intervals: tuple[WeightInterval, ...], counts: Bounds) -> list[St
 def path_of_weights(
     intervals: tuple[WeightInterval, ...], counts: Bounds, items: tuple[tuple[ResourceKey, SizeBounds], ...]
 ) -> Path:
-    """The path that weights draw from the base point (minReplicas, base), a curve for each container resource (DESIGN
-    5.4).
+    """Returns the path that weights define, starting at the base point (minReplicas, base). Each container resource has
+    a curve (DESIGN 5.4).
 
-    A weight of 100 percent ends at `upper`, and so does what lies beyond the last count; at `upper` the rest is
-    horizontal. A container resource without a base has no relative increase to share: all of its demand is vertical.
+    With a weight of 100 percent, and from the last count on, a curve grows only vertically, up to `upper`. At `upper`
+    it grows only horizontally. A container resource without a base has no relative increase to share, so all its demand
+    is vertical.
     """
     counts = _usable(counts)
     parts = _stretches(intervals, counts)
@@ -85,13 +87,12 @@ def _weight_curve(parts: Sequence[Stretch], counts: Bounds, size_bounds: SizeBou
 def path_of_intervals(
     counts: Bounds, items: tuple[tuple[ResourceKey, SizeBounds, tuple[ResourceInterval, ...]], ...]
 ) -> Path:
-    """The path that is written out, the intervals of its resource for each container resource (DESIGN 5.5): counts
-    rise, sizes don't fall. A container resource without any is all vertical, and asks for replicas at its upper bound
-    only.
+    """Returns the path that intervals define for each container resource (DESIGN 5.5): counts rise, sizes do not fall.
+    A container resource without intervals grows only vertically and needs more replicas only at its upper bound.
 
-    The first interval begins at no replicas and no resources, so that minReplicas moves no boundary. The last size is
-    the path's end, like `upper` (whichever is smaller). From there the rest is horizontal, and at the last replica
-    count the rest is vertical up to there.
+    The first interval starts at 0 replicas and 0 resources, so minReplicas moves no boundary. The path ends at the last
+    size or at `upper`, whichever is smaller. From there it grows horizontally; at the last replica count it grows
+    vertically up to there.
     """
     counts = _usable(counts)
     vertical = [Stretch(counts.lower, None, FULL)]
@@ -133,8 +134,8 @@ def _curve(
     vertical_stretches: list[int],
     fixed_sizes: list[FixedSizeStretch],
 ) -> ResourceCurve:
-    """The curve, with the rest: at the last replica count it is vertical. What begins only there or later never
-    counts, so that pieces are in order."""
+    """Returns the curve, completed with vertical growth at the last replica count. Pieces that start at or after that
+    count never apply, so they are dropped."""
     if counts.upper is not None:
         pieces = [*pieces[:1], *(one for one in pieces[1:] if one.first < counts.upper)]
         pieces.append(Level(counts.upper, size_bounds.upper))
@@ -144,6 +145,6 @@ def _curve(
 
 
 def _usable(counts: Bounds) -> Bounds:
-    """Bounds of at least one replica, the lower of which wins."""
+    """Returns bounds of at least 1 replica; if they conflict, the lower bound wins."""
     lower = max(1, counts.lower)
     return Bounds(lower, None if counts.upper is None else max(lower, counts.upper))

@@ -1,1 +1,1 @@
-"""Values of the decision without knowledge of any object: the clock, weights, whole numbers."""
+"""Values of the decision that are independent of Kubernetes objects: the clock, weights, integers."""

@@ -1,6 +1,6 @@
-"""Blending a recommendation with the present value, and limits with requests (DESIGN 5.2, 5.3).
+"""Blends recommendations with current values, and limits with requests (DESIGN 5.2, 5.3).
 
-All arithmetic is on whole numbers: replicas, millicores, bytes, and weights in parts per million.
+All arithmetic uses integers: replicas, millicores, bytes, and weights in parts per million.
 """
 
 from __future__ import annotations
@@ -14,41 +14,43 @@ from hvpa.core.values.weight import FULL
 
 KILOBYTE = 1000
 LARGEST = (2**63 - 1) // KILOBYTE * KILOBYTE
-"""The largest request or limit that is set, in millicores or bytes: Kubernetes holds no larger quantity."""
+"""Largest request or limit that HVPA sets, in millicores or bytes: Kubernetes holds no larger quantity."""
 UNIT: dict[Resource, int] = {"cpu": 1, "memory": KILOBYTE}
-"""Requests are set in whole millicores and whole kilobytes (of 1000 bytes)."""
+"""Requests are whole millicores and whole kilobytes (1000 bytes)."""
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
-    """The quotient rounded up."""
+    """Returns the quotient, rounded up."""
     return -(-numerator // denominator)
 
 
 def round_up(amount: int, unit: int) -> int:
-    """`amount` rounded up to a multiple of `unit`."""
+    """Returns `amount`, rounded up to a multiple of `unit`."""
     return ceil_div(amount, unit) * unit
 
 
 def two_digits(value: int) -> int:
-    """`value` rounded up to two digits: of 1234, 1300."""
+    """Returns `value`, rounded up to two digits. Example: 1234 becomes 1300."""
     return round_up(value, 10 ** max(0, len(str(value)) - 2))
 
 
 def blend_replicas(current: int, desired: int, horizontal_ppm: int) -> int:
-    """`current + (desired - current) * weight`, rounded towards the desired replicas: up when scaling out,
-    down when scaling in (DESIGN 5.2). Example with weight 0.5: from 5 to 8 desired it is 7, from 8 to 5 it is 6."""
+    """Returns `current + (desired - current) * weight`, rounded towards the desired replicas: up when scaling out, down
+    when scaling in (DESIGN 5.2). Example with weight 0.5: 5 to 8 gives 7, 8 to 5 gives 6."""
     scaled = (desired - current) * horizontal_ppm
     return current + (ceil_div(scaled, FULL) if desired > current else scaled // FULL)
 
 
 def blend_request(resource: Resource, current: int, target: int, vertical_ppm: int) -> int:
-    """`current + (target - current) * weight`, see `move_request`. 1000m, target 2000m, weight 0.3: 1300m."""
+    """Returns `current + (target - current) * weight`, see `move_request`. Example: 1000m, target 2000m, weight 0.3:
+    1300m."""
     return move_request(resource, current, target - current, vertical_ppm)
 
 
 def move_request(resource: Resource, current: int, moved: int, vertical_ppm: int) -> int:
-    """`current + moved * weight`, rounded up to whole millicores or kilobytes, but never across `current`: a request
-    does not rise for a target below it. 1Gi, 324 bytes less, weight 1: 1Gi, and not 1073742k."""
+    """Returns `current + moved * weight`, rounded up to whole millicores or kilobytes. Rounding never crosses
+    `current`, so a request does not rise for a lower target. Example: 1Gi minus 324 bytes at weight 1 stays 1Gi (not
+    1073742k)."""
     change = moved * vertical_ppm
     if change == 0:
         return current
@@ -57,15 +59,17 @@ def move_request(resource: Resource, current: int, moved: int, vertical_ppm: int
 
 
 class RequestBounds(msgspec.Struct, frozen=True, gc=False):
-    """What a request must stay within: the VPA policy's `minAllowed` and `maxAllowed`, and what can't be exceeded: a
-    limit that stays put, or what the pod's own resources leave."""
+    """Bounds of a request."""
 
     lower: int | None = None
+    """The VPA policy's `minAllowed`."""
     upper: int | None = None
+    """The VPA policy's `maxAllowed`."""
     fixed_limit: int | None = None
+    """A bound that can't be exceeded: a fixed limit, or the remainder of the pod's own resources."""
 
     def clamp(self, request: int) -> int:
-        """The nearest request inside; the limit wins over `maxAllowed`, that over `minAllowed`."""
+        """Returns the nearest request inside. `fixed_limit` wins over `maxAllowed`, which wins over `minAllowed`."""
         request = min(request, LARGEST)
         if self.lower is not None:
             request = max(request, self.lower)
@@ -77,8 +81,8 @@ class RequestBounds(msgspec.Struct, frozen=True, gc=False):
 
 
 def is_same_size(current: int, wanted: int) -> bool:
-    """Whether a request differs by less than one part of a thousand from the present one, which is no change: 1073742k
-    beside 1Gi."""
+    """Whether a request differs from the current request by less than 1/1000, which counts as no change. Example:
+    1073742k and 1Gi."""
     return current == wanted or abs(wanted - current) * ROUNDED < current
 
 
@@ -89,11 +93,12 @@ def scale_limit(
     old_limit: int | None,
     gap: CpuParams | MemoryParams,
 ) -> int | None:
-    """The limit that goes with a new `request`, from the pair that the pod template has now (DESIGN 5.3).
+    """Returns the limit for a new `request`, from the current pair in the pod template (DESIGN 5.3); None if there was
+    no limit.
 
-    None where no limit was set. The limit follows the request where it was equal to it or the request was missing,
-    keeps the given distance where there are gap parameters, and else the ratio of the old pair. Never below the
-    request.
+    If the old limit equals the old request, or there was no request, the limit equals the new request. Otherwise it
+    keeps the distance of the gap parameters or, without them, the old ratio. It is never below the request. Example
+    without gap parameters: 500m and 1000m become 800m and 1600m.
     """
     if old_limit is None:
         return None
@@ -108,9 +113,8 @@ def scale_limit(
 
 
 def threshold(value: int | None, percentage: int | None, current: int) -> int:
-    """The smallest change that is big enough: the smaller of `value` and `percentage` of `current` when both are set,
-    the one that is set otherwise, 0 when none is (DESIGN 6.3). A change is too small when it is below it. Example:
-    of 100m and 10 percent, at 500m, it is 50m."""
+    """Returns the smallest allowed change: the smaller of `value` and `percentage` of `current`, the only value that is
+    set, or 0 if none is (DESIGN 6.3). Example: 100m and 10 percent at 500m: 50m."""
     by_percentage = None if percentage is None else ceil_div(current * percentage, 100)
     if value is None:
         return by_percentage or 0

@@ -1,7 +1,6 @@
-"""What metrics called for of late, minute by minute: where pods are resized in place, the largest of the last minutes
-counts (DESIGN 5.4, sentence 10). It is kept in the operator's memory and in no status: at rest, nothing is written.
-After a restart it is not known for as long as it looks back, and nothing shrinks.
-"""
+"""Recent demand of metrics, minute by minute. If pods are resized in place, the largest of the last minutes counts
+(DESIGN 5.4, sentence 10). It is kept in the operator's memory and not in the status, so nothing is written at constant
+load. After a restart HVPA scales nothing down until it has measured a full window."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ from hvpa.core.values.clock import Clock, after
 from hvpa.core.values.tuning import JUMP_PERCENT
 
 MINUTE: Final = dt.timedelta(minutes=1)
-"""Measurements of a minute are taken together: four of a metric, whose noise is halved by that."""
+"""Measurements within this time are averaged: four of a metric, which halves their noise."""
 Demands = Mapping[str, int]
-"""What metrics call for, by their names: millicores, bytes or millionths of pods."""
+"""Demand by metric name: millicores, bytes or millionths of pods."""
 
 
 class Minute(msgspec.Struct, frozen=True, gc=False):
-    """The measurements of a minute: their end, their sum, and how many there were."""
+    """The measurements of a minute: end, sum, and number."""
 
     end: dt.datetime
     total: int
@@ -29,26 +28,29 @@ class Minute(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def mean(self) -> int:
-        """Their mean."""
+        """The mean of the measurements."""
         return self.total // self.count
 
     def joined(self, amount: int) -> Minute:
-        """The same with one measurement more."""
+        """Returns the minute with one more measurement."""
         return Minute(self.end, self.total + amount, self.count + 1)
 
 
 class Lately(msgspec.Struct, frozen=True):
-    """What the metrics have called for `since` a time: what they call for `now`, ever since it `changed`, and the
-    minutes before by name, in order."""
+    """The demand of the metrics since a time."""
 
     since: dt.datetime
+    """When the record starts."""
     now: Demands = {}
+    """Current demand, by metric."""
     before: Mapping[str, tuple[Minute, ...]] = {}
+    """Earlier minutes, by metric, in order."""
     changed: dt.datetime | None = None
+    """When the current demand started."""
 
     def then(self, called_for: Demands, when: dt.datetime, window: dt.timedelta) -> Lately:
-        """The same with what is called for from `when` on; what is older than the `window` is dropped. With a metric
-        that was not among them, all begins anew: of that one, nothing is known."""
+        """Returns the record with the demand from `when` on, without minutes older than the `window`. A new metric sets
+        `since` to `when`, because its earlier demand is unknown."""
         if called_for == self.now:
             return self
         before = {
@@ -59,17 +61,18 @@ class Lately(msgspec.Struct, frozen=True):
         return Lately(since, called_for, before, when)
 
     def _minutes(self, label: str, when: dt.datetime) -> list[Minute]:
-        """The minutes before `when`. What had stood for a minute is one of its own."""
+        """Returns the minutes before `when`. A demand that was constant for a minute is a minute of its own."""
         if label not in self.now or when < self._stands:
             return self._known(label)
         return [*self.before.get(label, ()), Minute(when, self.now[label])]
 
     def counted(self, label: str, amount: int, clock: Clock, window: dt.timedelta) -> int:
-        """What counts of a metric that calls for an `amount` now: the largest minute within the `window`; or the amount
-        itself where that is far more.
+        """Returns the demand that counts for a metric whose demand is `amount` now: the largest minute within the
+        `window`, or `amount` itself if it is far larger.
 
-        Example: 1000, 1080, 1020 and 1100 within a minute: 1050. 1300 at once is 1300. 500 after an hour of 1000: 1000
-        counts for as long as the window."""
+        Example: 1000, 1080, 1020 and 1100 within a minute give 1050. A jump to 1300 gives 1300. After an hour of 1000,
+        a drop to 500 gives 1000 until the window has passed.
+        """
         stood = self.now.get(label)
         minutes = [one for one in self._known(label) if clock.held_until(one.end, window) is not None]
         means = [one.mean for one in minutes]
@@ -85,11 +88,11 @@ class Lately(msgspec.Struct, frozen=True):
 
     @property
     def _stands(self) -> dt.datetime:
-        """From when on what is called for now is a minute of its own."""
+        """The instant from which the current demand is a minute of its own."""
         return after(self.changed or self.since, MINUTE)
 
     def _known(self, label: str) -> list[Minute]:
-        """The minutes, of which the last one may go on, with what is called for now."""
+        """Returns the minutes, including the current demand; the last minute may still be incomplete."""
         minutes = list(self.before.get(label, ()))
         if label not in self.now:
             return minutes
@@ -99,5 +102,5 @@ class Lately(msgspec.Struct, frozen=True):
         return [*minutes, Minute(end, amount)]
 
     def is_short(self, clock: Clock, window: dt.timedelta) -> dt.datetime | None:
-        """Until when less than the `window` is known; None where all of it is."""
+        """Returns until when less than the `window` is known; None if all of it is."""
         return clock.held_until(self.since, window)

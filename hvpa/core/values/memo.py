@@ -1,13 +1,13 @@
-"""Remembering what was made of the same objects: what is read of a cluster is frozen, and most of it is the very same
-object at one decision and at the next.
+"""Caches results made from the same objects. Objects read from a cluster are frozen, and most are identical in the next
+decision.
 
-A result depends on its arguments alone, so remembering it changes how long a decision takes and nothing else
+A result depends only on its arguments, so the cache changes the duration of a decision and nothing else
 (tests/unit/core/test_properties.py).
 
-What it is worth (2026-11-23, `python -m benchmarks decision` and `simulation`, with and without in one run): a
-reconcile in which nothing is to do takes 19 µs. Without what is kept of observing and deciding it
-takes 135 µs (without that of deciding alone: 90), with nothing kept at all 740 µs. For 10,000 Hvpas whose HPAs report
-every 15 s that is 1, 9 and 49 percent of a core. A simulated step of an Hvpa takes 3.7 times as long without the three.
+Measured on 2026-11-23 with `python -m benchmarks decision` and `simulation`, with and without in one run: a reconcile
+without changes takes 19 µs. Without the cache of deciding it takes 90 µs, without the caches of observing and deciding
+135 µs, with no cache at all 740 µs. For 10,000 Hvpas whose HPAs report every 15 s, 19, 135 and 740 µs are 1, 9 and 49
+percent of a core. Without the three caches a simulated step of an Hvpa takes 3.7 times as long.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
 
 REMEMBERED = 512
-"""Results that a function keeps, with the objects that they were made of. When there are more, it starts anew."""
+"""Maximum number of results per function, stored with their arguments. The cache is cleared when it is full."""
 HVPAS = 16_384
-"""Hvpas of which the latest result is kept. When there are more, it starts anew."""
+"""Maximum number of Hvpas whose latest result is stored. The cache is cleared when it is full."""
 
 _tables: list[dict[Any, Any]] = []
 _latest: list[dict[Hashable, Any]] = []
 _of_status: list[dict[Hashable, Any]] = []
-"""Those of `_latest` whose results were made of the Hvpa's status."""
+"""The caches of `_latest` whose results depend on the Hvpa's status."""
 _ANY_TIME = Clock(dt.datetime.min.replace(tzinfo=dt.UTC))
 
 
 def forget(hvpa: Hashable) -> None:
-    """Drop what is kept for an Hvpa that is gone: `hvpa` as in `Basis`."""
+    """Drops the results of a deleted Hvpa (`hvpa` as in `Basis`)."""
     for table in _latest:
         table.pop(hvpa, None)
 
 
 def forget_decision(hvpa: Hashable) -> None:
-    """Drop what was decided about an Hvpa whose status is written now: it was made of the one before, which would be
-    kept for nothing."""
+    """Drops the decision about an Hvpa whose status is being written: it was made with the old status, so it can't be
+    used again."""
     for table in _of_status:
         table.pop(hvpa, None)
 
 
 def forget_all() -> None:
-    """Start anew, as in another process."""
+    """Clears all caches, as a new process does."""
     for table in _tables + _latest:
         table.clear()
 
 
 def remembered(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
-    """`function`, which must be pure, with its results kept by the identity of its arguments, which must be frozen.
-    Comparing them by value, or hashing them, would cost more than most of these functions do. The arguments are kept
-    as well, so that no other object can get the same identity: for small objects only."""
+    """Caches a pure function's results by the identity of its arguments, which must be frozen. Comparing or hashing
+    arguments would cost more than most of these functions do. The cache also stores the arguments, so no other object
+    can get the same identity: use it for small objects only."""
     known: dict[tuple[int, ...], tuple[tuple[*Ts], R]] = {}
     _tables.append(known)
 
@@ -76,12 +76,14 @@ def remembered(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
 
 
 class Basis(NamedTuple):
-    """What a result is made of: whose it is (`hvpa`: namespace and name of the Hvpa), objects that must
-    be the very `same`, and what must be `equal`. All of it must be frozen."""
+    """The input of a result. All of it must be frozen."""
 
     hvpa: Hashable
+    """Namespace and name of the Hvpa."""
     same: tuple[object, ...]
+    """Objects that must be identical."""
     equal: tuple[object, ...] = ()
+    """Objects that must be equal."""
 
 
 class _Kept(NamedTuple):
@@ -93,8 +95,7 @@ class _Kept(NamedTuple):
 
 
 def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Keeps, for each Hvpa, the latest result of a pure function of what `basis` names of its arguments, for as long
-    as that is the same."""
+    """Caches, for each Hvpa, the latest result of a pure function while its `basis` stays the same."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @remembered_while(basis)
@@ -113,8 +114,8 @@ def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, 
 def remembered_while(
     basis: Callable[P, Basis], of_status: bool = False
 ) -> Callable[[Callable[Concatenate[Clock, P], R]], Callable[Concatenate[Clock, P], R]]:
-    """As `latest`, for a function of the time as well: the result is kept while time alone changes nothing
-    (`Clock.changes_at`), and, where it is made `of_status`, until that is written (`forget_decision`)."""
+    """Like `latest`, for a function that also depends on the time. The result is valid while time alone changes nothing
+    (`Clock.changes_at`) and, with `of_status`, until the status is written (`forget_decision`)."""
 
     def decorate(function: Callable[Concatenate[Clock, P], R]) -> Callable[Concatenate[Clock, P], R]:
         table: dict[Hashable, _Kept] = {}

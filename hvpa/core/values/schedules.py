@@ -1,7 +1,7 @@
-"""Cron expressions: on which days one comes true, and when it starts next or started last.
+"""Cron expressions: the days on which they match, and the next or last start.
 
-Days are found by arithmetic on months and weekdays; croniter, which knows the rules for the time of day and for clock
-changes, is given an origin near such a day. So it never searches years for a day that is far away, or that never comes.
+Days are found by arithmetic on months and weekdays. croniter, which handles the time of day and clock changes, starts
+near such a day, so it never searches years for a distant or impossible day.
 """
 
 from __future__ import annotations
@@ -20,37 +20,38 @@ from hvpa.api.schema.cron import COUNT_MESSAGE, FIELDS, ZONE, ZONE_MESSAGE, sche
 _RANDOM: Final = re.compile(r"\b[rh]\b", re.IGNORECASE | re.ASCII)
 """croniter's random and hashed fields."""
 _EVERY_HOUR: Final = re.compile(r"\s*(@hourly|\S+\s+\*)")
-"""Schedules whose hours are not fixed: an alias, or a second field that begins with a star."""
+"""Schedules without fixed hours: an alias, or a second field that starts with a star."""
 _SOME_DAY: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 _DAY: Final = dt.timedelta(days=1)
 _YEAR: Final = 365 * _DAY
 _MINUTE: Final = dt.timedelta(minutes=1)
 _INSTANT: Final = dt.timedelta(microseconds=1)
 _NEAR: Final = 2
-"""Days around an origin that croniter searches from the origin itself: no zone's clock changes by more than a day."""
+"""Number of days around an origin that croniter searches from the origin itself: no zone's clock changes by more than a
+day."""
 _YEARS: Final = 50
-"""Years that are searched for a day. The longest wait is that for a weekday on 29 February: 40 years around 2100."""
+"""Number of years to search for a day. The longest wait is for a weekday on 29 February: 40 years around 2100."""
 _LENGTHS: Final = ((31,), (28, 29), (31,), (30,), (31,), (30,), (31,), (31,), (30,), (31,), (30,), (31,))
-"""Days of each month. Over 400 years each of them begins on each weekday."""
+"""Days of each month. Over 400 years each length starts on each weekday."""
 DAY_OF_MONTH: Final = 2
 MONTH: Final = 3
 DAY_OF_WEEK: Final = 4
-"""Fields of an expression that croniter has expanded."""
+"""Index of a field in an expression that croniter has expanded."""
 _ANY: Final = "*"
 _LAST: Final = "l"
 
 
 class ScheduleError(Exception):
-    """What is wrong with a cron expression."""
+    """The error in a cron expression."""
 
 
 class Schedule:
-    """A cron expression of five fields, or an alias such as @daily, that comes true on some day."""
+    """A cron expression of five fields, or an alias such as @daily, that matches at least one day."""
 
     def __init__(self, text: str) -> None:
-        """Raises ScheduleError, which names the field that is wrong and what may stand in it.
+        """Raises ScheduleError, which names the wrong field and its allowed values.
 
-        croniter's random fields (`R`) are refused: a window must be at the same time for whoever asks.
+        croniter's random fields (`R`) are refused: a window must be at the same time for all readers.
         """
         fields = text.split()
         if not text.startswith("@") and len(fields) != len(FIELDS):
@@ -61,7 +62,7 @@ class Schedule:
             why = "must be the same time for all: R and H (a random and a hashed time) are not known"
             raise ScheduleError(f"{why}; it is {text!r}")
         try:
-            # A search never has to cross more than one end of a year: `_days` says near which day to look.
+            # `_days` gives a day to search near, so a search never crosses more than one end of a year.
             self._steps: Any = croniter(text, _SOME_DAY, max_years_between_matches=1)
         except CroniterError as error:
             raise ScheduleError(_wrong_field(fields)) from error
@@ -69,15 +70,15 @@ class Schedule:
         self._every_hour = _EVERY_HOUR.match(text) is not None
         if not days.come_true():
             raise ScheduleError(f"must come true at some time: {text!r} names a day that no month has")
-        # croniter gives up if one of two sides is far away, also if the other side includes it.
+        # croniter gives up if one of two sides is far away, even if the other side includes it.
         self._steps.expanded[DAY_OF_MONTH], self._steps.expanded[DAY_OF_WEEK] = days.searched
 
     def start(self, origin: dt.datetime, *, forward: bool) -> dt.datetime | None:
-        """The first start after `origin`, or the last one before it, which is in the schedule's zone; None if there is
-        none within 50 years. The result is in UTC.
+        """Returns the first start after `origin`, or the last start before it; None if there is none within 50 years.
+        `origin` is in the schedule's zone, the result in UTC.
 
-        When clocks are set back, an hour happens twice. As in cron, a schedule with fixed hours starts only in the
-        first of them, a schedule with `*` or `*/n` hours in both.
+        When clocks are set back, an hour occurs twice. As in cron, a schedule with fixed hours starts only in the first
+        of them, and a schedule with `*` or `*/n` hours in both.
         """
         today, step = origin.date(), 1 if forward else -1
         day = self._days.next(today - step * _NEAR * _DAY, step)
@@ -92,9 +93,9 @@ class Schedule:
         return self._search(near, forward)
 
     def _search(self, origin: dt.datetime, forward: bool) -> dt.datetime:
-        """The start that croniter finds from here. Raises CroniterBadDateError."""
+        """Returns the start that croniter finds from here. Raises CroniterBadDateError."""
         while True:
-            steps = copy(self._steps)  # a search changes it, and another thread may search as well
+            steps = copy(self._steps)  # a search changes it, and another thread may search too
             find = steps.get_next if forward else steps.get_prev
             start: dt.datetime = find(dt.datetime, start_time=origin)
             if self._every_hour or not _is_second_time(start):
@@ -103,23 +104,23 @@ class Schedule:
 
 
 def _is_second_time(local: dt.datetime) -> bool:
-    """Whether the clock shows this time for the second time, since it was set back."""
+    """Whether the clock shows this time again because it was set back."""
     return bool(local.fold) and local.utcoffset() != local.replace(fold=0).utcoffset()
 
 
 def _beyond_second_time(local: dt.datetime, forward: bool) -> dt.datetime:
-    """From where to search on, past the hour that happens twice."""
+    """Returns the origin of the next search, past the repeated hour."""
     zone, step = local.tzinfo, _MINUTE if forward else -_MINUTE
     while _is_second_time(local):
         local = (local.astimezone(dt.UTC) + step).astimezone(zone)
-    # Forward, the minute that was found counts; backward as well.
+    # The search includes the minute that was found, in both directions.
     return (local.astimezone(dt.UTC) + (-_INSTANT if forward else _INSTANT)).astimezone(zone)
 
 
 class _Days:
-    """The days on which an expression comes true: as croniter, a day must be one of the month and one of the week; if
-    both fields are restricted, one of the two is enough. What is written with W or # holds on both sides of that "or",
-    so that the wider side is all of it."""
+    """The days on which an expression matches. As in croniter, a day must match the month field and the weekday field;
+    if both are restricted, one of the two is enough. A field with W or # applies to both sides of that "or", so the
+    wider side covers everything."""
 
     def __init__(self, steps: Any) -> None:
         months, self.searched = (
@@ -133,7 +134,7 @@ class _Days:
         """`15W` as {15}."""
         of_month, of_week = self.searched
         self._sides = [self.searched]
-        """Days of the month and of the week, each with what croniter makes of it."""
+        """Days of the month and days of the week, as croniter expands them."""
         if of_month[0] != _ANY and of_week[0] != _ANY:
             self._sides = [(of_month, [_ANY]), ([_ANY], of_week)]
         self._all_sides = bool(self._nth or self._nearest)
@@ -142,15 +143,16 @@ class _Days:
         self._known: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def come_true(self) -> bool:
-        """Whether any month of any year has such a day. croniter refuses an expression with W or # of which one side
-        never comes true."""
+        """Whether any month of any year has such a day. croniter refuses an expression with W or # if one side never
+        matches."""
         lengths = {length for month in self._months for length in _LENGTHS[month - 1]}
         kinds = [(first, length) for length in lengths for first in range(7)]
         are_true = [any(self._of_side(*kind, *side) for kind in kinds) for side in self._sides]
         return all(are_true) if self._all_sides else any(are_true)
 
     def next(self, day: dt.date, step: int) -> dt.date | None:
-        """The first such day from `day` on (`step` 1), or the last one up to it (-1); None within 50 years."""
+        """Returns the first such day from `day` on (`step` 1), or the last such day up to it (-1); None within 50
+        years."""
         for year, month in self._walk(day, step):
             first = dt.date(year, month, 1)
             length = _LENGTHS[month - 1][-1] if month != 2 or _is_leap(year) else 28
@@ -170,7 +172,7 @@ class _Days:
                     yield year, month
 
     def _of(self, first: int, length: int) -> tuple[int, ...]:
-        """Such days of a month whose first day is this weekday (0 is Monday) and that has `length` days."""
+        """Returns the matching days of a month with `length` days whose first day is this weekday (0 is Monday)."""
         known = self._known.get((first, length))
         if known is None:
             days = set[int]().union(*(self._of_side(first, length, *side) for side in self._sides))
@@ -193,11 +195,11 @@ class _Days:
             return set().union(*(_nth_weekday(weekday, nth, first, length) for weekday, nth in pairs))
         if _ANY in weekdays:
             return set(range(1, length + 1))
-        return {day for day in range(1, length + 1) if (first + day) % 7 in weekdays}  # 0 is Sunday there
+        return {day for day in range(1, length + 1) if (first + day) % 7 in weekdays}  # 0 is Sunday here
 
 
 def _nth_weekday(weekday: Any, nth: Any, first: int, length: int) -> list[int]:
-    """The day that is the nth such weekday of the month (`l`: the last); none if there are not so many."""
+    """Returns the nth such weekday of the month (`l`: the last); empty if the month has fewer."""
     days = [day for day in range(1, length + 1) if (first + day) % 7 == weekday]
     if nth == _LAST:
         return days[-1:]
@@ -205,7 +207,7 @@ def _nth_weekday(weekday: Any, nth: Any, first: int, length: int) -> list[int]:
 
 
 def _nearest_weekday(day: int, first: int, length: int) -> int:
-    """The day from Monday to Friday that is nearest to a day, in the same month."""
+    """Returns the weekday (Monday to Friday) nearest to a day, in the same month."""
     day = min(day, length)
     match (first + day - 1) % 7:
         case 5:  # Saturday
@@ -220,7 +222,7 @@ def _is_leap(year: int) -> bool:
 
 
 def _wrong_field(fields: list[str]) -> str:
-    """Which field croniter refuses by itself, the others being stars."""
+    """Returns the field that croniter refuses when all other fields are stars."""
     for index, (field, found) in enumerate(zip(FIELDS, fields, strict=False)):
         alone = ["*"] * len(FIELDS)
         alone[index] = found
@@ -231,8 +233,8 @@ def _wrong_field(fields: list[str]) -> str:
 
 # --- starts around now ----------------------------------------------------------------------------------------------
 class Recurring(Protocol):
-    """A window or a floor of a spec. `derived` holds what was found for it, for as long as the spec has it: no other
-    Hvpa can displace it."""
+    """A window or a floor of a spec. `derived` stores its results as long as the spec has it, so no other Hvpa can
+    displace them."""
 
     @property
     def schedule(self) -> str:
@@ -244,44 +246,46 @@ class Recurring(Protocol):
 
     @property
     def derived(self) -> dict[Any, Any]:
-        """Results that are kept."""
+        """Stored results."""
 
 
 Starts = tuple[dt.datetime | None, dt.datetime | None]
 
 
 class Occurrences:
-    """The starts of one schedule in one zone; those around an instant are kept until they no longer are."""
+    """The starts of a schedule in a zone. The starts around an instant are stored as long as they are valid."""
 
     def __init__(self, schedule: Schedule, zone: ZoneInfo) -> None:
         self._schedule, self._zone = schedule, zone
         self._kept: tuple[dt.datetime, dt.datetime, Starts] | None = None
-        """From when until when, and what."""
+        """The stored starts, and the instants between which they are valid."""
 
     def around(self, now: dt.datetime) -> Starts:
-        """The last start up to now, and the first one after it; None if there is none within 50 years."""
+        """Returns the last start up to now and the first start after it; None if there is none within 50 years."""
         kept = self._kept
         if kept is not None and kept[0] <= now < kept[1]:
             return kept[2]
-        # croniter excludes the instant it starts from; a window that opens at this very instant is open.
+        # croniter excludes the instant it starts from; a window that opens at this instant is open.
         previous = self._schedule.start((now + _INSTANT).astimezone(self._zone), forward=False)
         following = self._schedule.start(now.astimezone(self._zone), forward=True)
-        # Without a following start the answer is not kept for ever, but for as long as nobody can tell the difference.
+        # Without a following start, the result is stored for a year: long enough that no one notices.
         self._kept = (previous or now, following or now + _YEAR, (previous, following))
         return previous, following
 
 
 class Read(NamedTuple):
-    """A window or a floor as it was read: what is wrong with its schedule and its zone (None: nothing), and its
-    starts."""
+    """A window or floor after parsing."""
 
     schedule: str | None
+    """Error of the schedule; None if it is valid."""
     time_zone: str | None
+    """Error of the time zone; None if it is valid."""
     occurrences: Occurrences | None
+    """Starts of the schedule."""
 
 
 def read(one: Recurring) -> Read:
-    """What a window's or a floor's schedule and zone say. Read once for as long as the spec has it."""
+    """Returns the parsed schedule and zone of a window or floor. They are parsed once, as long as the spec has it."""
     key = (one.schedule, one.time_zone)
     known: Read | None = one.derived.get(key)
     if known is None:
@@ -300,7 +304,7 @@ def _read(text: str, name: str) -> Read:
 
 
 def zone_of(name: str) -> ZoneInfo | None:
-    """The zone of this name in the IANA time zone database; None if it has none."""
+    """Returns the zone of this name in the IANA time zone database; None if there is none."""
     if ZONE.fullmatch(name) is None:
         return None
     try:

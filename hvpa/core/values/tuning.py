@@ -1,7 +1,7 @@
-"""The constants of the joint decision (`blend: Trajectory`): what each means, where it is from, and what it is worth.
+"""The constants of the joint decision (`blend: Trajectory`): meaning, source, and measured effect.
 
-Figures are of `python -m benchmarks arena`, seed 1, 14 to 16 workloads whose HPA measures CPU or memory (2026-11-27),
-as cost and unmet demand beside an HPA and a VPA, unless another source is named.
+Unless another source is named, figures are from `python -m benchmarks arena`, seed 1, 14 to 16 workloads whose HPA
+measures CPU or memory (2026-11-27): cost and unmet demand relative to an HPA and a VPA.
 """
 
 from __future__ import annotations
@@ -10,66 +10,67 @@ import datetime as dt
 from typing import Final
 
 DEFAULT_WEIGHT_PERCENT: Final = 50
-"""`vpaWeight` where no interval is given: in place 0.89 and 0.63 % unmet (0.69 %), where 80 had 0.90 and 0.78 %, and 0
-about 1.05."""
+"""`vpaWeight` if no interval is given. In place: cost 0.89 with 0.63 % unmet (HPA and VPA: 0.69 %). Weight 80: 0.90
+with 0.78 %. Weight 0: about 1.05."""
 LOWER_OVERLAPS: Final = 2
-"""A size is raised where it is off by more than the overlap, and lowered where it is off by more than so many overlaps:
-a raise is needed, a lowering saves. At constant load with 5 percent noise a workload had 1 resize in 12 hours, with 1.5
-overlaps 15, and with 1 31. With 1, in place 0.99 of the cost (6 workloads of seed 2 that measure CPU), replaced 1.02
-(10)."""
+"""A size is raised if it is off by more than the overlap, and lowered if it is off by more than this many overlaps: a
+raise is necessary, a lowering only saves. At constant load with 5 percent noise, a workload had 1 resize in 12 hours
+with 2 overlaps, 15 with 1.5, and 31 with 1. With 1, cost is 0.99 in place (6 workloads of seed 2 that measure CPU) and
+1.02 replaced (10)."""
 ROUNDED: Final = 1000
-"""A size that differs by less than one part of so many is the same one: measurements are rounded by as much."""
+"""A size that differs by less than 1 / this counts as the same size: measurements are rounded that much."""
 
 # --- time ------------------------------------------------------------------------------------------------------------
 STEADY: Final = dt.timedelta(minutes=5)
-"""In place, the largest minute of so many counts for whatever shrinks, where `vpa.scaleDown.stabilizationDuration` is
-not set."""
+"""In place, HVPA scales down to the largest minute within this time, unless `vpa.scaleDown.stabilizationDuration` is
+set."""
 LONGEST_WINDOW: Final = dt.timedelta(hours=1)
-"""No longer, whatever the duration: a user's duration must not fill the operator's memory."""
+"""Maximum of that time, so a long duration does not fill the operator's memory."""
 JUMP_PERCENT: Final = 120
-"""One measurement that is so much above the largest minute counts by itself. Minutes in place of single measurements:
-0.95 to 0.85 on a load with waves, 1.10 to 1.02 on a constant one."""
+"""A measurement above this percentage of the largest minute counts by itself. Minutes instead of single measurements:
+cost 0.85 instead of 0.95 on a load with waves, 1.02 instead of 1.10 on a constant load."""
 SHRINKS_AFTER: Final = dt.timedelta(hours=6)
-"""For how long a lower request has to be wanted where pods are replaced or no metric measures the resource, and
-`stabilizationDuration` is not set. Without it there were 545 restarts instead of 125 at the same cost (decision
-0062)."""
+"""How long a lower request must be wanted if pods are replaced or no metric measures the resource, and
+`stabilizationDuration` is not set. Without it: 545 restarts instead of 125 at the same cost (decision 0062)."""
 FEW_NEW: Final = 10
-"""One of so many pods may be new without its share in a mean over all being worth to wait for."""
+"""One of this many pods may be new; waiting for its share in a mean over all pods is not worthwhile."""
 RESIZES_AGAIN: Final = dt.timedelta(days=1)
-"""How long `InPlaceOrRollout` replaces pods after they could not be resized (the most often that a kubelet that refuses
-costs a rollout for nothing). With 4 hours 0.98 of the cost on 15 workloads of seed 2 that measure CPU, but the same on
-26 of seed 112, which nobody had looked at, with 126 restarts in place of 105."""
+"""How long `InPlaceOrRollout` replaces pods after they could not be resized: a kubelet that refuses costs at most one
+useless rollout in this time. With 4 hours: 0.98 of the cost on 15 workloads of seed 2 that measure CPU. On 26 workloads
+of seed 112, never looked at before: the same cost, 126 restarts instead of 105."""
 NO_NODE_FOR: Final = dt.timedelta(minutes=5)
-"""How long pods wait for a node before their size is taken back: an autoscaler of nodes has made one by then. Not
-measured: the arena's nodes come after 2 minutes."""
+"""How long pods wait for a node before HVPA rolls their size back: a node autoscaler has added a node by then. Not
+measured: the arena's nodes arrive after 2 minutes."""
 ROOM_FOR: Final = dt.timedelta(minutes=1)
-"""In place, for how long pods that serve leave CPU to new pods that find no node, once those are reported. If that was
-no help, replicas that stay pending become size (DESIGN 5.4, sentence 13)."""
+"""In place, how long serving pods leave CPU to new pods that find no node, once those are reported. After that,
+replicas that are still pending become size (DESIGN 5.4, sentence 13)."""
 NOT_WORTH_REPLACING: Final = dt.timedelta(minutes=5)
-"""A count that is held for no longer than this is waited for: to replace all pods takes as long."""
+"""HVPA waits for a count that is held no longer than this: replacing all pods takes as long."""
 HALF_LIFE: Final = dt.timedelta(hours=24)
-"""Of the usual demand, as of the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's). With six
-hours there were 402 restarts instead of 125, with 72 hours 156 (decision 0062)."""
+"""Half-life of the usual demand, as in the recommender's histograms (`--cpu-histogram-decay-half-life`, and memory's).
+Restarts: 125 with 24 hours, 402 with 6, 156 with 72 (decision 0062)."""
 SAMPLE_EVERY: Final = dt.timedelta(minutes=5)
-"""How long a measured demand stands for the present one in the usual demand, at least."""
+"""Minimum time that a measured demand counts as the current demand in the usual demand."""
 MOVED_PERCENT: Final = 20
-"""How far another demand must be from it to take its place: so nothing is written at rest."""
+"""Minimum difference, in percent, before another demand replaces it. So nothing is written at constant load."""
 FIRST_WEIGHT: Final = 3600.0
-"""What the first demand weighs, in seconds, where the VPA has no history of its own: an hour."""
+"""Weight of the first demand in seconds (an hour), if the VPA has no history of its own."""
 
 # --- saturated pods --------------------------------------------------------------------------------------------------
 SATURATED_PERCENT: Final = 115
-"""From this usage of their CPU requests on, pods may want more than they get: what they use is no measure of demand."""
+"""From this percentage of their CPU requests on, pods may be throttled: usage understates demand."""
 PINNED_PERCENT: Final = 98
-"""From this usage of their CPU limits on as well. Without it, a container whose limit is its request and whose target
-is above 90 percent of it is never seen to need more."""
+"""The same from this percentage of their CPU limits on. Without it, a container whose limit equals its request and
+whose target is above 90 percent never shows that it needs more."""
 BOOST_PERCENT: Final = 150
-"""What saturated CPU counts for, of what it would call for at that usage. Without it 0.906 and 0.70 % unmet, with it
-0.911 and 0.59 %. With 200 percent the 52 workloads of seeds 107 and 108 with steps or bursts that measure CPU cost 0.5
-percent more and leave 4 percent less unmet, and jumps to 5 and 10 times the load are covered after 85 and 155 seconds
-instead of 120 and 175; but pods that use twice their requests are not cut off, and had 10 replicas where 8 do."""
+"""Saturated CPU counts as this percentage of the demand at the saturation threshold. Cost and unmet demand: 0.911 and
+0.59 % with it, 0.906 and 0.70 % without. With 200 percent, the 52 workloads of seeds 107 and 108 with steps or bursts
+that measure CPU cost 0.5 percent more and leave 4 percent less unmet. Jumps to 5 and 10 times the load are covered
+after 85 and 155 seconds instead of 120 and 175. But pods that use twice their requests are not throttled, and had 10
+replicas where 8 are enough."""
 MOST_OF_SHARED: Final = 4
-"""If a metric measures containers without a VPA target as well, a size is at most so many VPA targets. Of seed 107's 29
-such workloads 0.820 with it, 0.823 without it or with 2; without it an app of 150m grew to 14.9 cores."""
+"""If a metric also measures containers without a VPA target, a size is at most this many VPA targets. The 29 such
+workloads of seed 107 cost 0.820 with 4, 0.823 with 2 or without a maximum. Without it an app of 150m grew to 14.9
+cores."""
 VPA_PERCENT: Final = 115
-"""What a VPA targets of what is used (`--recommendation-margin-fraction` of the recommender)."""
+"""VPA target in percent of the usage (`--recommendation-margin-fraction` of the recommender)."""

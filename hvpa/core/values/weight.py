@@ -1,8 +1,10 @@
-"""Which interval's weight counts at a replica count: `weight_at` for `Additive`, `weight_leaving` for `Trajectory`
-(DESIGN 5.1). Weights are vertical, in parts per million: 300,000 serves 30 percent of an increase by larger pods.
+"""The interval whose weight counts at a replica count: `weight_at` for `Additive`, `weight_leaving` for `Trajectory`
+(DESIGN 5.1). Weights are vertical, in parts per million: at 300,000, larger pods serve 30 percent of an increase.
 
-Example: intervals up to 3 replicas (weight 20) and from 3 on (weight 80). At 3 replicas `weight_at` has 20: the first
-interval that holds the count decides. `weight_leaving` has 80: a path leaves 3 by the interval that begins there."""
+Example: intervals up to 3 replicas (weight 20) and from 3 on (weight 80). At 3 replicas `weight_at` returns 20: the
+first interval that contains the count decides. `weight_leaving` returns 80: a path leaves 3 by the interval that starts
+there.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +21,25 @@ FULL = 1_000_000
 
 
 class Bounds(msgspec.Struct, frozen=True, gc=False):
-    """Replica bounds of the horizontal axis: the HPA's; `upper` is None where there is no HPA. `floor` are the replicas
-    that `spec.hpa.schedule` or `spec.forecast` asks for at least now (0: none), `floor_by` says until when, and by
-    which of them."""
+    """Replica bounds of the HPA."""
 
     lower: int = 1
     upper: int | None = None
+    """None without an HPA."""
     floor: int = 0
+    """Minimum replicas now, from `spec.hpa.schedule` or `spec.forecast`; 0: none."""
     floor_by: str = ""
+    """Source of the floor and its end, for messages."""
 
     @property
     def raised(self) -> Bounds:
-        """The bounds of the count that is set: from the floor on, as far as `upper` lets it. Example: 1 to 10 with a
-        floor of 5 is 5 to 10, with one of 12 it is 10 to 10."""
+        """The bounds with the floor, limited to `upper`. Example: 1 to 10 with a floor of 5 becomes 5 to 10, with a
+        floor of 12 it becomes 10 to 10."""
         floor = self.floor if self.upper is None else min(self.floor, self.upper)
         return Bounds(max(self.lower, floor), self.upper)
 
     def clamp(self, count: int) -> int:
-        """The nearest count inside the bounds."""
+        """Returns the nearest count inside the bounds."""
         if self.upper is not None and count > self.upper:
             count = self.upper
         return max(count, self.lower)
@@ -47,15 +50,17 @@ class Bounds(msgspec.Struct, frozen=True, gc=False):
 
 
 class Weight(msgspec.Struct, frozen=True, gc=False):
-    """The vertical weight that counts, and the interval it is from (an index, None where none matched)."""
+    """The vertical weight that counts."""
 
     vertical_ppm: int
     interval: int | None
+    """Index of its interval; None if no interval matched."""
     why: str
+    """Why this weight counts, for messages."""
 
     @property
     def percent(self) -> int | float:
-        """The vertical weight as a percentage; a whole number where it is one."""
+        """The vertical weight in percent; an integer if it is whole."""
         return percent(self.vertical_ppm)
 
     @property
@@ -65,7 +70,7 @@ class Weight(msgspec.Struct, frozen=True, gc=False):
 
 
 def percent(ppm: int) -> int | float:
-    """Parts per million as a percentage; a whole number where it is one."""
+    """Returns parts per million as a percentage; an integer if it is whole."""
     whole, rest = divmod(ppm, FULL // 100)
     return whole if rest == 0 else ppm * 100 / FULL
 
@@ -84,8 +89,8 @@ class WeightInterval(NamedTuple):
 
 
 def weight_intervals(spec: HvpaSpec, vertical_only: bool) -> tuple[WeightInterval, ...]:
-    """The weights of an Hvpa. Without any: all vertical where there is no HPA; else with `Trajectory` the default
-    weight, with `Additive` all horizontal (DESIGN 5.1, 5.6)."""
+    """Returns the weights of an Hvpa. Without intervals: all vertical without an HPA, the default weight with
+    `Trajectory`, all horizontal with `Additive` (DESIGN 5.1, 5.6)."""
     if not spec.weight_based_scaling_intervals:
         default = DEFAULT_WEIGHT_PERCENT * FULL // 100 if spec.joint else 0
         return (WeightInterval(FULL if vertical_only else default),)
@@ -96,19 +101,20 @@ def weight_intervals(spec: HvpaSpec, vertical_only: bool) -> tuple[WeightInterva
 
 
 class Axes(msgspec.Struct, frozen=True, gc=False):
-    """Which axes there are: `vertical_only` where no HPA is configured, `vertical_usable` where the VPA has a
-    recommendation that counts."""
+    """The available axes."""
 
     vertical_only: bool = False
+    """No HPA is configured."""
     vertical_usable: bool = True
+    """The VPA has a usable recommendation."""
 
 
 def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds, axes: Axes) -> Weight:
-    """The weight at `replicas`, when the HPA wants `desired` replicas (None: the HPA is not used).
+    """Returns the weight at `replicas`; the HPA's desired count is `desired` (None: the HPA is not used).
 
-    The first interval that contains the count decides. Inside an interval with weight 100 the HPA could never leave, so
-    while it wants another count, the nearest interval below 100 on the side it wants to go to is used instead. A
-    vertical axis that can't be used does not hold back scaling out: its weight counts as 0 for that.
+    The first interval that contains the count decides. In an interval with weight 100 the HPA could never change the
+    count, so while it wants another count, the nearest interval below 100 in that direction is used. If the vertical
+    axis can't be used, its weight is 0 for scaling out.
     """
     if desired is not None and desired > replicas and not axes.vertical_usable:
         return Weight(0, None, "the vertical axis can't be used: scaling out is all horizontal")
@@ -130,15 +136,15 @@ def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds
 
 
 def _first_holding(intervals: tuple[WeightInterval, ...], count: int, bounds: Bounds) -> int | None:
-    """The index of the first interval of the list that holds `count`."""
+    """Returns the index of the first interval that contains `count`."""
     return next((at for at, one in enumerate(intervals) if one.holds(count, bounds)), None)
 
 
 def _neighbour(
     intervals: tuple[WeightInterval, ...], replicas: int, bounds: Bounds, *, scales_out: bool
 ) -> int | None:
-    """The index of the nearest interval with a weight below 100 that counts at more replicas (`scales_out`), or at
-    fewer; None if there is none. Distance is by replica counts: the list may have any order.
+    """Returns the index of the nearest interval with a weight below 100 that counts at more replicas (`scales_out`) or
+    at fewer; None if there is none. Distance is in replicas: the list may have any order.
 
     Example: in `[100 at 4..4, 0 at 2..3]`, the neighbour of 4 replicas is the second interval for scaling in.
     """
@@ -147,7 +153,7 @@ def _neighbour(
         start = bounds.lower if one.start is None else one.start
         last = bounds.upper if one.last is None else one.last
         edges.update((start, start - 1) if last is None else (start, start - 1, last, last + 1))
-    # The interval that counts changes only at an edge: between two edges there is nothing nearer to be found.
+    # The interval that counts changes only at an edge, so checking the edges is enough.
     counts = sorted(edge for edge in edges if (edge > replicas) == scales_out and edge != replicas)
     for count in counts if scales_out else reversed(counts):
         at = _first_holding(intervals, count, bounds)
@@ -157,11 +163,11 @@ def _neighbour(
 
 
 def weight_leaving(intervals: tuple[WeightInterval, ...], count: int, counts: Bounds) -> int:
-    """The weight at which the path leaves `count` replicas towards the next.
+    """Returns the weight at which the path leaves `count` replicas towards the next.
 
-    It is that of the first interval that holds the count (DESIGN 5.1), 0 where none does. Where that one ends at the
-    count and a later one begins there, they share a boundary and the later one counts, as an interval reaches to the
-    start of the next; a vertical stretch has no width and counts all the same.
+    The first interval that contains the count decides (DESIGN 5.1); 0 if there is none. If that interval ends at the
+    count and a later interval starts there, the later interval decides. A vertical stretch decides even though it has
+    no width.
     """
     holding = [one for one in intervals if one.holds(count, counts)]
     for one in holding:

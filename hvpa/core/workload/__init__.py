@@ -1,1 +1,1 @@
-"""The workload as it is: containers and their requests, pods, rollout."""
+"""The current workload: containers and their requests, pods, rollout."""

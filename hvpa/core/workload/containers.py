@@ -1,5 +1,5 @@
-"""What a VPA governs of a pod template: one `ContainerResource` for each container and resource that it has a target
-for."""
+"""The part of a pod template that a VPA governs: a `ContainerResource` for each container and resource with a
+target."""
 
 from __future__ import annotations
 
@@ -38,22 +38,20 @@ from hvpa.core.values.memo import remembered
 from hvpa.core.values.weight import FULL
 
 Policy = ContainerPolicy | VpaContainerPolicy
-"""A container policy, of the Hvpa's template or of a VPA that is read: their fields have the same names."""
+"""A container policy of the Hvpa's template or of a VPA: their fields have the same names."""
 
 Texts = tuple[Quantity | None, Quantity | None, Quantity | None, Quantity | None]
 
 
 class Bound(NamedTuple):
-    """The largest request that a container resource may have, in millicores or bytes, and what sets it."""
+    """The largest request that a container resource may have, in millicores or bytes, and the name of its source."""
 
     size: int
     name: str
 
 
 class ContainerResource(msgspec.Struct, frozen=True, gc=False):
-    """One container's one resource: what is set now, what the VPA targets, and what bounds it. `most_limit` is the
-    pod's own limit, where it has one; `beyond` the VPA's target without the caps that hold `target` down, rounded up to
-    two digits (None: it is no more than `target`)."""
+    """A resource of a container: current values, VPA target and bounds."""
 
     container: str
     resource: Resource
@@ -62,12 +60,15 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
     target: int
     bounds: RequestBounds
     scales_limit: bool
+    """The limit changes with the request."""
     most_limit: int | None = None
+    """The pod's own limit, if it has one."""
     beyond: int | None = None
+    """The VPA's target without the caps on `target`, rounded up to two digits; None if it is not above `target`."""
 
     @property
     def upper_bound(self) -> Bound | None:
-        """The bound that a rise meets first."""
+        """The bound that a raise reaches first."""
         found = []
         if self.bounds.upper is not None:
             found.append(Bound(self.bounds.upper, "maxAllowed"))
@@ -79,42 +80,42 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_largest(self) -> bool:
-        """Whether no rise is allowed."""
+        """Whether no raise is allowed."""
         bound = self.upper_bound
         return bound is not None and self.current >= bound.size
 
     @property
     def blends_no_higher(self) -> bool:
-        """Whether not even full weight would raise the request."""
+        """Whether the request would not rise even at full weight."""
         return self.blended(FULL) <= self.current
 
     @property
     def key(self) -> ResourceKey:
-        """Which container resource of the pod it is."""
+        """The key of this container resource."""
         return ResourceKey(self.container, self.resource)
 
     @property
     def current(self) -> int:
-        """The request that holds now. A missing one is equal to the limit, as in Kubernetes; 0 without a limit."""
+        """The effective request. A missing request equals the limit, as in Kubernetes; 0 without a limit."""
         return self.request if self.request is not None else self.limit or 0
 
     def blended(self, vertical_ppm: int) -> int:
-        """The request at a weight, inside its bounds."""
+        """Returns the request at a weight, inside its bounds."""
         return self.bounds.clamp(blend_request(self.resource, self.current, self.target, vertical_ppm))
 
     def moved(self, by: int, vertical_ppm: int) -> int:
-        """The request moved with its target, by the weight, inside its bounds."""
+        """Returns the request moved with its target by the weight, inside its bounds."""
         return self.bounds.clamp(move_request(self.resource, self.current, by, vertical_ppm))
 
 
 @remembered
 def present_resources(containers: Sequence[Container]) -> Mapping[str, ResourceRequirements]:
-    """CPU and memory of all containers of a pod template as numbers. Treat the result as frozen: it is shared."""
+    """Returns CPU and memory of all containers of a pod template as numbers. The result is shared: do not change it."""
     return read_all({one.name: one.resources for one in containers})
 
 
 def read_all(written: Mapping[str, Resources | RecommendedContainer]) -> dict[str, ResourceRequirements]:
-    """CPU and memory by container as numbers. What is written alike is read once and is one object in the result."""
+    """Returns CPU and memory by container as numbers. Equal texts are parsed once and share an object in the result."""
     known: dict[Texts, ResourceRequirements] = {}
     found: dict[str, ResourceRequirements] = {}
     for name, one in written.items():
@@ -127,21 +128,21 @@ def read_all(written: Mapping[str, Resources | RecommendedContainer]) -> dict[st
 
 
 def texts(one: Resources | RecommendedContainer) -> Texts:
-    """Requests of CPU and memory and limits of both, as they are written."""
+    """Returns the texts of the CPU and memory requests, then of both limits."""
     requests, limits = one.requests, one.limits
     return requests.get(CPU), requests.get(MEMORY), limits.get(CPU), limits.get(MEMORY)
 
 
 def reported(pod: Pod) -> dict[str, Resources]:
-    """What the containers of a pod have by the kubelet, which is not yet what its spec names while a resize is under
-    way. Where the kubelet does not say, the very same object as in the spec."""
+    """Returns the resources of a pod's containers as reported by the kubelet, which differ from its spec during a
+    resize. Without a report, the result has the same object as the spec."""
     statuses = {one.name: one.resources for one in pod.status.container_statuses}
     return {one.name: statuses.get(one.name) or one.resources for one in pod.spec.containers}
 
 
 def request_now(resources: ResourceRequirements, key: ResourceKey, pods: PodsSeen) -> int:
-    """The request that holds: a missing one counts as its limit, without one as what the pods were given (by a
-    LimitRange, say), and as 0 without that."""
+    """Returns the effective request. If it is missing, it is the limit, or else the request that the pods received (for
+    example from a LimitRange), or else 0."""
     known = resources.requests.get(key.resource, resources.limits.get(key.resource, 0))
     if known > 0:
         return known
@@ -149,12 +150,12 @@ def request_now(resources: ResourceRequirements, key: ResourceKey, pods: PodsSee
 
 
 def amounts(resources: Mapping[str, str | int | float]) -> dict[Resource, int]:
-    """CPU (millicores) and memory (bytes) of a resource list, where they are there and can be read."""
+    """Returns CPU (millicores) and memory (bytes) of a resource list, without missing and invalid quantities."""
     return {name: value for name in RESOURCES if (value := amount(resources, name)) is not None}
 
 
 def changes(old: ResourceRequirements, new: ResourceRequirements) -> dict[str, dict[str, str]]:
-    """The requests and limits that differ, in wire form."""
+    """Returns the requests and limits that differ, in wire form."""
     found: dict[str, dict[str, str]] = {}
     sections = (("requests", old.requests, new.requests), ("limits", old.limits, new.limits))
     for section, before, after in sections:
@@ -165,17 +166,17 @@ def changes(old: ResourceRequirements, new: ResourceRequirements) -> dict[str, d
 
 
 def wire(amounts: Mapping[Resource, int]) -> dict[str, str]:
-    """Requests or limits as they are written."""
+    """Returns requests or limits in wire form."""
     return {name: format_resource(name, value) for name, value in amounts.items()}
 
 
 def amount(resources: Mapping[str, str | int | float], resource: Resource) -> int | None:
-    """One resource of a resource list by `amount_of`."""
+    """Returns a resource of a resource list by `amount_of`."""
     return amount_of(resource, resources.get(resource))
 
 
 def amount_of(resource: Resource, quantity: str | int | float | None) -> int | None:
-    """A quantity in millicores or bytes, LARGEST at most; None where it is missing or can't be read."""
+    """Returns a quantity in millicores or bytes, at most LARGEST; None if it is missing or invalid."""
     try:
         return None if quantity is None else min(parse_resource(resource, quantity), LARGEST)
     except QuantityError:
@@ -184,15 +185,15 @@ def amount_of(resource: Resource, quantity: str | int | float | None) -> int | N
 
 @remembered
 def recommendations(vpa: Vpa) -> Mapping[str, ContainerRecommendation]:
-    """The VPA's recommendations by container. Treat the result as frozen: it is shared."""
+    """Returns the VPA's recommendations by container. The result is shared: do not change it."""
     recommendation = vpa.status.recommendation
     found = recommendation.container_recommendations if recommendation is not None else None
     return {one.container_name: one for one in found or ()}
 
 
 def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[Policy]:
-    """The container policies that bound the result: the template's where the VPA is ours (the object may still have
-    those of an earlier template), the object's where the spec names one."""
+    """Returns the container policies that bound the result. An owned VPA has the template's (the object may still have
+    those of an earlier template), a VPA named in the spec has its own."""
     if not spec.vpa.deploy:
         policy = vpa.spec.resource_policy
         return policy.container_policies if policy is not None else ()
@@ -206,7 +207,7 @@ def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[Policy]:
 def container_resources(
     spec: HvpaSpec, vpa: Vpa, present: Mapping[str, ResourceRequirements]
 ) -> tuple[ContainerResource, ...]:
-    """Every container and resource that the VPA governs and has a target for, in the order of the pod template."""
+    """Returns each container resource that the VPA governs and has a target for, in the order of the pod template."""
     targets, find_policy = recommendations(vpa), policies_by_name(policies(spec, vpa))
     found = []
     for name, now in present.items():
@@ -217,7 +218,7 @@ def container_resources(
         scales_limit = policy.controlled_values != "RequestsOnly"
         beyond = amounts(targets[name].uncapped_target)
         for resource, target in amounts(targets[name].target).items():
-            if resource in governed and target > 0:  # a target of 0 is none
+            if resource in governed and target > 0:  # a target of 0 is no target
                 request, limit = now.requests.get(resource), now.limits.get(resource)
                 least, most = amount(policy.min_allowed, resource), amount(policy.max_allowed, resource)
                 bounds = RequestBounds(least, most, fixed_limit=None if scales_limit else limit)

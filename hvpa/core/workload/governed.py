@@ -1,8 +1,8 @@
-"""The container resources that a usable VPA governs, as the pods have them, within what a pod template's own resources
-(`spec.template.spec.resources`) leave.
+"""The container resources that a usable VPA governs, with the pods' values, limited by the pod template's own resources
+(`spec.template.spec.resources`).
 
 The API server refuses a pod whose containers together request more than the pod (`validatePodResourceConsistency` in
-pkg/apis/core/validation of Kubernetes 1.37), and one with a container whose limit is above the pod's.
+pkg/apis/core/validation of Kubernetes 1.37), and a pod with a container whose limit is above the pod's limit.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from hvpa.core.workload.containers import ContainerResource, amount, container_r
 
 
 def governed(seen: ObservedState) -> tuple[ContainerResource, ...]:
-    """What a usable VPA has targets for, within the pod's own resources."""
+    """Returns the container resources that a usable VPA has targets for, limited by the pod's own resources."""
     assert seen.workload is not None
     return _within_pod(recommended(seen), seen.workload.spec.template.spec)
 
 
 def recommended(seen: ObservedState) -> tuple[ContainerResource, ...]:
-    """What a usable VPA has targets for, whatever the pod's own resources leave."""
+    """Returns the container resources that a usable VPA has targets for, regardless of the pod's own resources."""
     assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
     resources = present_resources(seen.workload.spec.template.spec.containers)
     found = []
     for one in container_resources(seen.spec, seen.vpa.object, resources):
         given = seen.pods.sizes.get(one.key) if one.request is None and one.limit is None else None
-        # A missing request is the one that the pods were given (by a LimitRange, say).
+        # If the request is missing, use the request that the pods received (for example from a LimitRange).
         found.append(one if given is None else structs.replace(one, request=given))
     return tuple(found)
 
 
 def cut_short(seen: ObservedState) -> str:
-    """Which recommendations the pod's own resources cut short, in words; empty where they cut none."""
+    """Describes the recommendations that the pod's own resources reduce; empty if there are none."""
     assert seen.workload is not None
     if seen.workload.spec.template.spec.resources is None:
         return ""
@@ -52,10 +52,10 @@ def cut_short(seen: ObservedState) -> str:
 
 
 def _within_pod(items: Sequence[ContainerResource], pod: PodSpec) -> tuple[ContainerResource, ...]:
-    """The container resources, each bounded by what the pod's own resources leave for it.
+    """Returns the container resources, each bounded by its part of the pod's own resources.
 
-    The pod requests 1000m, its containers 300m and 200m, for which 900m and 300m are recommended: of the 500m that are
-    left the first gets six sevenths, the second one seventh. So they fit whichever of them are changed.
+    Example: the pod requests 1000m, its containers 300m and 200m; 900m and 300m are recommended. The first container
+    gets six sevenths of the remaining 500m, the second gets a seventh. So any combination of changes fits.
     """
     if pod.resources is None:
         return tuple(items)
@@ -76,8 +76,8 @@ def _within_pod(items: Sequence[ContainerResource], pod: PodSpec) -> tuple[Conta
 
 
 def _left(pod: PodSpec, resource: Resource) -> int | None:
-    """What the containers may request on top of what they do; None where the pod has no bound for the resource. A
-    missing pod request counts as the pod's limit, which no pod request may exceed."""
+    """Returns how much more the containers may request; None if the pod does not bound the resource. A missing pod
+    request counts as the pod's limit, which no pod request may exceed."""
     assert pod.resources is not None
     whole = amount(pod.resources.limits | pod.resources.requests, resource)
     if whole is None:
@@ -89,7 +89,8 @@ def _left(pod: PodSpec, resource: Resource) -> int | None:
 
 
 def _share(room: int, rise: int, among: Sequence[int]) -> int:
-    """How much of `room` goes to a rise `among` all: what it asks for and an equal part of the rest, or as much less as
-    all of them. Example: of rises by 200m and 400m, the first gets 100m of 300m, and 200m + 150m of 900m."""
+    """Returns the part of `room` for a rise among all rises: the rise and an equal part of the remainder. If `room` is
+    too small, all rises shrink in proportion. Example: of rises by 200m and 400m, the first gets 100m of 300m, and 200m
+    + 150m of 900m."""
     total = sum(among)
     return room * rise // total if total > room else rise + (room - total) // len(among)

@@ -1,4 +1,4 @@
-"""Who else sets the fields that are scaled, and when, by `metadata.managedFields`."""
+"""Other clients that set the scaled fields, and when, from `metadata.managedFields`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def manager_of(workload: Workload, axis: Axis) -> str:
-    """The field manager, other than us, that last set the axis's fields."""
+    """Returns the field manager, except HVPA, that last set the axis's fields."""
     last = _last(workload, axis)
     return "an unknown client" if last is None else last.manager
 
 
 def replicas_set_at(workload: Workload) -> dt.datetime | None:
-    """When another client last set the replicas; None where none did, or no time is known."""
+    """Returns when another client last set the replicas; None if none did, or the time is unknown."""
     last = _last(workload, "horizontal")
     return None if last is None else last.time
 

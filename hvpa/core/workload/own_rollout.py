@@ -1,7 +1,7 @@
-"""Rollouts that the operator began: what it knows of them, and how a workload is kept from replacing pods.
+"""Rollouts that the operator started: their record, and how to keep a workload from replacing pods.
 
-A Deployment is held by `spec.paused`, a StatefulSet by its partition (pods with lower ordinals stay as they are), a
-DaemonSet by the update strategy `OnDelete`. The other kinds never replace pods by themselves.
+HVPA holds a Deployment by `spec.paused`, a StatefulSet by its partition (pods with lower ordinals stay as they are), a
+DaemonSet by the update strategy `OnDelete`. The other kinds never replace pods themselves.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from hvpa.api.objects.read_models import Workload
 from hvpa.api.schema.base import read_json
 
 NEVER_REPLACING: Final = frozenset({"ReplicaSet", "ReplicationController"})
-"""Kinds that give a changed template to new pods only."""
+"""Kinds that apply a changed template to new pods only."""
 
 
 def own_rollout(workload: Workload | None) -> RolloutRecord | None:
-    """The record of the rollout that the operator began. It counts while the operator holds the workload, or as long as
-    no other client has changed the workload's spec since. None where there is none, or none that can be read."""
+    """Returns the record of the rollout that the operator started; None if there is none or it is invalid. It counts
+    while the operator holds the workload, or until another client changes the workload's spec."""
     if workload is None or not workload.metadata.annotations.get(ROLLOUT):
         return None
     try:
@@ -32,7 +32,7 @@ def own_rollout(workload: Workload | None) -> RolloutRecord | None:
 
 
 def _is_held(workload: Workload, record: RolloutRecord) -> bool:
-    """Whether the workload, which another client has changed since, is still held."""
+    """Whether the workload is still held after another client changed it."""
     if workload.kind == "Deployment":
         return workload.spec.paused
     if workload.kind == "DaemonSet":
@@ -41,14 +41,14 @@ def _is_held(workload: Workload, record: RolloutRecord) -> bool:
 
 
 def can_be_held(workload: Workload) -> bool:
-    """Whether the workload replaces pods by itself, and can be kept from it."""
+    """Whether the workload replaces pods itself, and HVPA can hold that."""
     if workload.kind == "Deployment":
         return not workload.spec.paused
     return workload.kind in ("StatefulSet", "DaemonSet") and _strategy(workload) != "OnDelete"
 
 
 def partition_of(workload: Workload) -> int:
-    """A StatefulSet's partition; 0 where it has none."""
+    """Returns a StatefulSet's partition; 0 if it has none."""
     strategy = workload.spec.update_strategy
     rolling = None if strategy is None else strategy.rolling_update
     return 0 if rolling is None else rolling.partition or 0
@@ -59,14 +59,14 @@ def _strategy(workload: Workload) -> str:
 
 
 def replaces_pods(workload: Workload) -> bool:
-    """Whether pods of an older template are left that are to be replaced, by what the workload's controller says."""
+    """Whether the workload's controller reports pods of an older template that it will replace."""
     status = workload.status
     is_seen = status.observed_generation >= workload.metadata.generation
     return is_seen and status.updated_replicas < status.replicas - partition_of(workload)
 
 
 def keeps_pods(workload: Workload) -> str:
-    """Why the workload's controller leaves pods of an older template as they are; empty if it replaces all."""
+    """Returns why the workload's controller keeps pods of an older template; empty if it replaces all."""
     if workload.kind in NEVER_REPLACING:
         return f"a {workload.kind} replaces no pod by itself"
     if workload.kind == "Deployment":
@@ -81,8 +81,8 @@ def keeps_pods(workload: Workload) -> str:
 def controls(
     workload: Workload, before: RolloutRecord | None, record: RolloutRecord, replaced: int
 ) -> dict[str, object]:
-    """The fields of the workload's spec that are to be written so that it is held, or goes on; empty where nothing
-    changes. `replaced`: how many pods of a StatefulSet are to have the new template while it is held."""
+    """Returns the fields of the workload's spec to write so that its rollout is held or continues; empty if nothing
+    changes. `replaced`: number of pods of a StatefulSet with the new template while it is held."""
     if workload.kind == "StatefulSet":
         own = record.partition
         partition = max(own, workload.spec.replicas - replaced) if record.held else own

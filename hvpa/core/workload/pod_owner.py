@@ -1,5 +1,5 @@
-"""Which pods belong to a workload: by their controller, never by labels alone (docs/decisions/0060). A selector also
-matches pods of others: of a Job or a second Deployment of the same Helm chart, or a pod created by hand."""
+"""The pods of a workload, found by their controller and never by labels alone (docs/decisions/0060). A selector also
+matches other pods: of a Job or a second Deployment of the same Helm chart, or a pod created by hand."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import OwnerReference, Pod, Workload
 
 HASHES: Final = ("pod-template-hash", "rollouts-pod-template-hash")
-"""Labels that repeat the hash in the name of a pod's ReplicaSet: of Deployments, and of Argo Rollouts."""
+"""Labels that repeat the hash in the name of a pod's ReplicaSet: of Deployments and of Argo Rollouts."""
 LONGEST_NAME: Final = 253
-"""Characters of an object's name (`DNS1123SubdomainMaxLength` in apimachinery)."""
+"""Maximum length of an object's name (`DNS1123SubdomainMaxLength` in apimachinery)."""
 _BUILT_IN: Final = frozenset({"", "apps", "batch", "extensions"})
-"""API groups whose controllers' pods are no custom kind's: Job, DaemonSet, StatefulSet, ReplicationController, and Node
-(a static pod)."""
+"""API groups whose controllers' pods belong to no custom kind: Job, DaemonSet, StatefulSet, ReplicationController, and
+Node (a static pod)."""
 
 
 class PodsByOwner(NamedTuple):
-    """The pods that a workload's selector matches: the workload's own, and all others."""
+    """The pods that match a workload's selector."""
 
     own: tuple[Pod, ...] = ()
+    """The workload's own pods."""
     others: tuple[Pod, ...] = ()
+    """Pods of other owners."""
 
 
 def by_owner(pods: tuple[Pod, ...], workload: Workload) -> PodsByOwner:
-    """The pods that a workload's selector matches, by owner. The very same tuple if all are the workload's own."""
+    """Groups the pods that match a workload's selector by owner. If all are the workload's own, it returns the same
+    tuple."""
     if all(owns(workload, pod) for pod in pods):
         return PodsByOwner(pods)
     own: list[Pod] = []
@@ -36,10 +39,10 @@ def by_owner(pods: tuple[Pod, ...], workload: Workload) -> PodsByOwner:
 
 
 def owns(workload: Workload, pod: Pod) -> bool:
-    """Whether a pod that the workload's selector matches is the workload's.
+    """Whether a pod that matches the workload's selector belongs to the workload.
 
     Its controller is the workload itself, or a ReplicaSet of a Deployment or an Argo Rollout. For other custom kinds,
-    HVPA does not know what stands between workload and pod: any controller of another custom kind may.
+    HVPA does not know which objects are between workload and pod, so it accepts any controller of another custom kind.
     """
     owner = pod.metadata.controller()
     if owner is None:
@@ -49,7 +52,7 @@ def owns(workload: Workload, pod: Pod) -> bool:
     if _names(owner, workload):
         return not (
             owner.uid and workload.metadata.uid
-        )  # of two known uids, the other is of a deleted object
+        )  # if both uids are known, the other uid is of a deleted object
     group, is_custom = _group(owner.api_version), workload.kind not in KINDS
     if owner.kind == "ReplicaSet" and group in ("", "apps"):
         hashes = HASHES if is_custom else HASHES[:1]
@@ -66,7 +69,7 @@ def _names(owner: OwnerReference, workload: Workload) -> bool:
 
 
 def _replica_set_name(workload: Workload, template_hash: str) -> str:
-    """The name of the ReplicaSet with this hash; a long name of the workload is cut (`generateReplicaSetName` in
+    """Returns the name of the ReplicaSet with this hash; a long workload name is cut (`generateReplicaSetName` in
     pkg/controller/deployment/sync.go). Example: `web-5d4f`."""
     longest = LONGEST_NAME - 1 - len(template_hash)
     return f"{workload.metadata.name[:longest]}-{template_hash}"

@@ -1,4 +1,4 @@
-"""How far the workload is: whether its last rollout is complete, and what its pods say."""
+"""The progress of the workload's last rollout, and the state of its pods."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ T = TypeVar("T")
 
 _NOTHING: Mapping[Any, Any] = {}
 DEFAULT_DEADLINE = 600
-"""Seconds: `progressDeadlineSeconds` of a Deployment that names none (`SetDefaults_Deployment` in pkg/apis/apps/v1). It
-is taken for StatefulSets as well, which have no such field."""
+"""Seconds: default `progressDeadlineSeconds` of a Deployment (`SetDefaults_Deployment` in pkg/apis/apps/v1). HVPA uses
+it for StatefulSets as well, which have no such field."""
 PROGRESSING = "Progressing"
-"""A Deployment's condition whose `lastUpdateTime` is that of the last progress (`syncRolloutStatus` in
+"""A Deployment's condition whose `lastUpdateTime` is the time of the last progress (`syncRolloutStatus` in
 pkg/controller/deployment/progress.go)."""
 REPLICA_FAILURE = "ReplicaFailure"
 """A Deployment's condition that is True while its pods can't be created (pkg/controller/deployment/sync.go)."""
 CREATED_AFTER = dt.timedelta(minutes=1)
-"""A controller that has made none of its missing pods for so long can't make them, and what is known of pods and what
-it reports of them are of the same time by then."""
+"""A controller that created none of its missing pods for this long can't create them. By then, observed pods and the
+controller's report also describe the same time."""
 MOST_NAMED = 10
-"""Pods that are not ready and named in an explanation."""
+"""Maximum number of unready pods named in an explanation."""
 METRIC_WINDOW = dt.timedelta(seconds=30)
-"""From a pod's readiness until the HPA counts what it uses (`groupPods` in podautoscaler's replica_calculator.go)."""
+"""Time from a pod's readiness until the HPA counts its usage (`groupPods` in podautoscaler's replica_calculator.go)."""
 STARTS_FOR = dt.timedelta(seconds=HpaSettings().cpu_initialization_period)
-"""For so long a pod starts: what it uses counts once it is ready (`--horizontal-pod-autoscaler-cpu-initialization-
-period`)."""
+"""A pod starts for this long: its usage counts only once it is ready
+(`--horizontal-pod-autoscaler-cpu-initialization-period`)."""
 READY_WITHIN = dt.timedelta(seconds=HpaSettings().initial_readiness_delay)
-"""A pod that became unready sooner after its start than that has never been ready
+"""A pod that became unready within this time after its start has never been ready
 (`--horizontal-pod-autoscaler-initial-readiness-delay`)."""
 FAILED_FOR = dt.timedelta(minutes=10)
 """How long a container's failure counts: twice the kubelet's longest back-off (`MaxContainerBackOff` in
@@ -55,19 +55,20 @@ COMPLETED = "Completed"
 """Reason of a container that ended without an error."""
 _LONG_AGO = dt.datetime.min.replace(tzinfo=dt.UTC)
 NO_DEADLINE = 2**31 - 1
-"""A `progressDeadlineSeconds` that stands for no deadline (`HasProgressDeadline` in pkg/controller/deployment/util)."""
+"""A `progressDeadlineSeconds` that means no deadline (`HasProgressDeadline` in pkg/controller/deployment/util)."""
 
 
 def rollout_complete(workload: Workload) -> bool:
-    """Whether the last rollout is through: observed, and every replica updated, available and the only one."""
+    """Whether the last rollout is complete: observed, and every replica is updated, available and no old replica is
+    left."""
     return not rollout_gaps(workload)
 
 
 def rollout_gaps(workload: Workload) -> tuple[str, ...]:
-    """What the last rollout lacks, in words; empty where it is complete.
+    """Describes what the last rollout lacks; empty if it is complete.
 
-    A StatefulSet with a partition keeps the pods below it on the old revision on purpose, and one with `OnDelete` never
-    replaces pods by itself; neither is waited for.
+    A StatefulSet with a partition keeps the pods below it on the old revision on purpose, and a workload with
+    `OnDelete` never replaces pods itself. HVPA waits for neither.
     """
     spec, status = workload.spec, workload.status
     wanted, available, updated = spec.replicas, status.available_replicas, status.updated_replicas
@@ -82,7 +83,7 @@ def rollout_gaps(workload: Workload) -> tuple[str, ...]:
 
 
 def _to_update(workload: Workload) -> int:
-    """How many pods have the newest template once the last rollout is through."""
+    """Returns how many pods have the newest template after the last rollout."""
     strategy = workload.spec.update_strategy
     if strategy is not None and strategy.type == "OnDelete":
         return 0
@@ -95,12 +96,12 @@ def _is_behind(workload: Workload) -> bool:
 
 
 def rollout_goes_on(workload: Workload, pods: Iterable[Pod], clock: Clock) -> bool:
-    """Whether the last rollout is neither complete nor past its progress deadline. Where all pods exist and are
-    updated, the deadline counts from the creation of the newest one that is not ready; before, from that of the newest
-    pod. Sizes that were decided in place begin no rollout, and a pod that starts again and again is no progress.
+    """Whether the last rollout is neither complete nor past its progress deadline.
 
-    Example: of 5 updated pods one has run out of memory all day: no rollout goes on. If one of the 5 has the old
-    template, and the last pod was created at 10:00, one goes on until 10:10.
+    If all pods exist and are updated, the deadline counts from the creation of the newest pod that is not ready; before
+    that, from the creation of the newest pod. Sizes decided in place start no rollout, and a pod that restarts again
+    and again is no progress. Example: of 5 updated pods one has been out of memory all day: no rollout is in progress.
+    If one of the 5 has the old template and the last pod was created at 10:00, a rollout is in progress until 10:10.
     """
     if rollout_complete(workload):
         return False
@@ -114,7 +115,7 @@ def rollout_goes_on(workload: Workload, pods: Iterable[Pod], clock: Clock) -> bo
 
 
 def _deadline(workload: Workload) -> dt.timedelta | None:
-    """For how long a rollout may make no progress; None: for ever."""
+    """Returns how long a rollout may make no progress; None: forever."""
     seconds = workload.spec.progress_deadline_seconds
     if seconds is not None and seconds >= NO_DEADLINE:
         return None
@@ -122,21 +123,20 @@ def _deadline(workload: Workload) -> dt.timedelta | None:
 
 
 def last_change_is_past(seen: ObservedState, clock: Clock) -> bool:
-    """Whether the last change of the workload by HVPA, and of its pods' readiness, is CREATED_AFTER ago."""
+    """Whether HVPA's last change of the workload, and the last change of its pods' readiness, are CREATED_AFTER ago."""
     changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
     return all(clock.held_until(when, CREATED_AFTER) is None for when in changes)
 
 
 def progress_deadline(seen: ObservedState) -> dt.datetime | None:
-    """When the last rollout, which is not complete, is past its progress deadline: from then on a change may be what
-    repairs the pods (DESIGN 6.2). None where no clock ends it: the controller has not seen the workload's latest spec,
-    the deadline is switched off, or nothing is known of when the rollout last went on.
+    """Returns when the last rollout, which is not complete, is past its progress deadline. After that, another change
+    may repair the pods (DESIGN 6.2). None without a time limit: the controller has not seen the workload's latest spec,
+    the deadline is switched off, or the last progress is unknown.
 
-    The deadline counts from the creation of the newest pod that is not ready. Where all are ready, it counts from the
-    progress that the Deployment reports, or from when a pod became ready or we changed the replicas, if that was later:
-    the status of the Deployment follows its pods, and after a time of rest its last progress is old. It never counts
-    from before our own last change of requests. Example: a pod is created at 10:00 and never becomes ready; the
-    deadline is 10:10.
+    The deadline counts from the creation of the newest unready pod. If all pods are ready, it counts from the progress
+    that the Deployment reports, or from a later readiness of a pod or change of replicas by HVPA: the Deployment's
+    status follows its pods, and its last progress may be old. It never counts from before HVPA's last change of
+    requests. Example: a pod is created at 10:00 and never becomes ready; the deadline is 10:10.
     """
     workload, pods = seen.workload, seen.pods
     assert workload is not None
@@ -154,8 +154,8 @@ def progress_deadline(seen: ObservedState) -> dt.datetime | None:
 
 
 def is_overdue(seen: ObservedState, clock: Clock) -> bool:
-    """Whether the last rollout is past its progress deadline, and no pod lost its readiness within as long a time. A
-    pod that ran for hours and fails its probe for a minute is no rollout that stands still."""
+    """Whether the last rollout is past its progress deadline, and no pod lost its readiness within the same time. A pod
+    that ran for hours and fails its probe for a minute is no stalled rollout."""
     deadline = progress_deadline(seen)
     if deadline is None or not clock.is_past(deadline):
         return False
@@ -180,8 +180,8 @@ def see_pods(
     since: Mapping[str, dt.datetime],
     sized: bool = False,
 ) -> PodsSeen:
-    """Count the pods of `hvpa` by state and find the containers that ran out of memory, each after `since`, its last
-    raise; and what they request, if `sized`."""
+    """Counts the pods of `hvpa` by state, and finds containers that ran out of memory after `since`, their last raise.
+    With `sized` it also collects their requests."""
     there = [pod for pod in pods.own if pod.metadata.deletion_timestamp is None]
     ready = [found for pod in there if (found := _ready(pod)) is not None]
     ready_since = sorted([one.last_transition_time for one in ready if one.last_transition_time is not None])
@@ -213,8 +213,8 @@ def see_pods(
 
 
 def _counted_from(pod: Pod) -> dt.datetime | None:
-    """From when on the HPA counts the CPU of a pod as it is now; None where it does not (`_is_unready` in
-    `hvpa/recommend/hpa/pods.py` has the rule)."""
+    """Returns from when the HPA counts the CPU of a pod in its current state; None if it does not (rule: `_is_unready`
+    in `hvpa/recommend/hpa/pods.py`)."""
     ready, started = condition(pod.status.conditions, "Ready"), pod.status.start_time
     if pod.status.phase != "Running" or ready is None:
         return None
@@ -228,12 +228,12 @@ def _counted_from(pod: Pod) -> dt.datetime | None:
 
 
 def _failed(pod: Pod, clock: Clock) -> bool:
-    """Whether one of its containers failed lately."""
+    """Whether a container of the pod failed recently."""
     return any([clock.held_until(when, FAILED_FOR) is not None for when in _failures(pod)])
 
 
 def _failures(pod: Pod) -> list[dt.datetime]:
-    """When containers of a pod ended in failure, as far as the kubelet reports it."""
+    """Returns when containers of a pod failed, as far as the kubelet reports it."""
     return [
         end.finished_at
         for one in pod.status.container_statuses
@@ -243,8 +243,8 @@ def _failures(pod: Pod) -> list[dt.datetime]:
 
 
 def _unproven_until(pod: Pod) -> dt.datetime | None:
-    """Until when the use of a pod that runs is no measure of demand: for ten minutes after a failure of a container,
-    and until the HPA counts a new pod, ten minutes after its creation at the latest. None: it always was."""
+    """Returns until when the usage of a running pod is no measure of demand: for ten minutes after a container failure,
+    and until the HPA counts a new pod, at most ten minutes after its creation. None: it always was a measure."""
     if pod.status.phase != "Running":
         return None
     created, counted = pod.metadata.creation_timestamp, _counted_from(pod)
@@ -255,19 +255,19 @@ def _unproven_until(pod: Pod) -> dt.datetime | None:
 
 
 def _measured_from(pod: Pod) -> dt.datetime:
-    """From when on a pod that runs can be measured."""
+    """Returns from when a running pod can be measured."""
     started = pod.status.start_time
     return _LONG_AGO if started is None else after(started, METRIC_WINDOW)
 
 
 def _compared(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, Any]:
-    """How many pods there are, and how many have other resources than the template: fields of PodsSeen."""
+    """Returns fields of PodsSeen: the number of pods, and of pods whose resources differ from the template."""
     living = [pod for pod in pods if is_living(pod)]
     wanted = [(one.name, texts(one.resources), one.resources) for one in template]
     known: dict[tuple[Texts, Texts | None], tuple[Resource, ...]] = {}
 
     def unlike(pod: Pod) -> tuple[tuple[Resource, ...], ...]:
-        """By container of the template: the resources of which a pod has other requests or limits."""
+        """Returns the resources, by container of the template, whose requests or limits differ in the pod."""
         own = {one.name: one.resources for one in pod.spec.containers}
         found = []
         for name, text, resources in wanted:
@@ -284,7 +284,7 @@ def _compared(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, A
         by_name = zip(template, found, strict=True)
         return frozenset([ResourceKey(one.name, resource) for one, every in by_name for resource in every])
 
-    # The local copy holds equal specs once, and most pods of a workload are equal.
+    # The local cache stores equal specs once, and most pods of a workload are equal.
     by_spec = {key: unlike(pod) for key, pod in {id(pod.spec): pod for pod in living}.items()}
     counts = Counter([by_spec[id(pod.spec)] for pod in living])
     return {
@@ -294,9 +294,9 @@ def _compared(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, A
 
 
 def _requested(pods: Iterable[Pod]) -> dict[str, Any]:
-    """What the pods that run or will run request and have: fields of PodsSeen."""
+    """Returns fields of PodsSeen: requests and actual resources of the pods that run or will run."""
     living = [pod for pod in pods if is_living(pod)]
-    # The local copy holds equal specs once, and most pods of a workload are equal.
+    # The local cache stores equal specs once, and most pods of a workload are equal.
     known: dict[Texts, Mapping[Resource, int]] = {}
     by_spec = {key: _of_spec(pod, known) for key, pod in {id(pod.spec): pod for pod in living}.items()}
     containers = defaultdict[str, list[tuple[Mapping[Resource, int], bool]]](list)
@@ -327,7 +327,8 @@ def _requested(pods: Iterable[Pod]) -> dict[str, Any]:
 
 
 def _had(pod: Pod, requested: Mapping[str, Mapping[Resource, int]]) -> Mapping[str, Mapping[Resource, int]]:
-    """What a pod has by container: less than is `requested` where the kubelet has not given it yet."""
+    """Returns the actual resources of a pod by container: less than `requested` if the kubelet has not allocated them
+    yet."""
     own = {one.name: one.resources for one in pod.spec.containers}
     found = dict(requested)
     for one in pod.status.container_statuses:
@@ -339,13 +340,13 @@ def _had(pod: Pod, requested: Mapping[str, Mapping[Resource, int]]) -> Mapping[s
 
 
 def _refuses(pod: Pod) -> bool:
-    """Whether the kubelet has put off the pod's resize, or can't do it."""
+    """Whether the kubelet has deferred the pod's resize or can't do it."""
     pending = condition(pod.status.conditions, "PodResizePending")
     return pending is not None and pending.status == "True"
 
 
 def _counted(found: Sequence[tuple[T, bool]]) -> list[T]:
-    """What ready pods have; where none is ready, what all have."""
+    """Returns the values of ready pods; of all pods if none is ready."""
     return [one for one, is_ready in found if is_ready] or [one for one, _ in found]
 
 
@@ -363,20 +364,20 @@ def is_living(pod: Pod) -> bool:
 
 
 def _ready(pod: Pod) -> Condition | None:
-    """The condition of a pod that is ready."""
+    """Returns the Ready condition if the pod is ready."""
     found = condition(pod.status.conditions, "Ready")
     return found if found is not None and found.status == "True" else None
 
 
 class _OfSpec(NamedTuple):
-    """What a pod with this spec requests: by container, and in all."""
+    """Requests of a pod with this spec: by container, and in total."""
 
     sizes: Mapping[str, Mapping[Resource, int]]
     totals: Mapping[Resource, PodTotal]
 
 
 def _of_spec(pod: Pod, known: dict[Texts, Mapping[Resource, int]]) -> _OfSpec:
-    """`known`: what is requested by how it is written, so that it is read once."""
+    """`known`: requests by their texts, so that each text is parsed once."""
     sizes: dict[str, Mapping[Resource, int]] = {}
     for one in (*pod.spec.containers, *sidecars(pod.spec)):
         key = texts(one.resources)
@@ -387,8 +388,8 @@ def _of_spec(pod: Pod, known: dict[Texts, Mapping[Resource, int]]) -> _OfSpec:
 
 
 def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[str, Mapping[Resource, int]]) -> PodTotal:
-    """What the HPA takes a pod to request. Where a request is missing, the HPA has no utilization; what the others
-    request is what the pod has for the targets of other kinds."""
+    """Returns the pod's request in the HPA's view. If a request is missing, the HPA has no utilization; targets of
+    other kinds then use the sum of the other requests."""
     whole = pod.spec.resources
     try:
         milli = request_of(pod, "", resource)
@@ -399,15 +400,15 @@ def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[str, Mapping[Resourc
 
 
 def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:
-    """Whether a pod's containers have the template's resources by the kubelet: a resize that waits has
-    changed the pod's spec, and nothing else."""
+    """Whether a pod's containers have the template's resources according to the kubelet. A waiting resize has changed
+    only the pod's spec."""
     own = reported(pod)
     return all(one.name in own and _has(own[one.name], one.resources, RESOURCES) for one in containers)
 
 
 def _has(have: Resources, wanted: Resources, resources: Iterable[Resource]) -> bool:
-    """Whether a pod's container has what the template asks for of these resources. What the template leaves open may
-    have been filled in (by a LimitRange, say); a missing request is taken for equal to the limit, as in Kubernetes."""
+    """Whether a pod's container has the template's values of these resources. Values missing in the template may have
+    been set by others, such as a LimitRange. A missing request equals the limit, as in Kubernetes."""
     requests = wanted.limits | wanted.requests
     return have == wanted or all(
         amount(present, resource) == amount(expected, resource)

@@ -1,4 +1,4 @@
-"""A label selector as text, and back."""
+"""Converts label selectors to text and back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from hvpa.api.objects.read_models import Selector, SelectorRequirement
 from hvpa.recommend.hpa import selector as labels
 
 MOST_TERMS: Final = 200
-"""Labels, conditions and their values of a workload's selector. Each is compared with each pod of the namespace."""
+"""Maximum number of labels, conditions and values in a workload's selector. Each is compared with each pod of the
+namespace."""
 _OPERATORS: Final = {"in": "In", "notin": "NotIn", "exists": "Exists", "!": "DoesNotExist"}
 
 
 def selector_text(selector: Selector) -> str:
-    """A label selector as text, as the scale subresource wants it (`labels.Selector.String()` in apimachinery)."""
+    """Returns a label selector as text, as the scale subresource requires it (`labels.Selector.String()` in
+    apimachinery)."""
     parts = [f"{key}={value}" for key, value in sorted((selector.match_labels or {}).items())]
     for one in sorted(selector.match_expressions or [], key=lambda entry: entry.key):
         values = ",".join(sorted(one.values or []))
@@ -24,15 +26,15 @@ def selector_text(selector: Selector) -> str:
 
 
 def has_too_many_terms(selector: Selector) -> bool:
-    """Whether a selector has more than MOST_TERMS terms. Such a selector is not evaluated."""
+    """Whether a selector has more than MOST_TERMS terms. HVPA does not evaluate such a selector."""
     expressions = selector.match_expressions or ()
     count = len(selector.match_labels or ()) + len(expressions)
     return count > MOST_TERMS or count + sum(len(one.values or ()) for one in expressions) > MOST_TERMS
 
 
 def parse_selector(text: str) -> Selector:
-    """A label selector of its text, as the API server reads it (but `<` and `>`, which no workload's selector has).
-    Raises ValueError. Example: `app=web,tier in (a,b),!old`."""
+    """Parses a label selector as the API server does (except `<` and `>`, which no workload's selector has). Raises
+    ValueError. Example: `app=web,tier in (a,b),!old`."""
     equal: dict[str, str] = {}
     expressions = []
     try:

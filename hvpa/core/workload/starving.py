@@ -18,14 +18,14 @@ from hvpa.core.workload.containers import amount_of, reported
 OOM_KILLED: Final = "OOMKilled"
 EVICTED: Final = "Evicted"
 STARVES_FOR: Final = dt.timedelta(days=1)
-"""How long an OOM or an eviction counts (DESIGN 6.4): a container that ran for longer since then has enough memory."""
+"""How long an OOM or an eviction counts (DESIGN 6.4): a container that has run longer since then has enough memory."""
 RAISED_WITHIN: Final = dt.timedelta(seconds=30)
-"""After a raise in place, all pods have it. The kubelet does not report when, so an OOM before that
-counts as one with the memory before the raise. A container for which the raise is too little runs out of it again."""
+"""Time after a raise in place in which all pods get it. The kubelet does not report when, so an earlier OOM counts as
+an OOM with the old memory. A container for which the raise is too small runs out again."""
 _LOW_ON_MEMORY: Final = re.compile(r"low on resource: \[?memory", re.IGNORECASE)
 """The kubelet's eviction message (pkg/kubelet/eviction/helpers.go): `The node was low on resource: memory.`"""
 _EVICTED_CONTAINER: Final = re.compile(r"Container (\S+) was using")
-"""The same message goes on to name the containers above their request."""
+"""The message continues with the names of the containers above their request."""
 
 _Memory = tuple[Quantity | None, Quantity | None]
 
@@ -33,11 +33,11 @@ _Memory = tuple[Quantity | None, Quantity | None]
 def starving_containers(
     clock: Clock, pods: Iterable[Pod], template: Sequence[Container], since: Mapping[str, dt.datetime]
 ) -> dict[str, dt.datetime]:
-    """The containers of the template that ran out of memory in one of these pods within the last day, with at least the
-    memory of the template, and when that was last. Of a container, what was before `since` does not count: it was
-    raised then."""
+    """Returns the template's containers that ran out of memory within the last day in one of these pods, with the time
+    of the last OOM or eviction. Only containers with at least the template's memory count, and only times after
+    `since`, the container's last raise."""
     wanted = {one.name: _memory(one.resources) for one in template}
-    suffices = cache(_suffices)  # many containers are alike
+    suffices = cache(_suffices)  # many containers are equal
     times: dict[str, dt.datetime] = {}
     is_recent = cache(lambda when: clock.held_until(when, STARVES_FOR) is not None)
     for pod in pods:
@@ -50,8 +50,8 @@ def starving_containers(
 def raised_at(
     clock: Clock, axis: VerticalAxis, containers: Sequence[Container], *, in_place: bool
 ) -> dict[str, dt.datetime]:
-    """By container: when a request was last raised, so that an OOM before that is not counted again. Times from a clock
-    that was wrong are left out: no container must starve until then."""
+    """Returns, by container, when a request was last raised, so that an earlier OOM does not count again. Times from a
+    wrong clock are ignored: otherwise no container would count as starving until then."""
     up, found = axis.last_scale_up_time, dict[str, dt.datetime]()
     if up is not None and not clock.is_ahead(up):
         found = dict.fromkeys([one.name for one in containers], up)
@@ -65,7 +65,7 @@ def raised_at(
 def _ends(
     pod: Pod, wanted: Mapping[str, _Memory], suffices: Callable[[_Memory, _Memory], bool]
 ) -> Iterable[tuple[str, dt.datetime]]:
-    """Containers of this pod that ran out of the memory that is wanted, and when."""
+    """Yields the containers of this pod that ran out of memory with at least the wanted memory, and when."""
     found: dict[str, dt.datetime | None] = {}
     started = pod.status.start_time or pod.metadata.creation_timestamp
     for one in pod.status.container_statuses:
@@ -92,7 +92,7 @@ def _ends(
 
 
 def _ended(pod: Pod) -> dt.datetime | None:
-    """When an evicted pod ended: its last condition change or container end."""
+    """Returns when an evicted pod ended: its last condition change or container end."""
     changed = [entry.last_transition_time for entry in pod.status.conditions]
     ended = [one.state.terminated for one in pod.status.container_statuses]
     times = [*changed, *(one.finished_at for one in ended if one is not None)]
@@ -100,15 +100,14 @@ def _ended(pod: Pod) -> dt.datetime | None:
 
 
 def _memory(one: Resources) -> _Memory:
-    """Request and limit of memory as they are written. A missing request counts as equal to the limit, as in
-    Kubernetes."""
+    """Returns request and limit of memory as text. A missing request equals the limit, as in Kubernetes."""
     limit = one.limits.get(MEMORY)
     return one.requests.get(MEMORY, limit), limit
 
 
 def _suffices(have: _Memory, wanted: _Memory) -> bool:
-    """Whether a container has at least the memory that is wanted; a missing limit is more than any. Example: killed at
-    800M while its limit falls to 600M in steps."""
+    """Whether a container has at least the wanted memory; a missing limit exceeds any limit. Example: killed at 800M
+    while its limit falls to 600M in steps."""
     request, limit, least, least_limit = (amount_of(MEMORY, one) for one in (*have, *wanted))
     return (least is None or (request is not None and request >= least)) and (
         least_limit is None or limit is None or limit >= least_limit

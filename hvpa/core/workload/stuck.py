@@ -1,4 +1,4 @@
-"""Pods that can't run: those that the scheduler finds no node for, and those with a container that can't start."""
+"""Pods that can't run: unschedulable pods, and pods with a container that can't start."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from hvpa.core.model import StuckPods
 from hvpa.core.values.clock import after
 
 UNSCHEDULABLE: Final = "Unschedulable"
-"""The scheduler's reason of `PodScheduled=False` where no node fits (`PodReasonUnschedulable` in core/v1)."""
+"""The scheduler's reason of `PodScheduled=False` if no node fits (`PodReasonUnschedulable` in core/v1)."""
 CRASH_LOOP: Final = "CrashLoopBackOff"
 IMAGE: Final = "ImagePullBackOff"
 _SAME: Final = {"ErrImagePull": IMAGE}
-"""The kubelet alternates between these two while it tries (pkg/kubelet/images/types.go)."""
+"""The kubelet alternates between these two during its attempts (pkg/kubelet/images/types.go)."""
 STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """The kubelet's reasons of a container that is about to start (pkg/kubelet/kubelet_pods.go)."""
 MOST_REASONS: Final = 5
-"""Reasons that are kept; any text may be one."""
+"""Maximum number of reasons to keep; a reason may be any text."""
 FEW_RESTARTS: Final = 3
-"""A container that ended less often than this may have done so for once."""
+"""A container that ended less often may not end again."""
 STUCK_AFTER: Final = dt.timedelta(seconds=30)
-"""A pod that waits for less may be waiting for a node that has just been made, or for a registry's next answer. A pod
-that has been ready for less may be between two restarts of a container that is ready as soon as it runs."""
+"""Shorter waits may be for a new node or for the registry's next response. A pod that has been ready for less may be
+between two restarts of a container that is ready as soon as it runs."""
 CALM_AFTER: Final = dt.timedelta(minutes=10)
-"""A container that ran for so long is no longer in a crash loop: the kubelet forgets its back-off then (twice
+"""A container that ran for this long is no longer in a crash loop: the kubelet resets its back-off then (twice
 `MaxContainerBackOff`, 5 minutes, in pkg/kubelet/kubelet.go)."""
 LONGEST: Final = 512
-"""Characters of the scheduler's or the kubelet's message that are kept."""
+"""Maximum length of the scheduler's or the kubelet's message."""
 
 
 def stuck_pods(pods: Iterable[Pod]) -> tuple[StuckPods, ...]:
-    """The pods that can't run, by reason; the pods are in no order, and the result does not depend on it."""
+    """Returns the pods that can't run, by reason. The result does not depend on the order of `pods`."""
     found: dict[str, StuckPods] = {}
     for one in filter(None, map(_stuck, pods)):
         known = found.get(one.reason)
@@ -45,7 +45,7 @@ def stuck_pods(pods: Iterable[Pod]) -> tuple[StuckPods, ...]:
 
 
 def is_starting(reason: str) -> bool:
-    """Whether the reason of a waiting container is one of a normal start."""
+    """Whether a waiting container's reason is normal during a start."""
     return reason in STARTING
 
 
@@ -57,7 +57,7 @@ def _together(one: StuckPods, other: StuckPods) -> StuckPods:
 
 
 def _stuck(pod: Pod) -> StuckPods | None:
-    """Why this pod can't run; None where it can, or has ended."""
+    """Returns why this pod can't run; None if it can, or has ended."""
     status = pod.status
     if pod.metadata.deletion_timestamp is not None or status.phase in ("Failed", "Succeeded"):
         return None
@@ -78,7 +78,7 @@ def _later(since: dt.datetime | None) -> dt.datetime | None:
 
 
 def _waiting(pod: Pod, one: ContainerStatus) -> StuckPods | None:
-    """A container that waits for something that does not come."""
+    """Returns a container that can't start."""
     waiting = one.state.waiting
     if waiting is None or is_starting(waiting.reason) or waiting.reason == CRASH_LOOP:
         return None
@@ -89,8 +89,8 @@ def _waiting(pod: Pod, one: ContainerStatus) -> StuckPods | None:
 
 
 def _crashing(pod: Pod, one: ContainerStatus) -> StuckPods | None:
-    """A container that ends again and again. It counts while it runs in between as well: else the state would
-    alternate."""
+    """Returns a container that ends again and again. It also counts while it runs between two ends; otherwise the state
+    would alternate."""
     ended = one.last_state.terminated or one.state.terminated
     if one.restart_count < FEW_RESTARTS or ended is None:
         return None
@@ -104,9 +104,9 @@ def _crashing(pod: Pod, one: ContainerStatus) -> StuckPods | None:
 
 
 def _calm_at(pod: Pod, ended: dt.datetime) -> dt.datetime:
-    """When a container that ended at that time and runs again is no longer in a crash loop: once its pod has been ready
-    for STUCK_AFTER, at the latest after CALM_AFTER. Example: it ended at 10:00:00 and the pod is ready since 10:00:20:
-    10:00:50."""
+    """Returns when a container that ended at this time and runs again leaves its crash loop: once its pod has been
+    ready for STUCK_AFTER, at the latest after CALM_AFTER. Example: it ended at 10:00:00 and the pod has been ready
+    since 10:00:20: 10:00:50."""
     ready = condition(pod.status.conditions, "Ready")
     if ready is None or ready.status != "True":
         return after(ended, CALM_AFTER)

@@ -1,9 +1,10 @@
-"""metrics-server in a simulation: what the HPA controller and the VPA recommender learn of the pods' usage, and when.
+"""metrics-server in a simulation: the pods' usage as the HPA controller and the VPA recommender see it, and when.
 
-Every `resolution` seconds the CPU time and the memory of each container are noted; the mean CPU usage since the last
-note is published `delay` seconds later. As in metrics-server (`podStorage.Store`), a container that does not run is not
-noted, one has no CPU usage before its second note since its start (or its first, where it started 10 seconds before and
-less than the resolution ago), and a pod is left out while one of its containers that run has none.
+Every `resolution` seconds it notes the CPU time and the memory of each container, and publishes the mean CPU usage
+since the last note `delay` seconds later. As in metrics-server (`podStorage.Store`), it does not note a container that
+does not run. A container has no CPU usage before the second note since its start, or before the first note if it
+started at least 10 seconds and less than the resolution earlier. A pod is omitted while a running container has no
+usage.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from hvpa.simulate.cluster.state import SimContainer
 from hvpa.simulate.model import MetricsModel
 
 FRESH = 10.0
-"""Seconds since a container's start that are enough for a first CPU usage (`freshContainerMinMetricsResolution`)."""
+"""Minimum seconds since a container's start for a first CPU usage (`freshContainerMinMetricsResolution`)."""
 
 
 class Every:
-    """A period that comes round `offset` seconds after the start first."""
+    """A period that is first due `offset` seconds after the start."""
 
     __slots__ = ("_due", "_period")
 
@@ -36,7 +37,7 @@ class Every:
         self._due = offset
 
     def due(self, now: float) -> bool:
-        """Whether the period has come round since it was last due; what was missed is not made up for."""
+        """Whether the period is due again; missed periods are skipped."""
         if now < self._due:
             return False
         self._due += ((now - self._due) // self._period + 1) * self._period
@@ -53,15 +54,18 @@ class ContainerUsage(msgspec.Struct, frozen=True, gc=False):
 
 
 class Published(NamedTuple):
-    """What was published last: when (seconds), as of when, and the usage of all containers of all pods."""
+    """The last publication."""
 
     at: float
+    """Time of publication, in seconds."""
     measured_at: float
+    """Time of measurement, in seconds."""
     usage: tuple[ContainerUsage, ...]
+    """Usage of all containers of all pods."""
 
 
 class _Track:
-    """A container that runs: when it was noted last, and its CPU time then (None: not since its last start)."""
+    """A running container: the time of its last note, and its CPU time then (None: not noted since its last start)."""
 
     __slots__ = ("at", "container", "pod", "started", "total")
 
@@ -73,7 +77,7 @@ class _Track:
         self.total = 0.0
 
     def note(self, now: float, resolution: float) -> float | None:
-        """The mean CPU usage since the last note, or since the start where that is fresh; None where it is neither."""
+        """Returns the mean CPU usage since the last note, or since a recent start; None without either."""
         before, at, total = self.total, self.at, self.container.cpu_total
         self.at, self.total = now, total
         if at is not None:
@@ -83,7 +87,7 @@ class _Track:
 
 
 class MetricsServer:
-    """Notes usage when it is due and serves what is published; `hvpa.recommend.hpa.controller.Metrics` of a
+    """Notes usage when it is due and serves published usage; `hvpa.recommend.hpa.controller.Metrics` of a
     simulation."""
 
     def __init__(self, model: MetricsModel, state: Workload, start: dt.datetime) -> None:
@@ -97,10 +101,10 @@ class MetricsServer:
         self._coming: deque[Published] = deque()
         self.published: Published | None = None
         self.load = self.waiting = 0.0
-        """The present load, and the work that waits (load × seconds), for custom and external metrics."""
+        """Current load, and waiting work (load × seconds), for custom and external metrics."""
 
     def advance(self, now: float) -> None:
-        """Note and publish what is due."""
+        """Notes and publishes usage that is due."""
         if self._period.due(now):
             self._note(now)
         while self._coming and self._coming[0].at <= now:
@@ -124,7 +128,7 @@ class MetricsServer:
         self._coming.append(Published(now + self._model.delay, now, tuple(usage)))
 
     def _running(self) -> dict[tuple[int, str], _Track]:
-        """All containers that run, with what was noted of those that have not started again since."""
+        """Returns all running containers, with the earlier notes of containers that have not restarted since."""
         tracks: dict[tuple[int, str], _Track] = {}
         for pod in self._state.pods:
             for container in pod.containers:
@@ -139,7 +143,7 @@ class MetricsServer:
 
     # --- hvpa.recommend.hpa.controller.Metrics -----------------------------------------------------------------------
     def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
-        """Usage of a resource by pod, of one container or of all of them together."""
+        """Returns the usage of a resource by pod, of a single container or of all containers together."""
         published = self.published
         sums: dict[str, float] = {}
         for one in () if published is None else published.usage:
@@ -152,7 +156,7 @@ class MetricsServer:
         return {pod: PodReading(round(amount), at, self._window) for pod, amount in sums.items()}
 
     def pods(self, metric: MetricName) -> Mapping[str, PodReading]:
-        """The load that each ready pod serves."""
+        """Returns the load of each ready pod."""
         if metric.name != self._model.load:
             raise self._unknown(metric)
         ready = [pod for pod in self._state.pods if pod.ready]
@@ -163,11 +167,11 @@ class MetricsServer:
         return {pod.name: PodReading(round(each * pod.part), at, self._window) for pod in ready}
 
     def object(self, metric: MetricName, described: ObjectReference) -> int:
-        """The metric of this name, whatever the object."""
+        """Returns the metric of this name, regardless of the object."""
         return round(self._value(metric) * 1000)
 
     def external(self, metric: MetricName) -> Sequence[int]:
-        """The metric of this name."""
+        """Returns the metric of this name."""
         return [round(self._value(metric) * 1000)]
 
     def _value(self, metric: MetricName) -> float:

@@ -1,8 +1,8 @@
-"""The nodes that the pods run on: which pod goes where, and when nodes are added and taken away.
+"""The nodes that the pods run on: placement of pods, and addition and removal of nodes.
 
-One class for the scheduler and the cluster autoscaler: a pod goes to the first node with room for its requests; where
-none has, a node is added, as far as the scenario allows; a node that stays empty goes away. Pods are not moved to make
-room, and nothing but the workload's pods is on the nodes.
+A single class is both scheduler and cluster autoscaler. A pod goes to the first node with room for its requests. If no
+node has room, a node is added, up to the scenario's maximum; a node that stays empty is removed. Pods are not moved to
+make room, and only the workload's pods run on the nodes.
 """
 
 from __future__ import annotations
@@ -17,56 +17,59 @@ from hvpa.simulate.cluster.state import INSTANT, SimPod
 from hvpa.simulate.model import NodeModel
 
 UNNEEDED: Final = 600.0
-"""Seconds after which an empty node goes away: `--scale-down-unneeded-time` of the cluster autoscaler."""
+"""Seconds after which an empty node is removed: `--scale-down-unneeded-time` of the cluster autoscaler."""
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A node: `ready_at` is when it can be used (seconds), `empty_since` when it lost its last pod (None: it has
-    some); `free_cpu` and `free_memory` are what its pods' requests leave, in millicores and bytes, as the scheduler
-    sees them: what resizes wait for counts as taken (`PodRequests` with `UseStatusResources`), so that less than
-    nothing may be free."""
+    """A node of the cluster."""
 
     number: int
     free_cpu: float
+    """Millicores not taken by pods' requests, as the scheduler sees them. Waiting resizes count as taken (`PodRequests`
+    with `UseStatusResources`), so the value may be negative."""
     free_memory: float
+    """Bytes not taken by pods' requests, in the same way."""
     ready_at: float
+    """When the node can be used, in seconds."""
     empty_since: float | None
+    """When it lost its last pod, in seconds; None: it has pods."""
     pods: int = 0
 
     def bind(self, pod: SimPod) -> None:
-        """Place the pod here."""
+        """Places the pod on this node."""
         pod.node = self.number
         self.take(pod.cpu_request, pod.memory_request)
         self.pods += 1
         self.empty_since = None
 
     def take(self, cpu: int, memory: int) -> None:
-        """Less is free by this; more where it is negative."""
+        """Takes this much from the free resources; negative values free them."""
         self.free_cpu -= cpu
         self.free_memory -= memory
 
     def fits(self, cpu: int, memory: int) -> bool:
-        """Whether so much is free. Nothing always fits, also on a node that resizes have promised away."""
+        """Whether this much is free. A request of 0 always fits, even if resizes have taken more than the node has."""
         return (cpu <= self.free_cpu or cpu <= 0) and (memory <= self.free_memory or memory <= 0)
 
     @property
     def unneeded_at(self) -> float:
-        """When this node goes away, in seconds; never while it has pods."""
+        """When this node is removed, in seconds; infinity while it has pods."""
         return math.inf if self.empty_since is None else self.empty_since + UNNEEDED
 
 
 class Placement(NamedTuple):
-    """What one round of scheduling did: pods that have a node now, and pods for which there will be none, with the
-    reason. Pods in neither wait for a node that starts."""
+    """The result of a round of scheduling. Pods in neither list wait for a node that starts."""
 
     bound: list[SimPod]
+    """Pods that have a node now."""
     refused: list[tuple[SimPod, str]]
+    """Pods that will get no node, with the reason."""
 
 
 class Nodes:
-    """All nodes. Without a size of a node (neither CPU nor memory) there is one without end, numbered 0, which is not
-    counted: node-hours mean nothing there."""
+    """All nodes. If nodes have neither CPU nor memory size, there is a single unlimited node, numbered 0. It is not
+    counted, because node-hours mean nothing then."""
 
     def __init__(self, model: NodeModel) -> None:
         self._model = model
@@ -78,12 +81,12 @@ class Nodes:
 
     @property
     def count(self) -> int:
-        """How many nodes there are, those that start included; 0 where nodes have no size."""
+        """Number of nodes, including starting nodes; 0 if nodes have no size."""
         return len(self.nodes)
 
     def schedule(self, pending: Iterable[SimPod], now: float, at_once: bool = False) -> Placement:
-        """Find nodes for the pods in this order, and add nodes where they are needed. A node that is added can be used
-        after the scenario's `start_up`, or `at_once`; until then the pods that it is for have no node."""
+        """Finds nodes for the pods in this order, and adds nodes if necessary. A new node can be used after the
+        scenario's `start_up`, or `at_once`; until then its pods have no node."""
         placement = Placement([], [])
         usable = now + INSTANT
         starting = [replace(node) for node in self.nodes if node.ready_at > usable]
@@ -109,7 +112,7 @@ class Nodes:
         return placement
 
     def release(self, pod: SimPod, now: float) -> None:
-        """The pod is gone: its node has room again."""
+        """Frees the room of a deleted pod on its node."""
         node = self.node_of(pod)
         if node is None:
             return
@@ -121,25 +124,25 @@ class Nodes:
             node.empty_since = now
 
     def node_of(self, pod: SimPod) -> Node | None:
-        """The pod's node; None where nodes have no size."""
+        """Returns the pod's node; None if nodes have no size."""
         return next((node for node in self.nodes if node.number == pod.node), None)
 
     def exceeded(self, cpu: int, memory: int) -> list[Resource]:
-        """The resources of which this is more than a node has."""
+        """Returns the resources for which this exceeds the size of a node."""
         too_much: dict[Resource, bool] = {"cpu": cpu > self._cpu, "memory": memory > self._memory}
         return [resource for resource, is_more in too_much.items() if is_more]
 
     def expire(self, now: float) -> None:
-        """Take the nodes away that have been empty for long enough."""
+        """Removes the nodes that have been empty for long enough."""
         self.nodes = [node for node in self.nodes if node.unneeded_at > now + INSTANT]
 
     def next_event(self, now: float) -> float:
-        """When a node can be used or goes away next, in seconds; infinity where nothing is to come."""
+        """Returns when the next node can be used or is removed, in seconds; infinity if there is none."""
         times = [node.ready_at for node in self.nodes if node.ready_at > now + INSTANT]
         return min((*times, *(node.unneeded_at for node in self.nodes)), default=math.inf)
 
     def _refusal(self, pod: SimPod) -> str | None:
-        """Why no node can be added for the pod; None where one can."""
+        """Returns why no node can be added for the pod; None if a node can be added."""
         if self.exceeded(pod.cpu_request, pod.memory_request):
             return f"Pod {pod.name} requests more than a node has"
         limit = self._model.count

@@ -1,4 +1,4 @@
-"""The simulated cluster's objects as the operator reads them: the same read-models that a watch would deliver."""
+"""The simulated cluster's objects for the operator: the same read-models that a watch delivers."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ APP_LABEL: Final = "app"
 WORKLOAD_UID: Final = "workload"
 """The workload's uid."""
 _LONG_AGO: Final = dt.timedelta(days=30)
-"""How long before its start the objects that a scenario begins with were made."""
+"""Age at the scenario's start of the objects that exist then."""
 
 
 def instant(start: dt.datetime, seconds: float) -> dt.datetime:
-    """The instant that many seconds after the scenario's start."""
+    """Returns the instant this many seconds after the scenario's start."""
     return start + dt.timedelta(seconds=seconds)
 
 
 def raw(document: Mapping[str, object]) -> msgspec.Raw:
-    """What a read-model keeps of an object's spec: its JSON."""
+    """Returns the JSON that a read-model stores of an object's spec."""
     return msgspec.Raw(msgspec.json.encode(document))
 
 
 def labels(name: str) -> dict[str, str]:
-    """The labels of the workload's pods, which its selector matches."""
+    """Returns the labels of the workload's pods, which its selector matches."""
     return {APP_LABEL: name}
 
 
 def selector_text(name: str) -> str:
-    """The workload's selector as `/scale` has it."""
+    """Returns the workload's selector as in `/scale`."""
     return f"{APP_LABEL}={name}"
 
 
 @remembered
 def containers(template: Mapping[str, ResourceRequirements]) -> list[Container]:
-    """Containers of a pod or of a pod template: the same list for pods that were made from the same one."""
+    """Returns the containers of a pod or pod template; the same list for each use of a template."""
     return [
         Container(
             name=name, resources=Resources(requests=_amounts(one.requests), limits=_amounts(one.limits))
@@ -78,7 +78,7 @@ def containers(template: Mapping[str, ResourceRequirements]) -> list[Container]:
 
 @remembered
 def pod_spec(template: Mapping[str, ResourceRequirements]) -> PodSpec:
-    """The spec of a pod or of a pod template; shared like its containers."""
+    """Returns the spec of a pod or pod template, shared like its containers."""
     return PodSpec(containers=containers(template))
 
 
@@ -87,7 +87,7 @@ def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
 
 
 class WorkloadObject:
-    """The workload's API object: what is stored of it, beside what its controller and pods are doing."""
+    """The workload's API object. It holds the stored fields; the state of controller and pods is elsewhere."""
 
     def __init__(self, state: Workload, start: dt.datetime) -> None:
         model = state.model
@@ -100,14 +100,14 @@ class WorkloadObject:
         self._created = start - _LONG_AGO
 
     def read(self) -> StoredWorkload:
-        """The object as it is now; the same one until something changes."""
+        """Returns the current object; the same object until something changes."""
         key = (self._state.changes, self._version)
         if self._built is None or key != self._built[0]:
             self._built = key, self._build()
         return self._built[1]
 
     def patched(self, annotations: Mapping[str, str] | None = None, *, of_spec: bool = True) -> None:
-        """Note a write of the spec, or of annotations alone."""
+        """Records a write of the spec, or of annotations alone."""
         self._annotations |= annotations or {}
         self._generation += of_spec
         self._version += 1
@@ -142,7 +142,8 @@ class WorkloadObject:
         return StoredWorkload(metadata, self._kind, model.api_version, spec, status)
 
     def _scaled(self, metadata: WorkloadMeta) -> StoredWorkload:
-        """What the operator knows of a custom kind (`hvpa.kube.objects.workloads`): its scale, and the newest pod."""
+        """Returns the operator's view of a custom kind (`hvpa.kube.objects.workloads`): its scale, and the newest
+        pod."""
         state, pods = self._state, len(self._state.pods)
         newest = max(state.pods, key=lambda one: one.serial, default=None)
         template = PodTemplate() if newest is None else PodTemplate(spec=pod_spec(newest.desired_resources))
@@ -153,7 +154,7 @@ class WorkloadObject:
 
 
 class PodObjects:
-    """The pods' API objects; built anew only when something about the pods changed."""
+    """The pods' API objects, rebuilt only when a pod changes."""
 
     def __init__(self, state: Workload, start: dt.datetime) -> None:
         self._state = state
@@ -170,7 +171,7 @@ class PodObjects:
         self._objects: tuple[Pod, ...] = ()
 
     def read(self) -> tuple[Pod, ...]:
-        """All pods as they are now."""
+        """Returns all current pods."""
         if self._built_at != self._state.changes:
             self._objects = tuple(self._build(pod) for pod in self._state.pods)
             self._built_at = self._state.changes
@@ -205,7 +206,7 @@ class PodObjects:
         return Pod(metadata=metadata, spec=pod_spec(pod.desired_resources), status=status)
 
     def _resize_condition(self, resize: Resize) -> PodCondition:
-        """What the kubelet reports of a resize that waits, or can't be made."""
+        """Returns the kubelet's report of a resize that waits or can't be made."""
         is_pending = resize.state in ("Deferred", "Infeasible")
         return PodCondition(
             type=RESIZE_PENDING if is_pending else RESIZE_IN_PROGRESS,
@@ -216,7 +217,8 @@ class PodObjects:
         )
 
     def _container(self, pod: SimPod, container: SimContainer) -> ContainerStatus:
-        """What the kubelet reports of a container; of its resources only while the pod's spec says others."""
+        """Returns the kubelet's report of a container. It includes resources only while they differ from the pod's
+        spec."""
         has = None
         if pod.resize is not None:
             own = pod.resources[container.name]
@@ -229,5 +231,5 @@ class PodObjects:
 
 
 def uid_of(pod: SimPod) -> str:
-    """The pod's uid: a StatefulSet's pods share names, and never this."""
+    """Returns the pod's uid. Pods of a StatefulSet share names, but never uids."""
     return f"{pod.name}.{pod.serial}"

@@ -1,10 +1,10 @@
-"""The workload as it runs: its controller, the scheduler and the kubelets in one, moved through virtual time.
+"""The running workload: controller, scheduler and kubelets together, moved through virtual time.
 
-What happens by itself inside a step (a pod becomes ready, a container starts again or runs out of memory, a node can be
-used) happens at its exact time, whatever the step's length; the load is the same throughout a step. What is requested
-from outside (`scale`, `set_template`, `evict`) happens at once: controller, scheduler and container start have no delay
-of their own, so that a pod that fits on a node runs from the instant at which it was created. A deleted pod serves
-nothing from that instant, and keeps its requests on its node until its grace is over.
+Events inside a step (a pod becomes ready, a container restarts or runs out of memory, a node can be used) happen at
+their exact time, regardless of the step's length; the load is constant throughout a step. Requests from outside
+(`scale`, `set_template`, `evict`) take effect at once. Controller, scheduler and container start have no delay, so a
+pod that fits on a node runs from the instant of its creation. A deleted pod stops serving at once, and keeps its
+requests on its node until its grace period ends.
 """
 
 from __future__ import annotations
@@ -31,41 +31,44 @@ from hvpa.simulate.cluster.usage import Arrangement
 from hvpa.simulate.model import NodeModel, SimulationEvent, Tick, WorkloadModel
 
 LONG_AGO = -3600.0
-"""When the pods that a simulation begins with were created, seconds."""
+"""Creation time of the initial pods, in seconds."""
 LEAST_PART = 0.1
-"""The least part of the load that a pod has, beside others of 1."""
+"""Smallest share of the load of a pod; the mean is 1."""
 
 
 class Workload:
-    """A workload with all that makes it run.
+    """A workload with its controller, scheduler and kubelets.
 
-    At time 0 all pods for which there is room have long been ready, and a leak begins at 0.
-
-    `replicas` and `template` are what was set last; change them by `scale` and `set_template`. `revision` counts
-    templates. `admission` changes the resources of new pods as a webhook does (None: they get the template's). `pods`
-    are those that exist, oldest first. `changes` grows whenever a pod comes or goes, gets a node, becomes ready or
-    not ready, or has a container killed or started again. `on_oom` is called with each container that is
-    OOMKilled, and when. `events` is for the caller to drain. `node_seconds` is the time of all nodes together, from
-    when they were added (nothing where nodes have no size). `in_place`: running pods can be
-    resized.
+    At time 0 all pods that fit on nodes have long been ready, and leaks start.
     """
 
     def __init__(self, model: WorkloadModel, nodes: NodeModel) -> None:
         self.model = model
         self.in_place = model.resize == "InPlace"
+        """Running pods can be resized."""
         self.replicas = model.replicas
+        """The last set value; change it with `scale`."""
         self.template: Template = {
             one.name: ResourceRequirements(dict(one.requests), dict(one.limits)) for one in model.containers
         }
+        """The last set template; change it with `set_template`."""
         self.revision = 1
+        """Number of templates so far."""
         self.admission: Callable[[Template], Template] | None = None
+        """Changes the resources of new pods as a webhook does; None: pods get the template's."""
         self.pods: list[SimPod] = []
+        """Existing pods, oldest first."""
         self._terminating: list[tuple[float, SimPod]] = []
         """Deleted pods that are still on their nodes, and until when."""
         self.changes = 0
+        """Grows whenever a pod is created, deleted or scheduled, becomes ready or unready, or has a container killed or
+        restarted."""
         self.events: list[SimulationEvent] = []
+        """Events for the caller to drain."""
         self.on_oom: Callable[[SimPod, SimContainer, float], None] | None = None
+        """Called with each container that is OOMKilled, and the time."""
         self.node_seconds = 0.0
+        """Time of all nodes together since they were added; 0 if nodes have no size."""
         self._node_model = nodes
         self._nodes = Nodes(nodes)
         self._resizes = Resizes(self._nodes, model, self.events)
@@ -81,25 +84,25 @@ class Workload:
         self._tick: Tick | None = None
         self._settle()
 
-    # --- what others do to it ---
+    # --- requests from outside ---
 
     def scale(self, replicas: int, now: float) -> None:
-        """Set the number of replicas (`/scale`); the controller acts at once."""
+        """Sets the number of replicas (`/scale`); the controller acts at once."""
         if replicas != self.replicas:
             self.replicas = replicas
             self._react(now)
 
     def hold(self, *, paused: bool, partition: int, now: float) -> None:
-        """Set `spec.paused` of a Deployment and the partition of a StatefulSet; the controller acts at once. A kind
-        that never replaces pods stays as if it were paused."""
+        """Sets `spec.paused` of a Deployment and the partition of a StatefulSet; the controller acts at once. A kind
+        that never replaces pods always counts as paused."""
         paused = paused or self._never_replaces
         if (paused, partition) != (self.paused, self.partition):
             self.paused, self.partition = paused, partition
             self._react(now)
 
     def set_template(self, template: Template, now: float) -> None:
-        """Set the resources of new pods; a rollout begins where they differ. Pods that were made from an equal template
-        (a rollout that is taken back) count as updated."""
+        """Sets the resources of new pods. If they differ, a rollout starts. Pods created from an equal template (after
+        a rollback) count as updated."""
         if template == self.template:
             return
         self.template = template
@@ -110,51 +113,52 @@ class Workload:
         self._react(now)
 
     def resize(self, pod: SimPod, resources: Template, now: float) -> None:
-        """Request other resources of this one pod (`/resize`); it has them as soon as its node allows it."""
+        """Requests other resources of this pod (`/resize`). The pod has them as soon as its node allows it."""
         self.resize_all([(pod, resources)], now)
 
     def resize_all(self, wanted: Iterable[tuple[SimPod, Template]], now: float) -> None:
-        """The same for several pods at once."""
+        """Same as `resize` for several pods at once."""
         for pod, resources in wanted:
             self._resizes.request(pod, resources, now)
         self._react(now)
 
     def refusal(self, pod: SimPod, resources: Template) -> str:
-        """Why the API server refuses to resize the pod so; empty if it does not."""
+        """Returns why the API server refuses this resize of the pod; empty if it does not."""
         return self._resizes.refusal(pod, resources)
 
     def evict(self, pod: SimPod, now: float) -> None:
-        """Delete the pod (the eviction API); the controller replaces it at once. Nothing, if it is gone already."""
+        """Deletes the pod (eviction API); the controller replaces it at once. Does nothing if the pod is already
+        deleted."""
         if pod.deleted is None:
             self.remove(pod, now, replaced=True)
             self._react(now)
 
-    # --- what it is like ---
+    # --- state ---
 
     @property
     def node_count(self) -> int:
-        """Nodes, those that start included; 0 where nodes have no size."""
+        """Number of nodes, including starting nodes; 0 if nodes have no size."""
         return self._nodes.count
 
     @property
     def pod_resources(self) -> Template:
-        """Resources of a new pod, before any webhook: the template's, with the requests that it leaves out."""
+        """Resources of a new pod before any webhook: the template's, with missing requests filled in."""
         return with_default_requests(self.template)
 
     @property
     def updated_replicas(self) -> int:
-        """Pods of the present template."""
+        """Number of pods of the current template."""
         return sum(pod.revision == self.revision for pod in self.pods)
 
     @property
     def ready_replicas(self) -> int:
-        """Pods that are ready, and with it available: minReadySeconds is 0."""
+        """Number of ready pods. They are available too: minReadySeconds is 0."""
         return sum(pod.ready for pod in self.pods)
 
-    # --- what its controller does ---
+    # --- actions of the controller ---
 
     def create(self, now: float, ordinal: int | None = None) -> None:
-        """A new pod from the present template, not scheduled yet; with its ordinal in a StatefulSet."""
+        """Creates an unscheduled pod from the current template; in a StatefulSet, with its ordinal."""
         self._serial += 1
         resources = self.pod_resources if self.admission is None else self.admission(self.pod_resources)
         if list(resources) != list(self._models):  # containers in their order
@@ -171,7 +175,7 @@ class Workload:
         self.pods.append(pod)
 
     def remove(self, pod: SimPod, now: float, replaced: bool = False) -> None:
-        """Delete the pod; `replaced` pods count as restarts."""
+        """Deletes the pod; `replaced` pods count as restarts."""
         self.pods.remove(pod)
         pod.deleted = now
         self._restarts += replaced
@@ -181,7 +185,7 @@ class Workload:
             self._release(now)
 
     def _release(self, now: float) -> None:
-        """Deleted pods whose grace is over leave their nodes."""
+        """Removes deleted pods from their nodes once their grace period is over."""
         over = [one for one in self._terminating if one[0] <= now + INSTANT]
         self._terminating = [one for one in self._terminating if one[0] > now + INSTANT]
         for _, pod in over:
@@ -189,14 +193,14 @@ class Workload:
 
     @property
     def _placed(self) -> list[SimPod]:
-        """The pods that have a node, deleted ones included."""
+        """The pods that have a node, including deleted pods."""
         pods = [pod for pod in self.pods if pod.node is not None]
         return pods + [pod for _, pod in self._terminating]
 
     # --- time ---
 
     def advance(self, now: float, step: float, load: float) -> Tick:
-        """Let `step` seconds (more than 0) go by from `now` (where the last step ended), with this load."""
+        """Advances the time by `step` seconds (more than 0) from `now` (the end of the last step), with this load."""
         end = now + step
         arrangement = self._arrangement
         if arrangement is None or self._next <= end + INSTANT or self._resizes.blocked:
@@ -214,8 +218,8 @@ class Workload:
         return self._tick
 
     def _by_parts(self, now: float, step: float, load: float) -> Tick:
-        """A step in which something happens: from one event to the next. What happens at its end belongs to it, what
-        the load does at its beginning too (memory above a limit is found there)."""
+        """Advances through a step with events, from event to event. Events at the step's end belong to it, and so do
+        effects of the load at its start (memory above a limit is found there)."""
         end, at = now + step, now
         parts = [0.0] * 4
         memory = 0.0
@@ -243,7 +247,7 @@ class Workload:
         return Tick(demand, unmet, capacity, used, memory, *requested, *counts)
 
     def _until(self, at: float, end: float, load: float) -> tuple[float, Arrangement]:
-        """Measure from now until the next event, or the end; not later than now where memory does not suffice."""
+        """Measures from now until the next event or the end; returns now if memory is already exhausted."""
         arrangement = self._measure(at, load)
         overflow = arrangement.first_overflow(at)
         if overflow <= at + INSTANT:
@@ -254,7 +258,7 @@ class Workload:
         return until, arrangement
 
     def _measure(self, at: float, load: float) -> Arrangement:
-        """What the pods use now."""
+        """Returns the current usage of the pods."""
         if self._arrangement is None:
             self._arrangement = Arrangement(self._placed, self._models, self._node_model)
         self._tick = None
@@ -262,14 +266,14 @@ class Workload:
         return self._arrangement
 
     def _unblock(self, at: float, load: float) -> bool:
-        """Resizes that waited for memory to become free are done where it has; whether any was."""
+        """Completes resizes that waited for free memory, if there is enough now; returns whether it completed any."""
         self._measure(at, load)
         if unblocked := self._resizes.is_unblocked(self.pods):
             self._react(at)
         return unblocked
 
     def _kill(self, arrangement: Arrangement, now: float) -> None:
-        """Containers with too much memory are OOMKilled."""
+        """OOMKills containers with too much memory."""
         for pod, container, memory in arrangement.victims(now):
             pod.kill(container, now)
             if self.on_oom is not None:
@@ -280,7 +284,7 @@ class Workload:
         self._react(now)
 
     def _catch_up(self, now: float) -> None:
-        """What is due by now happens, and what follows from it."""
+        """Executes all events that are due by now, and their consequences."""
         while self._next <= now + INSTANT:
             self._release(now)
             self._nodes.expire(now)
@@ -289,7 +293,7 @@ class Workload:
             self._react(now)
 
     def _blip(self, now: float) -> None:
-        """One of the ready pods is not ready for a moment, where that is due."""
+        """Makes a ready pod unready for a moment, if that is due."""
         while self._blips and self._next_blip <= now + INSTANT:
             _, place = self._blips.popleft()
             ready = [pod for pod in self.pods if pod.ready]
@@ -301,7 +305,7 @@ class Workload:
         return self._blips[0][0] if self._blips else math.inf
 
     def _react(self, now: float) -> None:
-        """Something changed: the controller acts, then the kubelets (on resizes), then the scheduler."""
+        """Reacts to a change: first the controller acts, then the kubelets (on resizes), then the scheduler."""
         self.changes += 1
         self._arrangement = None
         if self.model.has_ordinals:
@@ -313,7 +317,7 @@ class Workload:
         self._schedule(now)
 
     def _schedule(self, now: float, at_once: bool = False) -> None:
-        """Pods get nodes, and start there."""
+        """Assigns nodes to pods and starts them."""
         pending = [pod for pod in self.pods if pod.node is None]
         bound, refused = self._nodes.schedule(pending, now, at_once)
         for pod in bound:
@@ -327,7 +331,7 @@ class Workload:
         self._next = min(self._next, self._nodes.next_event(now), self._next_blip, *ends)
 
     def _settle(self) -> None:
-        """All pods, ready for long."""
+        """Creates the initial pods, which have long been ready."""
         for ordinal in range(self.replicas):
             self.create(LONG_AGO, ordinal if self.model.has_ordinals else None)
         self._schedule(LONG_AGO, at_once=True)

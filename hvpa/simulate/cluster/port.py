@@ -1,7 +1,7 @@
-"""The cluster port in memory: what the operator reads and writes in a simulation.
+"""The cluster port in memory: the operator reads and writes through it in a simulation.
 
-Writes take effect at once and nothing ever suspends, so a reconcile can be driven without an event loop. The objects
-are the same read-models that the real cluster's caches hold, and nothing is parsed or validated a second time.
+Writes take effect at once and nothing suspends, so a reconcile runs without an event loop. The objects are the same
+read-models as in the real cluster's caches, and nothing is parsed or validated twice.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ class VirtualClock:
         self.instant = instant
 
     def now(self) -> dt.datetime:
-        """The simulated time."""
+        """Returns the simulated time."""
         return self.instant
 
 
 class SimulatedCluster:
-    """One Hvpa, its workload and what it owns. `awake`: something has changed that the operator would be woken
-    for; `on_event` is called with the Hvpa's Events."""
+    """An Hvpa, its workload and the objects that it owns."""
 
     def __init__(
         self,
@@ -58,8 +57,10 @@ class SimulatedCluster:
         self.hpa: Hpa | None = None
         self.vpa: Vpa | None = None
         self.awake = True
+        """A change has occurred that wakes the operator."""
         self._state = state
         self._on_event = on_event
+        """Called with the Hvpa's Events."""
         self._seconds, self._instant = 0.0, start
         self._specs: dict[int | None, HvpaSpec] = {spec.replicas: spec}
         self._spec = spec
@@ -70,7 +71,7 @@ class SimulatedCluster:
         self._seen_changes = -1
 
     def set_time(self, seconds: float, instant: dt.datetime) -> None:
-        """Set the time: what is written from now on happens then."""
+        """Sets the time of later writes."""
         self._seconds, self._instant = seconds, instant
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -86,18 +87,18 @@ class SimulatedCluster:
         )
 
     def hvpa(self) -> HvpaObject:
-        """The Hvpa as it is now."""
+        """Returns the current Hvpa."""
         if self._hvpa is None:
             self._hvpa = HvpaObject(self._metadata, self._spec, (), self._status)
         return self._hvpa
 
     def changed(self) -> bool:
-        """Whether something has changed since the operator last looked that it would be woken for."""
+        """Whether a change has occurred since the operator's last read that wakes it."""
         return self.awake or self._seen_changes != self._state.changes
 
     # --- the recommenders' writes -----------------------------------------------------------------------------------
     def scale_hvpa(self, replicas: int) -> None:
-        """The HPA's write through `/scale`: its desired replicas."""
+        """The HPA's write of its desired replicas through `/scale`."""
         if self._spec.replicas == replicas:
             return
         if replicas not in self._specs:
@@ -114,7 +115,7 @@ class SimulatedCluster:
             self.awake = True
 
     def set_vpa_status(self, status: VpaStatusRead) -> None:
-        """The VPA recommender's status update; bounds that move a little do not wake the operator."""
+        """The VPA recommender's status update; small changes of bounds do not wake the operator."""
         if self.vpa is None or status is self.vpa.status:
             return
         before, self.vpa = self.vpa, msgspec.structs.replace(self.vpa, status=status)
@@ -148,7 +149,7 @@ class SimulatedCluster:
         """See the port. Nothing is refused here."""
 
     async def resize_pods(self, hvpa: Meta, resizes: Sequence[PodResize]) -> ResizeFailures:
-        """See the port. A pod that is gone by now is left out, as by the cluster."""
+        """See the port. Deleted pods are skipped, as in a cluster."""
         pods = {uid_of(pod): pod for pod in self._state.pods}
         wanted: list[tuple[SimPod, Template]] = []
         failures: list[tuple[PodResize, WriteError]] = []
@@ -164,7 +165,7 @@ class SimulatedCluster:
         return failures
 
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
-        """See the port. (What is used now: metrics-server's last measurement is some seconds older.)"""
+        """See the port. Returns the current usage; metrics-server's last measurement is some seconds older."""
         return {
             (pod.name, one.name): int(one.memory)
             for pod in self._state.pods
@@ -173,7 +174,7 @@ class SimulatedCluster:
         }
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
-        """See the port. New pods get the decided size by themselves (`size_of_new_pods`)."""
+        """See the port. New pods always get the decided size (`size_of_new_pods`)."""
 
     async def patch_status(self, hvpa: Meta, patch: Mapping[str, object], status: HvpaStatus) -> None:
         """See the port."""
@@ -197,13 +198,13 @@ class SimulatedCluster:
         self.awake = True
 
     async def record_event(self, hvpa: Meta, event: Event) -> None:
-        """See the port. Those on the workload repeat the Hvpa's."""
+        """See the port. Events on the workload repeat the Hvpa's, so they are ignored."""
         if event.involved is None:
             self._on_event(event)
 
     # ----------------------------------------------------------------------------------------------------------------
     def _held(self, spec: Mapping[str, object]) -> tuple[bool, int]:
-        """What `spec.paused` and the partition are after a patch of the workload."""
+        """Returns `spec.paused` and the partition after a patch of the workload."""
         paused = bool(spec.get("paused", self._state.paused))
         strategy = cast(Mapping[str, Mapping[str, int]], spec.get("updateStrategy", {}))
         partition = strategy.get("rollingUpdate", {}).get("partition", self._state.partition)
@@ -216,7 +217,7 @@ class SimulatedCluster:
 
 
 def owned_meta(manifest: Mapping[str, object], created: dt.datetime) -> VpaMeta:
-    """Metadata of an applied manifest, as the API server would store it."""
+    """Returns the metadata of an applied manifest, as the API server stores it."""
     document = msgspec.json.encode(manifest.get("metadata", {}))
     metadata = msgspec.json.decode(document, type=VpaMeta)
     return msgspec.structs.replace(
@@ -236,7 +237,7 @@ def _targets(status: VpaStatusRead) -> list[tuple[object, ...]]:
 def _merged(
     before: Mapping[str, ResourceRequirements], patch: Mapping[str, object]
 ) -> dict[str, ResourceRequirements]:
-    """A template or a pod after a strategic merge patch of its containers' resources."""
+    """Returns a template or pod after a strategic merge patch of its containers' resources."""
     merged = dict(before)
     entries = cast(Mapping[str, list[Mapping[str, object]]], patch["spec"])["containers"]
     for entry in entries:

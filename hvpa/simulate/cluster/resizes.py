@@ -1,12 +1,12 @@
-"""Resizing running pods in place: which resizes a node allows now, and which wait, or fail.
+"""In-place resizes of running pods: which resizes a node allows now, and which wait or fail.
 
-The rules are those of Kubernetes 1.37 (KEP-1287): what the API server refuses (`ValidatePodResize`), what the kubelet
-allocates and in which order (`pkg/kubelet/allocation/allocation_manager.go`), and that it lowers no memory limit
-below what is used (`validateMemoryResizeAction` in `pkg/kubelet/kuberuntime`), for which the rest of that pod's resize
-waits, until the limit is put back or less is used. No container is started again for it
-(`resizePolicy: NotRequired`). The kubelet looks at a resize `delay` seconds after it was requested; what is allowed
-takes effect then. A scenario's kubelet may also defer or refuse for reasons of its own (Kubernetes refuses under a
-static CPU manager, for one)."""
+The rules are those of Kubernetes 1.37 (KEP-1287): the API server's refusals (`ValidatePodResize`), and the kubelet's
+allocation and its order (`pkg/kubelet/allocation/allocation_manager.go`). The kubelet lowers no memory limit below the
+usage (`validateMemoryResizeAction` in `pkg/kubelet/kuberuntime`). Until the limit is put back or usage falls, the rest
+of that pod's resize waits. A resize restarts no container (`resizePolicy: NotRequired`). The kubelet handles a resize
+`delay` seconds after its request, and an allowed resize takes effect then. A scenario's kubelet may also defer or
+refuse resizes for its own reasons (Kubernetes refuses, for example, under a static CPU manager).
+"""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ WHY: Final = {
     "Infeasible": "its node never has room for it, or the API server refuses it",
     "Error": "it uses more memory than its new limit",
 }
-"""What the kubelet reports of a resize in each state."""
+"""The kubelet's message about a resize in each state."""
 
 
 class Resizes:
-    """The resizes of a workload's pods. `blocked` says that some wait for memory usage to fall; those that can't be
-    done at once are reported in `events`, with the reasons of the kubelet's Events."""
+    """The resizes of a workload's pods. Resizes that can't be completed at once are reported in `events`, with the
+    reasons of the kubelet's Events."""
 
     def __init__(self, nodes: Nodes, model: WorkloadModel, events: list[SimulationEvent]) -> None:
         self._nodes = nodes
@@ -47,10 +47,11 @@ class Resizes:
         self._refused = model.resize_refused
         self._events = events
         self.blocked = False
+        """Some resizes wait for memory usage to fall."""
 
     def request(self, pod: SimPod, resources: Template, now: float) -> None:
-        """The pod is to have these resources, whatever was requested before; `settle` sees to it. A pod without a node
-        has them at once."""
+        """Requests these resources for the pod and replaces an earlier request; `settle` applies it. A pod without a
+        node has them at once."""
         before, pod.resize = pod.resize, None
         if before is not None:
             self._free(before)
@@ -64,15 +65,14 @@ class Resizes:
                 resize.state, resize.since = before.state, before.since
 
     def refusal(self, pod: SimPod, resources: Template) -> str:
-        """Why the API server refuses these resources of a pod: it would request more than its node has (403 with the
-        cause `NodeCapacity`); empty if it does not."""
+        """Returns why the API server refuses these resources of a pod: they exceed its node (403 with the cause
+        `NodeCapacity`). Empty if it does not refuse them."""
         cpu, memory = total_requests([shape_of(one) for one in resources.values()])
         found = [] if pod.node is None else self._nodes.exceeded(cpu, memory)
         return f"node didn't have enough allocatable resources: {', '.join(found)}" if found else ""
 
     def settle(self, pods: Sequence[SimPod], now: float) -> None:
-        """Each node allows what it has room for, in the order of the kubelet (`sortPendingResizes`), until nothing
-        more can be done now."""
+        """Applies all resizes that fit on their nodes, in the order of the kubelet (`sortPendingResizes`)."""
         waiting = _seen(pods, now)
         self.blocked = False
         for resize in waiting:
@@ -86,14 +86,14 @@ class Resizes:
             self._waits(resize, "Deferred", now)
 
     def is_unblocked(self, pods: Sequence[SimPod]) -> bool:
-        """Whether a pod now uses less memory than the limit that it is to have."""
+        """Whether a pod now uses less memory than its new limit."""
         return self.blocked and any(
             resize is not None and resize.state == "Error" and not _uses_more(resize)
             for resize in (pod.resize for pod in pods)
         )
 
     def _allowed(self, resize: Resize, now: float) -> bool:
-        """Whether the kubelet need not look at this resize again: it is done, or has its room, or can't be done."""
+        """Whether the kubelet is finished with this resize: it is complete, has its room reserved, or is impossible."""
         pod = resize.pod
         if self._refused:
             self._fails(resize, now, "the kubelet refuses it")
@@ -123,7 +123,7 @@ class Resizes:
         return True
 
     def _waits(self, resize: Resize, state: ResizeState, now: float) -> None:
-        """The resize keeps its room: the scheduler counts the larger of what a pod has and what it is to have."""
+        """Reserves room for the resize: the scheduler counts the larger of a pod's actual and wanted requests."""
         pod, node = resize.pod, self._nodes.node_of(resize.pod)
         if resize.state != state:
             resize.state, resize.since = state, now
@@ -141,7 +141,7 @@ class Resizes:
         self._events.append(SimulationEvent(now, "Event", reason, message))
 
     def _free(self, resize: Resize) -> None:
-        """Nothing is kept for this resize."""
+        """Frees the room reserved for this resize."""
         node = self._nodes.node_of(resize.pod)
         if node is not None:
             node.take(-resize.held_cpu, -resize.held_memory)
@@ -149,7 +149,7 @@ class Resizes:
 
 
 def _seen(pods: Sequence[SimPod], now: float) -> list[Resize]:
-    """The resizes that a kubelet has looked at by now, and that may become possible."""
+    """Returns the resizes that a kubelet has handled by now, and that may become possible."""
     resizes = [pod.resize for pod in pods if pod.resize is not None]
     for resize in resizes:
         if resize.due is not None and resize.due <= now + INSTANT:
@@ -158,7 +158,7 @@ def _seen(pods: Sequence[SimPod], now: float) -> list[Resize]:
 
 
 def _rank(resize: Resize) -> tuple[bool, bool, float, int]:
-    """Resizes that have their room keep it; then come those that need no more than there is, then the oldest."""
+    """Sort key: resizes with reserved room first, then resizes that need no more than the pod has, then the oldest."""
     return resize.state != "Error", _grows(resize), resize.since, resize.pod.serial
 
 
@@ -168,12 +168,12 @@ def _grows(resize: Resize) -> bool:
 
 
 def _uses_more(resize: Resize) -> bool:
-    """Whether a memory limit that becomes lower is not above what its container uses."""
+    """Whether a container uses at least its new, lower memory limit."""
     return any(_below_use(resize))
 
 
 def message_of(resize: Resize) -> str:
-    """The kubelet's message about a resize in its state."""
+    """Returns the kubelet's message about a resize in its state."""
     if resize.state != "Error":
         return WHY[resize.state]
     found = [
@@ -184,7 +184,7 @@ def message_of(resize: Resize) -> str:
 
 
 def _below_use(resize: Resize) -> Iterator[tuple[str, int, int]]:
-    """Each container whose memory limit becomes lower and is not above what it uses, with both in bytes."""
+    """Yields each container that uses at least its new, lower memory limit, with limit and usage in bytes."""
     pod, shapes = resize.pod, map(shape_of, resize.resources.values())
     for container, shape, wanted in zip(pod.containers, pod.shapes, shapes, strict=True):
         if wanted.memory_limit < shape.memory_limit and container.memory >= wanted.memory_limit:
@@ -192,8 +192,8 @@ def _below_use(resize: Resize) -> Iterator[tuple[str, int, int]]:
 
 
 def is_refused(own: Template, wanted: Template) -> bool:
-    """Whether the API server refuses to change a pod's resources so: it keeps its QoS class, and no request or limit
-    can be taken away (`ValidatePodResize`)."""
+    """Whether the API server refuses this change of a pod's resources: the QoS class must stay the same, and no request
+    or limit can be removed (`ValidatePodResize`)."""
     removed = any(
         own[name].requests.keys() - one.requests.keys() or own[name].limits.keys() - one.limits.keys()
         for name, one in wanted.items()
@@ -202,7 +202,7 @@ def is_refused(own: Template, wanted: Template) -> bool:
 
 
 def qos_class(template: Template) -> Literal["Guaranteed", "Burstable", "BestEffort"]:
-    """The QoS class of a pod with these resources (`ComputePodQOS`)."""
+    """Returns the QoS class of a pod with these resources (`ComputePodQOS`)."""
     containers = template.values()
     if not any(amount for one in containers for amount in (*one.requests.values(), *one.limits.values())):
         return "BestEffort"

@@ -1,8 +1,9 @@
-"""The workload's controllers: which pods a Deployment or a StatefulSet creates and deletes next.
+"""The workload's controllers: the pods that a Deployment or a StatefulSet creates and deletes next.
 
 The rules are those of kube-controller-manager 1.37 (`pkg/controller/deployment/rolling.go`,
 `pkg/controller/statefulset/stateful_set_control.go`, `controller_utils.go: ActivePodsWithRanks`), without delay, and
-simpler where noted. minReadySeconds is 0, so that ready is available; a deleted pod counts no more, whatever its grace.
+simpler where noted. minReadySeconds is 0, so ready pods are available. Deleted pods do not count, regardless of their
+grace period.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hvpa.simulate.cluster.state import SimPod
 
 
 class Replicas(Protocol):
-    """What a controller knows of the workload, and what it can do."""
+    """The controller's view of the workload, and its actions."""
 
     replicas: int
     revision: int
@@ -23,16 +24,17 @@ class Replicas(Protocol):
     pods: list[SimPod]
 
     def create(self, now: float, ordinal: int | None = None) -> None:
-        """A new pod from the present template; a StatefulSet's with its ordinal."""
+        """Creates a pod from the current template; in a StatefulSet, with its ordinal."""
         ...
 
     def remove(self, pod: SimPod, now: float, replaced: bool = False) -> None:
-        """Delete the pod; `replaced`: because another takes its place."""
+        """Deletes the pod; `replaced`: another pod takes its place."""
         ...
 
 
 def scaled(value: int | str, replicas: int, up: bool) -> int:
-    """A count, or a percentage ("25%") of the replicas, rounded up or down (`GetScaledValueFromIntOrPercent`)."""
+    """Returns a count, or a percentage ("25%") of the replicas, rounded up or down
+    (`GetScaledValueFromIntOrPercent`)."""
     if isinstance(value, int):
         return value
     percent = int(value.removesuffix("%"))
@@ -40,8 +42,9 @@ def scaled(value: int | str, replicas: int, up: bool) -> int:
 
 
 def fenceposts(max_surge: int | str, max_unavailable: int | str, replicas: int) -> tuple[int, int]:
-    """Pods beyond the replicas, and replicas that need not be available, while a Deployment rolls
-    (`ResolveFenceposts`): the surge is rounded up, the other down; where both are 0, one pod may be unavailable."""
+    """Returns the surge and the unavailable replicas of a Deployment during a rollout (`ResolveFenceposts`). The surge
+    is rounded up, the unavailable replicas down. If both are 0, a single pod may be unavailable. Example: 25 % and 25 %
+    of 10 replicas give 3 and 2."""
     surge = scaled(max_surge, replicas, up=True)
     unavailable = scaled(max_unavailable, replicas, up=False)
     if surge == 0 and unavailable == 0:
@@ -50,9 +53,9 @@ def fenceposts(max_surge: int | str, max_unavailable: int | str, replicas: int) 
 
 
 def deletion_order(pods: Iterable[SimPod]) -> list[SimPod]:
-    """The pods, those that a ReplicaSet deletes first at the front: unscheduled before scheduled, not ready before
-    ready, ready for less time before longer, more restarts before fewer, newer before older. (Times are compared as
-    they are, not by their order of magnitude, and pods that share a node have no rank.)"""
+    """Returns the pods in the order in which a ReplicaSet deletes them: unscheduled before scheduled, unready before
+    ready, ready for a shorter time before longer, more restarts before fewer, newer before older. (Times are compared
+    exactly, not by order of magnitude, and pods on the same node have no rank.)"""
     return sorted(pods, key=_survival)
 
 
@@ -62,12 +65,12 @@ def _survival(pod: SimPod) -> tuple[bool, bool, float, int, int]:
 
 
 def roll_deployment(workload: Replicas, max_surge: int | str, max_unavailable: int | str, now: float) -> None:
-    """Create and delete pods until nothing more can be done now.
+    """Creates and deletes pods until nothing more can be done now.
 
-    Simpler than Kubernetes: new pods always have the present template, also those that replace an evicted pod of an
-    older one or come with a scale-out during a rollout (Kubernetes spreads these over the ReplicaSets in proportion),
-    and a scale-in during a rollout takes the pods in their order of deletion from all of them. While it is
-    paused, no pod is replaced.
+    It is simpler than Kubernetes. New pods always have the current template, even if they replace an evicted pod of an
+    older template or come with a scale-out during a rollout (Kubernetes spreads these over the ReplicaSets in
+    proportion). A scale-in during a rollout deletes pods of all templates in their deletion order. A paused workload
+    replaces no pod.
     """
     surge, unavailable = fenceposts(max_surge, max_unavailable, workload.replicas)
     while _resize(workload, surge, now) or (not workload.paused and _replace(workload, unavailable, now)):
@@ -75,7 +78,8 @@ def roll_deployment(workload: Replicas, max_surge: int | str, max_unavailable: i
 
 
 def _resize(workload: Replicas, surge: int, now: float) -> bool:
-    """Bring the number of pods to what is wanted, or as near as a rollout allows; whether anything was done."""
+    """Moves the number of pods towards the wanted number, as far as a rollout allows; returns whether it changed
+    anything."""
     replicas = workload.replicas
     current = [pod for pod in workload.pods if pod.revision == workload.revision]
     rolling = len(current) < len(workload.pods)
@@ -90,8 +94,8 @@ def _resize(workload: Replicas, surge: int, now: float) -> bool:
 
 
 def _replace(workload: Replicas, unavailable: int, now: float) -> bool:
-    """Delete pods of older templates as far as availability allows (`reconcileOldReplicaSets`): first those that are
-    not ready, then as many as there are ready pods beyond the least; whether anything was done."""
+    """Deletes pods of older templates as far as availability allows (`reconcileOldReplicaSets`): first unready pods,
+    then ready pods beyond the minimum. Returns whether it deleted any."""
     old = deletion_order(pod for pod in workload.pods if pod.revision != workload.revision)
     ready = sum(pod.ready for pod in workload.pods)
     starting = sum(not pod.ready for pod in workload.pods if pod.revision == workload.revision)
@@ -107,11 +111,11 @@ def _replace(workload: Replicas, unavailable: int, now: float) -> bool:
 
 
 def roll_stateful_set(workload: Replicas, now: float) -> None:
-    """Create and delete pods until nothing more can be done now: one at a time, each waiting until all others are
-    ready (podManagementPolicy OrderedReady, RollingUpdate down to the partition). New pods from the lowest ordinal up,
-    surplus and outdated ones from the highest down, each outdated one replaced in its place.
+    """Creates and deletes pods until nothing more can be done now: a single pod at a time, after all others are ready
+    (podManagementPolicy OrderedReady, RollingUpdate down to the partition). New pods start from the lowest ordinal;
+    surplus and outdated pods are deleted from the highest, and outdated pods are replaced.
 
-    Simpler than Kubernetes: a pod that is lost during a rollout comes back with the present template.
+    Simpler than Kubernetes: a pod that is lost during a rollout is created again from the current template.
     """
     while _ordered_step(workload, now):
         pass

@@ -1,4 +1,4 @@
-"""One pod and its containers: what their state is, when it changes by itself, and how the kubelet restarts them.
+"""A pod and its containers: their state, its next change, and the kubelet's restarts.
 
 Times are seconds of the simulation; CPU in millicores (totals in millicore-seconds), memory in bytes.
 """
@@ -17,7 +17,7 @@ ResizeState = Literal["", "Deferred", "Infeasible", "Error"]
 
 
 INSTANT: Final = 1e-6
-"""Seconds that count as the same instant: far more than the rounding of times, far less than anything that happens."""
+"""Seconds that count as the same instant: far more than rounding errors of times, far less than any event takes."""
 
 Template = Mapping[str, ResourceRequirements]
 """Requests and limits by container name."""
@@ -28,12 +28,12 @@ NOTHING: Final = ResourceRequirements({}, {})
 FIRST_BACK_OFF: Final = 10.0
 LONGEST_BACK_OFF: Final = 300.0
 STABLE: Final = 600.0
-"""Seconds: the kubelet's back-off between restarts, and how long a container must have run for it to begin anew
-(`initialCrashLoopBackOff`, `MaxContainerBackOff`, twice of which makes an entry expire in client-go's `Backoff`)."""
+"""In seconds: the kubelet's first and longest back-off between restarts, and how long a container must run to reset it
+(`initialCrashLoopBackOff`, `MaxContainerBackOff`; an entry in client-go's `Backoff` expires after twice the latter)."""
 
 
 class Shape(NamedTuple):
-    """What bounds one container: requests in whole units, limits in the same (infinity: none)."""
+    """Bounds of a container: requests in whole units, limits in the same units (infinity: none)."""
 
     cpu_request: int
     memory_request: int
@@ -42,7 +42,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(resources: ResourceRequirements) -> Shape:
-    """The bounds that these resources set. A request that is missing is the limit, as the API server sets it."""
+    """Returns the bounds of these resources. A missing request equals the limit, as the API server sets it."""
     requests, limits = resources.requests, resources.limits
 
     def request(resource: Resource) -> int:
@@ -52,12 +52,12 @@ def shape_of(resources: ResourceRequirements) -> Shape:
 
 
 def total_requests(shapes: Sequence[Shape]) -> tuple[int, int]:
-    """What a pod with these containers requests of CPU and memory."""
+    """Returns the CPU and memory requests of a pod with these containers."""
     return sum(shape.cpu_request for shape in shapes), sum(shape.memory_request for shape in shapes)
 
 
 def with_default_requests(template: Template) -> Template:
-    """Resources of a new pod: a request that the template leaves out is the limit (`SetDefaults_Pod`)."""
+    """Returns the resources of a new pod: a missing request equals the limit (`SetDefaults_Pod`)."""
     if all(one.limits.keys() <= one.requests.keys() for one in template.values()):
         return template
     return {
@@ -68,60 +68,68 @@ def with_default_requests(template: Template) -> Template:
 
 @dataclass(slots=True, eq=False)
 class Meter:
-    """Usage of one container in each pod of a group.
-
-    What it uses: `base` (millicores), `per_unit` of load, `memory_base` (bytes), `memory_per_unit`, `leak` (bytes per
-    second since `since`). What bounds it: `limit` (millicores), `memory_limit` and its memory `request` (bytes),
-    `weight` (its CPU request). `kept` is the share of the memory that the load took that stays, `peak` the most that
-    it took, `work_memory` what it takes (bytes, without the base). What comes out: `demand` and `rate` (millicores
-    needed and used), `memory` (bytes), and since the meter's start `total` (millicore-seconds). `index` is the
-    container's place in its pod.
-    """
+    """Usage of a container in each pod of a group. CPU in millicores, memory in bytes."""
 
     base: float = 0.0
+    """CPU without load."""
     per_unit: float = 0.0
+    """CPU per unit of load."""
     memory_base: float = 0.0
+    """Memory without load."""
     memory_per_unit: float = 0.0
+    """Memory per unit of load."""
     leak: float = 0.0
+    """Bytes per second since `since`."""
     since: float = 0.0
     limit: float = math.inf
+    """CPU limit."""
     memory_limit: float = math.inf
     weight: float = 0.0
+    """CPU request, the weight when CPU is shared."""
     request: int = 0
+    """Memory request."""
     kept: float = 0.0
+    """Share of the load's memory that stays when the load falls."""
     peak: float = 0.0
+    """Most memory that the load took."""
     work_memory: float = 0.0
+    """Memory that the load takes, without the base."""
     index: int = 0
+    """Position of the container in its pod."""
     demand: float = 0.0
+    """CPU needed."""
     rate: float = 0.0
+    """CPU used."""
     memory: float = 0.0
+    """Memory used."""
     total: float = 0.0
+    """Millicore-seconds since the meter's start."""
 
 
 IDLE: Final = Meter()
-"""The meter of containers that do not run; never written to."""
+"""The meter of containers that do not run; never modified."""
 
 
 @dataclass(slots=True, eq=False)
 class SimContainer:
-    """A container of a pod.
-
-    `started` is when it last started (None: not yet), `restarts` how often it was started again, `restart_at` when it
-    will be (None: it runs, or has not started). `oom_at` and `oom_started` are of its last OOM: when it was, and when
-    the run began that it ended. `grows_from` is the time from which a leak is counted, `cpu_at_start` what `cpu_total`
-    was when it last started.
-    """
+    """A container of a pod."""
 
     name: str
     running: bool = False
     started: float | None = None
+    """Last start; None: not started yet."""
     grows_from: float = 0.0
+    """The time from which a leak counts."""
     restarts: int = 0
     restart_at: float | None = None
+    """When it will be restarted; None: it runs, or has not started."""
     oom_at: float | None = None
+    """Time of the last OOM."""
     oom_started: float | None = None
+    """Start of the run that the last OOM ended."""
     back_off: float = 0.0
     cpu_at_start: float = 0.0
+    """`cpu_total` at the last start."""
     _stable_from: float = -math.inf
     _meter: Meter = IDLE
     _total: float = 0.0
@@ -138,16 +146,16 @@ class SimContainer:
 
     @property
     def peak(self) -> float:
-        """The most memory that the load took since the container started, in bytes."""
+        """Most memory that the load took since the container's start, in bytes."""
         return self._meter.peak
 
     def attach(self, meter: Meter) -> None:
-        """Usage comes from this meter from now on."""
+        """Measures usage with this meter from now on."""
         self._total = self.cpu_total
         self._meter = meter
 
     def start(self, now: float) -> None:
-        """The container starts, for the first time or again."""
+        """Starts the container, for the first time or again."""
         if self.restart_at is not None:
             self.restarts += 1
             self.restart_at = None
@@ -156,10 +164,10 @@ class SimContainer:
         self.cpu_at_start = self.cpu_total
 
     def kill(self, now: float) -> None:
-        """The container is OOMKilled; the kubelet starts it again at `restart_at`.
+        """OOMKills the container; the kubelet restarts it at `restart_at`.
 
-        As the kubelet does it (`doBackOff`): the first time at once, then after 10 s, 20 s, … 5 min; a container that
-        had run for more than 10 minutes is started at once, and the back-off begins anew.
+        As in the kubelet (`doBackOff`), the first restart is immediate, then after 10 s, 20 s, up to 5 min. A container
+        that has run for more than 10 minutes restarts immediately and resets the back-off.
         """
         self.attach(IDLE)
         self.running = False
@@ -174,8 +182,8 @@ class SimContainer:
         self._stable_from = self.restart_at
 
     def resized(self, now: float) -> None:
-        """The container has other resources: its back-off begins anew (they are part of the key of the kubelet's entry,
-        `GetBackoffKey` in pkg/kubelet/kuberuntime), and if it waits, it is started now."""
+        """Resets the container's back-off after a resize (resources are part of the key of the kubelet's entry,
+        `GetBackoffKey` in pkg/kubelet/kuberuntime). A waiting container restarts now."""
         if self.restart_at is None:
             self.back_off = 0.0
         else:
@@ -183,61 +191,63 @@ class SimContainer:
 
 
 class SimPod:
-    """A pod.
-
-    `part` is the pod's part of the load, beside others of 1.
-    `serial` counts all pods that the workload ever had (a StatefulSet's pods share names, never this), `ordinal` is a
-    StatefulSet's. `revision` is the workload's when the pod was made or last agreed with its template. `resources` are
-    the pod's own, which an admission webhook may have changed; `resize` is what waits to become of them. `node` is its
-    node's number, None while unscheduled; `started` is when it got one, and its containers first started; `ready_at`
-    when it became or becomes ready (None: not known), `ready_changed` when `ready` last changed; `blipped`: it is not
-    ready for a moment, though its containers run; `deleted` when it was deleted.
-    """
+    """A pod of the workload. `resources` are its own; an admission webhook may have changed them."""
 
     def __init__(
         self, name: str, serial: int, template: Template, resources: Template, created: float
     ) -> None:
         self.name = name
         self.serial = self.ordinal = serial
+        """Number of the pod among all pods that the workload ever had, which differs for pods of a StatefulSet with the
+        same name; `ordinal` is a StatefulSet's."""
         self.template = template
         self.created = self.ready_changed = created
+        """`ready_changed`: when `ready` last changed."""
         self.revision = 0
+        """The workload's revision when the pod was created or last matched its template."""
         self.start_up = 0.0
         self.part = 1.0
+        """Share of the load; the mean is 1."""
         self.resize: Resize | None = None
+        """A resize that is not complete."""
         self.take(resources)
         self.containers = [SimContainer(one) for one in resources]
         self.node: int | None = None
+        """Number of its node; None: unscheduled."""
         self.started: float | None = None
+        """When it was scheduled and its containers first started."""
         self.ready = self.refused = self.blipped = False
+        """`refused`: no node can be added for it; `blipped`: unready for a moment although its containers run."""
         self.ready_at: float | None = None
+        """When it became or becomes ready; None: unknown."""
         self.deleted: float | None = None
+        """When it was deleted."""
 
     def take(self, resources: Template) -> None:
-        """These are the pod's resources from now on; containers in their order, running ones go on."""
+        """Sets the pod's resources, with containers in their order; running containers continue."""
         self.resources = resources
         self.shapes = tuple(shape_of(one) for one in resources.values())
         self.cpu_request, self.memory_request = total_requests(self.shapes)
 
     @property
     def desired_resources(self) -> Template:
-        """What the pod's spec says: its resources, or those of a resize that waits."""
+        """Resources in the pod's spec: its own, or those of a waiting resize."""
         return self.resources if self.resize is None else self.resize.resources
 
     @property
     def phase(self) -> Literal["Pending", "Running"]:
-        """Pending until the containers have started, Running from then on."""
+        """Pending until the containers have started, then Running."""
         return "Pending" if self.started is None else "Running"
 
     @property
     def most_restarts(self) -> int:
-        """The restarts of the container that has most."""
+        """Largest number of restarts of a container."""
         return max((container.restarts for container in self.containers), default=0)
 
     @property
     def next_event(self) -> float:
-        """The time in seconds of the next change without a request: a container starts again, the pod becomes ready, or
-        the kubelet looks at a resize."""
+        """Time in seconds of the next change without a request: a container restarts, the pod becomes ready, or the
+        kubelet handles a resize."""
         times = [one.restart_at for one in self.containers if one.restart_at is not None]
         if self.ready_at is not None and not self.ready:
             times.append(self.ready_at)
@@ -246,21 +256,21 @@ class SimPod:
         return min(times, default=math.inf)
 
     def start(self, now: float) -> None:
-        """The pod was scheduled: its containers start at once."""
+        """Starts the containers of a pod that was just scheduled."""
         self.started = now
         for container in self.containers:
             container.start(now)
         self.ready_at = now + self.start_up
 
     def settle(self, ready_at: float) -> None:
-        """The pod has been ready since then, and its containers leak from the simulation's start."""
+        """Marks the pod as ready since then; its containers leak from the simulation's start."""
         self.ready = True
         self.ready_at = self.ready_changed = ready_at
         for container in self.containers:
             container.grows_from = 0.0
 
     def catch_up(self, now: float) -> int:
-        """Do what is due by now; how many containers were started again."""
+        """Executes all changes that are due by now; returns the number of restarted containers."""
         due = [
             one for one in self.containers if one.restart_at is not None and one.restart_at <= now + INSTANT
         ]
@@ -275,12 +285,12 @@ class SimPod:
         return len(due)
 
     def blip(self, now: float, length: float) -> None:
-        """The pod, which is ready, is not for so many seconds."""
+        """Makes a ready pod unready for this many seconds."""
         self.ready, self.blipped = False, True
         self.ready_changed, self.ready_at = now, now + length
 
     def kill(self, container: SimContainer, now: float) -> None:
-        """One of the containers is OOMKilled; the pod is not ready until it has been started again."""
+        """OOMKills a container; the pod is unready until the container has restarted."""
         container.kill(now)
         self.ready_at = None
         self.blipped = False
@@ -291,22 +301,22 @@ class SimPod:
 
 @dataclass(slots=True, eq=False)
 class Resize:
-    """New resources that a pod does not have yet.
-
-    `state` is as in the pod's conditions: `Deferred` (no room on its node), `Infeasible` (more than its node has, or
-    refused by the API server), `Error` (a memory limit would be below what is used), empty before it was looked at.
-    `since` is when it was requested, in seconds; one that replaces a deferred one has waited as long. `due` is when the
-    kubelet first looks at it (None: it has, or never will). `held_cpu` and
-    `held_memory` are what its node keeps for it beyond the pod's requests.
-    """
+    """New resources that a pod does not have yet."""
 
     pod: SimPod
     resources: Template
     since: float
+    """Time of the request or of the last change of `state`, in seconds. A request that replaces a deferred request
+    keeps its state and time."""
     state: ResizeState = ""
+    """As in the pod's conditions: `Deferred` (no room on its node), `Infeasible` (more than its node has, or refused by
+    the API server), `Error` (a memory limit would be below the usage), or empty before the kubelet handles it."""
     due: float | None = None
+    """When the kubelet first handles it; None: it has, or never will."""
     held_cpu: int = 0
+    """Millicores that its node reserves beyond the pod's request."""
     held_memory: int = 0
+    """Bytes that its node reserves beyond the pod's request."""
     cpu_request: int = field(init=False)
     memory_request: int = field(init=False)
 

@@ -1,14 +1,13 @@
-"""What pods use under a load: all of them together, at one time.
+"""Usage of all pods together under a load, at an instant.
 
-Pods that are alike (equal resources, equal state, equal company on their node) are measured once. An
-`Arrangement` holds the groups at a time; it is valid until a pod or a container changes.
+Pods that are alike (equal resources, state and neighbours on their node) are measured once. An `Arrangement` holds the
+groups at an instant; it is valid until a pod or a container changes.
 
-The load is shared by the ready pods in proportion to their parts: equally, as a Service does on average, where nothing
-else is said. A container that runs in a pod that is not
-ready uses its base only. CPU is bounded by the container's limit, then by the pod's request plus the nodes' `headroom`
-where that is set (and by the size of one node), else by the node's CPU, which its pods share by their requests as the
-kernel does; inside a pod its containers share likewise. With `headroom` pods do not compete: it says what neighbours
-leave. CPU that can't be had is lost: nothing queues.
+Ready pods share the load in proportion to their parts. By default the parts are equal, as behind a Service on average.
+A running container in an unready pod uses only its base. CPU is bounded by the container's limit. With `headroom` it is
+also bounded by the pod's request plus the headroom, and by the size of a node. Otherwise the pods of a node share its
+CPU by their requests, as in the kernel. Containers of a pod share its CPU in the same way. With `headroom` pods do not
+compete: it describes the CPU that neighbours leave. Demand above the available CPU is lost: nothing queues.
 """
 
 from __future__ import annotations
@@ -22,33 +21,33 @@ from hvpa.simulate.cluster.state import INSTANT, Meter, Shape, SimContainer, Sim
 from hvpa.simulate.model import ContainerModel, NodeModel
 
 Kind = tuple[tuple[Shape, ...], bool, bool, float, tuple[bool, ...], tuple[float, ...]]
-"""What makes pods alike: bounds, readiness, whether they start while they are not ready, which containers run, and
-what these keep of memory: since when they leak, and the most that the load took."""
+"""Properties that make pods alike: bounds, readiness, whether they are starting, which containers run, and their
+retained memory (start of the leak, and the most that the load took)."""
 Victim = tuple[SimPod, SimContainer, float]
-"""A container that has too much memory: its pod, itself, and the bytes that it has."""
+"""A container with too much memory: its pod, the container, and its bytes."""
 LEAST_WEIGHT: Final = 2.0
-"""CPU weight of a container without a request: the kernel's least `cpu.shares` (Kubernetes: `MinShares`)."""
+"""CPU weight of a container without a request: the kernel's minimum `cpu.shares` (Kubernetes: `MinShares`)."""
 ROUNDING: Final = 1e-9
-"""Relative difference that floats make up for: usage within it of a limit is not beyond the limit."""
+"""Relative rounding error of floats: usage within it does not exceed a limit."""
 
 
 def beyond(amount: float, bound: float) -> bool:
-    """More than the bound, and not by rounding alone."""
+    """Whether the amount exceeds the bound by more than a rounding error."""
     return amount > bound * (1.0 + ROUNDING)
 
 
 def crossing(memory: float, bound: float, leak: float, at: float) -> float:
-    """When memory that leaks at this rate goes beyond the bound, seconds; infinity: never."""
+    """Returns when memory that leaks at this rate exceeds the bound, in seconds; infinity: never."""
     if beyond(memory, bound):
         return at
     return at + max(0.0, bound - memory) / leak if leak else math.inf
 
 
 def share_out(capacity: float, wants: Sequence[tuple[float, float, int]]) -> list[float]:
-    """Divide CPU as the kernel's scheduler does: in proportion to weights, what one does not want going to the others.
+    """Divides CPU as the kernel's scheduler does: in proportion to weights, and unwanted CPU goes to the others.
 
-    `wants` are (amount wanted, weight, how many there are of this kind); the result is what each one of a kind gets:
-    900 for two that want 500 each, with weights 1 and 2, are 400 and 500.
+    `wants` are (wanted amount, weight, number of this kind). It returns the amount for each of a kind. Example: 900 for
+    two that want 500 each, with weights 1 and 2, gives 400 and 500.
     """
     grants = [0.0] * len(wants)
     left, waiting = capacity, list(range(len(wants)))
@@ -64,23 +63,27 @@ def share_out(capacity: float, wants: Sequence[tuple[float, float, int]]) -> lis
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """Pods that are alike: `each` on each of the nodes that are alike. `cap` is what one pod may use of CPU; `want`
-    and `held` are what one pod uses of CPU and memory. `starts`: until they are ready they use an amount of
-    their own, which does not count as demand. `part` is that of each pod in the load."""
+    """Pods that are alike, on nodes that are alike."""
 
     pods: list[SimPod]
     each: int
+    """Number of these pods on each node."""
     cap: float
+    """CPU that a pod may use."""
     meters: list[Meter]
     starts: bool
+    """Until they are ready, they use their own amount, which does not count as demand."""
     part: float = 1.0
+    """Each pod's share of the load; the mean is 1."""
     want: float = 0.0
+    """CPU that a pod uses."""
     held: float = 0.0
+    """Memory that a pod uses."""
     capped: bool = False
     over: bool = False
 
     def measure(self, share: float, at: float) -> None:
-        """What each pod uses with this share of the load, and the memory that it has at this time."""
+        """Measures each pod's usage with this share of the load, and its memory at this time."""
         want = held = 0.0
         self.capped = self.over = False
         for meter in self.meters:
@@ -108,7 +111,7 @@ class Group:
             self.squeeze(self.cap)
 
     def squeeze(self, grant: float) -> None:
-        """Each pod gets no more CPU than this; its containers share it."""
+        """Limits each pod to this CPU, which its containers share."""
         grants = share_out(grant, [(meter.rate, meter.weight, 1) for meter in self.meters])
         for meter, rate in zip(self.meters, grants, strict=True):
             meter.rate = rate
@@ -116,49 +119,53 @@ class Group:
 
     @property
     def request(self) -> int:
-        """The CPU request of one pod."""
+        """The CPU request of a pod."""
         return self.pods[0].cpu_request
 
     @property
     def missing(self) -> float:
-        """CPU that one pod was refused."""
+        """CPU that a pod needs and does not get."""
         return 0.0 if self.starts else sum(meter.demand - meter.rate for meter in self.meters)
 
     @property
     def most(self) -> float:
-        """CPU that one pod could use at most, as far as its own bounds say."""
+        """Maximum CPU that a pod could use within its own bounds."""
         return min(self.cap, sum(meter.limit for meter in self.meters))
 
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """Nodes that are alike: `cpu` and `memory` are what the pods of one node share (infinity: without end), `want` and
-    `held` what they use of both."""
+    """Nodes that are alike."""
 
     nodes: list[int]
     groups: list[Group]
     cpu: float
+    """CPU that the pods of a node share; infinity: unlimited."""
     memory: float
+    """Memory that the pods of a node share; infinity: unlimited."""
     want: float = 0.0
+    """CPU that the pods of a node use."""
     held: float = 0.0
+    """Memory that the pods of a node use."""
 
     def share(self) -> None:
-        """The node's CPU does not suffice: its pods share it by their requests."""
+        """Shares the node's CPU among its pods by their requests, if it is insufficient."""
         wants = [(one.want, max(LEAST_WEIGHT, float(one.request)), one.each) for one in self.groups]
         for group, grant in zip(self.groups, share_out(self.cpu, wants), strict=True):
             group.squeeze(grant)
         self.want = self.cpu
 
     def overflow(self, at: float) -> float:
-        """When the node's memory no longer suffices, seconds; infinity: never as long as the load is the same."""
+        """Returns when the node runs out of memory, in seconds; infinity: never at this load."""
         if self.memory == math.inf:
             return math.inf
         leak = sum(group.each * sum(meter.leak for meter in group.meters) for group in self.groups)
         return crossing(self.held, self.memory, leak, at)
 
     def victims(self) -> list[Victim]:
-        """On each of the nodes the container to kill: of the pod that has most beyond its request (of equals the
-        newest), the container that has most beyond its own. As requests fit on a node, one that runs is found."""
+        """Returns the container to kill on each node: in the pod that exceeds its request most (the newest of
+        equals), the container that exceeds its own most. Requests fit on the node, so there is always such a running
+        container."""
         found: list[Victim] = []
         for node in self.nodes:
             _, _, pod, group = max(
@@ -173,8 +180,8 @@ class Host:
 
 
 class Arrangement:
-    """Pods that have a node, in groups. `demand`, `unmet`, `used` and `capacity` (millicores) and `memory` (bytes)
-    are all pods' together after `measure`; `over` says that there is too much memory somewhere."""
+    """Pods that have a node, in groups. `demand`, `unmet`, `used` and `capacity` (millicores) and `memory` (bytes) are
+    totals over all pods after `measure`; `over`: some container or node has too much memory."""
 
     def __init__(self, placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: NodeModel) -> None:
         self.hosts = _hosts(placed, models, nodes)
@@ -195,11 +202,11 @@ class Arrangement:
 
     @property
     def amounts(self) -> tuple[float, float, float, float]:
-        """Demand, what is unmet of it, capacity and usage of CPU, in the order of a `Tick`."""
+        """CPU demand, unmet demand, capacity and usage, in the order of a `Tick`."""
         return self.demand, self.unmet, self.capacity, self.used
 
     def _bounds(self) -> tuple[float, list[tuple[Group, int]]]:
-        """What the ready pods could use at most, and the ready pods that nothing bounds."""
+        """Returns the maximum usage of the bounded ready pods, and the unbounded ready pods."""
         total, boundless = 0.0, []
         for host in self.hosts:
             count = len(host.nodes)
@@ -213,7 +220,7 @@ class Arrangement:
         return total, boundless
 
     def measure(self, load: float, at: float) -> None:
-        """What the pods use under this load, and the memory that they have at this time."""
+        """Measures the usage of the pods under this load, and their memory at this time."""
         ready = self.ready
         share = load / self._parts if ready else 0.0
         capped = over = False
@@ -244,21 +251,20 @@ class Arrangement:
             self.capacity += count * max(group.want, group.request)
 
     def pass_time(self, seconds: float) -> None:
-        """Time goes by with what was measured."""
+        """Advances the time with the measured usage."""
         for meter in self.meters:
             meter.total += meter.rate * seconds
             if meter.kept:
                 meter.peak = max(meter.peak, meter.work_memory)
 
     def first_overflow(self, at: float) -> float:
-        """When the first container or node has too much memory, if the load stays as it was measured at this time;
-        infinity: never."""
+        """Returns when the first container or node has too much memory at the measured load; infinity: never."""
         times = [crossing(meter.memory, meter.memory_limit, meter.leak, at) for meter in self.meters]
         return min((*times, *(host.overflow(at) for host in self.hosts)), default=math.inf)
 
     def victims(self, at: float) -> list[Victim]:
-        """The containers to kill now: all that are at their limit; where there are none, one on each node that has
-        too little memory. A container never has more than its limit."""
+        """Returns the containers to kill now: all that have reached their limit or, without any, a container on each
+        node with too little memory. A container never has more than its limit."""
         found = [
             (pod, pod.containers[meter.index], meter.memory_limit)
             for group, _ in self.groups
@@ -272,9 +278,9 @@ class Arrangement:
         return [victim for host in full for victim in host.victims()]
 
 
-# --- which pods are alike ---------------------------------------------------------------------------------------------
+# --- groups of pods that are alike ------------------------------------------------------------------------------------
 def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: NodeModel) -> list[Host]:
-    """Nodes with equal sets of pods, together; one for all where a node has nothing that its pods share."""
+    """Groups nodes with equal sets of pods; a single group if pods share nothing on a node."""
     cpu = math.inf if nodes.cpu is None or nodes.headroom is not None else float(nodes.cpu)
     memory = math.inf if nodes.memory is None else float(nodes.memory)
     shared = min(cpu, memory) < math.inf
@@ -304,7 +310,7 @@ def _kind(pod: SimPod, keeps: bool) -> Kind:
 
 
 def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], nodes: NodeModel) -> Group:
-    """These pods, whose containers are measured together from now on."""
+    """Groups these pods, whose containers are measured together from now on."""
     first, cap = pods[0], math.inf
     if nodes.headroom is not None:
         cap = min(
@@ -328,7 +334,7 @@ def _starts(model: ContainerModel, pod: SimPod) -> bool:
 
 
 def _may_start(pod: SimPod) -> bool:
-    """Whether a pod that is not ready is not so yet."""
+    """Whether an unready pod may still be starting."""
     return pod.deleted is None and not pod.blipped
 
 
