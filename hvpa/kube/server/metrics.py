@@ -1,5 +1,8 @@
-"""Prometheus metrics. All names begin with `hvpa_`; none has a label whose values users can make up without end, but
-those behind `--per-object-metrics`, and `hvpa_problem`, which has no series where all is well."""
+"""Prometheus metrics, all named `hvpa_...`.
+
+No label has values that users can make up without limit, except in the series of `--per-object-metrics` and in
+`hvpa_problem`, which has no series without a problem.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +35,23 @@ from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 LONG = (30.0, 60.0, 120.0)
-"""Further buckets for what overload makes long."""
+"""Further buckets for durations under overload."""
 FRESH = 1.0
-"""Seconds for which a page is used again; Prometheus scrapes at most once a second."""
+"""Seconds for which a page is reused; Prometheus scrapes at most once a second."""
 SHARE = 10
-"""A page is used for at least so many times the time that its rendering took: at most a tenth of the operator's time
-goes into scrapes, as into any one Hvpa."""
+"""A page is reused for at least this multiple of its rendering time.
+
+So at most a tenth of the operator's time is spent on scrapes, the same share as for any single Hvpa. Example: a page
+that took 0.5 s is reused for 5 s.
+"""
 SLICE = 200
-"""Hvpas whose series are rendered at once: less than a millisecond's work for each gauge."""
+"""Hvpas whose series are rendered in a step: less than a millisecond's work per gauge."""
 _UNIT: dict[Resource, float] = {"cpu": 1000.0, "memory": 1.0}
-"""What divides millicores and bytes to get Prometheus' base units, cores and bytes."""
+"""Divisors from millicores and bytes to Prometheus' base units, cores and bytes."""
 
 
 class Metrics(Telemetry):
-    """All counters of the operator, in one registry."""
+    """All counters of the operator, in a single registry."""
 
     def __init__(
         self, registry: CollectorRegistry, per_object: bool = False, checks_invariants: bool = False
@@ -78,7 +84,10 @@ class Metrics(Telemetry):
         self._restarts = counter("hvpa_watch_restarts", restarted, ["resource", "reason"])
         undecodable = "Objects that could not be decoded and count as absent."
         self._bad_objects = counter("hvpa_undecodable_objects", undecodable, ["resource"])
-        for resource in (*WATCHED, *ON_DEMAND):  # from 0 on, the first one that is undecodable is an increase
+        for resource in (
+            *WATCHED,
+            *ON_DEMAND,
+        ):  # start at 0, so that the first undecodable object is an increase
             self._bad_objects.labels(resource.plural)
         failed_tasks = "Exceptions of tasks that run for as long as the process does; each begins again."
         self._task_failures = counter("hvpa_task_failures", failed_tasks, ["task"])
@@ -93,20 +102,20 @@ class Metrics(Telemetry):
         registry.register(self._states)
 
     def pieces(self) -> Iterator[bytes]:
-        """All metrics in Prometheus' text format, piece by piece; each takes some milliseconds."""
+        """All metrics in Prometheus' text format, in pieces; each takes some milliseconds."""
         yield generate_latest(self.registry)
         yield from self._states.pieces()
         if self._objects is not None:
             yield from self._objects.pieces()
 
     def _show(self, name: str, documentation: str, value: Callable[[], float]) -> None:
-        """Show a value that is asked for at each scrape."""
+        """Add a gauge whose value is read at each scrape."""
         Gauge(name, documentation, registry=self.registry).set_function(value)
 
     def watch_queue(
         self, depth: Callable[[], float], oldest_age: Callable[[], float], over_budget: Callable[[], float]
     ) -> None:
-        """Show the queue's depth, the age of its head, and what waits for a namespace's budget."""
+        """Add gauges for the queue's depth, the age of its head, and the Hvpas that wait for a namespace's budget."""
         postponed = (
             "Hvpas that are due and wait because their namespace is over its budget of computing time."
         )
@@ -115,17 +124,18 @@ class Metrics(Telemetry):
         self._show("hvpa_queue_oldest_age_seconds", "How long the first Hvpa has waited.", oldest_age)
 
     def watch_caches(self, last_success: Callable[[], Mapping[str, float]]) -> None:
-        """Show when each resource's list or watch last succeeded, asked for at each scrape."""
+        """Add the time at which each resource's list or watch last succeeded, read at each scrape."""
         self.registry.register(_Caches(last_success))
 
     def watch_limits(self, in_flight: Callable[[], float], limit: Callable[[], float]) -> None:
-        """Show how many writes are under way, and how many may be."""
+        """Add gauges for the writes in flight and their limit."""
         self._show("hvpa_writes_in_flight", "Writes that are under way.", in_flight)
         less = "less than --max-in-flight after the API server asked to wait"
         self._show("hvpa_writes_in_flight_limit", f"Writes that may be under way; {less}.", limit)
 
     def watch_shards(self, held: Callable[[], int], all_of_them: int) -> None:
-        """Show how many shards there are (1 where the work is not divided), and how many this process works on."""
+        """Add gauges for the number of shards (1 if the work is not divided) and for those that this process works
+        on."""
         documentation = "Whether this process works: holds a lease, or needs none."
         self._show("hvpa_leader", documentation, lambda: float(held() > 0))
         self._show("hvpa_shards_held", "Shards that this process works on.", held)
@@ -188,13 +198,13 @@ class Metrics(Telemetry):
 
 
 class _Caches(Collector):
-    """How fresh the caches are; a resource that the cluster need not serve, and doesn't, has no series."""
+    """The freshness of the caches; an optional resource that the cluster does not serve has no series."""
 
     def __init__(self, last_success: Callable[[], Mapping[str, float]]) -> None:
         self._last_success = last_success
 
     def collect(self) -> list[GaugeMetricFamily]:
-        """One series for each resource."""
+        """A series per resource."""
         family = GaugeMetricFamily(
             "hvpa_watch_last_success_timestamp_seconds",
             "When the list or watch of a resource last succeeded; bookmarks count, about one a minute.",
@@ -206,8 +216,10 @@ class _Caches(Collector):
 
 
 class _States(Collector):
-    """What the last decision reported of each Hvpa: how many are in which state, and who has which problem. All is
-    counted when it changes, since there may be thousands at a scrape."""
+    """The state that the last decision reported for each Hvpa: counts by state, and problems by Hvpa.
+
+    All is counted when it changes, since there may be thousands of Hvpas at a scrape.
+    """
 
     def __init__(self) -> None:
         self._status: dict[Key, HvpaStatus] = {}
@@ -218,7 +230,7 @@ class _States(Collector):
         self._held: Count[tuple[str, ...]] = Count()
 
     def put(self, key: Key, status: HvpaStatus) -> None:
-        """Remember what was decided."""
+        """Store the status of a decision."""
         before = self._status.get(key)
         if before is status:
             return
@@ -229,7 +241,7 @@ class _States(Collector):
         self._name_histories(key, status)
 
     def fails(self, key: Key, operation: Operation | None) -> None:
-        """A write of an Hvpa failed; None: all got through."""
+        """Note that a write of an Hvpa failed; None: all succeeded."""
         if self._failing.get(key) == operation:
             return
         if operation is None:
@@ -239,7 +251,7 @@ class _States(Collector):
         self._name_problems(key)
 
     def drop(self, key: Key) -> None:
-        """Forget an Hvpa."""
+        """Drop an Hvpa."""
         self._count(self._status.pop(key, None), -1)
         self._failing.pop(key, None)
         self._problems.pop(key, None)
@@ -264,7 +276,7 @@ class _States(Collector):
             self._problems[key] = rows
 
     def _name_histories(self, key: Key, status: HvpaStatus) -> None:
-        """When each history of a recommendation began that is too short for requests to be lowered."""
+        """Set the start of each recommendation's history that is too short to lower requests."""
         self._histories.pop(key, None)
         vertical = None if status.axes is None else status.axes.vertical
         labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
@@ -304,24 +316,26 @@ def _counted(
 
 
 Row = tuple[str, float | None, float | None]
-"""Labels as text; the current value and the recommended one."""
+"""Labels as text; the current value and the recommended value."""
 
 
 class _PerObject:
-    """Series per Hvpa, rendered from the last decision: those of a deleted Hvpa, or of a container that was removed,
-    are gone at the next scrape. The text is made here, in slices: prometheus_client makes it of a whole registry at
-    once, and takes several times as long."""
+    """Series per Hvpa, rendered from the last decision.
+
+    The series of a deleted Hvpa, or of a removed container, disappear at the next scrape. The text is rendered here
+    in slices: prometheus_client renders a whole registry at once, and takes several times as long.
+    """
 
     def __init__(self) -> None:
         self._replicas: dict[Key, list[Row]] = {}
         self._requests: dict[Key, list[Row]] = {}
 
     def put(self, key: Key, decision: Decision, workload: Workload | None) -> None:
-        """Remember what a decision showed; `workload` as it was before it."""
+        """Store the values of a decision; `workload` is its state before the decision."""
         labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
         self._replicas.pop(key, None)
         if (seen := decision.replicas) is not None:
-            # What was decided may not be written yet, in place: the workload's own count is the present one.
+            # In place, the decision may not be written yet: the workload's own count is the current count.
             present = seen.current if workload is None else workload.spec.replicas
             self._replicas[key] = [(labels, present, seen.recommended)]
         rows: list[Row] = []
@@ -336,7 +350,7 @@ class _PerObject:
         self._requests[key] = rows
 
     def drop(self, key: Key) -> None:
-        """Forget an Hvpa."""
+        """Drop an Hvpa."""
         self._replicas.pop(key, None)
         self._requests.pop(key, None)
 
@@ -352,9 +366,9 @@ class _PerObject:
 
 
 def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column: int) -> Iterator[bytes]:
-    """One gauge's series, whose values stand in this column of the rows."""
+    """The series of a gauge, with the values in this column of the rows."""
     yield f"# HELP {name} {documentation}\n# TYPE {name} gauge\n".encode()
-    entries = list(known.values())  # Hvpas may come and go between slices
+    entries = list(known.values())  # Hvpas may be added or removed between slices
     for start in range(0, len(entries), SLICE):
         rows = [row for one in entries[start : start + SLICE] for row in one]
         lines = [f"{name}{{{row[0]}}} {row[column]!r}\n" for row in rows if row[column] is not None]
@@ -362,7 +376,7 @@ def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column
 
 
 def _escaped(value: str) -> str:
-    """A label's value as the text format has it (names of Kubernetes need none of it)."""
+    """A label's value, escaped for the text format (names of Kubernetes need no escaping)."""
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
@@ -373,9 +387,11 @@ def _present(raw: str | int | float | None, resource: Resource) -> float | None:
 
 
 class Page:
-    """What /metrics shows: rendered once for all who ask within a second or more, and in pieces, so that neither many
-    scrapes nor many series hold up what else the operator does. `pieces` renders it, a few milliseconds of work at each
-    step."""
+    """The content of /metrics, rendered once for all scrapes within a second or more, in pieces.
+
+    So neither many scrapes nor many series delay the operator's other work. `pieces` renders it, a few milliseconds
+    of work per step.
+    """
 
     def __init__(self, pieces: Callable[[], Iterator[bytes]]) -> None:
         self._pieces = pieces
@@ -384,12 +400,12 @@ class Page:
         self._rendering: asyncio.Task[None] | None = None
 
     async def read(self) -> bytes:
-        """The page; at least as new as the last rendering that was due."""
+        """The page, at least as new as the last rendering that was due."""
         loop = asyncio.get_running_loop()
         if self._rendering is None and loop.time() >= self._until:
             self._rendering = loop.create_task(self._render())
         if self._rendering is not None:
-            # Shielded: one client that goes away is no reason to stop for the others.
+            # Shielded: the rendering continues for the other clients if a client disconnects.
             await asyncio.shield(self._rendering)
         return self._content
 
