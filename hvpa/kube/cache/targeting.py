@@ -16,7 +16,7 @@ HVPA_KIND = "Hvpa"
 RefToken = tuple[str, ...]
 """Namespace and owner uid, or namespace, kind and name of a target."""
 _FIRST = MOST_RIVALS + 2
-"""Number of a target's Hvpas that the others see: each Hvpa skips itself."""
+"""Number of a target's Hvpas that the others may see; each sees all of these except itself."""
 _rank = attrgetter("rank")
 
 

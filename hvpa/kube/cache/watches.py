@@ -136,7 +136,7 @@ class Watches(Reports):
             for one in added:
                 self._begin(one)
 
-    # --- when the cluster is set back ---------------------------------------------------------------------------------
+    # --- a cluster that is set back -----------------------------------------------------------------------------------
     def set_back(self, reflector: Reflector[Any] | None = None) -> None:
         """Make all reflectors list again after the cluster was set back to an earlier state.
 

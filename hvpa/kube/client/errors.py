@@ -17,7 +17,8 @@ DEFAULT_RETRY_AFTER = 1.0
 NO_REFUSALS = frozenset({401, 404, 408, 409, 410, 429})
 """Codes below 500 that concern sender, time or target of a write, not its content.
 
-All other codes are refusals: validation responds 422, policies 422, permissions and quotas 403, webhooks any code.
+All other codes are refusals: validation responds 422, policies 422, permissions and quotas 403, webhooks 400, 403 or
+any other code.
 """
 NODE_CAPACITY = "NodeCapacity"
 """The cause of a 403 for a resize beyond the allocatable resources of the pod's node (`ReasonNodeCapacity` in

@@ -149,7 +149,7 @@ class Limiter:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_at(due, self._give)
 
-    # --- what the server says -----------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------------------------
     def _refused(self, error: ApiError, key: Key | None) -> None:
         if not error.overloaded:
             self._answered()

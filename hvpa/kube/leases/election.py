@@ -149,7 +149,7 @@ class LeaderElector:
         except (ApiError, Unreachable) as error:
             self._log.warning("lease not deleted", error=str(error))
 
-    # --- tries --------------------------------------------------------------------------------------------------------
+    # --- attempts -----------------------------------------------------------------------------------------------------
     async def _try(self) -> bool:
         """Try once to get or renew the lease; returns False if that failed or another client holds it."""
         try:

@@ -145,7 +145,7 @@ class ShardKeeper:
         await joined.wait()
         await self._group.run(supervisor)
 
-    # --- the rounds ---------------------------------------------------------------------------------------------------
+    # --- rounds -------------------------------------------------------------------------------------------------------
     async def _share(self, listener: ShardListener) -> None:
         """List the members, and take or give up shards; forever."""
         while True:

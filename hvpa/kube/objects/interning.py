@@ -86,8 +86,8 @@ def text(value: str) -> str:
 def share(value: V, of: object = None) -> V:
     """The stored value that equals this value, else this value; saves 7 KB per workload.
 
-    Values are compared by type and bytes. Lists also need `of`, the type of their entries: without default values,
-    different lists look alike.
+    Values are compared by type and bytes. Lists also need `of`, the type of their entries: the encoding omits default
+    values, so different lists may look alike.
     """
     raw = msgspec.json.encode(value)
     if len(raw) > LARGEST:
