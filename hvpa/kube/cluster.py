@@ -244,9 +244,7 @@ class KubeCluster:
                 raise
         else:
             found = _read(_decode_kind, response, resource.kind)
-            if (
-                found is not None and found.kind == resource.kind
-            ):  # it exists until its finalizers are removed
+            if found is not None and found.kind == resource.kind:  # it exists until its finalizers end
                 self._take(resource, response)
                 return
         key = Key(hvpa.namespace, change.name)

@@ -1,7 +1,7 @@
 """The content of a page, as named parts. A follower first gets all parts, then each part that changes.
 
-A slow follower misses intermediate content and gets the newest. Nothing is stored for it, so followers cost no
-memory.
+A slow follower misses intermediate content and gets the newest. Followers cost no memory, because
+nothing is stored for them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The page over HTTP: its files, two streams of server-sent events (all Hvpas, one Hvpa), and what-ifs.
 
-Nothing is written to the cluster. Only the streams and the what-ifs contain data, and they pass the guard. The page's
-policy prevents it from loading anything from elsewhere, and from being shown in another page.
+The server writes nothing to the cluster. Only the streams and the what-ifs contain data, and they pass the guard. The
+page's policy prevents it from loading anything from elsewhere, and from being shown in another page.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Option(NamedTuple):
     is_own: bool
     """Whether it is from an existing Hvpa."""
     size: Size | None
-    """None if nothing can be decided."""
+    """The size; None if nothing can be decided."""
     why: str
     """The basis of the decision, or why there is none."""
 

@@ -110,7 +110,7 @@ class LocalCluster:
         """Hvpas whose status HVPA is writing now, and whether the watch has delivered another status in the
         meantime."""
         self._pods: dict[Target, tuple[Pod, ...]] = {}
-        """The pods of targets that were read. The tuple stays the same object until a pod changes."""
+        """The pods of each target that was read. A tuple stays the same object until one of its pods changes."""
 
     def store(self, resource: Resource[Any]) -> Store[Any]:
         """The store of a watched resource."""
@@ -163,7 +163,7 @@ class LocalCluster:
         return self._workload(target)
 
     def set_custom(self, one: CustomTarget, found: Workload | None, unreadable: str | None = None) -> None:
-        """Store the result of reading a target of a custom kind: None if it does not exist or can't be read."""
+        """Store the result of reading a target of a custom kind; `unreadable` is why it can't be read."""
         if one not in self.custom:
             return  # no Hvpa names it any more
         if found is not None:

@@ -51,7 +51,7 @@ FRUITLESS = 5
 """Consecutive watches that fail without any event before the reflector lists again. client-go's reflector lists after
 each of them; an API server that restarts fails two or three."""
 PASSING = frozenset({401, 403, 408})
-"""4xx statuses that do not condemn the request: the same request may succeed later."""
+"""4xx statuses that do not mean that the request is wrong: it may succeed later."""
 BUSY = 429
 UNANSWERED = frozenset({429, 502, 503, 504})
 """Statuses that, like a missing response, prove nothing about the position: the API server is busy or down."""

@@ -11,11 +11,11 @@ from hvpa.kube.client.errors import ConfigError
 
 
 class Address(NamedTuple):
-    """A URL without user and password, and the header value made of them."""
+    """A URL without user and password, which become a Basic authorization header."""
 
     url: str
     basic: str | None = None
-    """None without user and password."""
+    """The value of the header; None without user and password."""
 
 
 def address_of(url: str, what: str) -> Address:

@@ -49,7 +49,7 @@ def plan(me: str, live: Collection[str], holders: Mapping[int, str | None], held
     """The next steps of `me` among these live members.
 
     `holders` is the live member that each shard's Lease names, None for no member or a dead member. `held` are the
-    shards whose Lease `me` believes to hold. `me` takes no shard that another live member holds, whoever wins it:
+    shards that `me` believes to hold. `me` takes no shard that another live member holds, whoever wins it:
     that member must give it up first.
     """
     mine = {shard for shard in holders if winner(shard, {*live, me}) == me}

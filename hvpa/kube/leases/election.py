@@ -55,7 +55,7 @@ class LeaderElector:
         self._seen_at = 0.0
         """When the Lease was first seen in this version."""
         self._requested_at = 0.0
-        """When the request for this version was sent."""
+        """When the last request that read or wrote the Lease was sent."""
         self._renewed_at: float | None = None
         """When the last successful renewal was *sent*; None while we don't hold the lease."""
         self._tried = False

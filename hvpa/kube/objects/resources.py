@@ -47,9 +47,7 @@ class Resource(Generic[T]):
     def decode(self, raw: bytes | msgspec.Raw) -> T:
         """An object as the local copy holds it, without a reference to its JSON. Raises msgspec.MsgspecError."""
         found = self.read(raw)
-        if len(raw) > LARGE and not isinstance(
-            found, RawHvpa
-        ):  # an Hvpa is kept as bytes, and read with a limit
+        if len(raw) > LARGE and not isinstance(found, RawHvpa):  # kept as bytes, and read with a limit
             cut_down(found)
         return self.slim(found)
 

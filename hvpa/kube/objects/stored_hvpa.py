@@ -1,6 +1,6 @@
 """Hvpas as the local copy holds them: parsed on first read, without their bytes afterwards.
 
-Of the next version, only the changed part is parsed.
+HVPA parses only the changed part of the next version.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Readers of workloads: they convert all kinds to the same read-model.
 
-Some kinds have other fields in spec or status than a Deployment. Of custom kinds, only the `scale` subresource is
-read.
+Some kinds have other fields in spec or status than a Deployment. HVPA reads only the
+`scale` subresource of custom kinds.
 """
 
 from __future__ import annotations

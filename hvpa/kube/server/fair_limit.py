@@ -62,7 +62,7 @@ class FairLimit(Generic[T]):
             del self._held[owner]
 
     def least_missed(self) -> T | None:
-        """The item that would be displaced next; it still counts. None without items."""
+        """The item that would be displaced next; it still counts; None without items."""
         return self._choose(self._owners) if self._owners else None
 
     def _choose(self, items: Collection[T]) -> T:

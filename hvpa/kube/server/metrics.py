@@ -84,10 +84,7 @@ class Metrics(Telemetry):
         self._restarts = counter("hvpa_watch_restarts", restarted, ["resource", "reason"])
         undecodable = "Objects that could not be decoded and count as absent."
         self._bad_objects = counter("hvpa_undecodable_objects", undecodable, ["resource"])
-        for resource in (
-            *WATCHED,
-            *ON_DEMAND,
-        ):  # start at 0, so that the first undecodable object is an increase
+        for resource in (*WATCHED, *ON_DEMAND):  # start at 0: the first undecodable object is an increase
             self._bad_objects.labels(resource.plural)
         failed_tasks = "Exceptions of tasks that run for as long as the process does; each begins again."
         self._task_failures = counter("hvpa_task_failures", failed_tasks, ["task"])
