@@ -55,7 +55,7 @@ class Subject(NamedTuple):
     vpas: Sequence[Vpa]
     """The VPAs that target the workload."""
     hvpas: Sequence[HvpaObject]
-    """Its Hvpas, the Hvpa that counts first."""
+    """Its Hvpas, in order of precedence."""
     candidates: Sequence[Candidate]
     """A candidate per blend; only a single candidate if the Hvpa's spec is invalid."""
 
@@ -70,8 +70,7 @@ class LeftOut(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """All results: workloads with a recommender, workloads without a recommender, and recommenders without a
-    workload."""
+    """All results: workloads with and without a recommender, and recommenders without a workload."""
 
     subjects: Sequence[Subject]
     without: Sequence[Workload]
@@ -159,7 +158,7 @@ def _rank(one: Hpa | Vpa | StoredHvpa) -> tuple[bool, bool, str]:
 
 
 def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int) -> list[Candidate]:
-    """A candidate per blend from the Hvpas, in order of precedence; a missing blend is derived from the first Hvpa."""
+    """A candidate per blend: the first Hvpa with this blend, else the first Hvpa as if it had this blend."""
     found: dict[Blend, Candidate] = {}
     for one in hvpas:
         objects = local.objects(Key(one.metadata.namespace, one.metadata.name))

@@ -32,7 +32,7 @@ from hvpa.kube.objects.resources import (
 )
 
 _WHOLE_VPAS: Final[Resource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
-"""With the bounds of the recommendations, which the operator does not use."""
+"""VPAs with all bounds of their recommendations; the operator's own copy drops the lower bounds."""
 _FORBIDDEN: Final = 403
 
 

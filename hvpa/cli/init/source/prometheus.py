@@ -111,7 +111,7 @@ def quoted(text: str) -> str:
 
 def _pods(kind: str) -> str:
     """An expression for the workload's pods, each with value 1: its own, or those of its ReplicaSets; for a custom
-    kind, both."""
+    kind, whichever exist."""
     if kind == "Deployment":
         return _OF_REPLICA_SETS.strip()
     if kind in _READY:
