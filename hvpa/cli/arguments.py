@@ -1,5 +1,5 @@
-"""Flags that several commands have, and types of arguments: each reads a text or raises `ArgumentTypeError`, which ends
-the command with 2."""
+"""Flags of several commands, and argument types: each parses a text or raises `ArgumentTypeError`, which ends the
+command with 2."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ DEFAULT_TOLERANCE_PPM = 100_000
 DEFAULT_VPA_PERIOD = dt.timedelta(minutes=1)
 """The VPA recommender's default, `--recommender-interval`."""
 YEARS = range(1970, 2500)
-"""Years that `--now` may be in: windows and time zones have a meaning there, and sums of times an end."""
+"""Valid years of `--now`: windows and time zones are defined there, and sums of times don't overflow."""
 MAX_DIGITS = 18
-"""Digits of a number that fits into 64 bits with its sign."""
+"""Maximum digits of a number that fits into 64 bits with its sign."""
 
 T = TypeVar("T")
 Add = Callable[..., argparse.Action]
-"""`ArgumentParser.add_argument`, or that of a group."""
+"""`ArgumentParser.add_argument`, or the same method of a group."""
 
 
 # --- flags ----------------------------------------------------------------------------------------------------------
 def add_cluster(add: Add) -> None:
-    """Declare the flags that name a cluster: `--kubeconfig` and `--context`."""
+    """Declare the flags that select a cluster: `--kubeconfig` and `--context`."""
     default = "default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount"
     add("--kubeconfig", metavar="FILE", help=default)
     add("--context", help="context of the kubeconfig (default: its current one)")
@@ -63,7 +63,7 @@ def add_hvpa(add: Add) -> None:
 
 
 def add_files(add: Add, what: str, namespace: str) -> None:
-    """Declare `-f` (`what` is read from files instead of a cluster), and the namespace, which is `namespace`."""
+    """Declare `-f` (read `what` from files instead of a cluster) and `-n`, which sets `namespace`."""
     text = f"read {what} from YAML or JSON files instead; - is standard input"
     add("-f", "--filename", nargs="+", action="extend", default=[], metavar="FILE", help=text)
     text = f"{namespace} (default: the kubeconfig's); with -f, that of documents that name none"
@@ -71,13 +71,13 @@ def add_files(add: Add, what: str, namespace: str) -> None:
 
 
 def add_now(add: Add, default: str) -> None:
-    """Declare `--now`; without it, a decision is as of the present."""
+    """Declare `--now`; without it, decisions are as of now."""
     text = f"decide as of this RFC 3339 time (default: {default})"
     add("--now", type=instant, metavar="TIME", help=text)
 
 
 def add_output(add: Add, default: str = "text") -> None:
-    """Declare `--output`: for people, by default, or JSON."""
+    """Declare `--output`: text for people (default) or JSON."""
     add("-o", "--output", choices=(default, "json"), default=default, help=f"default: {default}")
 
 
@@ -94,7 +94,7 @@ def add_recommenders(add: Add) -> None:
 
 
 def decision_settings(args: argparse.Namespace) -> Settings:
-    """The settings that these two flags give."""
+    """The settings from these two flags."""
     return Settings(hpa_tolerance_ppm=args.hpa_tolerance, vpa_period=args.vpa_recommender_interval)
 
 
@@ -110,14 +110,14 @@ def add_prices(add: Add) -> None:
 
 
 def prices_of(args: argparse.Namespace) -> Prices:
-    """The prices that these two flags give."""
+    """The prices from these two flags."""
     return Prices(args.cpu_price, args.memory_price)
 
 
 # --- types ----------------------------------------------------------------------------------------------------------
 def checked(text: str, read: Callable[[str], T], fits: Callable[[T], object], what: str) -> T:
-    """What `read` makes of the text. Raises ArgumentTypeError, which says that it is not `what`, where the text can't
-    be read, or the value does not fit."""
+    """The parsed text. Raises ArgumentTypeError, which reports that it is not `what`, if it can't be parsed or does
+    not fit."""
     with suppress(ValueError, ArithmeticError):
         value = read(text)
         if fits(value):
@@ -132,7 +132,7 @@ def price(text: str) -> float:
 
 
 def tolerance(text: str) -> int:
-    """`--hpa-tolerance` in parts per million: a fraction from 0 to below 1."""
+    """`--hpa-tolerance` in parts per million: a fraction from 0 to below 1. Example: 0.1 is 100,000."""
     value = checked(text, Decimal, lambda value: 0 <= value < 1, "a fraction from 0 to below 1")
     return int(value * 1_000_000)
 

@@ -10,10 +10,10 @@ from hvpa.cli.errors import DONE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """There are no flags."""
+    """The command has no flags."""
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the CustomResourceDefinition."""
     sys.stdout.write(to_yaml(render_crd()))
     return DONE

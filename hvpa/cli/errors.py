@@ -1,4 +1,4 @@
-"""What a command that fails ends with: one line and an exit code (DESIGN 9)."""
+"""The end of a failed command: a line and an exit code (DESIGN 9)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from hvpa.api.values.text import printable
 
 DONE = 0
-"""The command has done what it is for."""
+"""The command succeeded."""
 WRONG = 1
-"""What the command looked at is wrong: an invalid manifest, an Hvpa that does not exist."""
+"""The input is wrong: an invalid manifest, an Hvpa that does not exist."""
 USAGE = 2
 """The command line is wrong (argparse's own code)."""
 NOT_REACHED = 3
@@ -17,7 +17,7 @@ NOT_REACHED = 3
 
 
 class CommandError(Exception):
-    """Ends the command with `code`; the text is the line that the user sees."""
+    """Ends the command with `code`; the user sees the text as a line."""
 
     code = WRONG
 
@@ -35,10 +35,10 @@ class ClusterError(CommandError):
 
 
 def report_skipped(error: CommandError) -> None:
-    """Print the one line of an object that can't be used, and is skipped: the command goes on without it."""
+    """Print the line of an unusable object that is skipped; the command continues without it."""
     print(f"hvpa: skipped: {one_line(error)}", file=sys.stderr)
 
 
 def one_line(text: object) -> str:
-    """The text without line breaks, runs of spaces and what a terminal obeys."""
+    """The text without line breaks, repeated spaces and terminal control characters."""
     return printable(" ".join(str(text).split()))

@@ -1,5 +1,7 @@
-"""`hvpa history`: what changed of one Hvpa, when and why, newest last: the Events that the API server still has, and
-the times that the status remembers. Writes nothing."""
+"""`hvpa history`: the changes of an Hvpa, with times and reasons, newest last. Writes nothing.
+
+The sources are the Events that the API server still has, and the times in the status.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Show the history of one Hvpa. Raises CommandError."""
+    """Show the history of an Hvpa. Raises CommandError."""
     hvpa, entries, problem, operator = read_cluster(lambda reader: _read(reader, args), "hvpa-history", args)
     since = args.since
     if isinstance(since, dt.timedelta):
@@ -80,7 +82,7 @@ def _before(now: dt.datetime, duration: dt.timedelta) -> dt.datetime | None:
 
 
 class Entry(NamedTuple):
-    """Something that happened at `time`; `times` times since `first`, where an Event was repeated."""
+    """An occurrence at `time`; a repeated Event has `times` occurrences since `first`."""
 
     time: dt.datetime
     source: Literal["Event", "spec", "status"]
@@ -102,7 +104,7 @@ class _Series(msgspec.Struct, rename="camel"):
 
 
 class RecordedEvent(msgspec.Struct, rename="camel"):
-    """An Event of the core API, as far as it is shown."""
+    """The used fields of an Event of the core API."""
 
     metadata: _EventMeta
     type: str = ""
@@ -115,7 +117,7 @@ class RecordedEvent(msgspec.Struct, rename="camel"):
     series: _Series | None = None
 
     def entry(self) -> Entry | None:
-        """The Event as an entry; None for one without any time."""
+        """The Event as an entry; None if it has no time."""
         series = self.series or _Series()
         last = series.last_observed_time or self.last_timestamp or self.event_time
         last = last or self.metadata.creation_timestamp
@@ -127,7 +129,7 @@ class RecordedEvent(msgspec.Struct, rename="camel"):
 
 
 def entries_of(hvpa: HvpaObject, events: Iterable[RecordedEvent]) -> list[Entry]:
-    """What these Events and the status say of an Hvpa, oldest first."""
+    """The entries of an Hvpa from these Events and its status, oldest first."""
     entries = [*(entry for event in events if (entry := event.entry()) is not None), *of_status(hvpa)]
     return sorted(entries, key=lambda one: one.time)
 
@@ -135,8 +137,7 @@ def entries_of(hvpa: HvpaObject, events: Iterable[RecordedEvent]) -> list[Entry]
 async def _read(
     reader: Reader, args: argparse.Namespace
 ) -> tuple[HvpaObject, list[Entry], str, OperatorState]:
-    """The Hvpa with its history, why its Events could not be read (empty: they were), and whether the operator is
-    alive."""
+    """The Hvpa with its history, why its Events can't be read (empty if they can), and the state of the operator."""
     hvpa = await reader.hvpa(args.name)
     key = Key(str(reader.namespace), args.name)
     operator = await operator_state(reader.transport, args.operator_lease or DEFAULT_LEASE, key)
@@ -166,11 +167,11 @@ class _Managed(msgspec.Struct):
 
 
 async def _read_modes(reader: Reader, meta: Meta) -> list[Entry]:
-    """The clients that set spec.mode, and when each of them wrote last, as `metadata.managedFields` has it."""
+    """The clients that set spec.mode, and the last write of each, from `metadata.managedFields`."""
     try:
         response = await reader.transport.request("GET", HVPAS.path(meta.namespace, meta.name))
         found = msgspec.json.decode(response, type=_Managed)
-    except (ApiError, msgspec.MsgspecError):  # whoever may list need not be allowed to get
+    except (ApiError, msgspec.MsgspecError):  # a client that may list may still not be allowed to get
         return []
     return [
         Entry(
@@ -186,7 +187,7 @@ async def _read_modes(reader: Reader, meta: Meta) -> list[Entry]:
 
 
 async def read_events(reader: Reader, meta: Meta) -> tuple[Sequence[RecordedEvent], str]:
-    """The Events of an Hvpa, and why they could not be read (empty: they were)."""
+    """The Events of an Hvpa, and why they can't be read (empty if they can)."""
     selector = {"kind": "Hvpa", "name": meta.name, "uid": meta.uid}
     query = {"fieldSelector": ",".join(f"involvedObject.{key}={value}" for key, value in selector.items())}
     events: list[RecordedEvent] = []
@@ -206,7 +207,7 @@ async def read_events(reader: Reader, meta: Meta) -> tuple[Sequence[RecordedEven
 
 # --- the status ---------------------------------------------------------------------------------------------------
 def of_status(hvpa: HvpaObject) -> Iterator[Entry]:
-    """What the status remembers, which is the last change of each kind."""
+    """The entries of the status: the last change of each kind."""
     status, created = hvpa.status, hvpa.metadata.creation_timestamp
     if created is not None:
         yield Entry(created, "status", "Normal", "Created", "the Hvpa was created")
@@ -264,7 +265,7 @@ def _cells(one: Entry) -> Sequence[str]:
 def as_json(
     hvpa: HvpaObject, entries: Iterable[Entry], problem: str, operator: OperatorState | None = None
 ) -> Json:
-    """A stable contract, whose types and words are in `docs/history.schema.json`."""
+    """The history as JSON: a stable contract with its types and words in `docs/history.schema.json`."""
     return {
         "namespace": hvpa.metadata.namespace,
         "name": hvpa.metadata.name,

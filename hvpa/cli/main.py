@@ -1,7 +1,7 @@
-"""The command line: finds the command, runs it, and turns whatever goes wrong into one line and an exit code.
+"""The command line: finds and runs the command, and turns each error into a line and an exit code.
 
-Each command is a module with `add_arguments` and `main`; only the one that runs is imported, since the operator's own
-modules take long.
+Each command is a module with `add_arguments` and `main`. Only the selected module is imported, since the operator's
+own modules take long to import.
 """
 
 from __future__ import annotations
@@ -50,10 +50,13 @@ COMMANDS: Final = {
         "simulate a workload under several policies: what each costs, leaves unmet, and which nothing beats",
     ),
 }
-"""Module and help of each command, in the order of the help. `add_arguments(parser)` declares the command's flags,
-`main(args)` runs it and returns the exit code; a CommandError becomes one line and its own code."""
+"""Module and help of each command, in the order of the help.
+
+`add_arguments(parser)` declares the command's flags, `main(args)` runs it and returns the exit code; a CommandError
+becomes a line and its own code.
+"""
 INTERRUPTED: Final = 130
-"""Exit code after Ctrl-C, as shells count it: 128 + SIGINT."""
+"""Exit code after Ctrl-C, by the convention of shells: 128 + SIGINT."""
 _DEBUG_HELP: Final = "show tracebacks"
 
 
@@ -66,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command that `argv` (default: the process's arguments) names; its exit code."""
+    """Run the command in `argv` (default: the process's arguments); returns its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     prog = _prog(sys.argv[0] if sys.argv else "")
     for stream in (sys.stdout, sys.stderr):
@@ -75,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(_parser(prog, arguments), arguments)
         _flush()
         return code
-    except BrokenPipeError:  # the reader of the output has seen enough
+    except BrokenPipeError:  # the reader has closed the output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:
@@ -87,14 +90,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
     try:
         args = parser.parse_args(arguments)
-    except SystemExit as end:  # argparse has printed why
+    except SystemExit as end:  # argparse has printed the reason
         return end.code if isinstance(end.code, int) else USAGE
     code: int = args.run_command(args)
     return code
 
 
 def _flush() -> None:
-    """Bring out what was printed; a disk that is full is reported as any other mistake."""
+    """Flush the output; a full disk is reported like any other error."""
     if sys.stdout is None:  # closed by the caller
         return
     try:
@@ -106,7 +109,7 @@ def _flush() -> None:
 
 
 def _report(prog: str, error: Exception, *, debug: bool) -> int:
-    """Print an error in one line; the code to exit with."""
+    """Print an error in one line; returns the exit code."""
     if debug:
         traceback.print_exception(error)
     if isinstance(error, CommandError):
@@ -119,9 +122,9 @@ def _report(prog: str, error: Exception, *, debug: bool) -> int:
 
 
 def _parser(prog: str, arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """A parser that knows every command's name, and the flags of the one that `arguments` name."""
+    """A parser with the names of all commands, and the flags of the command in `arguments`."""
     parser = _Parser(prog=prog, description="Scales workloads horizontally and vertically.")
-    version = _version() if any(one.startswith("--v") for one in arguments) else ""  # which takes 50 ms
+    version = _version() if any(one.startswith("--v") for one in arguments) else ""  # this takes 50 ms
     parser.add_argument("--version", action="version", version=version, help="show the version and exit")
     parser.add_argument("--debug", action="store_true", help=_DEBUG_HELP)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -144,12 +147,12 @@ def _version() -> str:
 
 
 def _prog(called_as: str) -> str:
-    """How the user called us: `hvpa`, or `kubectl hvpa` where kubectl did."""
+    """The name of the program as the user called it: `hvpa`, or `kubectl hvpa` if kubectl did."""
     return "kubectl hvpa" if Path(called_as).name.startswith("kubectl-hvpa") else "hvpa"
 
 
 def _never_fail(stream: TextIO) -> None:
-    """Let a terminal that can't show a character not be a reason to fail."""
+    """Escape characters that a terminal can't show, instead of failing."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")

@@ -1,5 +1,7 @@
-"""`hvpa pause` and `hvpa resume`, the commands that write: they set spec.mode of Hvpas in a cluster, each by a
-conditional write, and name who may set the field back."""
+"""`hvpa pause` and `hvpa resume`, the commands that write.
+
+They set spec.mode of Hvpas in a cluster, each by a conditional write, and name clients that may set the field back.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,15 @@ from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.slim import DROPPED_ANNOTATION
 
 BEFORE: Final = "hvpa.autoscaling.k8s.io/mode-before-pause"
-"""Annotation of a paused Hvpa: the mode that `hvpa pause` found."""
+"""Annotation of a paused Hvpa: the mode before `hvpa pause`."""
 MANAGER: Final = "kubectl-hvpa"
 """Field manager of these writes."""
 TRIES: Final = 5
-"""How often a write is tried that another client's comes before."""
+"""Maximum attempts of a write that conflicts with other clients' writes."""
 _BY_HAND: Final = frozenset(
     {MANAGER, "hvpa", "kubectl-create", "kubectl-edit", "kubectl-patch", "kubectl-replace"}
 )
-"""Managers that write once: the operator, these commands, and kubectl where it does not compare with a file."""
+"""Managers that write once: the operator, these commands, and kubectl unless it applies a file."""
 _CLIENT_SIDE_APPLY: Final = "kubectl-client-side-apply"
 
 
@@ -57,7 +59,7 @@ class _Applied(msgspec.Struct):
 
 
 class PausableHvpa(msgspec.Struct):
-    """What of an Hvpa these commands read."""
+    """The used fields of an Hvpa."""
 
     metadata: _Meta
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -67,21 +69,23 @@ class PausableHvpa(msgspec.Struct):
 
 
 class Change(NamedTuple):
-    """The mode that an Hvpa is to have, the message about that, and the mode `before` that is to be remembered (None:
-    what was remembered is forgotten)."""
+    """The change of an Hvpa's mode."""
 
     mode: str
+    """The new mode."""
     done: str
+    """The message after the change."""
     before: str | None = None
+    """The mode to store for `hvpa resume`; None: remove the stored mode."""
 
 
 Decide = Callable[[PausableHvpa], Change | str]
-"""What is to be changed of an Hvpa, or why nothing is."""
+"""Returns the change of an Hvpa, or why it is not changed."""
 _decode = msgspec.json.Decoder(PausableHvpa).decode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags that name the Hvpas."""
+    """Declare the flags that select the Hvpas."""
     add, verb = parser.add_argument, parser.prog.split()[-1]
     parser.set_defaults(verb=verb)
     add("names", nargs="*", metavar="NAME", help=f"Hvpas to {verb}")
@@ -92,8 +96,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Change the Hvpas that the flags name, one after the other, and print what became of each. One that can't be
-    changed does not keep the others from it. Raises CommandError."""
+    """Change the selected Hvpas in turn, and print the result of each; a failure does not affect the others.
+
+    Raises CommandError.
+    """
     if bool(args.names) == args.all:
         raise UsageError("name Hvpas, or say --all")
     if args.all_namespaces and not args.all:
@@ -121,7 +127,7 @@ def _resumed(hvpa: PausableHvpa) -> Change | str:
 
 
 async def _change_all(reader: Reader, args: argparse.Namespace) -> list[str]:
-    """Change all; the names of those that could not be changed."""
+    """Change all; returns the names of the Hvpas that could not be changed."""
     decide = _paused if args.verb == "pause" else _resumed
     failed: list[str] = []
     found = [PausableHvpa(_Meta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
@@ -155,8 +161,7 @@ async def _listed(reader: Reader, namespace: str | None) -> list[PausableHvpa]:
 
 
 async def _change(reader: Reader, one: PausableHvpa, decide: Decide, *, known: bool) -> None:
-    """Change one Hvpa, as it is in the cluster (`known`: as it was listed). What another writes meanwhile is read
-    and decided upon anew."""
+    """Change an Hvpa in its current state (`known`: as listed). After a conflict, it is read and decided again."""
     path = HVPAS.path(one.metadata.namespace, one.metadata.name)
     for left in reversed(range(TRIES)):
         if not known:
@@ -186,17 +191,17 @@ async def _change(reader: Reader, one: PausableHvpa, decide: Decide, *, known: b
 
 
 def _owners(hvpa: PausableHvpa) -> Iterator[str]:
-    """Who has set spec.mode, and may do so again: a tool that compares the cluster with a source."""
+    """The managers that have set spec.mode and may set it again: tools that compare the cluster with a source."""
     for one in hvpa.metadata.managed_fields:
         if "f:mode" not in (one.fields.get("f:spec") or {}) or one.manager in _BY_HAND:
             continue
-        # kubectl owns what the API server filled in as well, and sets only what is in its file.
+        # kubectl also owns the defaults of the API server, but sets only the fields in its file.
         if one.manager != _CLIENT_SIDE_APPLY or _is_in_file(hvpa):
             yield f"{one.manager} ({one.operation})"
 
 
 def _is_in_file(hvpa: PausableHvpa) -> bool:
-    """Whether the file that `kubectl apply` was last given has spec.mode."""
+    """Whether the last file of `kubectl apply` contains spec.mode."""
     applied = hvpa.metadata.annotations.get(DROPPED_ANNOTATION, "{}")
     try:
         return "mode" in msgspec.json.decode(applied, type=_Applied).spec

@@ -1,5 +1,5 @@
-"""What several commands print and write: tables, JSON, and drawings, which are refused before the work is done where
-they can't be drawn or written."""
+"""Output of several commands: tables, JSON, and drawings. A drawing that can't be drawn or written is refused before
+the work starts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def indented(content: Json) -> str:
-    """An object as JSON for people and programs, without a line break at the end; what others wrote in it can't move a
-    terminal's cursor."""
+    """An object as JSON for people and programs, without a final line break.
+
+    Text from other clients in it can't move a terminal's cursor.
+    """
     return printable_json(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
 
 
@@ -42,12 +44,12 @@ def containers(resources: Mapping[str, ResourceRequirements]) -> Json:
 
 
 def timestamp(instant: dt.datetime | None) -> str | None:
-    """The instant as JSON has it."""
+    """The time in JSON form."""
     return None if instant is None else format_timestamp(instant)
 
 
 def refuse_undrawable(flag: str, path: Path, module: str | None = None) -> None:
-    """Raise CommandError where `module`, which draws, is not installed, or `path` can't be written."""
+    """Raise CommandError if `module`, which draws, is not installed, or `path` can't be written."""
     if module is not None and importlib.util.find_spec(module) is None:
         raise CommandError(f"{flag} needs {module}, which is not installed: pip install 'hvpa[plots]'")
     if path.is_dir() or not path.parent.is_dir():

@@ -1,4 +1,4 @@
-"""How long a simulation takes: how many processors it may use, and a bar on standard error."""
+"""Resources and progress of a simulation: its number of processors, and a bar on standard error."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def add_progress(add: Add) -> None:
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def progress_bar(wanted: str) -> Iterator[Progress]:
-    """What shows the progress: a bar that goes away, or nothing."""
+    """A function that shows the progress: by a temporary bar, or not at all."""
     if wanted == "never" or (wanted == "auto" and not sys.stderr.isatty()):
         yield lambda done, total: None
         return
     from tqdm import tqdm
 
-    tqdm.monitor_interval = 0  # no thread of its own
+    tqdm.monitor_interval = 0  # without a separate thread
     bar = tqdm(
         total=1.0,
         desc="simulating",

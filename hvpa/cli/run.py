@@ -1,4 +1,4 @@
-"""`hvpa run`: the operator as a process, its flags, and the settings that they become."""
+"""`hvpa run`: the operator as a process, its flags, and its settings."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ LOG_FORMATS = ("json", "console")
 
 
 def _matching(pattern: str, what: str) -> Callable[[str], str]:
-    """A type for texts of this form."""
+    """A type for texts that match the pattern."""
     return lambda text: checked(text, str, re.compile(pattern).fullmatch, what)
 
 
 _namespace = _matching(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "a namespace")
 _lease_name = _matching(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", "a Lease's name of at most 63 characters")
-"""Also the value of a label, where the work is divided."""
+"""Also the value of a label, if the work is divided."""
 _positive = count_from(1)
 
 
@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_settings(args: argparse.Namespace) -> RunSettings:
-    """The settings that the parsed flags and the environment mean."""
+    """The settings from the parsed flags and the environment."""
     duration = float(args.lease_duration)
     return RunSettings(
         decisions=decision_settings(args),
@@ -124,8 +124,11 @@ def run_settings(args: argparse.Namespace) -> RunSettings:
 
 
 def main(args: argparse.Namespace, parts: Parts = REAL) -> int:
-    """Run the operator: 0 after a signal to stop, 1 when the lease was lost or Hvpas are unknown, 2 for flags that
-    can't be used, 3 when the cluster can't be reached."""
+    """Run the operator.
+
+    Returns 0 after a signal to stop, 1 if the lease was lost or Hvpas are not served, 2 for unusable flags, 3 if the
+    cluster can't be reached.
+    """
     settings = run_settings(args)
     configure_logs(settings.log_format, settings.log_level)
     try:
@@ -140,7 +143,7 @@ def main(args: argparse.Namespace, parts: Parts = REAL) -> int:
 
 
 def _event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, which takes a sixth less CPU for a request; asyncio's own where there is no uvloop (Windows)."""
+    """uvloop's event loop, which takes a sixth less CPU per request; asyncio's own without uvloop (Windows)."""
     try:
         import uvloop
     except ImportError:
@@ -155,10 +158,12 @@ def _event_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what the event loop complains of. uvloop calls it a fault in the program when the server resets a connection
-    that just comes about (MagicStack/uvloop#506), and, with a bare ConnectionResetError, when that happens in the
-    handshake of a connection whose attempt was given up at the same time. The request that needed the connection
-    fails in any case."""
+    """Log an error of the event loop, at debug level if it is harmless.
+
+    uvloop reports an internal fault if the server resets a connection while it is being opened
+    (MagicStack/uvloop#506). It reports a bare ConnectionResetError if that happens during the handshake of an
+    abandoned attempt. The request that needed the connection fails anyway.
+    """
     error, message = context.get("exception"), context.get("message", "")
     closed = isinstance(error, RuntimeError) and "the handler is closed" in str(error)
     given_up = isinstance(error, ConnectionResetError) and not error.args

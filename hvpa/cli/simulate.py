@@ -1,4 +1,4 @@
-"""`hvpa simulate`: what a workload's load costs under each of several policies, and how often it starves."""
+"""`hvpa simulate`: cost and unmet demand of a workload's load under several policies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hvpa.simulate.report.table import to_text
 from hvpa.simulate.sweep import reading, swept
 
 MOST_UNMET: Final = 0.1
-"""Percent of the demand that may go unmet in the reading of a sweep."""
+"""Highest unmet demand, in percent, that the summary of a sweep accepts."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +94,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _draw(args: argparse.Namespace, compared: Sequence[Comparison]) -> None:
-    """Write page and picture; what draws them is imported only where it is needed."""
+    """Write page and picture; the drawing modules are imported only if needed."""
     if args.html is not None:
         from hvpa.simulate.report.page import to_html
 

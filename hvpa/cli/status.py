@@ -1,5 +1,7 @@
-"""`hvpa status`: the state of one Hvpa at a glance: what the operator last reported, and where each of its pods stands
-now. Writes nothing."""
+"""`hvpa status`: the state of an Hvpa at a glance: the operator's last report, and the current state of each pod.
+
+Writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,10 @@ from hvpa.kube.clock import SystemClock
 from hvpa.reconcile.ports import Key
 
 PERIOD: Final = 2.0
-"""Seconds between looks of `--watch`."""
+"""Seconds between updates of `--watch`."""
 COLUMNS: Final = ("POD", "READY", "RESTARTS", "PRESENT", "DESIRED", "STATE", "SINCE", "WHY")
 _CLEAR: Final = "\x1b[H\x1b[2J\x1b[3J"
-"""Empties a terminal."""
+"""Clears a terminal."""
 _LABEL: Final = 11
 """Width of the labels of the head."""
 
@@ -49,13 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Show one Hvpa. Raises CommandError."""
+    """Show an Hvpa. Raises CommandError."""
     if not args.watch:
         print(_drawn(read_cluster(lambda reader: _look(reader, args), "hvpa-status", args), args))
         return DONE
     try:
         read_cluster(lambda reader: _watch(reader, args), "hvpa-status", args)
-    except KeyboardInterrupt:  # how a watch is meant to end
+    except KeyboardInterrupt:  # the regular end of a watch
         return DONE
     raise AssertionError("a watch ends by an error or an interrupt only")
 
@@ -69,8 +71,10 @@ async def _look(reader: Reader, args: argparse.Namespace) -> View:
 
 
 async def _watch(reader: Reader, args: argparse.Namespace) -> None:
-    """Show the Hvpa whenever its state is another. On a terminal ages go on as well. Where the API server does not
-    respond, the last state stays until it does."""
+    """Show the Hvpa whenever its state changes.
+
+    On a terminal, ages are updated as well. The last state stays while the API server does not respond.
+    """
     is_terminal = sys.stdout.isatty()
     shown = fault = ""
     while True:
@@ -95,19 +99,23 @@ def _drawn(view: View, args: argparse.Namespace) -> str:
     return to_json(view) if args.output == "json" else to_text(view, SystemClock().now())
 
 
-# --- what is shown ------------------------------------------------------------------------------------------------
+# --- content ------------------------------------------------------------------------------------------------------
 class View(NamedTuple):
-    """One Hvpa at a glance: `seen` as it is now, the replicas (None: unknown) and sizes that were last decided, by
-    container, and when that was, how far resizes in place have got (None with rollouts), and the pods."""
+    """An Hvpa at a glance."""
 
     seen: Observation
+    """The current observation."""
     replicas: int | None
+    """The replicas that were last decided; None: unknown."""
     desired: Mapping[str, ResourceRequirements]
+    """The sizes that were last decided, by container."""
     since: dt.datetime | None
+    """When these were decided."""
     actuation: Actuation | None
+    """The progress of in-place resizes; None with rollouts."""
     pods: tuple[PodRow, ...]
     operator: OperatorState | None = None
-    """Whether the operator is alive; None if nobody looked."""
+    """Whether the operator is alive; None if this was not checked."""
 
     @property
     def target(self) -> tuple[str, str, str | None]:
@@ -119,13 +127,13 @@ class View(NamedTuple):
 
     @property
     def counts(self) -> tuple[int | None, int | None]:
-        """The workload's replicas, and how many are ready; None where there is no workload."""
+        """The workload's replicas and ready replicas; None without a workload."""
         workload = self.seen.target
         return (None, None) if workload is None else (workload.spec.replicas, workload.status.ready_replicas)
 
     @property
     def notes(self) -> list[str]:
-        """What keeps the report from being the present state."""
+        """The reasons why the report may not be current."""
         conditions = self.seen.status.conditions
         if not conditions:
             return ["the operator has reported nothing yet: is it running, and does it watch this namespace?"]
@@ -136,7 +144,7 @@ class View(NamedTuple):
 
 
 def view_of(objects: Objects, seen: Observation) -> View:
-    """The state of the Hvpa that was observed."""
+    """The state of the observed Hvpa."""
     status, workload = seen.status, seen.target
     if seen.spec is not None and seen.spec.strategy.in_place:
         size, pods = status.desired, pod_rows(seen, objects.pods, status.desired)
@@ -157,8 +165,8 @@ def to_json(view: View) -> str:
 
 
 def as_json(view: View) -> Json:
-    """The state as JSON: a stable contract, whose types and words are in `docs/status.schema.json`. All keys are always
-    there."""
+    """The state as JSON: a stable contract with its types and words in `docs/status.schema.json`. All keys are always
+    present."""
     seen, (target, mode, strategy), (replicas, ready) = view.seen, view.target, view.counts
     return {
         "namespace": seen.metadata.namespace,
@@ -178,8 +186,10 @@ def as_json(view: View) -> Json:
 
 
 def to_text(view: View, now: dt.datetime) -> str:
-    """The state as text: a head, and a table with one row for each pod. What others wrote can't break a line of it, nor
-    move the terminal's cursor."""
+    """The state as text: a head, and a table with a row per pod.
+
+    Text from other clients can't break a line or move the terminal's cursor.
+    """
     lines = [f"{label:<{_LABEL}}{text}" if label else text for label, text in _head(view, now)]
     lines += [
         "",
@@ -189,7 +199,7 @@ def to_text(view: View, now: dt.datetime) -> str:
 
 
 def _head(view: View, now: dt.datetime) -> Iterable[tuple[str, str]]:
-    """Labels, and what stands beside them."""
+    """Labels, and the texts next to them."""
     seen, (target, mode, strategy), (replicas, ready) = view.seen, view.target, view.counts
     name = f"{seen.metadata.namespace}/{seen.metadata.name}"
     yield "", f"Hvpa {name}, target {target}, mode {mode}, {strategy}"
@@ -239,7 +249,7 @@ def _held(entry: BlockedScaling, now: dt.datetime) -> str:
 
 
 def _resized(found: Actuation) -> str:
-    """What the operator counted last."""
+    """The operator's last counts."""
     counts = (
         ("in progress", found.in_progress),
         ("deferred", found.deferred),
@@ -251,7 +261,7 @@ def _resized(found: Actuation) -> str:
 
 
 def _cells(row: PodRow, now: dt.datetime) -> Sequence[str]:
-    """A row. `<5m` in column SINCE: for less than that, as nothing says since when."""
+    """A row. `<5m` in column SINCE: less than 5 minutes, because the exact start is unknown."""
     since = "-" if row.since is None else f"{'' if row.exact else '<'}{_age(row.since, now)}".replace(" ", "")
     present, desired = size_text(row.present), size_text(row.desired)
     differences = differences_text(row)

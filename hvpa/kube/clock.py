@@ -1,4 +1,4 @@
-"""The real clock: the only place that reads the wall clock."""
+"""The real clock: the only module that reads the wall clock."""
 
 from __future__ import annotations
 

@@ -48,10 +48,10 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 _BY_KIND: Mapping[str, Resource[Any]] = {**WORKLOADS, HPAS.kind: HPAS, VPAS.kind: VPAS}
 RESIZES_AT_ONCE = 16
-"""Resizes of one workload's pods that are under way at once."""
+"""Maximum concurrent resizes of a workload's pods."""
 _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 NO_DRY_RUN = "does not support dry run"
-"""What the API server says of a webhook with side effects (`NewDryRunUnsupportedErr` in apiserver/pkg/admission)."""
+"""The API server's message about a webhook with side effects (`NewDryRunUnsupportedErr` in apiserver/pkg/admission)."""
 NO_RESIZE = "the API server has no subresource pods/resize, which Kubernetes has from 1.33 on"
 
 
@@ -63,8 +63,11 @@ _decode_kind = msgspec.json.Decoder(_Kind).decode
 
 
 class KubeCluster:
-    """`hvpa.reconcile.ports.Cluster` of a real cluster. `may_write` is asked about the Hvpa right before each write is
-    sent: a process that has lost its lease, or the Hvpa's shard, must not write any more."""
+    """`hvpa.reconcile.ports.Cluster` of a real cluster.
+
+    `may_write` is called with the Hvpa right before each write: a process that has lost its lease, or the Hvpa's
+    shard, must not write any more.
+    """
 
     def __init__(
         self,
@@ -95,8 +98,8 @@ class KubeCluster:
             self._take(resource, response, quiet=True)
 
     async def check_workload_patch(self, hvpa: Meta, patch: WorkloadPatch) -> None:
-        """A dry run: the API server asks all that may refuse the write, and stores nothing. It can't ask a webhook that
-        has side effects, and reports that."""
+        """A dry run: the API server runs all checks of the write and stores nothing. It can't call a webhook that has
+        side effects, and reports that."""
         try:
             await self._send_workload_patch(hvpa, self._resource_of(patch), patch, dry_run=True)
         except Refused as error:
@@ -104,7 +107,7 @@ class KubeCluster:
                 raise
 
     def _resource_of(self, patch: WorkloadPatch) -> Resource[Any]:
-        """Where the workload is served. Raises WriteError where that is not known any more."""
+        """The resource of the workload. Raises WriteError if the cluster no longer serves it."""
         kind = kind_key(patch.api_version, patch.kind)
         found = _BY_KIND.get(kind) or self._local.custom.resources.get((patch.api_version, patch.kind))
         if found is None:
@@ -124,15 +127,17 @@ class KubeCluster:
         return await self._patch(hvpa, path, body, STRATEGIC_MERGE_PATCH, dry_run=dry_run)
 
     def _take_scale(self, hvpa: Meta, resource: Resource[Any], patch: WorkloadPatch, response: bytes) -> None:
-        """The response to a write of the `scale` subresource is a Scale, so the workload in the local copy is what it
-        was, with the replicas and the version that the Scale names."""
+        """Update the workload in the local copy after a write to its `scale` subresource.
+
+        The response is a Scale, so only replicas and version of the workload change.
+        """
         if resource.kind not in _BY_KIND:
             self._take(resource, response, quiet=True)
             return
         known = self._local.store(resource).get(Key(hvpa.namespace, patch.name))
         scale = _read(partial(workloads.scaled, "", ""), response, "Scale")
         if scale is None or known is None or known.metadata.resource_version != patch.resource_version:
-            return  # it can't be read, or the watch is ahead of the response
+            return  # unreadable, or the watch is ahead of the response
         replace, version = msgspec.structs.replace, scale.metadata.resource_version
         generation = known.metadata.generation + 1
         metadata = replace(known.metadata, resource_version=version, generation=generation)
@@ -154,7 +159,7 @@ class KubeCluster:
         return failures
 
     async def _resize(self, hvpa: Meta, resize: PodResize) -> None:
-        """Resize one pod. A pod that is gone, or whose name another one has taken, is left to the watch."""
+        """Resize a pod. A pod that was deleted, or replaced by another pod of the same name, is left to the watch."""
         path = _path(PODS, hvpa, resize.pod, "resize")
         try:
             response = await self._patch(hvpa, path, resize.body, STRATEGIC_MERGE_PATCH)
@@ -189,7 +194,7 @@ class KubeCluster:
             path = _path(HVPAS, hvpa, hvpa.name, "status")
             written = self._take(HVPAS, await self._patch(hvpa, path, body, MERGE_PATCH), quiet=True)
             if (stored := self._local.hvpas.get(key)) is not None:
-                stored.read()  # so that neither its bytes nor the version before are kept until the next read
+                stored.read()  # so that neither its bytes nor the previous version are kept until the next read
         finally:
             self._local.end_status_write(key, written)
 
@@ -221,8 +226,10 @@ class KubeCluster:
         self._recorder.record(hvpa, event)
 
     def _take(self, resource: Resource[T], response: bytes, quiet: bool = False) -> T | None:
-        """Put the response to a write into the local copy: the object that it holds, None where it can't be read.
-        `quiet`: it is what we wanted, which is no news."""
+        """Put the response to a write into the local copy; returns its object, None if the response can't be read.
+
+        `quiet`: the response is as expected and enqueues nothing.
+        """
         obj = _read(resource.decode, response, resource.kind)
         if obj is not None:
             self._local.store(resource).put_own(obj, quiet)
@@ -237,7 +244,7 @@ class KubeCluster:
                 raise
         else:
             found = _read(_decode_kind, response, resource.kind)
-            if found is not None and found.kind == resource.kind:  # it is there until its finalizers are gone
+            if found is not None and found.kind == resource.kind:  # it exists until its finalizers end
                 self._take(resource, response)
                 return
         key = Key(hvpa.namespace, change.name)
@@ -252,8 +259,11 @@ class KubeCluster:
         return await self._send(hvpa, "PATCH", path, query, Body(msgspec.json.encode(body), content_type))
 
     async def _apply(self, hvpa: Meta, path: str, manifest: Mapping[str, object], force: bool) -> bytes:
-        """Server-side apply. Without `force` (an object that we have not seen), what another client has made under this
-        name meanwhile is left as it is: the API server refuses to change fields of another manager."""
+        """Server-side apply.
+
+        Without `force` (an object not in the local copy), an object that another client has created under this name
+        stays unchanged: the API server refuses to change fields of another manager.
+        """
         query = {"fieldManager": FIELD_MANAGER} | ({"force": "true"} if force else {})
         body = Body(msgspec.json.encode(manifest), APPLY_PATCH)
         try:
@@ -261,14 +271,14 @@ class KubeCluster:
         except Conflict as error:
             if force:
                 raise
-            raise WriteError(str(error)) from error  # tried again slowly, or once the watch has shown it
+            raise WriteError(str(error)) from error  # retried slowly, or once the watch delivers the object
 
     async def _send(self, hvpa: Meta, method: str, path: str, query: Mapping[str, str], body: Body) -> bytes:
-        """Send a write that a decision on `hvpa` asks for: now or not at all, as `hvpa.kube.client.limits` explains.
+        """Send a write for a decision on `hvpa`: now or not at all, see `hvpa.kube.client.limits`.
 
-        Where no response came, or the API server failed, it is sent once more. That is safe: a patch or deletion names
-        the version that it is for, and an apply says the same again. If the first one was carried out after all, the
-        second one is a conflict, and what is read then says that it was.
+        Without a response, or after a server error, the write is sent once more. That is safe: a patch or deletion
+        names its version, and an apply is idempotent. If the first attempt succeeded after all, the second attempt is
+        a conflict, and the next read shows the result.
         """
         try:
             return await self._send_once(hvpa, method, path, query, body)
@@ -293,7 +303,7 @@ class KubeCluster:
 
 
 def _path(resource: Resource[Any], hvpa: Meta, name: str, subresource: str | None = None) -> str:
-    """The path of an object of the Hvpa's namespace. Raises WriteError where it can't have this name."""
+    """The path of an object in the Hvpa's namespace. Raises WriteError if the name is invalid."""
     try:
         return resource.path(hvpa.namespace, name, subresource)
     except PathError as error:
@@ -301,7 +311,7 @@ def _path(resource: Resource[Any], hvpa: Meta, name: str, subresource: str | Non
 
 
 def _read(decode: Callable[[bytes], V], response: bytes, kind: str) -> V | None:
-    """What `decode` makes of the response to a write; None, and a line in the log, where it can't be read."""
+    """The decoded response to a write; None, with a line in the log, if it can't be read."""
     try:
         return decode(response)
     except UNREADABLE as error:

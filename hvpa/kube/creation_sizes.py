@@ -1,6 +1,6 @@
-"""Writes of the sizes that new pods are created with: one object per namespace, so many Hvpas' changes go in one write.
+"""Writes the sizes of new pods: one object per namespace, so that a write has the changes of many Hvpas.
 
-While a write to a namespace's object is under way, what else is to be written to it waits, and then goes together.
+While a write to a namespace's object is in flight, further changes wait and are then written together.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ Send = Callable[[Meta, str, str, Mapping[str, str], Body], Awaitable[bytes]]
 
 
 class _Batch:
-    """What goes in one write. `done`: it has been sent, and failed with `error` if there is one."""
+    """The changes of a write."""
 
     def __init__(self) -> None:
         self.changes: dict[str, str | None] = {}
         self.done = False
+        """Whether the write has ended; `error` is set if it failed."""
         self.error: WriteError | None = None
 
 
 class CreationSizes:
-    """Writes entries of the namespaces' HvpaSizes. `take` gets each object as it was left."""
+    """Writes entries of the namespaces' HvpaSizes. `take` gets each object after its write."""
 
     def __init__(self, send: Send, take: Callable[[bytes], object]) -> None:
         self._send = send
         self._take = take
         self._batches: dict[str, _Batch] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """By namespace, for as long as a write to it is under way or waits."""
+        """Locks by namespace, as long as a write to it is in flight or waits."""
 
     async def write(self, hvpa: Meta, changes: SizeChanges) -> None:
         """Write these entries, and remove those that are None; returns when the object has them. Raises WriteError."""

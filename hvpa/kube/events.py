@@ -1,4 +1,5 @@
-"""Kubernetes Events on Hvpas and their workloads: written in the background, repetitions as a count, never too many."""
+"""Kubernetes Events on Hvpas and their workloads: written in the background, repetitions counted, their number
+limited."""
 
 from __future__ import annotations
 
@@ -23,21 +24,24 @@ from hvpa.reconcile.ports import Clock, Overloaded
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 SAME_WITHIN = dt.timedelta(minutes=10)
-"""The same reason and message again within this time is counted, not written anew (as client-go's aggregator)."""
+"""The same reason and message within this time raises a count instead of a new Event (as client-go's aggregator)."""
 REMEMBERED = 4096
-"""Events that are remembered for counting (client-go's cache size)."""
+"""Number of Events that are stored for counting (client-go's cache size)."""
 BURST = 25
 REFILL = dt.timedelta(seconds=30)
-"""Each object may have BURST Events, and one more per REFILL (client-go's spam filter: 25 and 5 minutes)."""
+"""Each object may have BURST Events, plus one Event per REFILL (client-go's spam filter: 25 and 5 minutes)."""
 BACKLOG = 10_000
-"""Events that wait to be written, half a kilobyte each; further ones are dropped."""
+"""Maximum Events in the queue, half a kilobyte each; further Events are dropped."""
 PAUSES = (0.25, 1.0, 4.0, 8.0)
-"""Seconds between tries where no response comes (a request may be lost, or the API server restart), or where the API
-server asks to wait, on top of that."""
+"""Seconds between attempts.
+
+They apply if no response arrives (a lost request, or a restart of the API server), and in addition to a wait that the
+API server requested.
+"""
 MESSAGE_LENGTH = 1024
 """The API server's limit for `message`."""
 FLUSH = 2.0
-"""Seconds that closing waits for Events that are still to be written."""
+"""Maximum seconds that closing waits for unwritten Events."""
 COMPONENT = "hvpa"
 
 
@@ -49,7 +53,7 @@ class _Written:
 
 
 class EventRecorder:
-    """Takes Events without waiting; `run` writes them one after another."""
+    """Queues Events without waiting; `run` writes them in order."""
 
     def __init__(self, transport: Transport, clock: Clock, limiter: Limiter | None = None) -> None:
         self._transport = transport
@@ -58,10 +62,11 @@ class EventRecorder:
         self._queue: asyncio.Queue[tuple[Meta, Event, dt.datetime]] = asyncio.Queue(BACKLOG)
         self._written: OrderedDict[tuple[str, str, str, str], _Written] = OrderedDict()
         self._due: OrderedDict[str, dt.datetime] = OrderedDict()
-        """By uid of the object: when all its Events would have been written, had there been one per REFILL."""
+        """By uid of the object: the time at which all its Events would have been written at one per REFILL."""
 
     def record(self, hvpa: Meta, event: Event) -> None:
-        """Note an Event on `hvpa`, or on the object that the Event names. Dropped where that object has too many."""
+        """Queue an Event on `hvpa`, or on the object that the Event names. Dropped if that object has too many
+        Events."""
         if not self._allowed(_involved_in(hvpa, event).uid):
             return
         try:
@@ -70,7 +75,7 @@ class EventRecorder:
             log.debug("event dropped", namespace=hvpa.namespace, name=hvpa.name, reason=event.reason)
 
     async def run(self) -> None:
-        """Write Events as they come, for ever."""
+        """Write Events as they arrive, forever."""
         while True:
             hvpa, event, time = await self._queue.get()
             try:
@@ -81,7 +86,7 @@ class EventRecorder:
                 self._queue.task_done()
 
     async def flush(self) -> None:
-        """Wait, for a short while, until all noted Events are written."""
+        """Wait, for at most FLUSH, until all queued Events are written."""
         try:
             async with asyncio.timeout(FLUSH):
                 await self._queue.join()
@@ -89,7 +94,7 @@ class EventRecorder:
             log.debug("events lost at shutdown", count=self._queue.qsize())
 
     async def _write_with_permit(self, hvpa: Meta, event: Event, time: dt.datetime) -> None:
-        # The same name for all tries: one whose response is lost may have got through.
+        # All attempts use the same name: an attempt whose response was lost may have succeeded.
         unique = uuid.uuid4().hex[:16]
         for pause in (*PAUSES, None):
             try:
@@ -103,7 +108,7 @@ class EventRecorder:
             await asyncio.sleep(pause)
 
     async def _write(self, hvpa: Meta, event: Event, now: dt.datetime, unique: str) -> None:
-        """Write an Event that was noted at `now`; its name ends in `unique`."""
+        """Write an Event that was queued at `now`; its name ends in `unique`."""
         message = one_line(event.message, MESSAGE_LENGTH)
         involved = _involved_in(hvpa, event)
         identity = (involved.uid, event.type, event.reason, message)
@@ -134,7 +139,7 @@ class EventRecorder:
         try:
             await self._transport.request("POST", path, body=Body(msgspec.json.encode(body)), verb="create")
         except ApiError as error:
-            if error.status != 409:  # it is there: an earlier try got through
+            if error.status != 409:  # it exists: an earlier attempt succeeded
                 raise
         self._written[identity] = _Written(name, 1, now)
         self._written.move_to_end(identity)
@@ -142,7 +147,7 @@ class EventRecorder:
             self._written.popitem(last=False)
 
     async def _count(self, hvpa: Meta, known: _Written, now: dt.datetime) -> bool:
-        """Raise the count of an Event that exists; False when it doesn't any more."""
+        """Raise the count of an Event; returns False if the Event does not exist any more."""
         body = msgspec.json.encode({"count": known.count + 1, "lastTimestamp": _seconds(now)})
         path = path_of("api", "v1", "namespaces", hvpa.namespace, "events", known.name)
         try:
@@ -158,7 +163,7 @@ class EventRecorder:
     def _allowed(self, uid: str) -> bool:
         now = self._clock.now()
         due = self._due.get(uid, now)
-        if not now <= due <= now + BURST * REFILL:  # that is over, or the clock was set back
+        if not now <= due <= now + BURST * REFILL:  # the time is over, or the clock was set back
             due = now
         if due - now > (BURST - 1) * REFILL:
             return False
@@ -170,7 +175,7 @@ class EventRecorder:
 
 
 def _involved_in(hvpa: Meta, event: Event) -> Involved:
-    """The object that an Event is about: the one that it names, else the Hvpa."""
+    """The object of an Event: the object that the Event names, else the Hvpa."""
     return event.involved or Involved(API_VERSION, "Hvpa", hvpa.name, hvpa.uid, hvpa.resource_version)
 
 

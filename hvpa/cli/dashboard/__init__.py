@@ -1,1 +1,1 @@
-"""`hvpa dashboard`: a read-only page of all Hvpas, and of one of them with charts, served from this process."""
+"""`hvpa dashboard`: a read-only page of all Hvpas, and of each Hvpa with charts, served from this process."""

@@ -1,4 +1,4 @@
-"""Who may read: locally whoever has the address that was printed, in a cluster whose token may read Hvpas."""
+"""Who may read the page: locally, anyone with the printed address; in a cluster, users whose token may read Hvpas."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from hvpa.kube.server.endpoints import Guard, plain
 
 
 class OwnToken:
-    """For the user who started the command: a token that only the printed address has, since other users of the machine
-    reach the port as well."""
+    """Admits the user who started the command, by a token that only the printed address contains.
+
+    Other users of the machine can reach the port as well.
+    """
 
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(24)
 
     async def __call__(self, request: web.BaseRequest) -> web.Response | None:
-        """The refusal of a request without the token."""
+        """The refusal of a request without the token; None with the token."""
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if hmac.compare_digest(given, f"Bearer {self.token}".encode()):
             return None
@@ -30,8 +32,10 @@ class OwnToken:
 
 
 def token_guard(transport: Transport, scope: str) -> Guard:
-    """For users of a cluster, by what their token may read; `scope` is the namespace that is shown, or
-    ALL_NAMESPACES."""
+    """A guard that admits users of a cluster by the permissions of their token.
+
+    `scope` is the namespace shown, or ALL_NAMESPACES.
+    """
 
     def needed(request: web.BaseRequest) -> Sequence[Right]:
         assert isinstance(request, web.Request)
@@ -45,14 +49,16 @@ def token_guard(transport: Transport, scope: str) -> Guard:
 
 
 def owner_of(request: web.BaseRequest) -> str:
-    """On whose account a stream of this request goes: its user, or all ServiceAccounts of a namespace, since who may
-    create one there may create many. Empty for the user who started the command."""
+    """The owner that a request's stream counts for: the user, or all ServiceAccounts of a namespace.
+
+    A user who may create a ServiceAccount may create many. Empty for the user who started the command.
+    """
     user: str = request.get(USER, "")
     return user.rpartition(":")[0] if user.startswith("system:serviceaccount:") else user
 
 
 def namespace_of(request: web.Request, scope: str) -> str:
-    """The namespace whose Hvpas a request is about; ALL_NAMESPACES for those of all."""
+    """The namespace of the Hvpas that a request reads; ALL_NAMESPACES for all."""
     return scope or request.query.get("namespace", "")
 
 

@@ -1,8 +1,7 @@
-"""What a page shows, as named parts: whoever follows a board gets all of its parts first, and then each part that has
-become another one.
+"""The content of a page, as named parts. A follower first gets all parts, then each part that changes.
 
-A follower that is slow misses what was in between and gets the newest content. Nothing is kept for it, so followers
-cost no memory.
+A slow follower misses intermediate content and gets the newest. Followers cost no memory, because
+nothing is stored for them.
 """
 
 from __future__ import annotations
@@ -14,48 +13,48 @@ from typing import Any, Final
 from hvpa.cli.output import Json
 
 SETTLE: Final = 0.2
-"""Seconds that are waited for further changes before one is handed out."""
+"""Seconds to wait for further changes before sending a change."""
 
 
 class Board:
-    """Parts by name, each with its newest content: JSON, or None for a part that is gone."""
+    """Parts by name, each with its newest content: JSON, or None for a removed part."""
 
     def __init__(self) -> None:
         self._parts: dict[str, tuple[int, Any]] = {}
-        """Number of the change, and content; the newest change stands last."""
+        """Number of the change, and content; the newest change is last."""
         self._changes = 0
         self._followers: set[asyncio.Event] = set()
         self._is_over = False
 
     @property
     def followers(self) -> int:
-        """How many follow the board."""
+        """The number of followers."""
         return len(self._followers)
 
     def put(self, name: str, content: Any) -> None:
-        """Set a part; one that has this content already is left alone."""
+        """Set a part; no effect if the content is unchanged."""
         if content == self.get(name):
             return
         self._changes += 1
         self._parts.pop(name, None)
-        if content is not None or self._followers:  # followers are to hear of a part that is gone
+        if content is not None or self._followers:  # followers must learn that a part was removed
             self._parts[name] = (self._changes, content)
         for event in self._followers:
             event.set()
 
     def end(self) -> None:
-        """Nothing will change any more: whoever follows the board comes to an end."""
+        """End all followers: nothing will change any more."""
         self._is_over = True
         for event in self._followers:
             event.set()
 
     def get(self, name: str) -> Any:
-        """The content of a part; None where there is none."""
+        """The content of a part; None if it does not exist."""
         return self._parts.get(name, (0, None))[1]
 
     async def follow(self, wants: Callable[[str], bool] = lambda name: True) -> AsyncGenerator[Json, None]:
-        """The parts that `wants` accepts: first all of them, then those that have changed since. Ends with
-        the board; close it with `aclosing`."""
+        """The parts that `wants` accepts: first all of them, then the changed parts. Ends with the board; close it
+        with `aclosing`."""
         event = asyncio.Event()
         self._followers.add(event)
         try:

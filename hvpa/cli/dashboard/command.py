@@ -1,5 +1,8 @@
-"""`hvpa dashboard`: flags, and the server's life. Locally it acts with the rights of the kubeconfig, for the user who
-started it; in a cluster with those of its ServiceAccount, for users whose token may read Hvpas."""
+"""`hvpa dashboard`: its flags, and the lifetime of the server.
+
+Locally, it acts with the permissions of the kubeconfig, for the user who started it. In a cluster, it acts with those
+of its ServiceAccount, for users whose token may read Hvpas.
+"""
 
 from __future__ import annotations
 
@@ -68,13 +71,13 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("choose one namespace (-n) or all of them (-A), not both")
     if args.secure_bind_address is not None:
         configure_logs("json", "info")
-        args.debug = True  # which lets the log through
+        args.debug = True  # enables the log
     try:
         read_cluster(lambda reader: _serve(reader, args), "hvpa-dashboard", args)
     except (
         KeyboardInterrupt,
         asyncio.CancelledError,
-    ):  # Ctrl-C, and SIGTERM in a Pod: how it is meant to end
+    ):  # Ctrl-C, and SIGTERM in a Pod: the regular end
         return DONE
     raise AssertionError("it ends by an error or an interrupt only")
 
@@ -117,8 +120,10 @@ def _end_by_sigterm() -> None:
 
 
 async def _try(reader: Reader) -> None:
-    """List Hvpas once: what is wrong is better said here than on the page. Raises CommandError, ApiError and
-    Unreachable."""
+    """List Hvpas once, so that problems are reported here and not only on the page.
+
+    Raises CommandError, ApiError and Unreachable.
+    """
     reader.on_unreadable = lambda kind, namespace, name, fault: None
     try:
         if not await reader.list(HVPAS):
@@ -133,7 +138,7 @@ async def _try(reader: Reader) -> None:
 
 
 async def _listen(dashboard: Dashboard, args: argparse.Namespace) -> tuple[str, Serving]:
-    """Listen; host and port. Raises CommandError."""
+    """Listen; returns host and port. Raises CommandError."""
     host, port, tls = LOOPBACK, args.port, None
     try:
         if args.secure_bind_address is not None:

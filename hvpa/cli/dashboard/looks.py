@@ -1,5 +1,5 @@
-"""The Hvpas that somebody looks at: each is read again when it changes, and every few seconds, as `hvpa status`,
-`hvpa explain` and `hvpa history` read it, and what was measured of late is kept in memory."""
+"""The Hvpas that are viewed: each is read when it changes and every few seconds, like `hvpa status`, `hvpa explain`
+and `hvpa history` read it. Recent measurements are kept in memory."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from hvpa.kube.server.fair_limit import FairLimit
 from hvpa.reconcile.ports import Key
 
 PERIOD: Final = 5.0
-"""Seconds between looks: metrics-server measures every 15."""
+"""Seconds between reads: metrics-server measures every 15."""
 AT_LEAST: Final = 1.0
-"""Seconds between looks, however often something changes."""
+"""Minimum seconds between reads, however often the Hvpa changes."""
 SAMPLES: Final = 1440
-"""Samples that are kept of an Hvpa with few containers: two hours, some 3 MB."""
+"""Maximum samples of an Hvpa with few containers: two hours, some 3 MB."""
 CONTAINERS: Final = 4
-"""Containers of which that many samples are kept; of more, fewer samples, so that none takes much more memory."""
+"""Containers up to which SAMPLES are kept; with more containers, fewer samples, so that memory stays similar."""
 KEPT: Final = 600.0
-"""Seconds for which an Hvpa is still looked at after the last page that shows it was left."""
+"""Seconds for which an Hvpa is still read after the last page that shows it was closed."""
 MOST: Final = 16
-"""Hvpas that are looked at at once; of more, one that no page shows, or of the user who looks at the most, gives
-way."""
+"""Maximum Hvpas that are read at the same time. Beyond it, an Hvpa without a page, or of the user with the most
+Hvpas, is displaced."""
 
 
 class Looks:
-    """The Hvpas that are looked at, by key, until `close`."""
+    """The Hvpas that are read, by key, until `close`."""
 
     def __init__(self, transport: Transport, settings: Settings, lease: Key = DEFAULT_LEASE) -> None:
-        """`lease`: the operator's."""
+        """`lease`: the operator's Lease."""
         self._lease = lease
         self._transport = transport
         self._settings = settings
@@ -58,7 +58,7 @@ class Looks:
         self._limit: FairLimit[Key] = FairLimit(MOST, MOST, lambda key: not self._looks[key].board.followers)
 
     def at(self, key: Key, owner: str = "") -> Look:
-        """The look at an Hvpa, which begins if there is none, on the account of `owner`."""
+        """The look at an Hvpa, started if necessary, on the account of `owner`."""
         if key in self._looks:
             self._limit.used(key)
             return self._looks[key]
@@ -70,7 +70,7 @@ class Looks:
         return look
 
     def changed(self, key: Key) -> None:
-        """Something of this Hvpa has changed."""
+        """Note that this Hvpa, or an object of it, changed."""
         if key in self._looks:
             self._looks[key].changed.set()
 
@@ -95,15 +95,15 @@ class Looks:
 
 
 class Look:
-    """One Hvpa: what a page shows of it is on `board`. `samples` are those of the last two hours at most, the oldest
-    first."""
+    """An Hvpa that is read repeatedly: `board` has the content of its page."""
 
     def __init__(self, transport: Transport, key: Key, settings: Settings, lease: Key) -> None:
         self.board = Board()
         self.key = key
         self.samples: deque[Json] = deque()
+        """The samples of at most the last two hours, oldest first."""
         self.objects: Objects | None = None
-        """What was read last."""
+        """The objects that were read last."""
         self.changed = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self._transport = transport
@@ -111,7 +111,7 @@ class Look:
         self._lease = lease
 
     async def run(self) -> None:
-        """Look until no page has shown the Hvpa for long."""
+        """Read the Hvpa until no page has shown it for KEPT seconds."""
         idle = 0.0
         while idle < KEPT:
             self.board.put("problem", await self._problem())
@@ -123,17 +123,17 @@ class Look:
             idle = 0.0 if self.board.followers else idle + PERIOD
 
     async def _problem(self) -> str | None:
-        """Look; why that failed, or None."""
+        """Read the Hvpa; returns the problem, or None."""
         try:
             await self._look()
         except Unreachable as error:
             return f"no response from the cluster; trying again: {one_line(error)}"
         except (CommandError, ApiError) as error:
             return one_line(error)
-        except Exception as error:  # one odd object must not end the page of all others
+        except Exception as error:  # one strange object must not end the page of all others
             return f"internal error: {type(error).__name__}: {one_line(error)}"
         finally:
-            forget_all()  # the next look reads all objects anew, and would find nothing of what was made of these
+            forget_all()  # the next read creates new objects, so values derived from these would never be found
         return None
 
     async def _look(self) -> None:
@@ -148,7 +148,7 @@ class Look:
         view = view_of(objects, seen)._replace(operator=operator)
         self.objects = objects
         self._keep(sample(view, decision, usage))
-        # Pods stand in `status` already, and a patch's body is not for a page.
+        # Pods are in `status` already, and a patch's body does not belong on a page.
         unused = {"operator", "actuation", "resizes", "patch", "nextStatus", "reported"}
         explanation = {name: part for name, part in explained(seen, decision).items() if name not in unused}
         parts = {
@@ -163,14 +163,14 @@ class Look:
             self.board.put(name, content)
 
     def _keep(self, newest: Json) -> None:
-        """Keep a sample; the oldest ones go."""
+        """Keep a sample and drop the oldest."""
         containers = max(CONTAINERS, len(newest["sizes"]), len(newest["used"]))
         self.samples.append(newest)
         while len(self.samples) > max(1, SAMPLES * CONTAINERS // containers):
             self.samples.popleft()
 
     async def _usage(self, objects: Objects) -> tuple[Usage, str]:
-        """What the pods use, and why that is not known (empty: it is)."""
+        """The usage of the pods, and why it is unknown (empty: it is known)."""
         workload = objects.workload
         selector = None if workload is None else selector_text(workload.spec.selector)
         if not selector:
@@ -182,5 +182,5 @@ class Look:
 
     @property
     def recent(self) -> Sequence[Json]:
-        """The samples, as a page draws them first."""
+        """The samples, with which a page draws its charts first."""
         return list(self.samples)

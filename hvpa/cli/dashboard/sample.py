@@ -1,8 +1,8 @@
-"""Numbers for the charts of one Hvpa: a sample of demand, capacity, replicas and sizes, and its path.
+"""Numbers for the charts of an Hvpa: demand, capacity, replicas and sizes over time, and its path.
 
-CPU in millicores, memory in bytes, over all ready pods. Capacity is what these pods request. Demand is what they would
-have to request for the targets of the HPA to be met: 4 pods that use 450m each at a target of 50 percent have a demand
-of 3600m.
+CPU is in millicores, memory in bytes, over all ready pods. Capacity is the sum of these pods' requests. Demand is the
+sum of requests at which the HPA's targets would be met: 4 pods that use 450m each at a target of 50 percent have a
+demand of 3600m.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hvpa.core.values.clock import Clock
 from hvpa.kube.objects.usage import Usage
 
 FEW_COUNTS: Final = 12
-"""Replica counts of the path that are shown at least, where it has that many."""
+"""Minimum number of the path's replica counts that are shown, if the path has that many."""
 MOST_COUNTS: Final = 200
-"""Replica counts that are shown at most."""
+"""Maximum number of replica counts that are shown."""
 
 
 def sample(view: View, decision: Decision, usage: Usage) -> Json:
-    """What the charts show of this time; None for what is not known. `used` is by container."""
+    """The values of the charts at this time; None for unknown values. `used` is by container."""
     current, ready = view.counts
     replicas = decision.replicas
     counts = {
@@ -46,7 +46,7 @@ def sample(view: View, decision: Decision, usage: Usage) -> Json:
 
 
 def _totals(view: View, decision: Decision, usage: Usage, resource: Resource) -> Json:
-    """Demand, capacity and usage of one resource."""
+    """Demand, capacity and usage of a resource."""
     scaled = _scaled(decision, resource)
     ready = [pod for pod in view.pods if pod.ready]
     names = {(pod.name, one) for pod in ready for one in pod.present if scaled is None or one in scaled}
@@ -61,14 +61,14 @@ def _totals(view: View, decision: Decision, usage: Usage, resource: Resource) ->
 
 
 def _scaled(decision: Decision, resource: Resource) -> Collection[str] | None:
-    """The containers that demand speaks of; None: all."""
+    """The containers whose demand is measured; None: all."""
     if decision.joint is None:
         return None
     return {item.key.container for item in _on_path(decision.joint, resource)} or None
 
 
 def _demand(seen: Observation, decision: Decision, resource: Resource, ready: int) -> int | None:
-    """The demand that the HPA measures of a resource."""
+    """The demand for a resource that the HPA measures."""
     view = decision.joint
     if view is not None:
         items = _on_path(view, resource)
@@ -85,7 +85,7 @@ def _demand(seen: Observation, decision: Decision, resource: Resource, ready: in
 
 
 def _on_path(view: JointView, resource: Resource) -> list[JointResource]:
-    """What a metric measures of a resource."""
+    """The items of a resource that a metric measures."""
     return [item for item in view.items if item.key.resource == resource and item.key in view.path.curves]
 
 
@@ -94,7 +94,7 @@ def _curve(view: JointView, key: ResourceKey) -> ResourceCurve:
 
 
 def _sizes(view: View) -> Json:
-    """What a ready pod requests in the mean, by container and resource."""
+    """The mean requests of a ready pod, by container and resource."""
     pods = [pod.present for pod in view.pods if pod.ready]
     return {
         name: {
@@ -108,7 +108,7 @@ def _sizes(view: View) -> Json:
 
 
 def _used(view: View, usage: Usage) -> Json:
-    """What the ready pods use together, by container and resource."""
+    """The total usage of the ready pods, by container and resource."""
     ready, found = {pod.name for pod in view.pods if pod.ready}, dict[str, dict[str, int]]()
     for (pod, container), amounts in usage.items():
         if pod in ready:
@@ -120,8 +120,11 @@ def _used(view: View, usage: Usage) -> Json:
 
 # --- the path ---------------------------------------------------------------------------------------------------
 def path(decision: Decision) -> list[Json]:
-    """Each container resource's path: the replica counts, the smallest and the largest request of a pod there (None:
-    without an end), and the points that matter on it. Empty where there is no path."""
+    """The path of each container resource; empty without a path.
+
+    It contains the replica counts, the smallest and the largest request of a pod at each count (None: unlimited), and
+    the marked points.
+    """
     view, replicas = decision.joint, decision.replicas
     if view is None or replicas is None:
         return []

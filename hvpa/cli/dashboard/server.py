@@ -1,7 +1,7 @@
 """The page over HTTP: its files, two streams of server-sent events (all Hvpas, one Hvpa), and what-ifs.
 
-Nothing is written to the cluster. What is served holds no data but the streams and the what-ifs, which pass the guard;
-the page's own policy lets it load nothing from elsewhere, and be shown in no other page.
+The server writes nothing to the cluster. Only the streams and the what-ifs contain data, and they pass the guard. The
+page's policy prevents it from loading anything from elsewhere, and from being shown in another page.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from hvpa.kube.server.fair_limit import FairLimit
 from hvpa.reconcile.ports import Key
 
 STREAMS: Final = 64
-"""Streams that are open at once; to a further one, a stream of the user who has the most gives way."""
+"""Maximum open streams; a further stream displaces a stream of the user with the most."""
 STREAMS_OF_USER: Final = 32
-"""Streams of one user; to a further one, the user's oldest gives way."""
+"""Maximum open streams per user; a further stream displaces the user's oldest."""
 GAVE_WAY: Final = "too many pages are open: this page gave way to a newer one; load it again to go on"
 ALIVE: Final = 15.0
-"""Seconds after which a stream without news gets a sign of life, and its reader's rights are looked at again."""
+"""Seconds after which a stream without news gets a keep-alive, and its reader's permissions are checked again."""
 FILES: Final = {
     "": "text/html",
     "page.css": "text/css",
@@ -58,7 +58,7 @@ FILES: Final = {
 }
 """The page's files, and their types."""
 HVPA: Final = "{namespace:[a-z0-9][a-z0-9-]*}/{name:[a-z0-9][a-z0-9.-]*}"
-"""An Hvpa in a path; nothing else can be its namespace and name."""
+"""An Hvpa in a path; no other text can be its namespace and name."""
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; "
@@ -74,15 +74,19 @@ HEADERS: Final = {
 
 @dataclass
 class Dashboard:
-    """What is served. `hosts` are the values of the header Host that are answered (None: any): a page of another origin
-    whose name was made to lead here sends another one. `scope` is the namespace that is shown, or ALL_NAMESPACES."""
+    """The served application."""
 
     transport: Transport
     table: Table
     looks: Looks
     guard: Guard
     scope: str
+    """The namespace shown, or ALL_NAMESPACES."""
     hosts: frozenset[str] | None = None
+    """Accepted values of the Host header (None: any).
+
+    A page of another origin whose name resolves to this address sends another value.
+    """
     simulator: Simulator = field(default_factory=Simulator)
 
     def __post_init__(self) -> None:
@@ -113,7 +117,7 @@ class Dashboard:
 
     @web.middleware
     async def _checked(self, request: web.Request, handler: Callable[..., Any]) -> web.StreamResponse:
-        """The response, with the headers that every response has; to a request that may be answered."""
+        """The response, with the common headers; a refusal if the request may not be served."""
         with under_way(request):
             try:
                 response: web.StreamResponse = await self._refusal(request) or await handler(request)
@@ -121,7 +125,7 @@ class Dashboard:
                 response = plain(error.status, error.reason.lower())
             if not response.prepared:
                 response.headers.update(HEADERS)
-                with suppress(ConnectionResetError):  # whoever asked has gone
+                with suppress(ConnectionResetError):  # the client has disconnected
                     async with _in_time(request):
                         await response.prepare(request)
                         await response.write_eof()
@@ -153,10 +157,10 @@ class Dashboard:
         return await self._stream(request, look.board, {"samples": look.recent})
 
     async def _refuse_absent(self, key: Key) -> None:
-        """Refuse what is about an Hvpa that does not exist, before anything is spent on it. Raises HTTPNotFound."""
+        """Refuse a request for an Hvpa that does not exist, before any work for it. Raises HTTPNotFound."""
         exists = self.table.has(key)
         if exists is None:
-            with suppress(Unreachable):  # what is wrong is shown on the page
+            with suppress(Unreachable):  # the page shows the problem
                 exists = await hvpa_exists(self.transport, key)
         if exists is False:
             raise web.HTTPNotFound(reason=f"Hvpa {key} does not exist")
@@ -168,14 +172,14 @@ class Dashboard:
         first: Json,
         wants: Callable[[str], bool] = lambda name: True,
     ) -> web.StreamResponse:
-        """Events with the parts of a board that have changed, the first one with all of them and `first`."""
+        """Send the changed parts of a board as events; the first event has all parts and `first`."""
         place = _Place()
         displaced = self._streams.add(place, owner_of(request))
         if displaced is not None:
             displaced.lost.set_result(None)
         try:
             response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
-            with suppress(ConnectionError):  # the reader is gone
+            with suppress(ConnectionError):  # the reader has disconnected
                 await response.prepare(request)
                 await _write(request, response, _event("first", first))
                 async with aclosing(board.follow(wants)) as changes:
@@ -191,7 +195,7 @@ class Dashboard:
         changes: AsyncGenerator[Json, None],
         place: _Place,
     ) -> None:
-        """Send what changes until the reader is gone, or may not read any more, or has to give way."""
+        """Send changes until the reader disconnects, loses its permission, or is displaced."""
         following = asyncio.ensure_future(anext(changes, None))
         try:
             while True:
@@ -234,21 +238,21 @@ class Dashboard:
 
 @dataclass
 class Serving:
-    """A dashboard that is being served, at `port`, until `cleanup`."""
+    """A dashboard that is served at `port` until `cleanup`."""
 
     runner: web.AppRunner
     acceptor: Acceptor
     port: int
 
     async def cleanup(self) -> None:
-        """Close the address; requests under way have a second to end."""
+        """Close the address; requests in progress have a second to end."""
         self.acceptor.stop_listening()
         await self.runner.cleanup()
         await self.acceptor.close()
 
 
 class _Place:
-    """A stream's place among the streams that are open at once; `lost` is done when it was given to another."""
+    """A stream's place among the open streams; `lost` is done when another stream displaces it."""
 
     def __init__(self) -> None:
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -256,7 +260,7 @@ class _Place:
 
 @asynccontextmanager
 async def _in_time(request: web.Request) -> AsyncIterator[None]:
-    """Cut off a client that takes nothing of what it is sent for RESPONSE seconds."""
+    """Abort a client that reads nothing for RESPONSE seconds."""
     try:
         async with asyncio.timeout(RESPONSE):
             yield
@@ -272,7 +276,7 @@ async def _write(request: web.Request, response: web.StreamResponse, content: by
 
 
 def _key(request: web.Request) -> Key:
-    """The Hvpa that a request is about. Raises HTTPNotFound where nothing can have this name."""
+    """The Hvpa of a request. Raises HTTPNotFound if no object can have this name."""
     namespace, name = request.match_info["namespace"], request.match_info["name"]
     if not (is_label(namespace) and is_subdomain(name)):
         raise web.HTTPNotFound

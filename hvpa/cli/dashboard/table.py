@@ -1,4 +1,4 @@
-"""All Hvpas of a cluster or a namespace at a glance: a row for each, kept by one watch."""
+"""All Hvpas of a cluster or a namespace at a glance: a row for each, updated by a watch."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Silent
 
 LOOK_EVERY: Final = 1.0
-"""Seconds between looks at whether the watch fails."""
+"""Seconds between checks whether the watch fails."""
 OPERATOR_EVERY: Final = 10.0
-"""Seconds between looks whether the operator is alive."""
+"""Seconds between checks whether the operator is alive."""
 PROBLEM: Final = ""
-"""The part of the board that says why the rows may be out of date."""
+"""The part of the board that reports why the rows may be out of date."""
 _UNREPORTED: Final = StatusCondition(
     type="Ready",
     reason="NotReported",
@@ -39,7 +39,7 @@ _UNREPORTED: Final = StatusCondition(
 
 
 class Table:
-    """The rows, on a board by `NAMESPACE/NAME`. `on_change` is called with the key of each Hvpa that has changed."""
+    """The rows, on a board by `NAMESPACE/NAME`. `on_change` is called with the key of each changed Hvpa."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Table:
         on_change: Callable[[Key], None],
         lease: Key = DEFAULT_LEASE,
     ) -> None:
-        """`scope` is a namespace, or ALL_NAMESPACES; `lease` the operator's."""
+        """`scope` is a namespace, or ALL_NAMESPACES; `lease` is the operator's Lease."""
         self._transport = transport
         self._lease = lease
         self._silence = ""
@@ -58,13 +58,13 @@ class Table:
         self._reflector = Reflector(transport, HVPAS, scope, store, Silent())
 
     def has(self, key: Key) -> bool | None:
-        """Whether an Hvpa exists; None while that can't be known, since Hvpas are not listed yet or not watched."""
+        """Whether an Hvpa exists; None while unknown, because Hvpas are not listed yet or not watched."""
         if self._reflector.state != "synced" or self._reflector.freshness.problem is not None:
             return None
         return self.board.get(str(key)) is not None
 
     async def run(self) -> None:
-        """List and watch for ever."""
+        """List and watch forever."""
         await asyncio.gather(self._reflector.run(), self._look(), self._look_at_operator())
 
     def _changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
@@ -78,7 +78,7 @@ class Table:
         self._on_change(key)
 
     async def _look(self) -> None:
-        """Show whether the watch fails: for ever, as the reflector does not report that it no longer does."""
+        """Show whether the watch fails; forever, because the reflector does not report recovery."""
         reflector = self._reflector
         while True:
             failed = reflector.freshness.problem
@@ -90,7 +90,7 @@ class Table:
             await asyncio.sleep(LOOK_EVERY)
 
     async def _look_at_operator(self) -> None:
-        """Look for ever whether the operator is alive."""
+        """Check forever whether the operator is alive."""
         while True:
             state = await operator_state(self._transport, self._lease)
             self._silence = state.text(SystemClock().now()) if state.state == "silent" else ""
@@ -98,7 +98,7 @@ class Table:
 
 
 def row(hvpa: HvpaObject) -> Json:
-    """One Hvpa at a glance, by what the operator last reported."""
+    """The row of an Hvpa, from the operator's last report."""
     spec, status = hvpa.spec, hvpa.status
     state, why = _state(status)
     desired = status.desired or status.recommended
@@ -122,7 +122,7 @@ def row(hvpa: HvpaObject) -> Json:
 
 
 def _state(status: HvpaStatus) -> tuple[str, StatusCondition]:
-    """`ready`, `attention`, `paused`, `starting` or `unknown`, and the condition that says why."""
+    """`ready`, `attention`, `paused`, `starting` or `unknown`, and the condition that explains it."""
     conditions = status.conditions
     by_type = {one.type: one for one in conditions}
     ready = by_type.get("Ready")
@@ -152,7 +152,7 @@ def _of_cpu(status: HvpaStatus) -> str:
 
 
 def _raises_held(status: HvpaStatus, resource: str) -> str:
-    """The raises of a resource that are held back, by which gate and until when."""
+    """The increases of a resource that are held back, by which gate and until when."""
     held = [
         f"{one.container} {one.current or '?'} -> {one.wanted or '?'} is held back by {one.reason}{_until(one)}"
         for one in status.last_blocked_scaling
@@ -162,7 +162,7 @@ def _raises_held(status: HvpaStatus, resource: str) -> str:
 
 
 def _of_rollback(status: HvpaStatus) -> str:
-    """Why a size was taken back, and when it is tried again."""
+    """Why a size was rolled back, and when it is tried again."""
     record = status.rolled_back
     held = [one for one in status.last_blocked_scaling if one.reason == ROLLED_BACK]
     why = "a size failed" if record is None else record.message or "a size failed"
@@ -178,7 +178,7 @@ def _until(one: BlockedScaling) -> str:
 
 
 def _held(status: HvpaStatus) -> list[str]:
-    """The reasons of the changes that are held back, each once."""
+    """The reasons of the changes that are held back, without duplicates."""
     return list(dict.fromkeys(one.reason for one in status.last_blocked_scaling))
 
 
@@ -187,4 +187,4 @@ _CAUSES: Final[Mapping[str, Callable[[HvpaStatus], str]]] = {
     "ShortOfCpu": _of_cpu,
     "RolledBack": _of_rollback,
 }
-"""Problems that no condition reports, the most urgent first, with their causes by the status (empty: not known)."""
+"""Problems that no condition reports, the most urgent first, with their causes from the status (empty: unknown)."""

@@ -1,8 +1,8 @@
-"""What an Hvpa with other bounds, another target or another blend would have done under the recent load: a scenario
-made of what was measured, and what `hvpa simulate` makes of that scenario.
+"""A what-if: an Hvpa with other bounds, another target or another blend, simulated under the recent load.
 
-The load is the CPU that all containers used beyond what each pod uses anyway, in cores. It is repeated for hours, since
-recommenders need time to find a size; what happens in the first third does not count.
+It makes a scenario from the measurements and runs `hvpa simulate` on it. The load is the CPU in cores that all
+containers used beyond the base usage of each pod. It is repeated for hours, since recommenders need time to find a
+size; the first third does not count.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from hvpa.simulate.scenario.fields import MAX_REPLICAS
 STEP: Final = 5.0
 """Seconds between values of the load."""
 LEAST: Final = 12
-"""Values that there must be: a minute's."""
+"""Minimum number of values: a minute's."""
 DURATION: Final = "6h"
 WARM_UP: Final = "2h"
 TIME_LIMIT: Final = 120.0
-"""Seconds that a simulation may take."""
+"""Timeout of a simulation in seconds."""
 DEFAULT_HEADROOM: Final = 20
 AS_IT_IS: Final = "as it is"
 WHAT_IF: Final = "what if"
@@ -50,7 +50,7 @@ _PLACE: Final = re.compile(r"^(?:hvpa: error: )?(?:\S*scenario\.yaml)?(?::\d+)?:
 
 
 class WhatIfError(CommandError):
-    """A what-if can't be simulated; `status` is that of the response."""
+    """A what-if can't be simulated; `status` is the HTTP status of the response."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -58,20 +58,24 @@ class WhatIfError(CommandError):
 
 
 class Changes(NamedTuple):
-    """What is to be another: None leaves it as it is. `target` is the HPA's utilization of CPU in percent of the
-    requests, `headroom` the CPU that a pod may use beyond its request, in percent of that: of nodes, so it holds for
-    the Hvpa as it is as well."""
+    """The changed fields; None leaves a field unchanged."""
 
     blend: str | None = None
     target: int | None = None
+    """The HPA's CPU utilization target, in percent of the requests."""
     least: int | None = None
+    """minReplicas."""
     most: int | None = None
+    """maxReplicas."""
     headroom: int = DEFAULT_HEADROOM
+    """CPU that a pod may use beyond its request, in percent of the request.
+
+    It describes the nodes, so it applies to the unchanged Hvpa as well.
+    """
 
 
 def read_changes(query: Mapping[str, str]) -> Changes:
-    """The changes that a query asks for; an empty value leaves a field as it is. Raises WhatIfError, which names the
-    field."""
+    """The changes in a query; an empty value leaves a field unchanged. Raises WhatIfError, which names the field."""
     given = {name: value.strip() for name, value in query.items() if value.strip()}
     unknown = sorted(given.keys() - {"blend", "target", "minReplicas", "maxReplicas", "headroom"})
     if unknown:
@@ -103,8 +107,10 @@ def _whole(given: Mapping[str, str], name: str, least: int, most: int) -> int | 
 
 # --- the Hvpa ---------------------------------------------------------------------------------------------------
 async def read_manifest(transport: Transport, namespace: str, name: str) -> Json:
-    """The Hvpa as a manifest that a simulation can run: with recommenders of its own, like those that it names, and in
-    mode Apply. Raises ApiError, Unreachable, and WhatIfError where the spec is not valid."""
+    """The Hvpa as a manifest for a simulation: in mode Apply, with its own copies of the recommenders that it names.
+
+    Raises ApiError, Unreachable, and WhatIfError if the spec is not valid.
+    """
     spec = copy.deepcopy((await _get(transport, HVPAS.path(namespace, name))).get("spec", {}))
     _, problems = parse_spec(spec)  # the names in it become paths
     if problems:
@@ -138,7 +144,7 @@ async def _get(transport: Transport, path: str) -> Json:
 
 
 def changed(manifest: Json, changes: Changes) -> Json:
-    """The manifest with the changes. Raises WhatIfError where there is nothing to change."""
+    """The manifest with the changes. Raises WhatIfError if the manifest has no field to change."""
     made = copy.deepcopy(manifest)
     spec = made["spec"]
     if changes.blend is not None:
@@ -163,8 +169,8 @@ def changed(manifest: Json, changes: Changes) -> Json:
 
 
 def _cpu_targets(metric: Json) -> Iterator[tuple[Json, str]]:
-    """Where the target of a metric stands, if it is a utilization of CPU: in v2, or beside the name (v2beta1, which
-    gardener's manifests have)."""
+    """The object and field of a metric's target, if it is CPU utilization: in v2, or next to the name (v2beta1, which
+    gardener's manifests use)."""
     source = metric.get("resource") or metric.get("containerResource") or {}
     places = ((source.get("target") or {}, "averageUtilization"), (source, "targetAverageUtilization"))
     if source.get("name") == "cpu":
@@ -173,17 +179,19 @@ def _cpu_targets(metric: Json) -> Iterator[tuple[Json, str]]:
 
 # --- the scenario -----------------------------------------------------------------------------------------------
 class Measured(NamedTuple):
-    """What a scenario is made of: what was read last, the size that was decided last (as `docs/status.schema.json` has
-    it), and the samples, oldest first."""
+    """The input of a scenario."""
 
     objects: Objects
+    """The objects that were read last."""
     desired: Mapping[str, Json]
+    """The size that was decided last, in the form of `docs/status.schema.json`."""
     samples: Sequence[Json]
+    """The samples, oldest first."""
 
 
 def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: str) -> tuple[Json, str]:
-    """The scenario, and the load that it names as `load_file`, as CSV. Raises WhatIfError where too little was
-    measured."""
+    """The scenario, and its load as CSV, which it refers to as `load_file`. Raises WhatIfError if there are too few
+    measurements."""
     workload = measured.objects.workload
     if workload is None:
         raise WhatIfError("the workload is not there, so there is nothing to simulate")
@@ -227,7 +235,7 @@ def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: st
 
 
 def _steps(samples: Sequence[Json]) -> list[Json]:
-    """The samples that hold every STEP seconds."""
+    """The samples, resampled to every STEP seconds: each value is held until the next."""
     found: list[Json] = []
     for one in samples:
         count = int((one["time"] - samples[0]["time"]) // STEP) + 1
@@ -237,7 +245,7 @@ def _steps(samples: Sequence[Json]) -> list[Json]:
 
 
 def _base(measured: Measured, names: Sequence[str]) -> dict[str, int]:
-    """Millicores that each container uses before it does any work, as the Hvpa has it."""
+    """Millicores that each container uses without load, according to the Hvpa."""
     spec, sizes = measured.objects.hvpa.spec, measured.samples[-1]["sizes"]
     first = {ResourceKey(name, "cpu"): sizes.get(name, {}).get("cpu", 0) for name in names}
     margins = {} if spec is None else reserves(spec, first)
@@ -245,13 +253,13 @@ def _base(measured: Measured, names: Sequence[str]) -> dict[str, int]:
 
 
 def _load(sample: Json, base: Mapping[str, int]) -> float:
-    """Millicores that all pods used beyond the base of each."""
+    """Millicores that all pods used beyond their base."""
     used = sum(one.get("cpu", 0) for one in sample["used"].values())
     return max(0.0, float(used - sum(base.values()) * sample["replicas"]["ready"]))
 
 
 def _container(measured: Measured, name: str, base: Mapping[str, int], samples: Sequence[Json]) -> Json:
-    """A container: its size now, and what it uses without any load and for each core of the load."""
+    """A container: its current size, its usage without load, and its usage per core of load."""
     own, loads, points = 0.0, 0.0, []
     for one in samples:
         ready, used, load = one["replicas"]["ready"], one["used"].get(name, {}), _load(one, base)
@@ -265,7 +273,7 @@ def _container(measured: Measured, name: str, base: Mapping[str, int], samples: 
 
 
 def _resources(measured: Measured, name: str) -> Json:
-    """Requests and limits: those that were decided, else those of the pod template."""
+    """Requests and limits: the decided values, else those of the pod template."""
     workload = measured.objects.workload
     assert workload is not None
     own = next(one for one in workload.spec.template.spec.containers if one.name == name).resources
@@ -279,14 +287,14 @@ def _resources(measured: Measured, name: str) -> Json:
 
 # --- the run ----------------------------------------------------------------------------------------------------
 class Simulator:
-    """Runs one simulation at a time, in a process of its own. Other users' wait their turn; a user has one."""
+    """Runs simulations in a separate process, one at a time. Each user may have one; other users wait."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._users: set[str] = set()
 
     async def run(self, measured: Measured, manifest: Json, changes: Changes, user: str = "") -> Json:
-        """The scenario's report, as `docs/simulate.schema.json` has it. Raises WhatIfError."""
+        """The scenario's report, in the form of `docs/simulate.schema.json`. Raises WhatIfError."""
         if user in self._users:
             raise WhatIfError("another what-if is being simulated for you; try again when it is done", 429)
         self._users.add(user)

@@ -1,1 +1,1 @@
-"""`hvpa explain`: one decision, step by step."""
+"""`hvpa explain`: a decision, step by step."""

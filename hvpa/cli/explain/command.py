@@ -1,4 +1,4 @@
-"""`hvpa explain`: what the operator would decide about one Hvpa now, and why. Writes nothing."""
+"""`hvpa explain`: the operator's decision about an Hvpa now, and its reasons. Writes nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Explain one Hvpa. Raises CommandError."""
+    """Explain an Hvpa. Raises CommandError."""
     if args.plot is not None:
         refuse_undrawable("--plot", args.plot, "matplotlib")
     gathered, operator = _gathered(args)
@@ -70,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _gathered(args: argparse.Namespace) -> tuple[Gathered, OperatorState | None]:
-    """The objects, and whether the operator is alive (None: they are from files)."""
+    """The objects, and the state of the operator (None for objects from files)."""
     if args.filename and args.name is not None:
         raise UsageError("name an Hvpa or give files with -f, not both")
     if args.filename:
@@ -79,7 +79,7 @@ def _gathered(args: argparse.Namespace) -> tuple[Gathered, OperatorState | None]
         return gather(args.filename, args.namespace), None
     if not args.name:
         raise UsageError("name an Hvpa, or give files with -f")
-    # Their client takes longer to import than all the rest.
+    # The client takes longer to import than the rest.
     from hvpa.cli.input.live import Reader, read_cluster
     from hvpa.cli.input.operator import DEFAULT_LEASE, operator_state
 
@@ -93,7 +93,7 @@ def _gathered(args: argparse.Namespace) -> tuple[Gathered, OperatorState | None]
 
 
 def _in_mode_apply(objects: Objects, seen: Observation) -> Decision | None:
-    """The decision if `spec.mode` were Apply; None where it is."""
+    """The decision if `spec.mode` were Apply; None if it is Apply."""
     spec = objects.hvpa.spec
     if spec is None or spec.mode == "Apply":
         return None
@@ -113,6 +113,6 @@ def _drawn(seen: Observation, decision: Decision) -> bytes:
         if view is not None and view.items:
             why = ": no metric of an HPA measures what the VPA has targets for"
         raise CommandError(f"{name}: there is no path to draw{why}")
-    from hvpa.cli.explain.plot import draw  # needs what is not always installed
+    from hvpa.cli.explain.plot import draw  # needs an optional package
 
     return draw(view, replicas.current, f"{name}, {format_timestamp(seen.now)}")

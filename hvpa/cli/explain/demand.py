@@ -1,8 +1,8 @@
-"""Sections of `hvpa explain`: what a decision begins from (the workload, what the HPA and the VPA recommend, which pods
-ran out of memory), and, with `blend: Trajectory`, where on the path that is, what bound it, and what is done instead of
-what is held back.
+"""Sections of `hvpa explain` about the input of a decision: the workload, the recommendations of HPA and VPA, and
+pods that ran out of memory.
 
-What belongs here: words. Everything that is shown was decided in `hvpa.core`.
+With `blend: Trajectory`, also the position on the path, its bounds, and the interim size while changes are held back.
+Only words belong here; all shown values are decided in `hvpa.core`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import percent
 
 _OVERRIDDEN = "ran out of memory"
-"""Words of a step that has nothing to do with the path."""
+"""Words of a step that does not concern the path."""
 
 
 def demand(seen: Observation, decision: Decision) -> Iterable[str]:
@@ -89,7 +89,7 @@ def _named(one: MetricSource) -> tuple[str, str, str]:
 
 
 def _value(resource: str, value: MetricValue) -> str:
-    """A metric's target or current value; `resource` is what it measures ("": nothing that pods request)."""
+    """A metric's target or current value; `resource` is the measured resource ("": not a resource of pods)."""
     if value.average_utilization is not None:
         return f"{value.average_utilization} %"
     if value.average_value is not None:
@@ -98,7 +98,7 @@ def _value(resource: str, value: MetricValue) -> str:
 
 
 def _quantity(resource: str, text: str | int | float) -> str:
-    """A quantity for people: CPU and memory as requests are shown, others as plain numbers."""
+    """A quantity for people: CPU and memory in the form of requests, others as plain numbers."""
     try:
         value = parse_quantity(text)
     except QuantityError:
@@ -109,7 +109,7 @@ def _quantity(resource: str, text: str | int | float) -> str:
 
 
 def _number(value: Fraction) -> str:
-    """A number with four digits, without an exponent where it is not huge."""
+    """A number with four digits, without an exponent unless it is huge."""
     return f"{round(value):,}" if abs(value) >= 1000 else f"{float(value):.4g}"
 
 
@@ -140,7 +140,7 @@ def _amounts(amounts: ResourceList) -> str:
 
 # --- blend: Trajectory ----------------------------------------------------------------------------------------------
 def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterable[str]:
-    """The lines of the section Path, for people who know an HPA and a VPA."""
+    """The lines of the section Path, for readers who know an HPA and a VPA."""
     reserved = any(curve.size_bounds.reserve != NONE for curve in view.path.curves.values())
     base = ", without what each pod uses before it does any work" if reserved else ""
     yield "replicas and requests are solved together: what the pods usually need sets their requests,"
@@ -169,7 +169,7 @@ def _counts(view: JointView, decision: Decision) -> str:
 
 
 def _item(item: JointResource) -> Iterable[str]:
-    """What is known of one container's one resource."""
+    """The lines of one container resource."""
     key = item.key
     current, wanted = _amount(key, item.current), _amount(key, item.size)
     request = f"{current}, which stays" if item.size == item.current else f"{current} now, {wanted} wanted"
@@ -185,7 +185,7 @@ def _item(item: JointResource) -> Iterable[str]:
 
 
 def _other_steps(view: JointView, decision: Decision) -> Iterable[str]:
-    """Steps that are no matter of the path: how the count gets there, and memory that ran out."""
+    """Steps outside of the path: how the count is reached, and memory that ran out."""
     shown = tuple(f"{item.key.container} {item.key.resource}: " for item in view.items)
     for step in decision.steps:
         if not step.startswith(("weight: ", *shown)) or _OVERRIDDEN in step:
@@ -193,7 +193,7 @@ def _other_steps(view: JointView, decision: Decision) -> Iterable[str]:
 
 
 def _instead(seen: Observation, decision: Decision, view: JointView) -> Iterable[str]:
-    """What is held back, and what is set for now; nothing where all that is wanted is done."""
+    """The changes that are held back, and the interim size; nothing if all changes are made."""
     for entry in decision.blocked:
         yield f"held back: {held(entry, seen.now)}"
     if decision.replicas is None or (seen.spec is not None and seen.spec.mode != "Apply"):

@@ -1,5 +1,5 @@
-"""A decision as JSON: a stable contract, whose types and words are in `docs/explain.schema.json`. All keys are always
-there."""
+"""A decision as JSON: a stable contract with its types and words in `docs/explain.schema.json`. All keys are always
+present."""
 
 from __future__ import annotations
 
@@ -35,15 +35,18 @@ _CHANGED = "something has changed since the operator looked last; if this stays 
 def to_json(
     seen: Observation, decision: Decision, applied: Decision | None = None, operator: Json | None = None
 ) -> str:
-    """The decision as indented JSON, without a line break at the end."""
+    """The decision as indented JSON, without a final line break."""
     return indented(as_json(seen, decision, applied, operator))
 
 
 def as_json(
     seen: Observation, decision: Decision, applied: Decision | None = None, operator: Json | None = None
 ) -> Json:
-    """The decision as JSON; `applied` is the one that mode Apply would make, in another mode; `operator` whether the
-    operator is alive, if that was looked at."""
+    """The decision as JSON.
+
+    `applied` is the decision that mode Apply would make, if the Hvpa has another mode. `operator` is the state of the
+    operator, if known.
+    """
     view, weight, wait = decision.replicas, decision.weight_ppm, decision.recheck_after
     replicas = None if view is None else {"current": view.current, "hpa": view.hpa, "target": view.target}
     recommended = {
@@ -85,8 +88,11 @@ def as_json(
 
 
 def patch_body(decision: Decision) -> Json | None:
-    """The body of the workload's patch; None where there is none. A workload of a file may have no resource version:
-    an empty one is left out, since the API server would store it."""
+    """The body of the workload's patch; None without a patch.
+
+    A workload from a file may have no resource version. An empty version is omitted, since the API server would store
+    it.
+    """
     if decision.workload_patch is None:
         return None
     body: Json = msgspec.to_builtins(decision.workload_patch.body)
@@ -96,7 +102,7 @@ def patch_body(decision: Decision) -> Json | None:
 
 
 def resizes(decision: Decision) -> list[Json]:
-    """The pods that are resized now, and what their containers are to have."""
+    """The pods that are resized now, and the new resources of their containers."""
     return [
         {
             "pod": one.pod,
@@ -128,7 +134,7 @@ def _blocked(entry: Blocked) -> Json:
 
 
 def _figures(entry: Blocked) -> Json:
-    """The figures by which a gate holds a change back."""
+    """The values by which a gate holds a change back."""
     figures = entry.figures
     if figures is None:
         return {"waitSeconds": None, "least": None, "source": None}
@@ -137,7 +143,7 @@ def _figures(entry: Blocked) -> Json:
 
 
 def _rules(seen: Observation, rules: Rules) -> Json:
-    """The waits and thresholds of one direction, each with the field that sets it, or `default`."""
+    """The waits and thresholds of a direction, each with the field that sets it, or `default`."""
     axis = seen.horizontal if rules.axis == "horizontal" else seen.vertical
     least = {
         name: {
@@ -180,7 +186,7 @@ def _in_mode_apply(decision: Decision) -> Json:
 
 
 def _schedule(seen: Observation) -> Json | None:
-    """The scheduled floor that there is now, and the next one; None where none is scheduled."""
+    """The current and the next scheduled floor; None without a schedule."""
     spec = seen.spec
     if spec is None or seen.workload is None or not spec.hpa.schedule:
         return None
@@ -198,7 +204,7 @@ def _forecast(decision: Decision) -> Json | None:
 
 
 def _floor(floor: FloorState, begin: dt.datetime | None = None) -> Json | None:
-    """A scheduled floor, which begins then where it has not yet; None where there is none."""
+    """A scheduled floor, with its `begin` if it is in the future; None without a floor."""
     if not floor.replicas:
         return None
     times = {"from": timestamp(begin), "until": timestamp(floor.until)}
@@ -206,7 +212,7 @@ def _floor(floor: FloorState, begin: dt.datetime | None = None) -> Json | None:
 
 
 def _actuation(seen: Observation, decision: Decision) -> Json | None:
-    """How far the pods have got; None where they are replaced by rollouts."""
+    """The progress of the pods' resizes; None if rollouts replace the pods."""
     spec, size, found = seen.spec, decision.status.desired, decision.status.actuation
     if spec is None or not spec.strategy.in_place:
         return None
@@ -242,9 +248,9 @@ def _replacing(seen: Observation) -> Json | None:
     return {"until": timestamp(until), "message": message}
 
 
-# --- what the operator reported -------------------------------------------------------------------------------------
+# --- reported conditions --------------------------------------------------------------------------------------------
 class Difference(NamedTuple):
-    """A condition that the operator last reported otherwise than it is decided now, and why that may be."""
+    """A condition that the operator reported differently from the current decision, and a possible cause."""
 
     reported: StatusCondition
     decided: StatusCondition
@@ -252,7 +258,7 @@ class Difference(NamedTuple):
 
 
 def differing(seen: Observation, decision: Decision) -> Iterator[Difference]:
-    """The conditions that differ in status or reason between the operator's report and this decision."""
+    """The conditions whose status or reason differ between the operator's report and this decision."""
     decided = {one.type: one for one in decision.status.conditions}
     for one in seen.status.conditions:
         now = decided.get(one.type)
@@ -271,7 +277,7 @@ def _why(seen: Observation, decision: Decision, was: StatusCondition) -> str:
 
 
 def _reported(seen: Observation) -> Json:
-    """What the operator last wrote into the status."""
+    """The operator's last status."""
     conditions = [
         {**_condition(one), "since": timestamp(one.last_transition_time)} for one in seen.status.conditions
     ]
@@ -292,7 +298,7 @@ def _reported(seen: Observation) -> Json:
 
 # --- blend: Trajectory ----------------------------------------------------------------------------------------------
 def _path(view: JointView) -> Json:
-    """How both axes were solved together."""
+    """The joint solution of both axes."""
     return {
         "counts": {"min": view.path.counts.lower, "max": view.path.counts.upper},
         "containers": _by_container((item.key, _path_resource(item)) for item in view.items),

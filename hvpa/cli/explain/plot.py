@@ -1,7 +1,7 @@
-"""A path as a picture (SVG): replicas against the request of each pod, one panel for each container and resource, with
-lines of equal capacity. Needs matplotlib (the extra `plots`).
+"""A path as an SVG picture: replicas against the request of each pod, a panel per container resource.
 
-The same path gives the same bytes: neither the user's style nor a date or a version gets in.
+Lines of equal capacity cross it. Needs matplotlib (the extra `plots`). The same path gives the same bytes: the output
+depends on no user style, date or version.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH: Final = 7.6
-"""Inches of the picture."""
+"""Width of the picture in inches."""
 PANEL: Final = 3.7
-"""Inches of one panel, with the room for its title."""
+"""Height of a panel in inches, including its title."""
 HEAD: Final = 0.75
 """Inches above the panels."""
 FOOT: Final = 0.5
 FEW_COUNTS: Final = 12
-"""Replica counts that are drawn at least where the path has that many."""
+"""Minimum number of replica counts that are drawn, if the path has that many."""
 LINES: Final = 7
-"""Lines of equal capacity."""
+"""Number of lines of equal capacity."""
 TICKS: Final = 6
 ROOM: Final = 0.05
-"""What a label needs of the panel's height."""
+"""Height of a label, as a fraction of the panel's height."""
 FINE: Final = 120
 """Points of a line of equal capacity."""
 MARGIN: Final = 0.12
-"""What is left free above the largest request, as a part of the panel."""
+"""Free space above the largest request, as a fraction of the panel."""
 CURVE: Final = "#1f5fae"
 CAPACITY: Final = "#b9bec5"
 OUTSIDE: Final = "#f0f1f3"
 _WHOLE: Final = 100
-"""From here on an amount is shown in whole units."""
+"""From this value on, an amount is shown in whole units."""
 
 
 class Look(NamedTuple):
-    """How a mark looks: one can be seen around the other where several are at one point."""
+    """The look of a mark. Marks at the same point differ in size, so that all stay visible."""
 
     colour: str
     marker: str
@@ -64,7 +64,7 @@ class Look(NamedTuple):
     demand: str = ""
 
     def style(self, size: float) -> dict[str, Any]:
-        """What matplotlib draws it with."""
+        """The style for matplotlib."""
         fill = self.colour if self.filled else "none"
         edge = {"markeredgecolor": self.colour, "markeredgewidth": 1.6}
         return {"marker": self.marker, "markersize": size, "markerfacecolor": fill, **edge}
@@ -76,17 +76,19 @@ WANTED: Final = Look("#b3261e", "D", 5.5, True, 8, "wanted", "needs")
 
 
 class Mark(NamedTuple):
-    """A point that is shown on the path: so many replicas of these requests (millicores, bytes), and the `demand` by
-    container and resource that it is to serve, where a line is to show it."""
+    """A point on the path."""
 
     look: Look
     replicas: int
+    """The replica count."""
     sizes: Mapping[ResourceKey, int]
+    """The request of each pod, in millicores or bytes."""
     demand: Mapping[ResourceKey, int]
+    """The demand that the point serves, by container and resource, for its line of equal capacity."""
 
 
 def draw(view: JointView, current_replicas: int, title: str) -> bytes:
-    """The path of a decision with the point of the usual demand, the present one and the one that is wanted."""
+    """The path of a decision, with the points of the usual demand, the current size and the wanted size."""
     usual = {item.key: item.usual for item in view.items if item.usual is not None}
     present = {item.key: item.present for item in view.items if item.present is not None}
     marks = [] if view.usual is None else [Mark(USUAL, view.usual.replicas, view.usual.sizes, usual)]
@@ -109,7 +111,7 @@ def draw(view: JointView, current_replicas: int, title: str) -> bytes:
 
 
 class Panel:
-    """One container's one resource."""
+    """The panel of one container resource."""
 
     def __init__(self, key: ResourceKey, curve: ResourceCurve, marks: Sequence[Mark], ax: Axes) -> None:
         self.key = key
@@ -122,7 +124,7 @@ class Panel:
         self.height = self._height()
 
     def _counts(self) -> tuple[int, int]:
-        """The replica counts that are shown: all of the path where there are not too many."""
+        """The replica counts that are shown: the whole path, unless it is too long."""
         lower, upper = self.curve.counts.lower, self.curve.counts.upper
         shown = [one.replicas for one in self.marks]
         last = max([lower + FEW_COUNTS, *(2 * one for one in shown)])
@@ -137,7 +139,7 @@ class Panel:
         return highest * (2 if None in tops else 1) * (1 + MARGIN)
 
     def draw(self) -> None:
-        """All of the panel."""
+        """Draw the panel."""
         ax, resource, upper = self.ax, self.key.resource, self.curve.counts.upper
         ax.set_xlim(self.left, self.right)
         ax.set_ylim(0, self.height)
@@ -159,7 +161,7 @@ class Panel:
 
     # --- lines of equal capacity --------------------------------------------------------------------------------------
     def _capacities(self) -> None:
-        """Round totals in grey, and those that are needed in the colour of their mark; each labelled at its end."""
+        """Draw round totals in grey, and each mark's demand in its colour, with labels at their ends."""
         work, resource = self.curve.size_bounds.reserve.work, self.key.resource
         taken: list[float] = []
         for mark in self.marks:
@@ -176,7 +178,7 @@ class Panel:
                 self._label(end, short(resource, total), INK, taken)
 
     def _capacity(self, total: int, colour: str, style: str) -> float:
-        """One line; where it ends at the right edge, as a part of the panel's height."""
+        """Draw a line; returns its end at the right edge, as a fraction of the panel's height."""
         size = self.curve.size_bounds.reserve.size
         left = max(self.left, 0.05)
         xs = [left + (self.right - left) * at / FINE for at in range(FINE + 1)]
@@ -185,7 +187,7 @@ class Panel:
         return ys[-1] / self.height
 
     def _label(self, end: float, text: str, colour: str, taken: list[float]) -> None:
-        """What a line is of, where it ends; nothing for one that ends above the panel."""
+        """Label a line at its end, unless it ends above the panel."""
         if end <= 1:
             taken.append(end)
             self.ax.text(
@@ -194,7 +196,8 @@ class Panel:
 
     # --- the path ----------------------------------------------------------------------------------------------------
     def _curve(self) -> None:
-        """For each replica count the requests that the path has there, from where fewer replicas end to the largest."""
+        """Draw the requests on the path at each replica count, from the size at which fewer replicas no longer suffice
+        to the largest."""
         curve, ax = self.curve, self.ax
         xs, ys = [], []
         for count, low, top in self._stretches():
@@ -219,9 +222,9 @@ class Panel:
                 return
             before = reach
 
-    # --- what bounds it, and what the marks mean ---------------------------------------------------------------------
+    # --- bounds and legend -------------------------------------------------------------------------------------------
     def _bounds(self) -> None:
-        """Grey where there may be nothing."""
+        """Draw the area out of bounds in grey."""
         ax, counts, sizes = self.ax, self.curve.counts, self.curve.size_bounds
         ax.axvspan(self.left, counts.lower - 0.35, color=OUTSIDE, linewidth=0, zorder=0)
         if counts.upper is not None:
@@ -253,8 +256,10 @@ def _is_free(end: float, taken: Sequence[float]) -> bool:
 
 # --- scales ----------------------------------------------------------------------------------------------------------
 def step(resource: Resource, span: float, most: int) -> int:
-    """The smallest round step (millicores, bytes) of which no more than `most` are in `span`: 1, 2 or 5 with zeros, for
-    memory a power of two."""
+    """The smallest round step (millicores, bytes) that fits into `span` at most `most` times.
+
+    Round means 1, 2 or 5 followed by zeros, for memory a power of two. Example: CPU, span 900, most 6: 200.
+    """
     least = max(1.0, span / most)
     if resource == "memory":
         return 1 << math.ceil(math.log2(least))
@@ -265,7 +270,7 @@ def step(resource: Resource, span: float, most: int) -> int:
 
 
 def multiples(resource: Resource, span: float, most: int) -> Sequence[int]:
-    """Round amounts from nothing up to `span`, no more than `most` and the 0."""
+    """Round amounts from 0 up to `span`, at most `most` besides the 0."""
     return range(0, int(span) + 1, step(resource, span, most))
 
 

@@ -1,7 +1,7 @@
-"""Where each pod of a workload stands on its way to the desired size: what `hvpa explain` and `hvpa status` show.
+"""The progress of each pod towards the desired size, as `hvpa explain` and `hvpa status` show it.
 
 In place, the states are those that the operator counts (`hvpa.core.actuation.pods`). With rollouts, a pod has the
-template's resources or is from before.
+template's resources or older resources.
 """
 
 from __future__ import annotations
@@ -43,21 +43,24 @@ STATES: Final[Mapping[str, str]] = {
 
 
 class PodRow(NamedTuple):
-    """One pod. `present` and `desired` are by container; the pod is in its state since `since`, or since some time
-    after it where that is not `exact` (None: unknown)."""
+    """A pod of the workload."""
 
     name: str
     ready: bool
     restarts: int
     present: Mapping[str, ResourceRequirements]
+    """Its actual resources by container."""
     desired: Mapping[str, ResourceRequirements]
+    """Its desired resources by container."""
     state: str
+    """A key of STATES."""
     why: str = ""
     since: dt.datetime | None = None
+    """The start of the state, or a lower bound if not `exact`; None: unknown."""
     exact: bool = False
 
     def to_json(self) -> Json:
-        """The row as `docs/status.schema.json` has it."""
+        """The row in the form of `docs/status.schema.json`."""
         return {
             "name": self.name,
             "ready": self.ready,
@@ -72,7 +75,7 @@ class PodRow(NamedTuple):
 
 
 def pod_rows(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) -> tuple[PodRow, ...]:
-    """The workload's `pods` by name. `size` is what was decided, where they are resized in place."""
+    """The workload's `pods` by name. `size` is the decided size, if they are resized in place."""
     if seen.target is None:
         return ()
     own = by_owner(tuple(pods), seen.target).own
@@ -104,7 +107,7 @@ def _in_place(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) 
 
 
 def _waits_for(seen: Observation, spec: HvpaSpec, pod: Pod, found: PodState, due: frozenset[str]) -> str:
-    """What a pod that has not been asked yet waits for."""
+    """The reason why a pod has not been resized yet."""
     if found.state != "waiting":
         return ""
     if spec.mode != "Apply":
@@ -119,7 +122,7 @@ def _waits_for(seen: Observation, spec: HvpaSpec, pod: Pod, found: PodState, due
 
 
 def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
-    """Pods of a workload whose template is patched."""
+    """The rows of pods whose workload's template is patched."""
     assert seen.target is not None
     sizes = present_resources(seen.target.spec.template.spec.containers)
     for pod in pods:
@@ -134,7 +137,7 @@ def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
 
 
 def _keeps(seen: Observation, target: Workload, pod: Pod) -> str:
-    """Why a pod of an older template is not replaced; empty if it is."""
+    """Why a pod of an older template is not replaced; empty if it is replaced."""
     if seen.status.rollout is not None:
         return rollout_text(seen.status.rollout)
     partition = partition_of(target) if target.kind == "StatefulSet" else 0
@@ -146,7 +149,7 @@ def _keeps(seen: Observation, target: Workload, pod: Pod) -> str:
 
 
 def _is_of(pod: Pod, template: Mapping[str, ResourceRequirements]) -> bool:
-    """Whether a pod has what the template names. What a LimitRange or a webhook added does not count."""
+    """Whether a pod has the resources in the template. Additions by a LimitRange or a webhook don't count."""
     have = present_resources(pod.spec.containers)
     return not any(changes(have[name], one) for name, one in template.items() if name in have)
 
@@ -180,7 +183,8 @@ def _latest(*times: dt.datetime | None) -> dt.datetime | None:
 
 
 def differences_text(row: PodRow) -> str:
-    """What a pod has and is to have otherwise, such as `app requests cpu 500m -> 1`; empty where it has everything."""
+    """The differences between a pod's actual and desired resources, such as `app requests cpu 500m -> 1`; empty if it
+    has none."""
     parts = []
     for name, to in row.desired.items():
         has = row.present[name]

@@ -1,6 +1,6 @@
-"""A decision as text for people: demand, blend, gates and their times, and what is written.
+"""A decision as text for people: demand, blend, gates and their times, and writes.
 
-What belongs here: words and layout. Everything that is shown was decided in `hvpa.core`.
+Only words and layout belong here; all shown values are decided in `hvpa.core`.
 """
 
 from __future__ import annotations
@@ -41,15 +41,18 @@ NOTHING = "(nothing)"
 _DIFFERENCES = "Where the operator's report differs"
 _RESIZES = "Resizes"
 _OPTIONAL = (_DIFFERENCES, _RESIZES)
-"""The sections that are not shown where they have no line."""
+"""The sections that are omitted if they are empty."""
 _NEVER = "nothing yet: is the operator running, and does it watch this namespace?"
 
 
 def to_text(
     seen: Observation, decision: Decision, notes: Sequence[str] = (), applied: Decision | None = None
 ) -> str:
-    """The whole explanation, without a line break at the end. What others wrote can't break a line of it, nor move
-    the terminal's cursor. `applied` is the decision that mode Apply would make, for an Hvpa in another mode."""
+    """The whole explanation, without a final line break.
+
+    Text from other clients can't break a line or move the terminal's cursor. `applied` is the decision that mode
+    Apply would make, if the Hvpa has another mode.
+    """
     solution = ("Blend", _blend(seen, decision))
     if decision.joint is not None:
         solution = ("Path", path_lines(seen, decision, decision.joint))
@@ -87,9 +90,9 @@ def _title(seen: Observation) -> str:
     return f"Hvpa {meta.namespace}/{meta.name}{target}, at {readable_timestamp(seen.now)}"
 
 
-# --- what the operator reported, and reports now --------------------------------------------------------------------
+# --- reported and current conditions --------------------------------------------------------------------------------
 def _reported(seen: Observation) -> Iterable[str]:
-    """What the status says as it is: conditions with their times, the last error, refused writes."""
+    """The reported status: conditions with their times, the last error, refused writes."""
     status = seen.status
     if not status.conditions:
         yield _NEVER
@@ -104,7 +107,7 @@ def _reported(seen: Observation) -> Iterable[str]:
 
 
 def _conditions(seen: Observation, decision: Decision) -> Iterable[str]:
-    """The conditions after this decision, each with its remedy where action is needed."""
+    """The conditions after this decision, with a remedy if they need action."""
     for one in decision.status.conditions:
         yield f"{one.type} {one.status} {one.reason}: {one.message}"
         if needs_action(one) and (what := remedy(one.reason, seen.metadata, seen.spec)) not in one.message:
@@ -112,7 +115,7 @@ def _conditions(seen: Observation, decision: Decision) -> Iterable[str]:
 
 
 def _differences(seen: Observation, decision: Decision) -> Iterable[str]:
-    """The conditions that differ between the operator's report and this decision, and why that may be."""
+    """The conditions that differ between the operator's report and this decision, and possible causes."""
     for one in differing(seen, decision):
         was, now = one.reported, one.decided
         yield f"{was.type} was reported {was.status} {was.reason} and is now {now.status} {now.reason}: {one.why}"
@@ -130,7 +133,7 @@ def _blend(seen: Observation, decision: Decision) -> Iterable[str]:
 
 
 def _had_their_step(seen: Observation, decision: Decision) -> Iterable[str]:
-    """Requests whose recommendation has had its step, so that they stay although they differ from it (`Additive`)."""
+    """Requests that differ from their recommendation, which has already had its step (`Additive`)."""
     if seen.workload is None or seen.vpa.object is None or seen.vpa.problem is not None:
         return
     moving = {(one.container, one.resource) for one in decision.blocked}
@@ -152,7 +155,7 @@ def _had_their_step(seen: Observation, decision: Decision) -> Iterable[str]:
 
 
 def _applied_from(seen: Observation) -> Iterable[str]:
-    """What the last steps were made from: a recommendation that had its step has no second one."""
+    """The recommendations of the last steps; each recommendation has only one step."""
     replicas, is_path = seen.horizontal.applied_from, seen.spec is not None and seen.spec.joint
     if replicas is not None:
         weight = "" if is_path else f", at weight {replicas.weight:g}"
@@ -182,7 +185,7 @@ def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
 
 
 def _schedule(seen: Observation, spec: HvpaSpec) -> Iterable[str]:
-    """The scheduled floor that there is now, and the next one."""
+    """The current and the next scheduled floor."""
     if not spec.hpa.schedule:
         return
     floor = floor_state(spec, seen.now)
@@ -205,7 +208,7 @@ def _forecast(decision: Decision) -> Iterable[str]:
 
 
 def _rules(seen: Observation, spec: HvpaSpec, rules: Rules) -> Iterable[str]:
-    """The rules of one direction, as they were decided by; defaults are marked."""
+    """The rules of a direction, as used in the decision; defaults are marked."""
     mode, wait = rules.policy.update_policy.update_mode, rules.stabilization.duration
     last = (seen.horizontal if rules.axis == "horizontal" else seen.vertical).last_scale_time
     if mode == "MaintenanceWindow":
@@ -245,7 +248,7 @@ def _min_change(resource: str, least: MinChange) -> str:
 
 
 def _rollout(seen: Observation, decision: Decision) -> Iterable[str]:
-    """The last rollout: what holds it, what it lacks, which pods are not ready, and until when it is waited for."""
+    """The last rollout: its blocker, its gaps, the pods that are not ready, and its deadline."""
     gaps, deadline = decision.rollout_gaps, decision.settles_at
     if decision.status.rollout is not None:
         yield f"last {rollout_text(decision.status.rollout)}"
@@ -264,7 +267,7 @@ def _rollout(seen: Observation, decision: Decision) -> Iterable[str]:
 
 
 def _measurement(seen: Observation, decision: Decision) -> Iterable[str]:
-    """Why the HPA has yet to measure the workload as it is, where something waits for that."""
+    """The reasons why the HPA has yet to measure the current workload, if a change waits for this."""
     if all(entry.reason != MEASUREMENT for entry in decision.blocked):
         return
     deadline = decision.settles_at
@@ -284,11 +287,11 @@ def _measurement(seen: Observation, decision: Decision) -> Iterable[str]:
     yield f"next measurement: counts {seconds} seconds after the last change, with the rollout complete{since}"
 
 
-# --- what is written ------------------------------------------------------------------------------------------------
+# --- writes ---------------------------------------------------------------------------------------------------------
 def _results(
     seen: Observation, decision: Decision, applied: Decision | None
 ) -> Iterable[tuple[str, Iterable[str]]]:
-    """What is set, and in another mode than Apply what that would set."""
+    """The new values, and, unless the mode is Apply, the values that Apply would set."""
     if applied is None:
         yield "Result", _result(seen, decision)
     else:
@@ -323,7 +326,7 @@ def _entry(
     after: Mapping[Resource, int],
     best: Mapping[Resource, int],
 ) -> Iterable[str]:
-    """The line of one request or limit; none where there is none and never was."""
+    """The line of a request or limit; none if it neither exists nor existed."""
     amounts = quantity_of(before, resource), after.get(resource), best.get(resource)
     texts = ["none" if one is None else readable_resource(resource, one) for one in amounts]
     if len(set(texts)) < len(set(amounts)):
@@ -365,8 +368,10 @@ def _next_look(seen: Observation, decision: Decision) -> str:
 
 # --- resizes in place -----------------------------------------------------------------------------------------------
 def _resizing(seen: Observation, decision: Decision) -> Iterable[str]:
-    """The strategy, the desired size, and the pods that do not have it. Nothing where pods are replaced by rollouts,
-    but for how long that lasts if they could not be resized."""
+    """The strategy, the desired size, and the pods that do not have it.
+
+    Empty if rollouts replace the pods, except for the duration of a fallback to rollouts.
+    """
     if (fall := replacing(seen)) is not None:
         until, why = fall
         yield f"pods could not be resized, so InPlaceOrRollout is Rollout until {when(until, seen.now)}: {why}"
@@ -388,7 +393,7 @@ def _resizing(seen: Observation, decision: Decision) -> Iterable[str]:
 
 
 def _due(decision: Decision) -> Iterable[str]:
-    """The resizes that a decision asks for, a line for each pod."""
+    """The resizes of a decision, a line per pod."""
     for one in resizes(decision):
         sizes = [_container(name, to["requests"], to["limits"]) for name, to in one["containers"].items()]
         yield f"pod {one['pod']} is resized to {', '.join(sizes)}"

@@ -1,4 +1,4 @@
-"""Words that several parts of an explanation share: instants, amounts, and what is held back."""
+"""Words that several parts of an explanation share: times, amounts, and changes that are held back."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from hvpa.core.workload.containers import amount as quantity_of
 
 
 def when(instant: dt.datetime, now: dt.datetime) -> str:
-    """An instant, and how far away it is."""
+    """A time, and the duration until then."""
     if instant <= now:
         return "now"
     return f"{readable_timestamp(instant)} (in {readable_duration(instant - now)})"
 
 
 def at(instant: dt.datetime | None, before: str) -> str:
-    """An instant after the words before it; empty where it is not known."""
+    """A time, preceded by `before`; empty if unknown."""
     return "" if instant is None else f"{before}{readable_timestamp(instant)}"
 
 
 def kind(resource: str | None) -> Resource:
-    """The resource of this name in a status, which another client may have written."""
+    """The resource with this name in a status, which another client may have written."""
     return "cpu" if resource == "cpu" else "memory"
 
 
 def readable(resource: str | None, quantity: str | int | float) -> str:
-    """A quantity for people; as it is where it can't be read."""
+    """A quantity for people; unchanged if it can't be parsed."""
     value = quantity_of({kind(resource): quantity}, kind(resource))
     return str(quantity) if value is None else readable_resource(kind(resource), value)
 
@@ -47,7 +47,7 @@ def change_text(container: str | None, resource: str | None, pair: tuple[str, st
 
 
 def held(entry: Blocked, now: dt.datetime) -> str:
-    """A change that is held back, until when, and by which figures."""
+    """A change that is held back, with its end and the values of the gate."""
     until = "" if entry.until is None else f" until {when(entry.until, now)}"
     text = f"{change_text(entry.container, entry.resource, change(entry))}: {entry.reason}{until}"
     if (figures := entry.figures) is None:
@@ -58,7 +58,7 @@ def held(entry: Blocked, now: dt.datetime) -> str:
 
 
 def by_default(source: str) -> str:
-    """The mark of a figure that no field sets."""
+    """The mark of a value that no field sets."""
     return f" ({source})" if source == DEFAULT else ""
 
 
@@ -68,7 +68,7 @@ def amount_text(resource: str | None, amount: int) -> str:
 
 
 def refused(record: Refusal) -> str:
-    """What the API server refused earlier, and why."""
+    """A change that the API server refused earlier, and the reason."""
     changes = []
     for one in record.changes:
         pair = str(one.current), str(one.wanted)
@@ -80,7 +80,7 @@ def refused(record: Refusal) -> str:
 
 
 def pods(replicas: int, sizes: Mapping[ResourceKey, int]) -> str:
-    """So many replicas of these requests."""
+    """A number of replicas with these requests."""
     by_container: dict[str, list[str]] = {}
     for key, size in sizes.items():
         text = f"{key.resource} {readable_resource(key.resource, size)}"
@@ -90,7 +90,7 @@ def pods(replicas: int, sizes: Mapping[ResourceKey, int]) -> str:
 
 
 def size_text(resources: Mapping[str, ResourceRequirements]) -> str:
-    """Requests by container, for people: `cpu 500m memory 1Gi`; with the container's name where there are several."""
+    """Requests by container, for people: `cpu 500m memory 1Gi`; with the container's name if there are several."""
     parts = []
     for name, one in resources.items():
         known = [what for what in RESOURCES if what in one.requests]

@@ -1,5 +1,5 @@
-"""`hvpa init`: an Hvpa for one workload, from its history, and what it would have cost. Writes files, and nothing into
-the cluster."""
+"""`hvpa init`: drafts an Hvpa for a workload from its history, and simulates its cost. It writes files, and nothing
+to the cluster."""
 
 from __future__ import annotations
 
@@ -48,15 +48,17 @@ from hvpa.simulate.scenario.documents import read_text
 from hvpa.simulate.scenario.fields import seconds_of
 
 DAYS: Final = 8
-"""Days that are simulated: a week, and one before it for the VPA to learn. On two cores that takes four minutes
-(docs/init.md)."""
+"""Number of days that are simulated: a week, and a day before it for the VPA to learn.
+
+On two cores the simulation takes four minutes (docs/init.md).
+"""
 SEEDS: Final = 3
-"""The controllers' phases are drawn as often."""
+"""Number of simulation runs, each with other controller start times."""
 SINCE: Final = "14d"
 STEP: Final = "1m"
 TIMEOUT: Final = "1m"
 LEAST: Final = DAY
-"""Shorter histories show no day."""
+"""A shorter history does not contain a whole day."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def length(text: str) -> float:
-    """A length of time of a second or more, in seconds."""
+    """A duration of a second or more, in seconds."""
     return checked(
         text, seconds_of, lambda found: found >= 1, "a duration of a second or more (such as 1m, 6h, 14d)"
     )
@@ -158,7 +160,7 @@ def _check_usage(args: argparse.Namespace) -> None:
 def _present(args: argparse.Namespace) -> Present:
     if not args.filename:
         from hvpa.cli.init.source.live import (
-            fetch_present,  # its client takes longer to import than all the rest
+            fetch_present,  # its client takes longer to import than the rest
         )
 
         return fetch_present(args, args.workload)
@@ -171,8 +173,10 @@ def _present(args: argparse.Namespace) -> Present:
 def documents_present(
     documents: Sequence[Document], wanted: TargetName | None, given: str | None, minor: int | None
 ) -> Present:
-    """The workload among these documents; `given` is the namespace of those that name none (default: the one that
-    others name). Raises CommandError."""
+    """The workload among these documents. Raises CommandError.
+
+    `given` is the namespace of documents without a namespace (default: the namespace of the other documents).
+    """
     namespaces = {str(one.metadata["namespace"]) for one in documents if one.metadata.get("namespace")}
     namespace = given or (namespaces.pop() if len(namespaces) == 1 else DEFAULT_NAMESPACE)
     scaled = [one for one in documents if one.kind == SCALED_OBJECT]
@@ -227,7 +231,7 @@ def _tried(args: argparse.Namespace, now: Present, history: History, folder: Pat
 
 
 def _fit(now: Present, history: History) -> Fit:
-    """What the history says. Raises CommandError where the HPA's metric is not in it."""
+    """The fit of the history. Raises CommandError if the history lacks the HPA's metric."""
     names = now.load_metrics
     if len(names) > 1:
         raise CommandError(
@@ -247,7 +251,7 @@ def _write(shop: Path, files: dict[str, str]) -> None:
 
 
 def _trial(now: Present, draft: Draft, found: Mapping[str, Sequence[Outcome]]) -> Trial:
-    """The outcomes of one Hvpa, and of what it is compared with."""
+    """The outcomes of an Hvpa, and of the policies that it is compared with."""
     rival = found.get(today(now, draft.target)["name"], ()) if rivals(now, [draft]) else ()
     return Trial(draft, found[today(now)["name"]], found[draft.name], rival)
 
@@ -257,7 +261,7 @@ def _joined(one: Trial, more: Trial) -> Trial:
 
 
 def _why(tried: Sequence[Trial], chosen: Trial) -> str:
-    """How the target was chosen."""
+    """The reason for the target."""
     if len(tried) == 1:
         return ""
     costs = ", ".join(f"{one.draft.target} percent: {one.hvpa[0].cost:.4g}" for one in tried)
@@ -268,7 +272,7 @@ def _why(tried: Sequence[Trial], chosen: Trial) -> str:
 
 
 def _doubts(learnt: Fit, recent: History, chosen: Trial) -> list[str]:
-    """Reasons not to rely on the result. Replicas are compared over the time that counts in the simulation."""
+    """Reasons not to rely on the result. Replicas are compared over the simulated time without the warm-up."""
     found = ["the fit is poor (see above)"] if learnt.is_poor else []
     begins = recent.times[0] + span_of(recent).warm_up
     had = fmean(count for at, count in zip(recent.times, recent.replicas, strict=True) if at >= begins)

@@ -1,6 +1,6 @@
-"""The numbers of the Hvpa: where the path begins and ends, what a pod uses anyway, and which headrooms are tried.
+"""The numbers of the Hvpa: the ends of the path, a pod's base usage, and the headrooms that are tried.
 
-Each number comes from the history or from today's configuration; `manifest` says which beside it.
+Each number comes from the history or from today's configuration; `manifest` writes the source next to it.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from hvpa.simulate.history.pattern import quantile
 from hvpa.simulate.history.regression import Line
 
 TARGETS: Final = (70, 80)
-"""Percent of a request that should be in use: headrooms that are tried beside today's."""
+"""Target utilization in percent of a request: headrooms that are tried besides today's."""
 _RANGE: Final = range(40, 96)
-"""Targets that are tried: below, a request is mostly idle; above, the HPA's tolerance of 10 percent is beyond it."""
+"""Targets that are tried. Below the range, a request is mostly idle; above, usage may exceed it within the HPA's
+tolerance of 10 percent."""
 LOW: Final = 0.05
-"""Share of the time in which the load is below what the path begins with."""
+"""Share of the time in which the load is below the load at the start of the path."""
 MARGIN: Final = 1.15
-"""The VPA recommender's safety margin, for memory that no target of the HPA governs."""
+"""The VPA recommender's safety margin, for memory without a target of the HPA."""
 ROOM: Final = 2.0
-"""How many times the size that the path has at the highest load pods may grow to."""
+"""Maximum pod size, as a multiple of the path's size at the highest load."""
 FOLLOWS: Final = 0.2
-"""Share of the memory at the highest load that must follow the load for the HPA to scale by memory too."""
+"""Minimum share of the memory at the highest load that must follow the load, for the HPA to scale by memory too."""
 WEIGHT: Final = 50
-"""The weight of all measurements in docs/joint-scaling.md: half of each relative increase by larger pods."""
+"""The weight of all measurements in docs/joint-scaling.md: larger pods serve half of each relative increase."""
 _DIGITS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The smallest and the largest request of one container, in millicores and bytes."""
+    """The smallest and the largest request of a container, in millicores and bytes."""
 
     least: Mapping[Resource, int]
     most: Mapping[Resource, int]
@@ -44,29 +45,32 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What the Hvpa says. `metrics` are the HPA's, in which `target` stands (None: no HPA, replicas stay);
-    `bounds` has each container that the VPA may size, `policies` what today's VPA says of each container."""
+    """The content of the Hvpa."""
 
     target: int | None
+    """The HPA's target utilization in percent; None: no HPA, the replicas stay."""
     min_replicas: int
     max_replicas: int
     metrics: Sequence[Mapping[str, Any]]
+    """The HPA's metrics, which contain `target`."""
     behavior: Mapping[str, Any] | None
     bounds: Mapping[str, Bounds]
+    """The bounds of each container that the VPA may size."""
     policies: Mapping[str, Mapping[str, Any]]
+    """Today's VPA policy of each container."""
     base: Mapping[Resource, int]
     with_memory: bool
     stabilization: int
-    """Seconds before replicas are taken away."""
+    """Seconds before replicas are removed."""
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return "Hvpa" if self.target is None else f"Hvpa, {self.target} percent"
 
 
 def drafts(present: Present, fit: Fit, replicas: tuple[int | None, int | None]) -> list[Draft]:
-    """The Hvpas to be tried, by their targets; `replicas` are least and most, where the user says them."""
+    """The Hvpas to try, by their targets; `replicas` are the minimum and maximum from the user, if given."""
     least, most = _replicas(present, replicas)
     if most is None:
         return [_draft(present, fit, None, (least, least))]
@@ -74,7 +78,7 @@ def drafts(present: Present, fit: Fit, replicas: tuple[int | None, int | None]) 
 
 
 def _replicas(present: Present, given: tuple[int | None, int | None]) -> tuple[int, int | None]:
-    """Least and most replicas; None for the latter where nothing may change their number."""
+    """Minimum and maximum replicas; the maximum is None if nothing may change the count."""
     least, most = given
     hpa = {} if present.hpa is None else present.hpa.spec
     if present.hpa is not None:
@@ -85,14 +89,14 @@ def _replicas(present: Present, given: tuple[int | None, int | None]) -> tuple[i
 
 
 def _targets(present: Present) -> list[int]:
-    """Today's target if there is one in reach, then others."""
+    """Today's target if it is in range, then others."""
     today = today_target(present)
     found = list(TARGETS) if today is None or today not in _RANGE else [today, *TARGETS]
     return list(dict.fromkeys(found))
 
 
 def today_target(present: Present) -> int | None:
-    """The CPU utilization that today's HPA aims at, in percent; that of an average value by today's request."""
+    """Today's CPU utilization target in percent; an average value is converted by today's request."""
     requested = sum(one.requests.get(CPU, 0) for one in present.containers.values())
     for metric in _metrics(present):
         for source in _sources(metric):
@@ -141,14 +145,18 @@ def _draft(present: Present, fit: Fit, target: int | None, replicas: tuple[int, 
 
 
 def _memory_follows(fit: Fit, high: float) -> bool:
-    """Whether a good part of the memory comes and goes with the load."""
+    """Whether a good part of the memory follows the load."""
     moving = sum(one.memory.per_unit for one in fit.containers.values()) * high
     at_least = fit.memory_base  # of one replica
     return moving > FOLLOWS * (moving + at_least)
 
 
 def _at_peak(fit: Fit, low: float, high: float, replicas: tuple[int, int]) -> int:
-    """About how many replicas the path has at the highest load: with weight 50, demand grows with their square."""
+    """The approximate replica count of the path at the highest load.
+
+    With weight 50, demand grows with the square of the count. Example: 4 times the load at 3 replicas needs 6
+    replicas.
+    """
     least, most = replicas
     times = high / low if low > 0 else math.inf
     return most if math.isinf(times) else min(most, math.ceil(least * math.sqrt(times)))
@@ -162,8 +170,11 @@ def _bounds(
     per_pod: tuple[float, float],
     policy: Mapping[str, Any],
 ) -> Bounds:
-    """Smallest and largest requests of one container: today's VPA's, else by its usage at the lowest and the highest
-    load of one pod. `parts` is how much of a request should be in use."""
+    """Smallest and largest requests of a container.
+
+    They are those of today's VPA, else its usage per pod at the lowest and the highest load. `parts` is the target
+    utilization of a request, as a fraction.
+    """
     usage, own = fit.containers[name], present.containers[name]
     least: dict[Resource, int] = {}
     most: dict[Resource, int] = {}
@@ -187,7 +198,7 @@ def _bounds(
 
 
 def _rounded_up(resource: Resource, amount: float) -> int:
-    """Two digits of millicores, or of Mi, at least 10 of them."""
+    """Millicores or Mi, rounded up to two digits and at least 10."""
     unit = 1.0 if resource == CPU else MIB
     count = max(10, math.ceil(amount / unit - 1e-9))
     step = 10 ** max(0, len(str(count)) - _DIGITS)
@@ -195,20 +206,23 @@ def _rounded_up(resource: Resource, amount: float) -> int:
 
 
 def _rounded_down(amount: float) -> int:
-    """Whole Mi."""
+    """The amount in bytes, rounded down to whole Mi."""
     return int(amount // MIB * MIB)
 
 
 def _policies(present: Present) -> dict[str, Mapping[str, Any]]:
-    """What today's VPA says of each container."""
+    """Today's VPA policy of each container."""
     policies = [] if present.vpa is None else below(present.vpa.spec, "resourcePolicy", "containerPolicies")
     by_name = {one.get("containerName"): one for one in policies or ()}
     return {name: by_name.get(name, by_name.get("*", {})) for name in present.containers}
 
 
 def _draft_metrics(present: Present, target: int, with_memory: bool) -> list[Mapping[str, Any]]:
-    """Today's metrics with this target for CPU; one of CPU where there is none, one of memory with `with_memory`. Those
-    that KEDA serves go with its ScaledObject."""
+    """Today's metrics with this target for CPU.
+
+    A CPU metric is added if there is none, and a memory metric with `with_memory`. KEDA's metrics are omitted,
+    because they disappear with its ScaledObject.
+    """
     kept = [one for one in _metrics(present) if present.scaled_object is None or "external" not in one]
     found = [_retargeted(one, target) for one in kept]
     named = {source.get("name") for one in found for source in _sources(one)}
@@ -217,7 +231,7 @@ def _draft_metrics(present: Present, target: int, with_memory: bool) -> list[Map
 
 
 def _sources(metric: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The metric's source, if it is one of CPU or memory."""
+    """The sources of the metric, if it is a CPU or memory metric."""
     return [metric[kind] for kind in ("resource", "containerResource") if kind in metric]
 
 

@@ -1,4 +1,4 @@
-"""Files that appear all together, once all has worked."""
+"""Writes a set of files only if all work has succeeded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hvpa.cli.errors import CommandError
 
 
 def refuse_taken(folder: Path, *, force: bool) -> None:
-    """Raise CommandError where the folder is there and may not be written into, or can't be made."""
+    """Raise CommandError if the folder exists and may not be overwritten, or can't be created."""
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"--out: {folder} is no folder")
     if folder.exists() and not force:
@@ -25,7 +25,7 @@ def refuse_taken(folder: Path, *, force: bool) -> None:
 
 @contextmanager
 def workshop(folder: Path) -> Iterator[Path]:
-    """A folder beside the one that is to be made, on the same disk; it goes away."""
+    """A temporary folder next to the final folder, on the same disk."""
     try:
         made = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     except OSError as error:
@@ -37,8 +37,10 @@ def workshop(folder: Path) -> Iterator[Path]:
 
 
 def publish(made: Path, folder: Path, files: Mapping[str, str]) -> None:
-    """Write these files into `folder`: it appears with all of them, or, where it is there, each is replaced. Raises
-    CommandError, and then a folder that was not there is not there."""
+    """Write these files into `folder`: a new folder appears with all files; in an existing folder, each is replaced.
+
+    Raises CommandError; a new folder is not created then.
+    """
     ready = made / "ready"
     try:
         ready.mkdir()

@@ -1,4 +1,4 @@
-"""What `hvpa init` found as JSON (docs/init.schema.json)."""
+"""The result of `hvpa init` as JSON (docs/init.schema.json)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hvpa.simulate.history.regression import Line
 
 
 def to_json(result: Result) -> str:
-    """All of it."""
+    """The whole result."""
     verdict, span = result.verdict, span_of(result.recent)
     files = {"manifest": MANIFEST, "scenario": SCENARIO, "load": LOAD}
     return indented(

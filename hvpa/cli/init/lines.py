@@ -17,7 +17,7 @@ _FINE: Final = 0.01
 
 
 class Lines:
-    """The lines of a document; `text` is all of them."""
+    """The lines of a document; `text` is the document."""
 
     def __init__(self, *heading: str) -> None:
         self._lines: list[str] = []
@@ -25,28 +25,28 @@ class Lines:
             self.why(0, one)
 
     def why(self, depth: int, reason: str) -> None:
-        """A comment, wrapped."""
+        """Add a wrapped comment."""
         pad = "  " * depth
         width = max(40, _WIDTH - len(pad))
         wrapped = textwrap.wrap(plain(reason), width, break_long_words=False, break_on_hyphens=False)
         self._lines += [f"{pad}# {line}" for line in wrapped]
 
     def add(self, depth: int, text: str, why: str = "") -> None:
-        """A line, and above it the reason for it."""
+        """Add a line, with its reason above it."""
         if why:
             self.why(depth, why)
         self._lines.append("  " * depth + text)
 
     def field(self, depth: int, name: str, value: Any, why: str = "") -> None:
-        """A field whose value stands on the same line."""
+        """Add a field with its value on the same line."""
         self.add(depth, f"{flow(name)}: {flow(value)}", why)
 
     def item(self, depth: int, name: str, value: Any) -> None:
-        """The first field of an entry of a list."""
+        """Add the first field of a list entry."""
         self.add(depth, f"- {flow(name)}: {flow(value)}")
 
     def block(self, depth: int, content: Any) -> None:
-        """A value that takes as many lines as it needs."""
+        """Add a value on as many lines as it needs."""
         dumped = yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=_WIDTH)
         self._lines += ["  " * depth + line for line in dumped.splitlines()]
 
@@ -57,20 +57,20 @@ class Lines:
 
 
 def shown(resource: Resource, amount: float) -> str:
-    """Cores or bytes for people: what a pod needs for a unit of the load may be less than a millicore (`0.35m`)."""
+    """Cores or bytes for people; a pod may need less than a millicore per unit of load (`0.35m`)."""
     if resource == CPU:
         return f"{amount * 1000:.3g}m" if 0 < amount < _FINE else readable_resource(CPU, round(amount * 1000))
     return readable_resource(resource, round(amount))
 
 
 def flow(value: Any) -> str:
-    """A value on one line, in ASCII."""
+    """A value on a single line, in ASCII."""
     dumped = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, width=math.inf)
     return dumped.removesuffix("\n...\n").strip()
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes text with line breaks in it on one line, with escapes."""
+    """Writes text that contains line breaks on a single line, with escapes."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:

@@ -1,4 +1,4 @@
-"""The Hvpa as YAML, with a comment that says why beside each number."""
+"""The Hvpa as YAML, with a comment next to each number that gives its reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OWN: Final = ("containerName", "minAllowed", "maxAllowed")
 
 
 def manifest(present: Present, fit: Fit, draft: Draft, heading: str, why_target: str) -> str:
-    """The manifest; `heading` says what it was made from, `why_target` how the target was chosen."""
+    """The manifest; `heading` names its source, `why_target` gives the reason for the target."""
     lines = Lines(heading, f"Today {present.title} is scaled by {present.scaled_by}.")
     lines.field(0, "apiVersion", API_VERSION)
     lines.field(0, "kind", "Hvpa")

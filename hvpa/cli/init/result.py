@@ -1,4 +1,4 @@
-"""All that `hvpa init` found, which text and JSON print."""
+"""The whole result of `hvpa init`, which is printed as text or JSON."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from hvpa.simulate.history.record import History
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`recent` are the rows that were simulated, `tried` the Hvpas with what each did, `trial` the chosen one."""
+    """The result of a run."""
 
     present: Present
     history: History
     recent: History
+    """The rows of the history that were simulated."""
     fit: Fit
     pattern: Pattern
     tried: Sequence[Trial]
+    """The Hvpas that were tried, with their outcomes."""
     trial: Trial
+    """The trial of the chosen Hvpa."""
     verdict: Verdict
     folder: Path

@@ -1,5 +1,5 @@
-"""The scenario as YAML: the history's load, the workload with the usage that was fitted, today's configuration, and the
-Hvpas that are tried."""
+"""The scenario as YAML: the history's load, the workload with the fitted usage, today's configuration, and the Hvpas
+that are tried."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ MANIFEST: Final = "hvpa.yaml"
 STEP: Final = 10
 """Seconds of a step: finer than the periods of metrics-server and the HPA."""
 _LEAST_HEADROOM: Final = 20
-"""Percent that a pod may use beyond its CPU request at least: the value that docs/joint-scaling.md measured with."""
+"""Minimum usage beyond a pod's CPU request, in percent: the value of the measurements in docs/joint-scaling.md."""
 _SHORT: Final = 3 * DAY
-"""Shorter than that, a quarter of the history is the warm-up, else a day."""
+"""Below this length, a quarter of the history is the warm-up; else a day."""
 
 
 class Span(NamedTuple):
-    """What of the history is simulated: so many last seconds, of which the first `warm_up` do not count."""
+    """The simulated end of the history."""
 
     seconds: float
+    """Its length in seconds."""
     warm_up: float
+    """Seconds at its start that do not count."""
 
 
 def span_of(recent: History) -> Span:
@@ -44,14 +46,14 @@ def span_of(recent: History) -> Span:
 
 
 def load_csv(recent: History, fit: Fit) -> str:
-    """The load of these last rows of the history as `hvpa simulate` reads it."""
+    """The load of these last rows of the history, in the format of `hvpa simulate`."""
     load = fit.load[len(fit.load) - len(recent.times) :]
     rows = zip(recent.times, load, strict=True)
     return "timestamp,value\n" + "".join(f"{time:.15g},{value:.9g}\n" for time, value in rows)
 
 
 def headroom(present: Present, history: History) -> int:
-    """Percent of its CPU request that a pod may use beyond it: what the history shows, at least 20."""
+    """CPU that a pod may use beyond its request, in percent: the history's 99th percentile, at least 20."""
     requested = sum(one.requests.get(CPU, 0) for one in present.containers.values()) / 1000
     if not requested:
         return _LEAST_HEADROOM
@@ -113,14 +115,16 @@ def scenario(present: Present, recent: History, fit: Fit, hvpas: Sequence[tuple[
 
 
 def rivals(present: Present, drafts: Sequence[Draft]) -> list[int]:
-    """Targets of the Hvpas that today's HPA could have as well, and has not: they say how much of a saving comes from
-    the headroom alone."""
+    """The Hvpas' targets that differ from the target of today's HPA.
+
+    They show how much of a saving comes from the headroom alone.
+    """
     own = today_target(present)
     return [one.target for one in drafts if own is not None and one.target not in (None, own)]
 
 
 def today(present: Present, target: int | None = None) -> dict[str, Any]:
-    """The policy that is today's configuration, with another target for its HPA where one is given."""
+    """The policy for today's configuration, with another target for its HPA if given."""
     policy: dict[str, Any] = {"name": "today"}
     if present.hpa is not None:
         spec = {**present.hpa.spec}
@@ -140,7 +144,7 @@ def today(present: Present, target: int | None = None) -> dict[str, Any]:
 
 
 def since(present: Present) -> str:
-    """The version of Kubernetes, or from which one on pods are resized in place."""
+    """The version of Kubernetes, or the first version that resizes pods in place."""
     return f"from 1.{IN_PLACE_SINCE} on" if present.minor is None else f"1.{present.minor}"
 
 
@@ -175,7 +179,7 @@ def _workload(lines: Lines, present: Present, recent: History, fit: Fit) -> None
 
 
 def _rolling(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The rates of a Deployment's rolling update."""
+    """The limits of a Deployment's rolling update."""
     for field in ("maxSurge", "maxUnavailable"):
         value = below(raw, "spec", "strategy", "rollingUpdate", field)
         if value is not None:

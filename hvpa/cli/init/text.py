@@ -1,4 +1,4 @@
-"""What `hvpa init` prints: what was read, what was simulated, and the conclusion."""
+"""The text output of `hvpa init`: the input, the simulations, and the conclusion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COARSE: Final = 120.0
 
 
 def to_text(result: Result) -> str:
-    """All of it."""
+    """The whole result."""
     parts = [_read(result), _learnt(result), _simulated(result), _conclusion(result), _written(result)]
     return "\n\n".join("\n".join(map(plain, one)) for one in parts)
 

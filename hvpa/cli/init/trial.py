@@ -1,4 +1,4 @@
-"""Simulates today's configuration and the Hvpas: each Hvpa with one seed, the one that is chosen with all."""
+"""Simulates today's configuration and the Hvpas: each Hvpa with one seed, the chosen Hvpa with all seeds."""
 
 from __future__ import annotations
 
@@ -21,48 +21,52 @@ from hvpa.simulate.report.compare import ALIKE_UNMET
 
 
 class Work(NamedTuple):
-    """How simulations are run: processes at once, when to show progress, and the prices."""
+    """Parameters of simulations."""
 
     jobs: int
+    """Number of concurrent processes."""
     progress: str
+    """When to show progress."""
     prices: Prices
 
 
 class Outcome(NamedTuple):
-    """What one policy did with one seed. `cost` is that of its requests; restarts are those of a week."""
+    """The outcome of a policy with a seed."""
 
     seed: int
     cost: float
+    """Weekly cost of its requests."""
     unmet: float
     ooms: int
     restarts: float
+    """Restarts per week."""
     replicas: float
     """Mean over time."""
 
     @property
     def counted_unmet(self) -> float:
-        """The unmet share of the demand, rounded to what counts as a difference."""
+        """The unmet share of the demand, rounded to a relevant difference."""
         return round(self.unmet, ALIKE_UNMET)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The outcomes of today's configuration and of an Hvpa, with the same seeds in the same order; `rival` those of
-    today's with the Hvpa's target for its HPA, empty where it has no other target."""
+    """The outcomes of today's configuration and of an Hvpa, with the same seeds in the same order."""
 
     draft: Draft
     today: Sequence[Outcome]
     hvpa: Sequence[Outcome]
     rival: Sequence[Outcome] = ()
+    """Outcomes of today's configuration with the Hvpa's target for its HPA; empty if the target is the same."""
 
     @property
     def savings(self) -> list[float]:
-        """How much cheaper the Hvpa is, as a share of today's cost, by seed: 0.3 is 30 percent cheaper."""
+        """The Hvpa's saving as a share of today's cost, by seed: 0.3 is 30 percent cheaper."""
         return self._savings(self.hvpa)
 
     @property
     def rival_savings(self) -> list[float]:
-        """How much cheaper the other target alone is."""
+        """The saving of the other target alone."""
         return self._savings(self.rival) if self.rival else []
 
     def _savings(self, outcomes: Sequence[Outcome]) -> list[float]:
@@ -73,8 +77,10 @@ class Trial:
 def outcomes(
     path: Path, shown: Path, seeds: Sequence[int], only: Sequence[str], work: Work
 ) -> dict[str, list[Outcome]]:
-    """What each policy of the scenario did, by name, in the order of the seeds. Messages call the file's folder
-    `shown`. Raises CommandError."""
+    """The outcomes of each policy of the scenario, by name, in the order of the seeds.
+
+    Messages show `shown` instead of the file's folder. Raises CommandError.
+    """
     try:
         run: Run = plan_seeds(path, seeds, only)
         with progress_bar(work.progress) as progress:

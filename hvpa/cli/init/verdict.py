@@ -1,4 +1,4 @@
-"""Judges a trial: which Hvpa to take, and whether to take it at all, in words."""
+"""Assesses a trial: the Hvpa to choose, and whether to use it, in words."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from typing import Final, Literal, NamedTuple
 from hvpa.cli.init.trial import Outcome, Trial
 
 WORTH: Final = 0.02
-"""A saving below 2 percent is no reason to change anything."""
+"""Minimum saving, as a fraction, that justifies a change."""
 STARVES: Final = 0.001
-"""A thousandth of the demand that is unmet today is a reason to pay more: `hvpa simulate --sweep` calls less enough."""
+"""Unmet demand today, as a fraction, that justifies a higher cost; `hvpa simulate --sweep` accepts less."""
 OFTEN: Final = 7.0
-"""Restarts a week of each pod beyond today's: once a day, more often than new versions come as a rule."""
+"""Weekly restarts per pod beyond today's: once a day, more often than usual releases."""
 MATCHES: Final = 0.2
-"""Today's configuration, simulated, may have so many replicas more or fewer than the history had."""
+"""Maximum relative difference in replicas between the simulation of today's configuration and the history."""
 
 
 class Verdict(NamedTuple):
-    """What to do, and why; `doubts` are reasons not to rely on it."""
+    """The advice and its reasons."""
 
     advice: Literal["Take", "Keep"]
     words: str
     doubts: tuple[str, ...]
+    """Reasons not to rely on it."""
 
 
 def best(trials: Sequence[Trial]) -> Trial:
-    """The cheapest of those that leave no more unmet and have no more OOMs and restarts than today; where none is so,
-    of those that are worse in as little as can be: restarts, before OOMs, before unmet demand."""
+    """The cheapest of the trials with no more unmet demand, OOMs and restarts than today.
+
+    If no trial qualifies, more restarts are preferred to more OOMs, and more OOMs to more unmet demand.
+    """
     return min(trials, key=lambda one: (_worse(one), _mean(one.hvpa, lambda outcome: outcome.cost)))
 
 
@@ -46,7 +49,7 @@ def _exceeds(trial: Trial, value: Callable[[Outcome], float]) -> bool:
 
 
 def _target_does(trial: Trial) -> bool:
-    """Whether today's HPA with the Hvpa's target is no worse than today, and saves as much, up to what counts."""
+    """Whether today's HPA with the Hvpa's target is no worse than today, and saves about as much."""
     if not trial.rival:
         return False
     rival = replace(trial, hvpa=trial.rival)
@@ -58,7 +61,7 @@ def _mean(outcomes: Sequence[Outcome], value: Callable[[Outcome], float]) -> flo
 
 
 def judged(trial: Trial, doubts: Sequence[str]) -> Verdict:
-    """The verdict on the Hvpa that was chosen."""
+    """The verdict on the chosen Hvpa."""
     summary, reasons = _summary(trial), _against(trial)
     if reasons:
         words = f"Keep what you have, because {' and '.join(reasons)}: an Hvpa is {summary}."
@@ -69,7 +72,7 @@ def judged(trial: Trial, doubts: Sequence[str]) -> Verdict:
 
 
 def _against(trial: Trial) -> list[str]:
-    """The reasons against the Hvpa; what it costs is one only where there is no other, and where it serves no more."""
+    """The reasons against the Hvpa. Its cost is a reason only without other reasons, and if it does not serve more."""
     unmet, ooms, _ = _worse(trial)
     more = _mean(trial.hvpa, _restarts_of_a_pod) - _mean(trial.today, _restarts_of_a_pod)
     reasons = (
@@ -87,18 +90,18 @@ def _against(trial: Trial) -> list[str]:
 
 
 def _restarts_of_a_pod(outcome: Outcome) -> float:
-    """Restarts a week of one pod."""
+    """Weekly restarts per pod."""
     return outcome.restarts / max(outcome.replicas, 1)
 
 
 def _serves(trial: Trial) -> bool:
-    """Whether today leaves much of the demand unmet, and the Hvpa less."""
+    """Whether today's configuration leaves much of the demand unmet, and the Hvpa less."""
     today, own = (_mean(one, lambda outcome: outcome.counted_unmet) for one in (trial.today, trial.hvpa))
     return today >= STARVES and own < today
 
 
 def on_the_target(trial: Trial) -> str:
-    """What the Hvpa's target would do in today's HPA; nothing where today's is the same."""
+    """The effect of the Hvpa's target in today's HPA; empty if today's target is the same."""
     if not trial.rival_savings:
         return ""
     rival = replace(trial, hvpa=trial.rival)

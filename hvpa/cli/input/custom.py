@@ -1,5 +1,7 @@
-"""Workloads of custom kinds in files, Argo's Rollout for example: read as their `scale` subresource would show them,
-with the pod template of the object if it has one."""
+"""Workloads of custom kinds in files, for example Argo's Rollout.
+
+They are read like their `scale` subresource, with the object's pod template if it has one.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,10 @@ from hvpa.kube.objects.workloads import scaled
 
 
 def named_targets(documents: Iterable[Document], namespace: str) -> set[Target]:
-    """What Hvpas, HPAs, VPAs and KEDA's ScaledObjects among the documents name as their target; `namespace` is that of
-    documents that name none."""
+    """The targets of the Hvpas, HPAs, VPAs and KEDA ScaledObjects among the documents.
+
+    `namespace` is used for documents without a namespace.
+    """
     found = set()
     for one in documents:
         for field in ("targetRef", "scaleTargetRef"):
@@ -32,8 +36,8 @@ def named_targets(documents: Iterable[Document], namespace: str) -> set[Target]:
 
 
 def is_workload(document: Document, key: Target | None, named: set[Target]) -> bool:
-    """Whether the object is a workload of a custom kind: something names it as its target (`key` is its own place), or
-    it has a pod template and a selector."""
+    """Whether the object is a workload of a custom kind: it is the target of another object (`key` is its own key),
+    or has a pod template and a selector."""
     if not is_custom(_version(document.content), document.kind):
         return False
     spec = document.content.get("spec")
@@ -45,7 +49,7 @@ def read_custom(content: Mapping[str, Plain]) -> Workload:
     """The workload of an object of a custom kind. Raises msgspec.MsgspecError."""
     spec, status = content.get("spec"), content.get("status")
     replicas = below(spec, "replicas")
-    replicas = 1 if replicas is None else replicas  # as the API server would have filled in
+    replicas = 1 if replicas is None else replicas  # the API server's default
     count, selector = below(status, "replicas"), below(status, "selector")
     if selector is None:
         labels = below(spec, "selector") or {}
@@ -66,7 +70,7 @@ def read_custom(content: Mapping[str, Plain]) -> Workload:
 
 
 def key_of(document: Document, namespace: str) -> Target | None:
-    """The object's place among targets; None for one without a name."""
+    """The object's key among targets; None without a name."""
     name, space = document.metadata.get("name"), document.metadata.get("namespace", namespace)
     if not isinstance(name, str) or not isinstance(space, str):
         return None

@@ -1,8 +1,7 @@
-"""From files to documents: YAML as kubectl reads it, several documents to a file, Lists taken apart.
+"""From files to documents: YAML as kubectl reads it, several documents per file, Lists split into items.
 
-What belongs here: text and plain values (dicts, lists, strings, numbers, booleans). What a document means is
-found in `hvpa.cli.input.gather` and `hvpa.cli.validate.command`. Everything wrong is a `FileError` that names the
-file and the line.
+Only text and plain values (dicts, lists, strings, numbers, booleans) belong here. `hvpa.cli.input.gather` and
+`hvpa.cli.validate.command` interpret the documents. Each error is a `FileError` with the file and the line.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ STANDARD_INPUT: Final = "-"
 
 
 class FileError(CommandError):
-    """A file that does not hold objects: which file, where in it if that is known, and why."""
+    """A file that does not contain objects: the file, the position if known, and the reason."""
 
     def __init__(self, file: str, reason: str, line: int | None = None, column: int | None = None) -> None:
         at = ":".join(str(one) for one in (file, line, column) if one is not None)
@@ -31,7 +30,7 @@ class FileError(CommandError):
 
 
 class Source:
-    """A file's name, as messages call it, and its text."""
+    """The name of a file, as shown in messages, and its text."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
@@ -45,26 +44,29 @@ class Source:
             raise FileError(self.file, error.reason, error.line, error.column) from None
 
     def line(self, number: int, path: str) -> int:
-        """The line of a field in the document of this number (from 0)."""
+        """The line of a field in a document; `number` counts from 0."""
         return self._text.line(number, path)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a file: the text it is from, its document in it (from 0), and its path there (`items[2]`)."""
+    """An object of a file."""
 
     source: Source
+    """The text that contains it."""
     number: int
+    """Its document in the text, from 0."""
     root: str
+    """Its path in the document (`items[2]`)."""
     content: dict[str, Plain]
 
     @property
     def file(self) -> str:
-        """The file's name, as messages call it."""
+        """The name of the file, as shown in messages."""
         return self.source.file
 
     def line(self, path: str = "") -> int:
-        """The line of the field at `path`, or of the nearest thing around it."""
+        """The line of the field at `path`, or of the nearest enclosing field."""
         return self.source.line(self.number, ".".join(part for part in (self.root, path) if part))
 
     @property
@@ -74,13 +76,13 @@ class Document:
 
     @property
     def group(self) -> str:
-        """The API group, empty for the core one."""
+        """The API group, empty for the core group."""
         group, slash, _ = str(self.content.get("apiVersion", "")).partition("/")
         return group if slash else ""
 
     @property
     def metadata(self) -> dict[str, Plain]:
-        """The metadata; empty where there is none."""
+        """The metadata; empty if missing."""
         metadata = self.content.get("metadata")
         return metadata if isinstance(metadata, dict) else {}
 
@@ -99,19 +101,22 @@ class Document:
 
     @property
     def label(self) -> str:
-        """How messages call the object: `web.yaml:3: Deployment default/web`."""
+        """The object's name in messages: `web.yaml:3: Deployment default/web`."""
         return self.at("")
 
     def at(self, path: str) -> str:
-        """The same with the line of the field at `path`."""
+        """The label with the line of the field at `path`."""
         return f"{self.file}:{self.line(path)}: {self.title}"
 
 
 def read_documents(
     path: str, *, lenient: bool = False, skip: Callable[[FileError], None] | None = None
 ) -> list[Document]:
-    """All objects of the file at `path` (`-`: standard input); `lenient` leaves out what has neither `kind` nor
-    `apiVersion`. What is no object is skipped if `skip` takes its error. Raises FileError."""
+    """All objects of the file at `path` (`-`: standard input). Raises FileError.
+
+    `lenient` omits documents with neither `kind` nor `apiVersion`. If `skip` is given, it gets the error of each
+    document that is not an object, and the document is skipped.
+    """
     source, contents = load(path)
     found: list[Document] = []
     for number, content in contents:
@@ -147,7 +152,7 @@ def _read(path: str, name: str) -> str:
 
 
 def _objects(source: Source, number: int, root: str, content: Plain) -> Iterator[Document | FileError]:
-    """The object at `root`, or the items of the List that stands there; an error for what is no object."""
+    """The object at `root`, or the items of a List there; an error for any other value."""
 
     def fault(reason: str, at: str = "") -> FileError:
         path = ".".join(part for part in (root, at) if part)
@@ -176,8 +181,8 @@ def _objects(source: Source, number: int, root: str, content: Plain) -> Iterator
 
 
 def yaml_trap(document: Document, problem: FieldError) -> str:
-    """What to do about a field that must be text and is true or false: somebody wrote Off without quotes. Empty for
-    any other problem."""
+    """The remedy for a text field that is true or false, because Off was written without quotes; empty for other
+    problems."""
     is_bool = isinstance(below(document.content, *problem.path.split(".")), bool)
     if is_bool and ("'Off'" in problem.message or problem.message.startswith("must be text")):
         return 'write it in quotes, such as "Off": without them YAML reads Off and On as false and true'
@@ -192,7 +197,7 @@ def _kind_of(value: Plain) -> str:
 
 
 def below(content: Plain, *names: str) -> Plain:
-    """The value at these names; None where there is none."""
+    """The value at these names; None if missing."""
     for name in names:
         content = content.get(name) if isinstance(content, dict) else None
     return content

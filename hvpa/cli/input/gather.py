@@ -1,10 +1,10 @@
 """From the documents of files to the operator's own local copy, and to the `Objects` of an Hvpa among them.
 
-Read-models trust the API server and look at little; files have not been through one, so what it would have refused is
-refused here.
+Read-models trust the API server and check little. Files have not passed an API server, so this module refuses what it
+would have refused.
 
-Files are often written by hand, so what a cluster would have filled in is added: namespace, uids, the owner of
-an HPA or VPA that only recommends, and a workload's status where no controller has written one.
+Files are often written by hand, so this module adds what a cluster would have filled in: namespace, uids, the owner
+of an HPA or VPA that only recommends, and a workload's status if no controller has written it.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from hvpa.reconcile.ports import Key
 T = TypeVar("T")
 DEFAULT_NAMESPACE: Final = "default"
 _SYNTHETIC: Final = uuid.UUID("5a3c2c6e-6d0e-5b7e-9a51-0f6f4b1f7a55")
-"""Namespace of the uids that objects without one are given: the same ones each time."""
+"""Namespace of the uids for objects without a uid; the same objects always get the same uids."""
 _FORMER_GROUPS: Final = {"extensions": "apps"}
-"""Groups that once served the same kinds."""
+"""Former groups of the same kinds."""
 RESOURCES: Final[dict[str, Resource[Any]]] = {one.kind: one for one in (*WATCHED, *ON_DEMAND)}
 """The kinds that a decision reads."""
 _SPECS: Final[dict[str, type]] = {HPAS.kind: HpaSpecRead, VPAS.kind: VpaSpecRead}
@@ -87,16 +87,19 @@ _LONG: Final = frozenset({"generation", "observed_generation"})
 
 
 class Gathered(NamedTuple):
-    """The objects of one Hvpa, and what was taken for granted about them."""
+    """The objects of an Hvpa, and the assumptions about them."""
 
     objects: Objects
     notes: tuple[str, ...] = ()
 
 
 def gather(paths: Sequence[str], namespace: str | None) -> Gathered:
-    """The objects in the files at `paths`; `namespace` is that of documents that name none (default: the
-    Hvpa's own, else `default`). Any other object that can't be used is skipped, with a line on standard error. Raises
-    CommandError if a file or the Hvpa is wrong, UsageError for two Hvpas."""
+    """The objects in the files at `paths`.
+
+    `namespace` applies to documents without a namespace (default: the Hvpa's own, else `default`). Any other object
+    that can't be used is skipped, with a line on standard error. Raises CommandError if a file or the Hvpa is wrong,
+    UsageError for two Hvpas.
+    """
     documents = [one for path in dict.fromkeys(paths) for one in read_documents(path, skip=report_skipped)]
     hvpas = [one for one in documents if one.kind == HVPAS.kind]
     if not hvpas:
@@ -127,7 +130,7 @@ def gather(paths: Sequence[str], namespace: str | None) -> Gathered:
 
 
 def invalid(hvpa: HvpaObject) -> list[FieldError]:
-    """Everything that is wrong with an Hvpa, whichever check finds it."""
+    """All problems of an Hvpa, whichever check finds them."""
     problems = list(hvpa.problems)
     if hvpa.spec is not None and not problems:
         problems += spec_problems(hvpa.spec)
@@ -135,24 +138,25 @@ def invalid(hvpa: HvpaObject) -> list[FieldError]:
 
 
 class Filled:
-    """The documents as a local copy of a cluster: what belongs to whom is then found as the operator finds it.
-
-    `local` holds all objects that a decision reads, `hvpas` are the keys of the Hvpas, in the order of the files,
-    `settled` the kinds and names of workloads whose status no controller wrote: it is filled in. `read` are the
-    documents that are read, in the API versions that are read: those of other kinds, and those that can't be used, are
-    not among them.
-    """
+    """The documents as a local copy of a cluster, so that ownership is resolved as in the operator."""
 
     def __init__(
         self, documents: Sequence[Document], namespace: str, must_read: Collection[str] = ()
     ) -> None:
-        """`namespace` is that of documents that name none. An object that can't be used is skipped, with a line on
-        standard error. Raises CommandError if an object of a kind of `must_read` can't be used."""
+        """`namespace` applies to documents without a namespace.
+
+        An object that can't be used is skipped, with a line on standard error. Raises CommandError instead if its
+        kind is in `must_read`.
+        """
         self._namespace = namespace
         self._must_read = must_read
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
+        """All objects that a decision reads."""
         self.settled: set[tuple[str, str]] = set()
+        """Kinds and names of workloads whose status no controller wrote; it is filled in."""
         self.read: list[Document] = []
+        """The documents that are used, in the API versions that are read. Other kinds and unusable documents are
+        omitted."""
         known = list(filter(None, (self._unless_wrong(one, _current) for one in documents)))
         hvpas = [one for one in known if one.kind == HVPAS.kind]
         others = [one for one in known if one.kind in RESOURCES and one.kind != HVPAS.kind]
@@ -161,8 +165,9 @@ class Filled:
         found = [(one, self._unless_wrong(one, self._hvpa)) for one in hvpas]
         self._own = {self._key(one): hvpa for one, hvpa in found if hvpa is not None}
         self.hvpas = tuple(self._own)
+        """Keys of the Hvpas, in the order of the files."""
         self.read += [one for one, hvpa in found if hvpa is not None]
-        # Pods first: of a DaemonSet without a status, they say how many there are.
+        # Pods first: they give the replica count of a DaemonSet without a status.
         for document in sorted(others, key=lambda one: one.kind != PODS.kind):
             self._unless_wrong(document, self._put)
         named = named_targets(known, namespace)
@@ -172,7 +177,7 @@ class Filled:
         self._fill_owners()
 
     def _unless_wrong(self, document: Document, use: Callable[[Document], T | None]) -> T | None:
-        """What `use` makes of a document; None, and a line on standard error, if it can't be used."""
+        """The result of `use`; None, and a line on standard error, if the document can't be used."""
         try:
             return use(document)
         except CommandError as error:
@@ -189,7 +194,7 @@ class Filled:
             self.settled.add((obj.kind, obj.metadata.name))
             obj = _settled(obj, self._count_pods(obj))
         store = self.local.store(RESOURCES[document.kind])
-        # Of two, the later counts, as with kubectl.
+        # The later of two objects with the same name counts, as with kubectl.
         store.delete(Key(obj.metadata.namespace, obj.metadata.name))
         store.put(obj)
         self.read.append(document)
@@ -207,7 +212,7 @@ class Filled:
         self.read.append(document)
 
     def _fill_owners(self) -> None:
-        """Put the pods with the owners that a cluster would have filled in."""
+        """Replace the pods by pods with the owners that a cluster would have filled in."""
         stores, pods = self.local.workloads.values(), self._pods()
         workloads = [one for store in stores for key in store if (one := store.get(key)) is not None]
         without_uid = {(one.kind, _name(one)) for one in self.read if not one.metadata.get("uid")}
@@ -221,7 +226,7 @@ class Filled:
         return [one for key in self.local.pods if (one := self.local.pods.get(key)) is not None]
 
     def _count_pods(self, workload: Workload) -> int:
-        """How many Pods of the files a workload selects, without those that name another controller."""
+        """Number of Pods in the files that a workload selects, except Pods that name another controller."""
         requirements = labels.parse_selector(selector_text(workload.spec.selector))
         near = [one.metadata for one in self._pods() if one.metadata.namespace == workload.metadata.namespace]
         itself = (workload.kind, workload.metadata.name)
@@ -242,7 +247,7 @@ class Filled:
         return found
 
     def _uid(self, hvpa: Document, others: Sequence[Document]) -> str:
-        """The Hvpa's uid: its own, else what the objects that it owns say, else a synthetic one."""
+        """The Hvpa's uid: its own, else the uid in its owned objects, else a synthetic uid."""
         own, key = hvpa.metadata.get("uid"), self._key(hvpa)
         if isinstance(own, str) and own:
             return own
@@ -259,7 +264,7 @@ class Filled:
         return str(uuid.uuid5(_SYNTHETIC, f"{document.kind}/{key.namespace}/{key.name}"))
 
     def _decoded(self, document: Document) -> Any:
-        """The read-model of a document, with what a cluster would have filled in."""
+        """The read-model of a document, with the values that a cluster would have filled in."""
         return _decoded(document, self._completed(document))
 
     def _completed(self, document: Document) -> dict[str, Plain]:
@@ -279,15 +284,18 @@ class Filled:
         return {**document.content, "metadata": filled}
 
     def _reference(self, reference: Plain, namespace: str) -> Plain:
-        """An owner reference; one to an Hvpa of the files that lacks the uid is given it."""
+        """An owner reference; a reference to an Hvpa of the files gets the missing uid."""
         if not isinstance(reference, dict) or reference.get("uid") or reference.get("kind") != HVPAS.kind:
             return reference
         uid = self._uids.get(Key(namespace, str(reference.get("name"))))
         return reference if uid is None else {**reference, "uid": uid}
 
     def _owned(self, obj: Hpa | Vpa) -> Hpa | Vpa:
-        """The HPA or VPA, owned by the Hvpa where it would be after adoption: it only recommends, to this Hvpa,
-        and the selector matches. Manifests written by hand have no owner references, whatever the mode."""
+        """The HPA or VPA, owned by the Hvpa if the Hvpa would adopt it.
+
+        It would if the object only recommends, to this Hvpa, and the selector matches. Manifests written by hand have
+        no owner references, whatever the mode.
+        """
         if obj.metadata.owner_references:
             return obj
         for own in self._own.values():
@@ -300,8 +308,11 @@ class Filled:
 
 
 def _current(document: Document) -> Document | None:
-    """The document in the API version that is read; of a kind that is not read, as it is; None for an object of another
-    group with a kind of ours. Raises CommandError for a version that can't be read."""
+    """The document in the API version that is read.
+
+    A document of a kind that is not read stays unchanged. The result is None for another group's kind of the same
+    name. Raises CommandError for a version that can't be read.
+    """
     resource = RESOURCES.get(document.kind)
     if resource is None or document.kind == HVPAS.kind:
         return document
@@ -319,7 +330,7 @@ def _current(document: Document) -> Document | None:
 
 
 def _checked(hvpa: Document) -> Document:
-    """An Hvpa that the API server would take. Raises CommandError."""
+    """An Hvpa that the API server would accept. Raises CommandError."""
     _refuse(hvpa, validate_manifest(hvpa.content))
     _name(hvpa)
     return hvpa
@@ -346,8 +357,10 @@ def _owned_by(obj: Hpa | Vpa, hvpa: Meta) -> Hpa | Vpa:
 
 
 def _settled(workload: Workload, pods: int) -> Workload:
-    """A workload without its controller's status: what the status does not say is as the spec has it. A DaemonSet has
-    as many replicas as there are pods."""
+    """A workload without its controller's status: missing values are taken from the spec.
+
+    A DaemonSet has as many replicas as it has pods.
+    """
     status, spec = workload.status, workload.spec
     if not has_replicas(workload.kind) and not spec.replicas:
         spec = msgspec.structs.replace(spec, replicas=pods)
@@ -390,10 +403,10 @@ def _with_remedy(document: Document, problem: FieldError) -> str:
 
 # --- read-models ----------------------------------------------------------------------------------------------------
 def _decoded(document: Document, content: Plain) -> Any:
-    """The read-model of `content`. Raises CommandError that names the field which is wrong."""
+    """The read-model of `content`. Raises CommandError, which names the wrong field."""
     root = ""
     try:
-        if document.kind in _SPECS:  # these are kept as bytes, and read when they are used
+        if document.kind in _SPECS:  # these are kept as bytes, and decoded when used
             root = "spec"
             msgspec.convert(content.get("spec", {}), type=_SPECS[document.kind])
             root = ""
@@ -430,8 +443,7 @@ def _word(types: str) -> str:
 
 
 def _faults(value: object, path: str = "") -> Iterator[FieldError]:
-    """What is wrong in a read-model and decoding does not see: quantities that are none, negative and huge
-    counts."""
+    """Problems in a read-model that decoding does not detect: invalid quantities, negative and huge counts."""
     if isinstance(value, Hpa | Vpa):
         yield from _faults(value.metadata, "metadata")
         yield from _faults(value.spec, "spec")

@@ -1,6 +1,6 @@
-"""Reading objects from a cluster, once, with GET and LIST; nothing is written or watched.
+"""Reads objects from a cluster, once, with GET and LIST; nothing is written or watched.
 
-The objects go into the operator's own local copy: what belongs to an Hvpa is found as the operator finds it.
+The objects go into the operator's own local copy, so that an Hvpa's objects are found as in the operator.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from hvpa.kube.objects.versions import other_version
 from hvpa.reconcile.ports import Key
 
 NOT_OUR_FAULT = frozenset({401, 408, 429})
-"""HTTP codes below 500 that say nothing about the request."""
+"""HTTP codes below 500 that do not concern the request itself."""
 NO_CRD = "the cluster does not know Hvpas: the CRD is not installed"
 _FORBIDDEN = 403
 T = TypeVar("T")
 
 
 def is_of_the_server(error: ApiError) -> bool:
-    """Whether an error is about the API server or the credentials, and not about what was requested."""
+    """Whether an error concerns the API server or the credentials, and not the request itself."""
     return error.status >= 500 or error.status in NOT_OUR_FAULT
 
 
@@ -62,8 +62,10 @@ class _Named(msgspec.Struct):
 
 
 def read_cluster(read: Callable[[Reader], Awaitable[T]], user_agent: str, args: argparse.Namespace) -> T:
-    """What `read` makes of the cluster that the flags name; the namespace defaults to the kubeconfig context's. Raises
-    CommandError where an object does not exist or can't be read, ClusterError where the cluster can't be reached."""
+    """The result of `read` on the cluster that the flags select; the namespace defaults to the kubeconfig context's.
+
+    Raises CommandError if an object does not exist or can't be read, ClusterError if the cluster can't be reached.
+    """
 
     async def connected() -> T:
         credentials = await Credentials.load(args.kubeconfig, args.context)
@@ -91,7 +93,7 @@ def read_cluster(read: Callable[[Reader], Awaitable[T]], user_agent: str, args: 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """What libraries would log is in the error, or is of no interest."""
+    """Disable logs during the block: errors already contain what matters."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     logging.disable()
@@ -106,7 +108,7 @@ def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
     """The namespace of the kubeconfig's context; in a Pod without a kubeconfig, the Pod's."""
     try:
         contexts, current = kube_config.list_kube_config_contexts(kubeconfig)
-    # The library lets YAML, type and key errors through; a file that is broken was refused before.
+    # The library lets YAML, type and key errors through; a broken file was refused before.
     except Exception:
         return own_namespace(DEFAULT_NAMESPACE)
     chosen = (
@@ -118,15 +120,17 @@ def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
 
 
 class Reader:
-    """Fills a local copy. `namespace` is the one whose objects are listed, None for all of them; `on_unreadable` is
-    called with the kind, namespace, name and fault of an object that can't be read, and ends the command by default."""
+    """Fills a local copy with objects."""
 
     def __init__(
         self, transport: Transport, namespace: str, vpa_period: dt.timedelta = Settings().vpa_period
     ) -> None:
         self.transport = transport
         self.on_unreadable: Callable[[str, str, str, str], None] = _refuse_unreadable
+        """Called with the kind, namespace, name and fault of an object that can't be read; ends the command by
+        default."""
         self.namespace: str | None = namespace
+        """The namespace to list, None for all."""
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None, vpa_period=vpa_period)
 
     async def hvpa(self, name: str) -> HvpaObject:
@@ -139,7 +143,7 @@ class Reader:
         return stored.read()
 
     async def objects(self, name: str) -> Objects:
-        """All that belongs to the Hvpa of this name in the reader's namespace."""
+        """All objects of the Hvpa of this name in the reader's namespace."""
         spec = (await self.hvpa(name)).spec
         has_vpas = await self.list(VPAS)
         self.local.set_served(VPAS, has_vpas)
@@ -159,12 +163,14 @@ class Reader:
         return objects
 
     async def why_no_hvpas(self) -> str:
-        """What to say where Hvpas are not served."""
+        """The message if Hvpas are not served."""
         return await other_version(self.transport) or NO_CRD
 
     async def refuse_other_version(self, resource: Resource[Any]) -> None:
-        """A resource is not served. Raises CommandError where it is Hvpas, and the cluster has them in another version:
-        whoever goes on would take them for absent."""
+        """Raise CommandError if `resource` is Hvpas and the cluster serves them in another version.
+
+        Without this, the command would treat them as absent.
+        """
         if resource is HVPAS and (other := await other_version(self.transport)):
             raise CommandError(other)
 
@@ -200,7 +206,8 @@ class Reader:
         return self.local.workloads[resource.kind].get(self._key(name))
 
     async def list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> bool:
-        """Put all objects of the namespace; False where the cluster does not know the resource. Raises ApiError."""
+        """Store all objects of the namespace; returns False if the cluster does not serve the resource. Raises
+        ApiError."""
 
         def take(page: Page) -> None:
             for item in page.items or ():
@@ -215,7 +222,7 @@ class Reader:
         return True
 
     async def _list_sizes(self) -> bool:
-        """Whether new pods get their size by a policy. What was written for that need not be readable for everybody."""
+        """Whether a policy sizes new pods; the user need not be allowed to read the sizes."""
         try:
             return await self.list(HVPA_SIZES)
         except ApiError as error:
@@ -224,7 +231,7 @@ class Reader:
             return await self.is_served(HVPA_SIZES)
 
     async def _may_list(self, resource: Resource[Any]) -> bool:
-        """List what need not be readable for everybody; whether it was."""
+        """List a resource that the user need not be allowed to read; returns whether it was listed."""
         try:
             return await self.list(resource)
         except ApiError as error:
@@ -233,7 +240,7 @@ class Reader:
             return False
 
     async def is_served(self, resource: Resource[Any]) -> bool:
-        """Whether the cluster knows the resource; every user may read that. Raises ApiError."""
+        """Whether the cluster serves the resource; every user may read this. Raises ApiError."""
         try:
             known = await served(self.transport, resource.api)
         except ApiError as error:
@@ -243,7 +250,7 @@ class Reader:
         return any(one.name == resource.plural for one in known)
 
     async def note_resizes(self) -> None:
-        """Look whether the cluster can resize pods. Raises ApiError and Unreachable."""
+        """Check whether the cluster can resize pods. Raises ApiError and Unreachable."""
         self.local.set_resizes_pods(await resizes_pods(self.transport))
 
     def _put(self, resource: Resource[Any], raw: msgspec.Raw) -> None:

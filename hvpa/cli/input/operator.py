@@ -1,4 +1,4 @@
-"""Whether the operator is alive, by the Lease that it renews every two seconds: what it last reported may be old."""
+"""Whether the operator is alive, by the Lease that it renews every two seconds: its last report may be old."""
 
 from __future__ import annotations
 
@@ -22,23 +22,28 @@ from hvpa.reconcile.ports import Key
 DEFAULT_LEASE: Final = Key("hvpa-system", "hvpa")
 """The operator's Lease as config/ and the chart install it."""
 DURATION: Final = dt.timedelta(seconds=15)
-"""How long a renewal counts if the Lease does not say so."""
+"""Validity of a renewal if the Lease contains no duration."""
 CONFIRM: Final = 3.0
-"""Seconds until a Lease that seems not to be renewed is read again: more than the two between renewals, so that neither
-another clock nor a change of the leader looks like silence."""
+"""Seconds until a Lease that seems not to be renewed is read again.
+
+This is longer than the two seconds between renewals, so that neither a clock difference nor a change of the leader
+looks like silence.
+"""
 _NOT_FOUND, _FORBIDDEN = 404, 403
 _GROUP: Final = "shards-"
 
 
 class OperatorState(NamedTuple):
-    """Whether the operator is alive; `since`: when it last renewed its Lease; `why` it is not known."""
+    """Whether the operator is alive."""
 
     state: Literal["alive", "silent", "unknown"]
     since: dt.datetime | None = None
+    """When it last renewed its Lease."""
     why: str = ""
+    """Why the state is unknown."""
 
     def text(self, now: dt.datetime) -> str:
-        """What a user must know of it at `now`; empty for an operator that is alive."""
+        """The message for a user at `now`; empty if the operator is alive."""
         if self.state == "alive":
             return ""
         if self.state == "unknown":
@@ -65,7 +70,7 @@ class _Lease(ReadModel, frozen=True):
     spec: _Spec = _Spec()
 
     def is_renewed(self, now: dt.datetime) -> bool:
-        """Whether its holder's last renewal still counts."""
+        """Whether its holder's last renewal is still valid."""
         seconds, renewed = self.spec.lease_duration_seconds, self.spec.renew_time
         if not self.spec.holder_identity or renewed is None:
             return False
@@ -76,8 +81,10 @@ _decode = msgspec.json.Decoder(_Lease).decode
 
 
 async def operator_state(transport: Transport, lease: Key, hvpa: Key | None = None) -> OperatorState:
-    """Whether the operator is alive whose Lease this is; with shards, the replica that works on `hvpa`. Never raises:
-    what can't be read is not known."""
+    """Whether the operator with this Lease is alive; with shards, the replica that works on `hvpa`.
+
+    Never raises: the state is unknown if the Lease can't be read.
+    """
     try:
         found = await _state(transport, lease)
         if found.state != "alive" or hvpa is None:
@@ -91,7 +98,7 @@ async def operator_state(transport: Transport, lease: Key, hvpa: Key | None = No
 
 
 async def _state(transport: Transport, name: Key) -> OperatorState:
-    """Raises ApiError, Unreachable and MsgspecError."""
+    """The state of the Lease's holder. Raises ApiError, Unreachable and MsgspecError."""
     lease = await _read(transport, name)
     if not lease.is_renewed(SystemClock().now()):
         before = lease.spec
@@ -103,8 +110,11 @@ async def _state(transport: Transport, name: Key) -> OperatorState:
 
 
 async def _member(transport: Transport, lease: Key, hvpa: Key) -> Key | None:
-    """The Lease of the replica that has the Hvpa's shard; None without shards, for a shard that is just being taken,
-    and for a user who may not read it: then the Lease of all replicas has to do."""
+    """The Lease of the replica that has the Hvpa's shard.
+
+    None without shards, while the shard is being taken, and if the user may not read it: the Lease of all replicas is
+    used then.
+    """
     holder = (await _read(transport, lease)).spec.holder_identity or ""
     count = holder.removeprefix(_GROUP)
     if not holder.startswith(_GROUP) or not (count.isascii() and count.isdigit()) or not int(count[:6]) > 0:

@@ -1,5 +1,5 @@
-"""Owners of pods in files. Manifests written by hand often have no owner references, or leave out what a cluster adds;
-a pod that names another owner stays that owner's."""
+"""Owners of pods in files. Manifests written by hand often lack owner references, or values that a cluster adds; a
+pod that names another owner stays with that owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Named = tuple[str, str]
 
 
 class Owners:
-    """Fills in the owners of the pods of one set of files."""
+    """Fills in the owners of the pods of a set of files."""
 
     def __init__(
         self, workloads: Sequence[Workload], pods: Iterable[Pod], without_uid: Collection[Named]
@@ -31,15 +31,18 @@ class Owners:
         ]
 
     def filled(self, pod: Pod) -> Pod:
-        """The pod with what a cluster would have filled in: its controller, if it names no owner and a workload's
-        selector matches it. Of a workload that owns pods of these files by reference, no other pod is."""
+        """The pod with the values that a cluster would have filled in.
+
+        It gets a controller if it names no owner and a workload's selector matches it. A workload that owns pods of
+        these files by reference gets no other pods.
+        """
         if pod.metadata.owner_references:
             return self._referring(pod)
         found = next((one for one in self._by_hand if _selects(one, pod)), None)
         return pod if found is None else _changed(pod, owner_references=[_controller(found)])
 
     def _referring(self, pod: Pod) -> Pod:
-        """The pod with the hash in the name of its ReplicaSet as a label, if the file leaves it out."""
+        """The pod with the hash from its ReplicaSet's name as a label, if the file lacks the label."""
         meta = pod.metadata
         owner = meta.controller()
         if owner is None:

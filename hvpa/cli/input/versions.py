@@ -1,8 +1,8 @@
-"""Objects in the API versions that HVPA reads, made of the older versions that dumps and repositories hold: HPAs of
-autoscaling/v1, v2beta1 and v2beta2, VPAs of autoscaling.k8s.io/v1beta2.
+"""Converts older API versions, as found in dumps and repositories, to the versions that HVPA reads.
 
-What belongs here: plain values to plain values, as the API server converts them (`pkg/apis/autoscaling/v1` and
-`v2beta1`, conversion.go, of Kubernetes). What is malformed stays as it is: the read-model refuses it.
+These are HPAs of autoscaling/v1, v2beta1 and v2beta2, and VPAs of autoscaling.k8s.io/v1beta2. Plain values are
+converted to plain values, as by the API server (`pkg/apis/autoscaling/v1` and `v2beta1`, conversion.go, of
+Kubernetes). Malformed values stay unchanged: the read-model refuses them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from hvpa.cli.input.files import below
 
 _Converted = dict[str, Plain]
 _ANNOTATIONS: Final = "autoscaling.alpha.kubernetes.io/"
-"""Prefix of the annotations in which autoscaling/v1 has what its fields don't: `metrics`, `current-metrics`,
-`conditions` and `behavior`."""
+"""Prefix of the annotations for values without a field in autoscaling/v1: `metrics`, `current-metrics`, `conditions`
+and `behavior`."""
 
 
 def hpa_of_v1(content: _Converted) -> _Converted:
-    """An HPA of autoscaling/v1 as autoscaling/v2 has it: its one target is CPU utilization, the rest is in
-    annotations."""
+    """An HPA of autoscaling/v1 in autoscaling/v2: its only target is CPU utilization, the rest is in annotations."""
     spec, status = dict(_mapping(content, "spec")), dict(_mapping(content, "status"))
     target = spec.pop("targetCPUUtilizationPercentage", None)
     current = status.pop("currentCPUUtilizationPercentage", None)
@@ -44,7 +43,7 @@ def hpa_of_v1(content: _Converted) -> _Converted:
 
 
 def hpa_of_v2beta1(content: _Converted) -> _Converted:
-    """An HPA of autoscaling/v2beta1 as autoscaling/v2 has it: targets and metrics have other names."""
+    """An HPA of autoscaling/v2beta1 in autoscaling/v2: targets and metrics have other names."""
     spec, status = dict(_mapping(content, "spec")), dict(_mapping(content, "status"))
     if isinstance(metrics := spec.get("metrics"), list):
         spec["metrics"] = [_metric(one) for one in metrics]
@@ -54,7 +53,7 @@ def hpa_of_v2beta1(content: _Converted) -> _Converted:
 
 
 def _renamed(version: str) -> Callable[[_Converted], _Converted]:
-    """For a version whose fields are those of the version that is read."""
+    """A converter for a version with the same fields."""
     return lambda content: {**content, "apiVersion": version}
 
 
@@ -64,7 +63,7 @@ OLDER: Final[Mapping[tuple[str, str], Callable[[_Converted], _Converted]]] = {
     ("HorizontalPodAutoscaler", "autoscaling/v2beta2"): _renamed("autoscaling/v2"),
     ("VerticalPodAutoscaler", "autoscaling.k8s.io/v1beta2"): _renamed("autoscaling.k8s.io/v1"),
 }
-"""By kind and version."""
+"""Converters by kind and version."""
 
 
 # --- metrics ----------------------------------------------------------------------------------------------------------
@@ -75,14 +74,14 @@ _FIELDS: Final = {
     "Object": "object",
     "External": "external",
 }
-"""By a metric's type, the field that has its details."""
+"""The field of a metric's details, by the metric's type."""
 _TARGETS: Final = {
     "targetAverageUtilization": ("Utilization", "averageUtilization"),
     "targetAverageValue": ("AverageValue", "averageValue"),
     "averageValue": ("AverageValue", "averageValue"),
     "targetValue": ("Value", "value"),
 }
-"""Targets of v2beta1, those that count first before others: an Object metric has an average value beside a value."""
+"""Targets of v2beta1, in order of precedence: an Object metric may have an average value as well as a value."""
 _VALUES: Final = {
     "currentAverageUtilization": "averageUtilization",
     "currentAverageValue": "averageValue",
@@ -93,7 +92,7 @@ _VALUES: Final = {
 
 
 def _metric(one: Plain) -> Plain:
-    """A metric's target as v2 has it."""
+    """A metric's target in v2 form."""
     field, old = _details(one)
     if old is None:
         return one
@@ -103,7 +102,7 @@ def _metric(one: Plain) -> Plain:
 
 
 def _current(one: Plain) -> Plain:
-    """A measured metric as v2 has it."""
+    """A measured metric in v2 form."""
     field, old = _details(one)
     if old is None:
         return one
@@ -112,14 +111,14 @@ def _current(one: Plain) -> Plain:
 
 
 def _details(one: Plain) -> tuple[str, dict[str, Plain] | None]:
-    """The field of a metric's details, and these; None for a metric without."""
+    """The field of a metric's details, and the details; None for a metric without details."""
     field = _FIELDS.get(str(below(one, "type")), "")
     old = below(one, field)
     return field, old if isinstance(old, dict) else None
 
 
 def _identity(field: str, old: Mapping[str, Plain]) -> dict[str, Plain]:
-    """What is measured, as v2 has it: a resource by its name, any other metric by name and selector."""
+    """The measured object in v2 form: a resource by its name, any other metric by name and selector."""
     if field in ("resource", "containerResource"):
         return {name: old[name] for name in ("name", "container") if name in old}
     selector = old.get("metricSelector" if field == "external" else "selector")
@@ -133,7 +132,7 @@ def _utilization(field: str, percent: Plain) -> dict[str, Plain]:
 
 
 def _annotated(content: _Converted, name: str, kind: type) -> Any:
-    """What an annotation of autoscaling/v1 has as JSON; empty if it is absent or something else."""
+    """The JSON value of an autoscaling/v1 annotation; empty if missing or of another type."""
     text = below(content, "metadata", "annotations", f"{_ANNOTATIONS}{name}")
     try:
         found = json.loads(text) if isinstance(text, str) else None

@@ -1,1 +1,1 @@
-"""`hvpa report`: what an Hvpa would set for each workload, what that costs, and what is risky."""
+"""`hvpa report`: the values that an Hvpa would set for each workload, their costs, and the risks."""

@@ -1,4 +1,4 @@
-"""`hvpa report`: what an Hvpa would set for each workload, before anything is installed. Writes nothing."""
+"""`hvpa report`: the values that an Hvpa would set for each workload, before installation. Writes nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _found(args: argparse.Namespace) -> Inventory:
         return _in_files(args)
     if args.namespace is not None and args.all_namespaces:
         raise UsageError("name a namespace or say --all-namespaces, not both")
-    from hvpa.cli.report.live import fetch  # its client takes longer to import than all the rest
+    from hvpa.cli.report.live import fetch  # its client takes longer to import than the rest
 
     local, unreadable, unread = fetch(args)
     return inventory(local, args.vpa_weight, unreadable, unread)

@@ -1,5 +1,8 @@
-"""The workloads of a local copy of the cluster, with what recommends for each, and the `Objects` that each blend is
-decided from. Where a workload has no Hvpa, or none of a blend, an Hvpa is drafted that exists in memory only."""
+"""The workloads of a local copy of the cluster, with their recommenders and the `Objects` for a decision of each
+blend.
+
+For a workload without an Hvpa, or without an Hvpa of a blend, an Hvpa is drafted in memory only.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,17 @@ from hvpa.reconcile.ports import Key
 
 BLENDS: Final[tuple[Blend, ...]] = ("Additive", "Trajectory")
 DEFAULT_VPA_WEIGHT: Final = 50
-"""Vertical weight in percent where no Hvpa says one: half of each relative increase is served by larger pods. The value
-of getting-started and of the measurements in docs/joint-scaling.md."""
+"""Vertical weight in percent if no Hvpa sets it: larger pods serve half of each relative increase.
+
+It is the value of getting-started and of the measurements in docs/joint-scaling.md.
+"""
 _UID: Final = "report"
-"""No object of a cluster has such a uid, so a draft owns nothing."""
+"""No object of a cluster has this uid, so a draft owns nothing."""
 R = TypeVar("R", bound=Hpa | Vpa | StoredHvpa)
 
 
 class Candidate(NamedTuple):
-    """What one blend is decided from; `is_own`: by an Hvpa that exists."""
+    """The input of a blend's decision; `is_own`: from an existing Hvpa."""
 
     blend: Blend
     is_own: bool
@@ -42,18 +47,21 @@ class Candidate(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A workload that something recommends for: `hpas` and `vpas` are those that point at it, `hvpas` its Hvpas, the
-    one that counts first. `candidates` has one for each blend; where the Hvpa's spec is invalid, one alone."""
+    """A workload with a recommender."""
 
     workload: Workload
     hpas: Sequence[Hpa]
+    """The HPAs that target the workload."""
     vpas: Sequence[Vpa]
+    """The VPAs that target the workload."""
     hvpas: Sequence[HvpaObject]
+    """Its Hvpas, in order of precedence."""
     candidates: Sequence[Candidate]
+    """A candidate per blend; only a single candidate if the Hvpa's spec is invalid."""
 
 
 class LeftOut(NamedTuple):
-    """An HPA, VPA or Hvpa that points at nothing that an Hvpa can scale, or an object that can't be read, and why."""
+    """An HPA, VPA or Hvpa whose target an Hvpa can't scale, or an object that can't be read, and the reason."""
 
     kind: str
     namespace: str
@@ -62,7 +70,7 @@ class LeftOut(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """All that was found: workloads with a recommender, workloads without one, and recommenders without a workload."""
+    """All results: workloads with and without a recommender, and recommenders without a workload."""
 
     subjects: Sequence[Subject]
     without: Sequence[Workload]
@@ -75,8 +83,10 @@ def inventory(
     unreadable: Sequence[LeftOut] = (),
     unread: Mapping[Target, str] = MappingProxyType({}),
 ) -> Inventory:
-    """Everything in `local`, by namespace, kind and name; `vpa_weight` is that of drafts, in percent. `unread` are
-    targets that are not in `local`, and why."""
+    """The inventory of `local`, by namespace, kind and name.
+
+    `vpa_weight` is the weight of drafts, in percent. `unread` are targets that are not in `local`, and the reasons.
+    """
     hpas, vpas, hvpas = _by_target(local.hpas), _by_target(local.vpas), _by_target(local.hvpas)
     subjects, without, targets = [], [], set()
     workloads = [one for store in local.workloads.values() for one in _all(store)]
@@ -110,7 +120,7 @@ def inventory(
 
 
 def place(workload: Workload) -> Target:
-    """What HPAs, VPAs and Hvpas name to point at the workload."""
+    """The target by which HPAs, VPAs and Hvpas refer to the workload."""
     meta = workload.metadata
     return Target(meta.namespace, kind_key(workload.api_version, workload.kind), meta.name)
 
@@ -120,7 +130,7 @@ def _all(store: Store[T]) -> Iterator[T]:
 
 
 def _by_target(store: Store[R]) -> dict[Target, list[R]]:
-    """Objects by what they point at, those that count first before others."""
+    """Objects by target, in order of precedence."""
     targets: dict[Target, list[R]] = {}
     for one in sorted(_all(store), key=_rank):
         if (target := _target(one)) is not None:
@@ -129,7 +139,8 @@ def _by_target(store: Store[R]) -> dict[Target, list[R]]:
 
 
 def _target(one: Hpa | Vpa | StoredHvpa) -> Target | None:
-    """What an object points at; None for an Hvpa that is going, and for recommenders of an Hvpa: it finds them."""
+    """The target of an object; None for an Hvpa that is being deleted, and for recommenders of an Hvpa, which it
+    finds itself."""
     if isinstance(one, StoredHvpa):
         counts = one.metadata.deletion_timestamp is None
         return target_in(one.metadata.namespace, one.links) if counts else None
@@ -139,7 +150,7 @@ def _target(one: Hpa | Vpa | StoredHvpa) -> Target | None:
 
 
 def _rank(one: Hpa | Vpa | StoredHvpa) -> tuple[bool, bool, str]:
-    """The order among those that point at one workload: Hvpas in mode Apply first, each by name."""
+    """The order among objects with the same target: Hvpas in mode Apply first, each by name."""
     if not isinstance(one, StoredHvpa):
         return (False, False, one.metadata.name)
     spec = one.read().spec
@@ -147,8 +158,7 @@ def _rank(one: Hpa | Vpa | StoredHvpa) -> tuple[bool, bool, str]:
 
 
 def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int) -> list[Candidate]:
-    """Each blend as an Hvpa has it, the one that counts before others; a blend that none has, as the one that counts
-    would have it."""
+    """A candidate per blend: the first Hvpa with this blend, else the first Hvpa as if it had this blend."""
     found: dict[Blend, Candidate] = {}
     for one in hvpas:
         objects = local.objects(Key(one.metadata.namespace, one.metadata.name))
@@ -166,7 +176,7 @@ def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int)
 
 
 def named_targets(local: LocalCluster) -> dict[Target, str]:
-    """What the HPAs, VPAs and Hvpas in `local` point at, with the API version of the first of them."""
+    """The targets of the HPAs, VPAs and Hvpas in `local`, each with the API version in the first of them."""
     found: dict[Target, str] = {}
     recommenders: list[Hpa | Vpa | StoredHvpa] = [*_all(local.hpas), *_all(local.vpas), *_all(local.hvpas)]
     for one in recommenders:
@@ -193,8 +203,10 @@ def _left_out(one: Hpa | Vpa | StoredHvpa, target: Target, unread: str | None) -
 def _drafts(
     local: LocalCluster, workload: Workload, hpas: Sequence[Hpa], vpas: Sequence[Vpa], vpa_weight: int
 ) -> list[Candidate]:
-    """Each blend as an Hvpa would have it that reads the first HPA and the first VPA. A draft is in the local copy for
-    as long as what it is decided from is looked up."""
+    """A candidate per blend from a drafted Hvpa that reads the first HPA and the first VPA.
+
+    A draft is in the local copy only while its objects are looked up.
+    """
     hpa, vpa = (found[0].metadata.name if found else None for found in (hpas, vpas))
     found = []
     for blend in BLENDS:
@@ -202,7 +214,7 @@ def _drafts(
         key = Key(hvpa.metadata.namespace, hvpa.metadata.name)
         local.hvpas.put(hvpa)
         if workload.kind not in KINDS:
-            local.put_scaled(workload)  # what no Hvpa names any more is forgotten
+            local.put_scaled(workload)  # a workload is dropped when no Hvpa names it any more
         objects = local.objects(key)
         local.hvpas.delete(key)
         assert objects is not None
@@ -211,11 +223,11 @@ def _drafts(
 
 
 def draft(workload: Workload, hpa: str | None, vpa: str | None, blend: Blend, vpa_weight: int) -> StoredHvpa:
-    """An Hvpa in mode Recommend that reads the HPA and the VPA of these names (None: there is none). Its own name can't
-    be that of an Hvpa in the cluster, as it has a slash.
+    """An Hvpa in mode Recommend that reads the HPA and the VPA with these names (None: it does not exist).
 
-    With an HPA and a VPA, `vpa_weight` (percent) counts at every replica count; with one of them alone no weight is
-    set, so that all of a change is its own.
+    Its own name contains a slash, so no Hvpa in the cluster has it. With an HPA and a VPA, `vpa_weight` (percent)
+    applies at every replica count. With only an HPA or only a VPA, no weight is set, so that it makes all of a
+    change.
     """
     meta = workload.metadata
     target = {"apiVersion": workload.api_version, "kind": workload.kind, "name": meta.name}
@@ -229,12 +241,14 @@ def draft(workload: Workload, hpa: str | None, vpa: str | None, blend: Blend, vp
 
 
 def with_blend(objects: Objects, blend: Blend, vpa_weight: int) -> Objects:
-    """The objects of an Hvpa whose spec is valid, as if it were created now with another blend: it remembers nothing of
-    the steps of the blend that it has. Where its spec writes its path out (`trajectory.intervals`), there are no
-    weights, and `vpa_weight` (percent) counts at every replica count."""
+    """The objects of a valid Hvpa, as if it were created now with another blend, without the steps of its blend.
+
+    If its spec contains its path (`trajectory.intervals`), it has no weights, and `vpa_weight` (percent) applies at
+    every replica count.
+    """
     hvpa, workload = objects.hvpa, objects.workload
     assert hvpa.spec is not None
-    # Made anew: a copy would keep the properties that were computed of the old fields.
+    # A new object: a copy would keep properties that were computed from the old fields.
     fields: dict[str, Any] = {name: getattr(hvpa.spec, name) for name in HvpaSpec.model_fields}
     fields["blend"] = blend
     if hvpa.spec.trajectory is not None and blend == "Additive":

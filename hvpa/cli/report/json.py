@@ -1,5 +1,5 @@
-"""A report as JSON: a stable contract, whose types and words are in `docs/report.schema.json`. All keys are always
-there."""
+"""A report as JSON: a stable contract with its types and words in `docs/report.schema.json`. All keys are always
+present."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CENTS = 2
 
 
 def to_json(report: Report) -> str:
-    """The report as indented JSON, without a line break at the end."""
+    """The report as indented JSON, without a final line break."""
     prices, now = report.prices, report.now
     return indented(
         {

@@ -1,5 +1,5 @@
-"""Reading all workloads, and what recommends for them, from a cluster: one list of each kind, page by page; nothing is
-written or watched."""
+"""Reads all workloads and their recommenders from a cluster: a list per kind, page by page; nothing is written or
+watched."""
 
 from __future__ import annotations
 
@@ -32,23 +32,26 @@ from hvpa.kube.objects.resources import (
 )
 
 _WHOLE_VPAS: Final[Resource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
-"""With the bounds of the recommendations, which the operator has no use for."""
+"""VPAs with all bounds of their recommendations; the operator's own copy drops the lower bounds."""
 _FORBIDDEN: Final = 403
 
 
 class Fetched(NamedTuple):
-    """All that a report reads: `unreadable` are objects that can't be read, `unread` are targets that can't be read,
-    and why."""
+    """All objects of a report."""
 
     local: LocalCluster
     unreadable: Sequence[LeftOut]
+    """Objects that can't be decoded."""
     unread: Mapping[Target, str]
+    """Targets that can't be read, and the reasons."""
 
 
 def fetch(args: argparse.Namespace) -> Fetched:
-    """All that a report reads, of one namespace (default: the kubeconfig context's) or of all. Kinds that few clusters
-    scale are read if an HPA, VPA or Hvpa names one. Raises CommandError where a right is missing, ClusterError where
-    the cluster can't be reached."""
+    """All objects of a report, from a namespace (default: the kubeconfig context's) or from all.
+
+    Kinds that few clusters scale are read if an HPA, VPA or Hvpa names them. Raises CommandError if a permission is
+    missing, ClusterError if the cluster can't be reached.
+    """
     unreadable: list[LeftOut] = []
 
     def leave_out(kind: str, namespace: str, name: str, fault: str) -> None:
@@ -68,7 +71,7 @@ def fetch(args: argparse.Namespace) -> Fetched:
 
 
 async def _read_named(reader: Reader) -> dict[Target, str]:
-    """Put the workloads of other kinds that something names; those that can't be read, and why."""
+    """Store the named workloads of other kinds; returns the targets that can't be read, and the reasons."""
     named = named_targets(reader.local)
     unread: dict[Target, str] = {}
     for resource in ON_DEMAND:
@@ -99,15 +102,17 @@ async def _read_named(reader: Reader) -> dict[Target, str]:
 
 
 async def _list(reader: Reader, resource: Resource[Any]) -> bool:
-    """Put all objects of a kind; False where the cluster does not serve it, as the CRDs of Hvpas and VPAs may be
-    missing. Raises CommandError where Hvpas are served in another version only, or the right is missing."""
+    """Store all objects of a kind; returns False if the cluster does not serve it (a missing CRD of Hvpas or VPAs).
+
+    Raises CommandError if Hvpas are served in another version only, or the permission is missing.
+    """
     try:
         if await reader.list(resource):
             return True
     except ApiError as error:
         if error.status != _FORBIDDEN:
             raise
-        # Rights are checked first: without one for a CRD that is not installed, the response is the same.
+        # Permissions are checked first: without permission for a CRD that is not installed, the response is the same.
         if await reader.is_served(resource):
             wider = "" if reader.namespace is not None else ", or -n NAMESPACE for one namespace"
             raise CommandError(

@@ -1,7 +1,7 @@
-"""What is risky about a workload as it is scaled now, and what mends it: an ordered list of small checks.
+"""The risks of a workload as it is scaled now, with remedies: an ordered list of small checks.
 
-What belongs here: what the objects themselves say. What a recommender must have to count is decided in `hvpa.core`; its
-findings are passed on.
+Only checks of the objects themselves belong here. `hvpa.core` decides whether a recommender is used, and its findings
+are passed on.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _KEDA: Final = ("app.kubernetes.io/managed-by", "keda-operator")
 
 
 class Risk(NamedTuple):
-    """One risk: a reason in one word, and a sentence with the remedy."""
+    """A risk: a reason in one word, and a sentence with the remedy."""
 
     reason: str
     message: str
 
 
 class Facts(NamedTuple):
-    """What is looked at: the workload, what the first blend's decision has seen, and each blend's decision."""
+    """The input of the checks: the workload, the first blend's observation, and each blend's decision."""
 
     subject: Subject
     seen: Observation
@@ -47,12 +47,12 @@ class Facts(NamedTuple):
 
     @property
     def hpa(self) -> Hpa | None:
-        """The HPA that is read, or one that points at the workload."""
+        """The HPA that is read, or the first HPA that targets the workload."""
         return self.seen.hpa.object or next(iter(self.subject.hpas), None)
 
     @property
     def vpa(self) -> Vpa | None:
-        """The VPA that is read, with its bounds, or one that points at the workload."""
+        """The VPA that is read, with its bounds, or the first VPA that targets the workload."""
         read = self.seen.vpa.object
         known = (*self.subject.candidates[0].objects.vpas, *self.subject.vpas)
         found = (one for one in known if read is None or one.metadata.name == read.metadata.name)
@@ -89,7 +89,7 @@ def _memory_limits(facts: Facts) -> Iterator[Risk]:
 
 
 def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
-    """Where even the VPA's lower bound is above the request, or the HPA measures more than is requested."""
+    """Requests below the VPA's lower bound, or below the usage that the HPA measures."""
     resources = present_resources(facts.subject.workload.spec.template.spec.containers)
     targets = recommendations(facts.vpa) if facts.vpa is not None else {}
     found = False
@@ -136,7 +136,7 @@ def _requests_missing(facts: Facts) -> Iterator[Risk]:
 
 
 def _chasing(facts: Facts) -> Iterator[Risk]:
-    """An HPA on utilization beside a VPA that changes the same requests."""
+    """An HPA on utilization together with a VPA that changes the same requests."""
     for hpa in facts.subject.hpas:
         relative = _relative_resources(hpa)
         for vpa in facts.subject.vpas:
@@ -152,7 +152,7 @@ def _chasing(facts: Facts) -> Iterator[Risk]:
 
 
 def _changed_resources(facts: Facts, vpa: Vpa) -> set[str]:
-    """The resources of which a VPA changes requests by itself."""
+    """The resources whose requests a VPA changes by itself."""
     policy = vpa.spec.update_policy
     if policy is not None and policy.update_mode == "Off":
         return set()
@@ -195,7 +195,7 @@ def _hvpa_faults(facts: Facts) -> Iterator[Risk]:
 
 
 def _recommenders(facts: Facts) -> Iterator[Risk]:
-    """A recommender that does not count now, as the decision says."""
+    """A recommender that is not used now, according to the decision."""
     for kind, short in (("HpaActive", "HPA"), ("VpaActive", "VPA")):
         found = next((one for one in facts.decisions[0].status.conditions if one.type == kind), None)
         if found is not None and found.status == "False" and found.reason not in NO_FAULT:
@@ -203,7 +203,7 @@ def _recommenders(facts: Facts) -> Iterator[Risk]:
 
 
 def _young(facts: Facts) -> Iterator[Risk]:
-    """A VPA that has not seen a whole day: its recommendation is of these hours."""
+    """A VPA that has not seen a whole day: its recommendation covers only these hours."""
     vpa = facts.vpa
     provided = None if vpa is None else condition(vpa.status.conditions, "RecommendationProvided")
     if vpa is None or provided is None or provided.status != "True":
@@ -220,10 +220,10 @@ def _young(facts: Facts) -> Iterator[Risk]:
 
 
 def _unmeasured(facts: Facts) -> Iterator[Risk]:
-    """Metrics of which the HPA has no value; kubectl shows `<unknown>`."""
+    """Metrics without a value in the HPA; kubectl shows `<unknown>`."""
     active = next((one for one in facts.decisions[0].status.conditions if one.type == "HpaActive"), None)
     if active is not None and active.status == "False" and active.reason not in NO_FAULT:
-        return  # which `_recommenders` reports
+        return  # `_recommenders` reports this
     for hpa in facts.subject.hpas:
         known = {_named(one) for one in hpa.status.current_metrics or () if _has_value(one)}
         missing = [one for one in hpa.spec.metrics if _named(one) not in known]
@@ -237,7 +237,7 @@ def _unmeasured(facts: Facts) -> Iterator[Risk]:
 
 
 def _named(metric: Metric) -> tuple[str, ...]:
-    """What a metric is, in an HPA's spec and in its status."""
+    """The identity of a metric, in an HPA's spec and in its status."""
     source = metric.source()
     return (
         (metric.type,) if source is None else (metric.type, source.name, source.container, source.metric.name)
@@ -326,11 +326,11 @@ CHECKS: Final[tuple[Callable[[Facts], Iterator[Risk]], ...]] = (
     _pods,
     _keda,
 )
-"""What is looked for, in the order in which it is reported."""
+"""The checks, in the order of the report."""
 
 
 def human(resource: Resource, value: int) -> str:
-    """Millicores or bytes as people say it: `0.50 cores`, `0.063 GiB`; below 0.1 with three digits."""
+    """Millicores or bytes for people: `0.50 cores`, `0.063 GiB`; three digits below 0.1."""
     unit, found = ("cores", value / 1000) if resource == "cpu" else ("GiB", value / 2**30)
     return f"{found:.{3 if 0 < found < 0.1 else 2}f} {unit}"
 
@@ -342,5 +342,5 @@ def _relative_resources(hpa: Hpa | None) -> set[str]:
 
 
 def _sources(metrics: Sequence[Metric]) -> list[MetricSource]:
-    """The resource metrics among these, of pods or of one container."""
+    """The resource metrics among these, of pods or of a container."""
     return [found for one in metrics if (found := one.resource or one.container_resource) is not None]

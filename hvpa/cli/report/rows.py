@@ -1,5 +1,5 @@
-"""What each blend makes of each workload, by `hvpa.core.observe` and `decide`, and what the workload requests and costs
-in a month, now and then."""
+"""The result of each blend for each workload, by `hvpa.core.observe` and `decide`, and the workload's requests and
+monthly costs, now and then."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Amount(NamedTuple):
     memory: int = 0
 
     def plus(self, other: Amount, times: int = 1) -> Amount:
-        """The sum of this and so many times the other."""
+        """The sum of this and `times` times the other."""
         return Amount(self.cpu + times * other.cpu, self.memory + times * other.memory)
 
     @property
@@ -43,12 +43,12 @@ class Amount(NamedTuple):
         return self.memory / 2**30
 
     def cost(self, prices: Prices) -> float:
-        """What it costs for a month: 2 cores and 4 GiB at 0.03 and 0.004 cost 730 * (0.06 + 0.016) = 55.48."""
+        """The cost of a month: 2 cores and 4 GiB at 0.03 and 0.004 cost 730 * (0.06 + 0.016) = 55.48."""
         return prices.cost(self.cores * HOURS_PER_MONTH, self.gib * HOURS_PER_MONTH)
 
 
 class Size(NamedTuple):
-    """So many replicas, what one of them requests, and the requests and limits of its containers."""
+    """A number of replicas, the requests of a replica, and the requests and limits of its containers."""
 
     replicas: int
     pod: Amount
@@ -56,7 +56,7 @@ class Size(NamedTuple):
 
     @property
     def total(self) -> Amount:
-        """What all replicas request."""
+        """The requests of all replicas."""
         return Amount().plus(self.pod, self.replicas)
 
 
@@ -65,9 +65,11 @@ def size_of(
     replicas: int | None = None,
     containers: Mapping[str, ResourceRequirements] | None = None,
 ) -> Size:
-    """The workload with these replicas and containers (default: those of its spec). Requests of the pod itself
-    (pod-level `resources`) count in place of its containers', as for the scheduler; native sidecars count beside
-    them."""
+    """The size of a workload with these replicas and containers (default: those of its spec).
+
+    Requests of the pod itself (pod-level `resources`) replace its containers', as for the scheduler; native sidecars
+    count in addition.
+    """
     if containers is None:
         containers = present_resources(workload.spec.template.spec.containers)
     pod = Amount(_pod(workload, "cpu", containers), _pod(workload, "memory", containers))
@@ -75,7 +77,7 @@ def size_of(
 
 
 def _pod(workload: Workload, resource: Resource, containers: Mapping[str, ResourceRequirements]) -> int:
-    """What a pod requests. A missing request counts as its limit, as in Kubernetes, and as nothing without one."""
+    """The requests of a pod. A missing request counts as its limit, as in Kubernetes, or as 0 without a limit."""
     spec = workload.spec.template.spec
     whole = None if spec.resources is None else amount(spec.resources.requests, resource)
     if whole is not None:
@@ -86,17 +88,19 @@ def _pod(workload: Workload, resource: Resource, containers: Mapping[str, Resour
 
 
 class Option(NamedTuple):
-    """What one blend would set if nothing were held back; `size` is None where nothing can be decided, and `why` is
-    what the decision rests on, or why there is none. `is_own`: by an Hvpa that exists."""
+    """The size that a blend would set if nothing were held back."""
 
     blend: Blend
     is_own: bool
+    """Whether it is from an existing Hvpa."""
     size: Size | None
+    """The size; None if nothing can be decided."""
     why: str
+    """The basis of the decision, or why there is none."""
 
 
 class Row(NamedTuple):
-    """A workload, as it is and as each blend would have it."""
+    """A workload, in its current size and in each blend's."""
 
     subject: Subject
     now: Size
@@ -104,16 +108,16 @@ class Row(NamedTuple):
     risks: Sequence[Risk]
 
     def difference(self, option: Option) -> Amount:
-        """What the workload would request beyond what it requests now; nothing where the blend decides nothing."""
+        """The requests of the blend minus the current requests; 0 if the blend decides nothing."""
         return Amount() if option.size is None else option.size.total.plus(self.now.total, -1)
 
     def largest(self, prices: Prices) -> float:
-        """The largest difference in money that a blend makes, up or down."""
+        """The largest cost difference of a blend, up or down."""
         return max(abs(self.difference(one).cost(prices)) for one in self.options)
 
 
 class Report(NamedTuple):
-    """All of it. `rows` are sorted by the largest difference in money."""
+    """The report. `rows` are sorted by the largest cost difference."""
 
     at: dt.datetime
     prices: Prices
@@ -123,16 +127,16 @@ class Report(NamedTuple):
 
     @property
     def now(self) -> Amount:
-        """What all workloads with a recommender request now."""
+        """The current requests of all workloads with a recommender."""
         return _sum(row.now.total for row in self.rows)
 
     def difference(self, blend: Blend) -> Amount:
-        """What they would request beyond that with a blend."""
+        """The difference between their requests with a blend and now."""
         return _sum(row.difference(one) for row in self.rows for one in row.options if one.blend == blend)
 
 
 def report(found: Inventory, now: dt.datetime, settings: Settings, prices: Prices, vpa_weight: int) -> Report:
-    """Decide about every workload, as of `now`; `vpa_weight` is that of drafts, in percent."""
+    """Decide about every workload, as of `now`; `vpa_weight` is the weight of drafts, in percent."""
     rows = [_row(subject, now, settings) for subject in found.subjects]
     rows.sort(key=lambda row: -row.largest(prices))
     return Report(now, prices, vpa_weight, found, rows)

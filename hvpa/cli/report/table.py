@@ -1,6 +1,6 @@
-"""A report as text: for each workload what it requests now and with each blend, and its risks; totals at the end.
+"""A report as text: the requests of each workload now and with each blend, its risks, and totals at the end.
 
-Lines have at most WIDTH columns, but for what has no place to be broken.
+Lines have at most WIDTH columns, unless they can't be broken.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ WIDTH: Final = 100
 _COLUMNS: Final = (10, 5, 8, 8, 9, 9, 11, 9, 9, 11)
 """Widths: label, pods, a pod's cores and GiB, all pods' cores, GiB and cost, and the three differences."""
 _GROUPS: Final = ((1, ""), (2, "each pod"), (3, "all pods"), (3, "difference to now"))
-"""What stands above the columns after the label: above how many, and what."""
+"""Headings above the columns after the label: number of columns, and text."""
 _NAMES: Final = ("pods", "cores", "GiB", "cores", "GiB", "per month", "cores", "GiB", "per month")
 _INDENT: Final = "  "
 
 
 def to_text(report: Report) -> str:
-    """The whole report, without a line break at the end. What others wrote can't break a line of it, nor move the
-    terminal's cursor."""
+    """The whole report, without a final line break.
+
+    Text from other clients can't break a line or move the terminal's cursor.
+    """
     blocks = [_head(report)]
     if report.rows:
         blocks += [_heading(), *(_block(row, report.prices) for row in report.rows), _totals(report)]
@@ -101,7 +103,7 @@ def _differences(amount: Amount, prices: Prices) -> list[str]:
 
 
 def _signed(value: float) -> str:
-    """With its sign; what rounds to nothing has none."""
+    """The value with its sign; without a sign if it rounds to 0."""
     text = f"{value:+,.2f}"
     return "0.00" if float(text.replace(",", "")) == 0 else text
 
@@ -111,7 +113,7 @@ def _line(label: str, cells: Sequence[str]) -> str:
     return f"{_INDENT}{' '.join([f'{label:<{_COLUMNS[0]}}', *padded])}".rstrip()
 
 
-# --- all of them ----------------------------------------------------------------------------------------------------
+# --- totals ---------------------------------------------------------------------------------------------------------
 def _totals(report: Report) -> list[str]:
     count, now, prices = len(report.rows), report.now, report.prices
     lines = [f"All {count} workloads" if count != 1 else "This one workload"]
@@ -124,7 +126,7 @@ def _totals(report: Report) -> list[str]:
 
 
 def _rest(found: Inventory) -> list[str]:
-    """What is not in the table."""
+    """The workloads and recommenders that are not in the table."""
     lines: list[str] = []
     if not found.subjects:
         lines.append("No workload has an HPA, a VPA or an Hvpa.")

@@ -1,4 +1,4 @@
-"""`hvpa validate`: the checks of the CRD and of the operator, and what a reviewer would object to, offline."""
+"""`hvpa validate`: the checks of the CRD and of the operator, and remarks of a reviewer, offline."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Check all files: 0 when there is an Hvpa and each is valid, else 1."""
+    """Check all files; returns 0 if they contain an Hvpa and each is valid, else 1."""
     inputs = (
         from_kustomizations(args.kustomize) if args.kustomize else from_names(args.filename, args.recursive)
     )
@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _check(inputs: Inputs) -> int:
-    """Add what is found in the files, in their order; how many Hvpas there are."""
+    """Add the findings of the files, in their order; returns the number of Hvpas."""
     findings, count = inputs.findings, 0
     documents: list[Document] = []
     for path, named in inputs.files.items():
@@ -101,14 +101,15 @@ def _check(inputs: Inputs) -> int:
 
 
 def is_hvpa(document: Document) -> bool:
-    """Whether this is an Hvpa, or was meant to be one: the kind in another spelling, or another one of our group."""
+    """Whether this is an Hvpa, or probably meant as an Hvpa: the kind in another spelling, or another kind of our
+    group."""
     if document.kind.lower() in (KIND.lower(), f"{KIND.lower()}s"):
         return True
     return bool(document.content.get("apiVersion") == API_VERSION)
 
 
 def problems_of(document: Document) -> list[FieldError]:
-    """What the API server or the operator would refuse in an Hvpa."""
+    """The faults for which the API server or the operator would refuse an Hvpa."""
     if document.kind != KIND:
         return [FieldError("kind", f"there is no kind {document.kind}; did you mean {KIND}?")]
     version = document.content.get("apiVersion")

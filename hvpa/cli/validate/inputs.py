@@ -1,7 +1,8 @@
-"""Which files `hvpa validate` reads: folders as `kubectl apply -f` takes them, and local files of kustomizations; and
-what it finds, in them and in their objects: `FILE:LINE: error: Hvpa NAMESPACE/NAME: field: reason; remedy` each, or
-JSON.
-Nothing is rendered: of a kustomization the files that it names are looked at, and what would change them is named.
+"""The files that `hvpa validate` reads, and its findings.
+
+Folders are read like `kubectl apply -f` reads them, and kustomizations by their local files. A finding is `FILE:LINE:
+error: Hvpa NAMESPACE/NAME: field: reason; remedy`, or JSON. Nothing is rendered: the files that a kustomization names
+are checked, and its fields that would change them are reported.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hvpa.cli.input.files import STANDARD_INPUT, Document, FileError, load, yaml
 from hvpa.core.spec.review import Remark
 
 SUFFIXES: Final = (".json", ".yaml", ".yml")
-"""Of the files of a folder these are read (kubectl's `FileExtensions`)."""
+"""Suffixes of the files in a folder that are read (kubectl's `FileExtensions`)."""
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Names of a kustomization's file."""
 LEFT_OUT: Final = "a kustomization is no object of the cluster: left out"
@@ -43,17 +44,17 @@ _CHANGES: Final = (
     "transformers",
     "helmCharts",
 )
-"""Fields of a kustomization that change its objects, or make further ones."""
+"""Fields of a kustomization that change its objects, or add objects."""
 
 
 Severity = Literal["error", "warning", "note"]
-"""An error is refused by the API server or by the operator; a warning is valid and probably not meant; a note says what
-was not looked at."""
+"""An error is refused by the API server or the operator. A warning is valid and probably not intended. A note reports
+skipped input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know: how bad, where, of which object, what, and what to do about it."""
+    """A finding: its severity, place, object, reason and remedy."""
 
     severity: Severity
     file: str
@@ -71,18 +72,18 @@ class Finding:
         return one_line(": ".join(part for part in parts if part))
 
     def as_json(self) -> dict[str, Any]:
-        """The same as an object; what does not apply is null."""
+        """The finding as an object; fields that do not apply are null."""
         names = ("severity", "file", "line", "column", "object", "path", "reason", "remedy")
         return {"field" if name == "path" else name: getattr(self, name) or None for name in names}
 
 
 def of_file(error: FileError) -> Finding:
-    """The error of a file that does not hold objects."""
+    """The error of a file that does not contain objects."""
     return Finding("error", error.file, error.line, error.reason, column=error.column)
 
 
 def of_field(document: Document, fault: FieldError | Remark) -> Finding:
-    """The error of a field, with what may have been meant, or the warning of one."""
+    """The error of a field, with a suggestion, or its warning."""
     file, line, title, path = document.file, document.line(fault.path), document.title, fault.path
     if isinstance(fault, Remark):
         return Finding("warning", file, line, fault.reason, fault.remedy, title, path)
@@ -98,28 +99,28 @@ def _remedy(document: Document, problem: FieldError) -> str:
 # --- files -----------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Inputs:
-    """The files to read, each once, and the findings on folders and kustomizations. A file is named by the user
-    (True), or found in a folder, where other YAML may lie around."""
+    """The files to read, without duplicates, and the findings on folders and kustomizations."""
 
     files: dict[str, bool] = field(default_factory=dict)
+    """Whether the user named the file; False for a file of a folder, which may contain other YAML."""
     findings: list[Finding] = field(default_factory=list)
     followed: set[Path] = field(default_factory=set)
 
     def count(self, severity: Severity) -> int:
-        """How many findings are so bad."""
+        """The number of findings of a severity."""
         return sum(one.severity == severity for one in self.findings)
 
     def error(self, path: object, reason: str, line: int | None = None) -> None:
-        """Report what is wrong with a folder or a kustomization."""
+        """Report a problem of a folder or a kustomization."""
         self.findings.append(Finding("error", str(path), line, reason))
 
     def note(self, path: object, line: int | None, reason: str, remedy: str = "") -> None:
-        """Report what was not looked at."""
+        """Report skipped input."""
         self.findings.append(Finding("note", str(path), line, reason, remedy))
 
 
 def from_names(names: Sequence[str], recursive: bool) -> Inputs:
-    """What `-f` names: files, `-`, and folders."""
+    """The files for `-f`: files, `-`, and folders."""
     found = Inputs()
     for name in names:
         if name == STANDARD_INPUT or not isdir(name):
@@ -139,7 +140,7 @@ def from_names(names: Sequence[str], recursive: bool) -> Inputs:
 
 
 def from_kustomizations(folders: Sequence[str]) -> Inputs:
-    """What `-k` names: the local files of kustomizations, and of those that they name."""
+    """The files for `-k`: the local files of kustomizations, and of the kustomizations that they name."""
     found = Inputs()
     for folder in folders:
         _follow(Path(folder), found)
@@ -179,7 +180,7 @@ def _follow(folder: Path, found: Inputs) -> None:
 
 
 def _kustomization(path: Path, found: Inputs, content: dict[str, Plain], line: Callable[[str], int]) -> None:
-    """Read the files that it names, and report what is not looked at."""
+    """Add the files that it names, and report its fields that are not applied."""
     if changing := [name for name in _CHANGES if content.get(name)]:
         reason = f"{', '.join(changing)}: not applied; the files are checked as they are"
         remedy = "kustomize build FOLDER | hvpa validate -f - checks what comes out"

@@ -1,7 +1,8 @@
-"""What the objects of one input say of each other: two Hvpas on one target, containers that are not there, an HPA or
-VPA that scales the workload itself.
+"""Checks across the objects of an input: two Hvpas with the same target, containers that don't exist, an HPA or VPA
+that scales the workload itself.
 
-Only objects of the same namespace are compared; one that names none counts as of the namespace that it is applied to.
+Only objects of the same namespace are compared; an object without a namespace is in the namespace to which it is
+applied.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _KEDA: Final = "ScaledObject"
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An Hvpa without errors: where it stands, and what it says."""
+    """An Hvpa without errors: its document and its spec."""
 
     document: Document
     spec: HvpaSpec
@@ -43,7 +44,7 @@ class Read:
 
 
 def review_set(one: Read, hvpas: Sequence[Read], documents: Sequence[Document]) -> Iterator[Remark]:
-    """The remarks on `one` of all `hvpas`, beside all `documents` of the input."""
+    """The remarks on `one`, given all `hvpas` and all `documents` of the input."""
     near = [other for other in documents if _namespace(other) == _namespace(one.document)]
     yield from _same_target(one, [other for other in hvpas if other is not one and other.document in near])
     for other in near:
@@ -132,7 +133,7 @@ def _sizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
 
 
 def _amount(amounts: dict[str, Plain], resource: Resource) -> int | None:
-    """A resource of a manifest that nothing has checked."""
+    """A resource of an unchecked manifest."""
     return amount({key: one for key, one in amounts.items() if isinstance(one, str | int | float)}, resource)
 
 
@@ -150,7 +151,7 @@ def _plain_containers(workload: Document, field: str = "containers") -> Iterator
 
 
 def _resizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
-    """Pods that can't be resized in place, and a last rung that is not there."""
+    """Pods that can't be resized in place, if the strategy has no other way."""
     kind = spec.strategy.type
     at = workload.place
     containers = [*_plain_containers(workload), *_plain_containers(workload, "initContainers")]
@@ -191,11 +192,11 @@ _REPLACING = {
     "partition": "set its partition to 0",
     "paused": "remove spec.paused from it",
 }
-"""What lets a workload replace its pods, by the field that keeps it from that."""
+"""The remedy that lets a workload replace its pods, by the field that prevents it."""
 
 
 def _keeps_pods(workload: Document) -> str:
-    """The field of a workload that keeps it from replacing pods, with its value; empty if there is none."""
+    """The field that prevents a workload from replacing pods, with its value; empty if it replaces them."""
     spec = _below(workload.content, "spec")
     if workload.kind == "Deployment":
         return "paused true" if spec.get("paused") is True else ""
@@ -257,12 +258,12 @@ def _foreign_vpa(one: Read, other: Document, name: Plain, at: str) -> Iterator[R
 
 
 def _is_target(spec: HvpaSpec, reference: dict[str, Plain]) -> bool:
-    kind = reference.get("kind", "Deployment")  # KEDA's default; in an HPA or VPA it is required
+    kind = reference.get("kind", "Deployment")  # KEDA's default; required in an HPA or VPA
     return bool((kind, reference.get("name")) == (spec.target_ref.kind, spec.target_ref.name))
 
 
 def _adopted(other: Document, deploy: bool, selector: LabelSelector) -> bool:
-    """Whether the Hvpa would take this HPA over."""
+    """Whether the Hvpa would adopt this HPA."""
     labels = other.metadata.get("labels")
     if other.kind != _HPA or not deploy or not isinstance(labels, dict):
         return False
@@ -270,7 +271,7 @@ def _adopted(other: Document, deploy: bool, selector: LabelSelector) -> bool:
 
 
 def _below(content: Plain, *names: str) -> dict[str, Plain]:
-    """The object at these names; empty where there is none."""
+    """The object at these names; empty if missing."""
     found = below(content, *names)
     return found if isinstance(found, dict) else {}
 

@@ -1,1 +1,1 @@
-"""The local copy of the cluster, kept by list and watch."""
+"""The local copy of the cluster, kept up to date by list and watch."""

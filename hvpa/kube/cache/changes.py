@@ -1,4 +1,4 @@
-"""Which changes of an object can change a decision: everything else need not wake anybody."""
+"""Which changes of an object can change a decision. All other changes enqueue no Hvpa."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from hvpa.core.recommenders.stale import must_change
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 
 SILENT_PERIODS: Final = 2
-"""A recommender writes with each of its periods: after a longer pause its recommendation may have been reported as
-stale (after three, `hvpa.core.recommenders.stale`)."""
+"""A recommender writes once per period. After a longer pause its recommendation may have been reported as stale
+(after three periods, see `hvpa.core.recommenders.stale`)."""
 
 
 def _meta(meta: Meta) -> tuple[object, ...]:
-    """What of metadata counts, for every kind."""
+    """The metadata that can change a decision, for every kind."""
     owners, gone = meta.owner_references, meta.deletion_timestamp
     return (meta.uid, meta.generation, gone, meta.labels, meta.annotations, owners)
 
 
 def hvpa_spec_changed(old: StoredHvpa, new: StoredHvpa) -> bool:
-    """Whether anything but the status changed (`spec.replicas` is part of the spec)."""
+    """Whether anything except the status changed (`spec.replicas` is part of the spec)."""
     return old.spec_hash != new.spec_hash or _meta(old.metadata) != _meta(new.metadata)
 
 
@@ -42,9 +42,12 @@ def _spec_or_meta_changed(old: Hpa | Vpa, new: Hpa | Vpa) -> bool:
 
 
 def vpa_changed(old: Vpa, new: Vpa, period: dt.timedelta) -> bool:
-    """Whether spec, targets, how far the history goes, conditions, labels or owners changed, the recommender is back
-    after a silence, or its next silence begins to count or no longer does; else bounds move all the time and aren't
-    read."""
+    """Whether a change of a VPA can change a decision.
+
+    It can if spec, targets, length of the history, conditions, labels or owners changed, if the recommender is back
+    after a silence, or if its next silence starts or stops to count. The bounds themselves change all the time and
+    are ignored.
+    """
     return (
         _was_silent(old, new, period)
         or _targets(old) != _targets(new)
@@ -67,8 +70,8 @@ def _targets(vpa: Vpa) -> list[tuple[object, ...]]:
 
 
 def pod_changed(old: Pod | None, new: Pod | None) -> bool:
-    """Whether a pod's phase, readiness, ended containers, resources, labels or deletion changed, how its resize goes,
-    or why it can't be scheduled or started. One that waits for that as usual is as good as none."""
+    """Whether a pod's phase, readiness, terminated containers, resources, labels, deletion, resize progress, or the
+    reason why it can't be scheduled or started changed. A pod that is starting normally counts as absent."""
     return _pod(old) != _pod(new)
 
 

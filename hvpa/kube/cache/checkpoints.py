@@ -11,14 +11,14 @@ from hvpa.reconcile.ports import Key
 
 
 class Checkpoints:
-    """Fed by the watch of `store`. They change with each of the recommender's rounds, so a change wakes no Hvpa."""
+    """Checkpoints, fed by the watch of `store`. A change enqueues no Hvpa: the recommender writes them every period."""
 
     def __init__(self, scopes: Collection[str]) -> None:
         self.store: Store[VpaCheckpoint] = Store(scopes, self._changed)
         self._of_vpa: Index[Key, str] = Index()
 
     def of(self, vpa: Key) -> tuple[VpaCheckpoint, ...]:
-        """The checkpoints of a VPA: one for each container. Empty also if they can't be read."""
+        """The checkpoints of a VPA, per container; empty also if they can't be read."""
         found = [self.store.get(Key(vpa.namespace, name)) for name in self._of_vpa.get(vpa)]
         return tuple([one for one in found if one is not None])
 

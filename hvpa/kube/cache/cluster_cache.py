@@ -1,4 +1,5 @@
-"""The local copy of the cluster: all stores and indexes, an Hvpa's own objects, and which Hvpas a change is about."""
+"""The local copy of the cluster: all stores and indexes, the objects of each Hvpa, and the Hvpas that a change
+affects."""
 
 from __future__ import annotations
 
@@ -52,8 +53,11 @@ _without_resizes: Final[Callable[[HvpaSpec], HvpaSpec]] = remembered(HvpaSpec.wi
 
 
 class LocalCluster:
-    """Holds the stores. `enqueue` gets the key of each Hvpa that has to be looked at again; `enqueue_later` that of
-    one whose workload we have just changed ourselves: there is time until the rollout begins, which wakes it anyway."""
+    """Holds the stores.
+
+    `enqueue` gets the key of each Hvpa that must be reconciled. `enqueue_later` gets the key of an Hvpa whose
+    workload HVPA has just changed itself: that can wait, because the start of the rollout enqueues the Hvpa anyway.
+    """
 
     def __init__(
         self,
@@ -73,6 +77,7 @@ class LocalCluster:
         }
         self.custom = CustomTargets()
         self._unlisted: dict[str, str] = {}
+        """Why the workloads of a kind are not listed, by kind."""
         self.on_named: Callable[[Target], None] = lambda target: None
         """Called with each new target."""
         self.hpas: Store[Hpa] = Store(scopes, self._hpa_changed)
@@ -81,6 +86,7 @@ class LocalCluster:
         self.creation_sizes: Store[HvpaSizes] = Store(scopes, self._sizes_changed)
         self.checkpoints = Checkpoints(scopes)
         self._silent: dict[str, dt.datetime] = {}
+        """Last sign of life of each silent recommender, by name."""
         self._stores: dict[str, Store[Any]] = {
             HVPAS.kind: self.hvpas,
             HPAS.kind: self.hpas,
@@ -92,18 +98,19 @@ class LocalCluster:
         self._resizes_pods = True
         self._served = {VPAS.kind: True, HVPA_SIZES.kind: False, CHECKPOINTS.kind: False}
         self._sizes_of: dict[Key, tuple[tuple[str, str], ...]] = {}
-        """By Hvpa, be it there or not: the sizes of new pods that were written for it."""
+        """The sizes of new pods written for each Hvpa, even if the Hvpa no longer exists."""
         self._targeting = Targeting()
         self._naming: dict[str, Index[Key, str]] = {HPAS.kind: Index(), VPAS.kind: Index()}
-        """By kind and key of an HPA or VPA: the Hvpas that name it."""
+        """By kind, then by key of the HPA or VPA: the Hvpas that name it."""
         self._refs: dict[str, Index[RefToken, str]] = {HPAS.kind: Index(), VPAS.kind: Index()}
-        """By kind and what it is for, or who owns it: the HPAs or VPAs."""
+        """By kind, then by target or owner: the HPAs or VPAs."""
         self._pod_index = PodIndex()
         self._selectors: SelectorIndex[Target] = SelectorIndex()
         self._status_writes: dict[Key, bool] = {}
-        """Hvpas whose status is being written by us, and whether the watch has brought another status meanwhile."""
+        """Hvpas whose status HVPA is writing now, and whether the watch has delivered another status in the
+        meantime."""
         self._pods: dict[Target, tuple[Pod, ...]] = {}
-        """The pods of targets that were asked for: the same tuple for as long as they are the same pods."""
+        """The pods of each target that was read. A tuple stays the same object until one of its pods changes."""
 
     def store(self, resource: Resource[Any]) -> Store[Any]:
         """The store of a watched resource."""
@@ -111,27 +118,27 @@ class LocalCluster:
         return self._workload_store(resource.kind) if known is None else known
 
     def _workload_store(self, kind: str) -> Store[Workload]:
-        """The store of a kind of workload; that of a custom one is made when the first workload was read."""
+        """The store of a kind of workload. The store of a custom kind is created with its first workload."""
         if kind not in self.workloads:
             self.workloads[kind] = Store(self._scopes, self._workload_changed)
         return self.workloads[kind]
 
     def set_served(self, resource: Resource[Any], served: bool) -> None:
-        """A resource that a cluster need not serve is, or is not, known to it; a change concerns every Hvpa."""
+        """Note whether the cluster serves an optional resource; a change enqueues every Hvpa."""
         if served != self._served[resource.kind]:
             self._served[resource.kind] = served
             for key in self.hvpas:
                 self._enqueue(key)
 
     def set_resizes_pods(self, can: bool) -> None:
-        """Whether the API server can resize pods; a change concerns every Hvpa."""
+        """Note whether the API server can resize pods; a change enqueues every Hvpa."""
         if can != self._resizes_pods:
             self._resizes_pods = can
             for key in self.hvpas:
                 self._enqueue(key)
 
     def note_silences(self, now: dt.datetime) -> None:
-        """Look which of the VPA's recommenders are silent at `now`; a change concerns every Hvpa."""
+        """Update which VPA recommenders are silent at `now`; a change enqueues every Hvpa."""
         vpas = [vpa for key in self.vpas if (vpa := self.vpas.get(key)) is not None]
         found = silences(vpas, self.checkpoints, now, self._vpa_period)
         if found != self._silent:
@@ -140,7 +147,7 @@ class LocalCluster:
                 self._enqueue(key)
 
     def set_unlisted(self, kind: str, why: str | None) -> None:
-        """Why workloads of a kind are not listed, NOT_YET while the list is under way; None: they are listed."""
+        """Note why workloads of a kind are not listed (NOT_YET during the first list); None if they are listed."""
         before = self._unlisted.pop(kind, None)
         if why is not None:
             self._unlisted[kind] = why
@@ -152,11 +159,11 @@ class LocalCluster:
                 self._enqueue(key)
 
     def custom_workload(self, target: Target) -> Workload | None:
-        """What was last read of a target of a custom kind."""
+        """The last known state of a target of a custom kind."""
         return self._workload(target)
 
     def set_custom(self, one: CustomTarget, found: Workload | None, unreadable: str | None = None) -> None:
-        """What was read of a target of a custom kind: None for one that does not exist, or that can't be read."""
+        """Store the result of reading a target of a custom kind; `unreadable` is why it can't be read."""
         if one not in self.custom:
             return  # no Hvpa names it any more
         if found is not None:
@@ -167,12 +174,12 @@ class LocalCluster:
             self._wake_of(one.target)
 
     def _forget(self, target: Target) -> None:
-        """A target of a custom kind does not exist, or no Hvpa names it any more."""
+        """Drop a target of a custom kind that does not exist, or that no Hvpa names any more."""
         if (store := self.workloads.get(target.kind)) is not None:
             store.delete(Key(target.namespace, target.name))
 
     def put_scaled(self, workload: Workload) -> None:
-        """Hold a workload of a custom kind as it is now, whether or not an Hvpa names it."""
+        """Store the current state of a workload of a custom kind, whether or not an Hvpa names it."""
         kind = kind_key(workload.api_version, workload.kind)
         meta = workload.metadata
         target = Target(meta.namespace, kind, meta.name)
@@ -183,13 +190,15 @@ class LocalCluster:
             self._workload_store(kind).put(workload)
 
     def begin_status_write(self, key: Key) -> None:
-        """A write of ours to the Hvpa's status begins. What the watch brings of the status until it ends is most likely
-        that write."""
+        """Note that a write to the Hvpa's status begins. A status that the watch delivers before the write ends is
+        most likely that write."""
         self._status_writes[key] = False
 
     def end_status_write(self, key: Key, response: StoredHvpa | None) -> None:
-        """The write has ended; `response` is the Hvpa as it left it, None where it failed. The Hvpa is looked at
-        again if the status that the watch brought meanwhile is another one."""
+        """Note that the write has ended. `response` is the Hvpa in the response, None if the write failed.
+
+        Enqueues the Hvpa if the watch delivered a different status in the meantime.
+        """
         stored = self.hvpas.get(key)
         if not self._status_writes.pop(key, False) or stored is None:
             return
@@ -198,7 +207,7 @@ class LocalCluster:
 
     # --- reading -----------------------------------------------------------------------------------------------------
     def objects(self, key: Key) -> Objects | None:
-        """All that may have to do with the Hvpa of `key`; see `hvpa.core.model.Objects`."""
+        """All objects that may affect the Hvpa of `key`; see `hvpa.core.model.Objects`."""
         stored = self.hvpas.get(key)
         if stored is None:
             return None
@@ -227,7 +236,7 @@ class LocalCluster:
         )
 
     def _read(self, stored: StoredHvpa) -> HvpaObject:
-        """The Hvpa, with the update strategy that is the default of this API server."""
+        """The Hvpa, with the default update strategy for this API server."""
         found = stored.read()
         if self._resizes_pods or found.spec is None or not found.spec.joint:
             return found
@@ -238,15 +247,15 @@ class LocalCluster:
         return [owner for owner, _ in self._sizes_of.get(key, ())]
 
     def known(self) -> Iterable[Key]:
-        """All Hvpas, and those that are gone and have left sizes of new pods behind."""
+        """All Hvpas, and deleted Hvpas that left sizes of new pods behind."""
         return dict.fromkeys((*self.hvpas, *self._sizes_of))
 
     def changed_last(self, keys: Iterable[Key]) -> list[Key]:
-        """Hvpas in the order in which they, their workloads or their recommenders changed, the last one first."""
+        """Hvpas by the latest change of themselves, their workloads or their recommenders, latest first."""
         return sorted(keys, key=self._newest, reverse=True)
 
     def _newest(self, key: Key) -> int:
-        """The newest resource version of what an Hvpa depends on (but its pods); 0 where versions are no numbers."""
+        """The newest resource version among an Hvpa and its objects except pods; 0 if versions are not numbers."""
         stored = self.hvpas.get(key)
         if stored is None:
             return 0
@@ -273,8 +282,11 @@ class LocalCluster:
     def _related(
         self, resource: Resource[O], hvpa: StoredHvpa, target: Target, others: Collection[OtherHvpa] = ()
     ) -> list[O]:
-        """HPAs or VPAs that are owned, targeting (the workload, or an Hvpa with this target), named, or in the way of a
-        name that we would give."""
+        """The HPAs or VPAs that may affect an Hvpa.
+
+        These are the objects that the Hvpa owns or names, that target the workload or an Hvpa with this target, or
+        that have a name that HVPA would give.
+        """
         namespace, name, uid = target.namespace, hvpa.metadata.name, hvpa.metadata.uid
         tokens: list[RefToken] = [(namespace, uid), (namespace, HVPA_KIND, name)]
         tokens += [(namespace, HVPA_KIND, other.name) for other in others]
@@ -320,7 +332,7 @@ class LocalCluster:
             self._enqueue(key)
 
     def _recustom(self, key: Key, left: CustomTarget | None, joined: CustomTarget | None) -> None:
-        """An Hvpa names a workload of a custom kind, names it no longer, or in another version."""
+        """Update the custom workload that an Hvpa names, after it changed in name or version."""
         if left == joined:
             return
         if joined is not None:
@@ -331,7 +343,7 @@ class LocalCluster:
             self.on_named(joined.target)
 
     def _status_changed(self, key: Key) -> None:
-        """The watch has brought another status."""
+        """Handle a status change that the watch delivered."""
         if key in self._status_writes:
             self._status_writes[key] = True
         else:
@@ -348,7 +360,7 @@ class LocalCluster:
                     self._naming[kind].add(Key(key.namespace, new), key.name)
 
     def _retarget(self, key: Key, left: Place | None, joined: Place | None) -> None:
-        """An Hvpa comes to a target, leaves one, or is another one for the Hvpas beside it."""
+        """Move an Hvpa to another target, or update how the other Hvpas of its target see it."""
         targets = dict.fromkeys(place[0] for place in (left, joined) if place is not None)
         before = {target: self._targeting.first(target) for target in targets}
         if left is not None:
@@ -356,7 +368,7 @@ class LocalCluster:
         if joined is not None:
             self._targeting.add(*joined)
         for target in targets:
-            self._pods.pop(target, None)  # one that is going may have asked for them
+            self._pods.pop(target, None)  # an Hvpa that is being deleted may have read them
             if target not in self._targeting:
                 self._selectors.remove(target)
                 if target.kind not in WORKLOADS:
@@ -371,7 +383,8 @@ class LocalCluster:
                 self._wake(key.namespace, set(self._targeting.onlookers(target)) - {key.name})
 
     def _put_selector(self, target: Target, workload: Workload) -> None:
-        """Note whose pods a workload's selector matches; nobody's, if it is too large to be compared with each pod."""
+        """Index a workload's selector to find the owners of pods; omit a selector that is too large to compare with
+        each pod."""
         if has_too_many_terms(workload.spec.selector):
             self._selectors.remove(target)
         else:
@@ -414,7 +427,7 @@ class LocalCluster:
         self._wake(meta.namespace, set[str]().union(*concerned))
 
     def _concerned(self, kind: str, obj: Hpa | Vpa) -> set[str]:
-        """Names of the Hvpas that an HPA or VPA may have to do with."""
+        """Names of the Hvpas that an HPA or VPA may affect."""
         meta, reference = obj.metadata, reference_of(obj)
         controller = meta.controller()
         names = {controller.name} if controller is not None and controller.kind == HVPA_KIND else set()
@@ -462,7 +475,7 @@ Either = TypeVar("Either")
 
 
 def _either(old: Either | None, new: Either | None) -> Either:
-    """The one that is there; at least one is."""
+    """The new object, or the old object if it was deleted; at least one exists."""
     found = new if new is not None else old
     assert found is not None
     return found

@@ -1,7 +1,7 @@
 """The workloads of custom kinds that Hvpas name, and the custom kinds that the cluster serves.
 
-Two Hvpas may name one workload by two versions of its kind. It is one target (neither may scale it twice), but each of
-the versions is served or not, and can be read or not, by itself.
+Two Hvpas may name the same workload by two versions of its kind. Both name the same target (two Hvpas must not scale
+it), but the cluster may serve, or permit HVPA to read, only one of the versions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hvpa.kube.objects.resources import Resource
 from hvpa.kube.objects.stored_hvpa import Links
 
 NOT_YET: Final = ""
-"""Why a workload, or those of a kind, are not listed: that is under way."""
+"""The reason while a workload, or a kind of workload, is still being listed."""
 
 
 class CustomTarget(NamedTuple):
@@ -29,7 +29,8 @@ class CustomTarget(NamedTuple):
 
 
 def custom_target(namespace: str, links: Links) -> CustomTarget | None:
-    """The workload of a custom kind that an Hvpa names; None where it names another one, or none that can exist."""
+    """The workload of a custom kind that an Hvpa names; None if its kind is built-in, or if no such object can
+    exist."""
     named = links.target_ref
     if not is_custom(named.api_version, named.kind):
         return None
@@ -39,39 +40,40 @@ def custom_target(namespace: str, links: Links) -> CustomTarget | None:
 
 
 class _Named:
-    """Which Hvpas name a workload, and why it can't be read: NOT_YET where that was not tried, None where it was."""
+    """The Hvpas that name a workload, and why it can't be read."""
 
     def __init__(self) -> None:
         self.hvpas: set[str] = set()
         self.unreadable: str | None = NOT_YET
+        """NOT_YET before the first read, None after a successful read."""
 
 
 class CustomTargets:
-    """By namespace, so that no namespace waits for another one."""
+    """Workloads by namespace, so that no namespace waits for another."""
 
     def __init__(self) -> None:
         self.resources: dict[tuple[str, str], Resource[Workload]] = {}
-        """By API version and kind: those that the cluster serves, as discovery found them."""
+        """The kinds that the cluster serves according to discovery, by API version and kind."""
         self._named: dict[str, dict[CustomTarget, _Named]] = {}
 
     @property
     def namespaces(self) -> Collection[str]:
-        """Where there are any."""
+        """Namespaces with custom targets."""
         return self._named.keys()
 
     def of(self, namespace: str) -> list[CustomTarget]:
-        """Those of a namespace."""
+        """The custom targets of a namespace."""
         return list(self._named.get(namespace, ()))
 
     def __contains__(self, one: CustomTarget) -> bool:
         return one in self._named.get(one.target.namespace, ())
 
     def join(self, one: CustomTarget, hvpa: str) -> None:
-        """Note that the Hvpa `hvpa` names it."""
+        """Note that the Hvpa `hvpa` names this target."""
         self._named.setdefault(one.target.namespace, {}).setdefault(one, _Named()).hvpas.add(hvpa)
 
     def leave(self, one: CustomTarget, hvpa: str) -> None:
-        """Note that the Hvpa `hvpa` no longer names it."""
+        """Note that the Hvpa `hvpa` no longer names this target."""
         namespace = one.target.namespace
         known = self._named[namespace]
         known[one].hvpas.discard(hvpa)
@@ -81,11 +83,11 @@ class CustomTargets:
             del self._named[namespace]
 
     def unreadable(self, one: CustomTarget) -> str | None:
-        """Why it can't be read."""
+        """Why the target can't be read; None if it can."""
         return self._named[one.target.namespace][one].unreadable
 
     def set_unreadable(self, one: CustomTarget, why: str | None) -> bool:
-        """Note why it can't be read; whether that is news."""
+        """Note why the target can't be read; returns whether the reason changed."""
         known = self._named[one.target.namespace][one]
         is_news, known.unreadable = known.unreadable != why, why
         return is_news

@@ -1,4 +1,4 @@
-"""Look-up tables over the stores, so that an Hvpa's own objects are found without walking over everybody's."""
+"""Look-up tables over the stores, to find the objects of an Hvpa without a walk over all objects."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from hvpa.api.objects.read_models import Pod, Selector, SelectorRequirement
 Token = TypeVar("Token")
 Value = TypeVar("Value")
 Pair = tuple[str, str, str]
-"""Namespace, label key, label value; both are empty for all pods of a namespace."""
+"""Namespace, label key, label value. Key and value are empty for all pods of a namespace."""
 
 
 class Index(Generic[Token, Value]):
-    """Values by token, in the order in which they came."""
+    """Values by token, in insertion order."""
 
     def __init__(self) -> None:
         self._values: dict[Token, dict[Value, None]] = {}
 
     def add(self, token: Token, value: Value) -> None:
-        """Put `value` under `token`."""
+        """Add `value` under `token`."""
         self._values.setdefault(token, {})[value] = None
 
     def remove(self, token: Token, value: Value) -> None:
-        """Take `value` away from `token`."""
+        """Remove `value` from `token`."""
         values = self._values.get(token, {})
         values.pop(value, None)
         if not values:
             self._values.pop(token, None)
 
     def get(self, token: Token) -> Collection[Value]:
-        """All values under `token`. Good until the next change of the index."""
+        """All values under `token`; valid until the index next changes."""
         return self._values.get(token, ())
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ def _requirement_holds(entry: SelectorRequirement, labels: Mapping[str, str]) ->
 
 
 def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
-    """Whether a workload's selector matches `labels`. An empty one matches nothing (the API server refuses it)."""
+    """Whether a workload's selector matches `labels`. An empty selector matches nothing (the API server refuses it)."""
     pairs, expressions = selector.match_labels or {}, selector.match_expressions or ()
     if not pairs and not expressions:
         return False
@@ -62,7 +62,7 @@ def selects(selector: Selector, labels: Mapping[str, str]) -> bool:
 
 
 def _anchors(namespace: str, selector: Selector) -> list[Pair]:
-    """What everything that the selector matches must have: at least that it is in the namespace."""
+    """The pairs that every match of the selector must have; at least the namespace."""
     pairs = [(namespace, key, value) for key, value in (selector.match_labels or {}).items()]
     for entry in selector.match_expressions or ():
         if entry.operator == "In" and len(entry.values or ()) == 1:
@@ -71,13 +71,13 @@ def _anchors(namespace: str, selector: Selector) -> list[Pair]:
 
 
 def _pairs(namespace: str, labels: Mapping[str, str]) -> list[Pair]:
-    """Where a pod with these labels is looked for, of a selector without pairs included."""
+    """The pairs to look up for a pod with these labels, including the pair for selectors without label pairs."""
     return [(namespace, "", ""), *[(namespace, key, value) for key, value in labels.items()]]
 
 
 class PodIndex:
-    """Names of pods by namespace and by each label pair. A selector is compared with the pods that have the rarest of
-    its pairs."""
+    """Names of pods by namespace and by label pair. A selector is compared only with the pods that have its rarest
+    pair."""
 
     def __init__(self) -> None:
         self._pods: Index[Pair, str] = Index()
@@ -87,7 +87,7 @@ class PodIndex:
         return len(self._pods)
 
     def put(self, pod: Pod) -> None:
-        """Add a pod, or replace the one of the same name."""
+        """Add a pod, or replace the pod of the same name."""
         meta = pod.metadata
         if self._labels.get((meta.namespace, meta.name)) != meta.labels:
             self.remove(pod)
@@ -103,13 +103,13 @@ class PodIndex:
             self._pods.remove(pair, name)
 
     def select(self, namespace: str, selector: Selector) -> list[str]:
-        """The names of the pods of `namespace` that `selector` matches."""
+        """The names of the pods in `namespace` that `selector` matches."""
         found = min(map(self._pods.get, _anchors(namespace, selector)), key=len)
         return [name for name in found if selects(selector, self._labels[namespace, name])]
 
 
 class SelectorIndex(Generic[Token]):
-    """Workloads by their pod selector: whose pod is this?"""
+    """Workloads by pod selector, to find the workload of a pod."""
 
     def __init__(self) -> None:
         self._selectors: dict[Token, tuple[Selector, Pair]] = {}
@@ -119,18 +119,18 @@ class SelectorIndex(Generic[Token]):
         return len(self._tokens)
 
     def put(self, token: Token, namespace: str, selector: Selector) -> None:
-        """Register the selector of workload `token`, instead of the one that it had."""
+        """Register the selector of workload `token`, in place of its previous selector."""
         known = self._selectors.get(token)
         if known is not None and known[0] == selector:
             return
         self.remove(token)
-        # The least used pair says most: `app=web-17` rather than `team=shop`.
+        # The least used pair narrows the search most: `app=web-17` rather than `team=shop`.
         anchor = min(_anchors(namespace, selector), key=lambda pair: len(self._tokens.get(pair)))
         self._selectors[token] = (selector, anchor)
         self._tokens.add(anchor, token)
 
     def remove(self, token: Token) -> None:
-        """Forget the workload."""
+        """Remove the workload."""
         known = self._selectors.pop(token, None)
         if known is not None:
             self._tokens.remove(known[1], token)

@@ -1,12 +1,12 @@
-"""List, then watch: keeps one store equal to what an API server holds of one resource in one scope.
+"""List, then watch: keeps a store equal to a resource in one scope of the API server.
 
-At rest there is no list: the watch is resumed from its last resource version (bookmarks keep that fresh). A new list is
-made on `410 Gone`, after an outage of the API server, and where watches from this version have failed again and again:
-what fails may be the version, or the event that comes after it.
+At rest there is no list: a watch resumes from its last resource version, which bookmarks keep recent. The reflector
+lists again on `410 Gone`, after an outage of the API server, and if watches from the same version fail repeatedly:
+the cause may be the version, or the event that follows it.
 
-Versions only grow, unless etcd was restored from a backup. A watch from a version that the API server has not reached
-again is silent, so a watch that broke is resumed only after one small, consistent list has shown a version that is not
-below the watch's (docs/decisions/0057).
+Versions only grow, unless etcd is restored from a backup. A watch from a version that the API server has not reached
+again delivers nothing. Before a broken watch resumes, a small consistent list must therefore return a version that is
+not below the watch's (docs/decisions/0057).
 """
 
 from __future__ import annotations
@@ -39,37 +39,40 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 WATCH_SECONDS = (300, 600)
 """The server ends a watch after a random time in this range, as with client-go's reflector (5 to 10 minutes)."""
 SILENCE = 130.0
-"""Seconds without a byte after which a watch counts as dead: bookmarks come about once a minute."""
+"""Seconds without a byte after which a watch counts as dead. Bookmarks arrive about once a minute."""
 RETRY = Backoff(base=0.1, cap=10.0)
-"""Between tries of a list or watch that fails."""
+"""Back-off between attempts of a failing list or watch."""
 NOT_SERVED_RETRY = (30.0, 300.0)
-"""First and largest wait, in seconds, before looking again for a resource that the cluster doesn't serve."""
+"""First and longest wait, in seconds, before the next look for a resource that the cluster doesn't serve."""
 SECOND_LOOK = 1.0
-"""Seconds, at least, from a first 404 until the request that shows whether it was an accident (of a proxy, or of one
-API server of several)."""
+"""Minimum seconds between a first 404 and the request that confirms it. A single 404 may come from a proxy, or from
+one API server of several."""
 FRUITLESS = 5
-"""Watches in a row that failed without any event, after which the next one begins with a list. client-go's reflector
-lists after each of them; an API server that restarts fails two or three."""
+"""Consecutive watches that fail without any event before the reflector lists again. client-go's reflector lists after
+each of them; an API server that restarts fails two or three."""
 PASSING = frozenset({401, 403, 408})
-"""Statuses 4xx that say nothing against the request itself: it may succeed later as it is."""
+"""4xx statuses that do not mean that the request is wrong: it may succeed later."""
 BUSY = 429
 UNANSWERED = frozenset({429, 502, 503, 504})
-"""Statuses that say nothing about the position, as little as no response does: the API server is busy, or not there."""
+"""Statuses that, like a missing response, prove nothing about the position: the API server is busy or down."""
 OUTAGE = 10.0
-"""Seconds without any response after which the next request is a list. A restore of etcd takes an outage, and after it
-the cluster may soon have new objects with the versions of lost ones; a failover between API servers takes less."""
+"""Seconds without any response after which the next request is a list.
+
+A restore of etcd takes an outage, and afterwards new objects may soon have the versions of lost objects. A failover
+between API servers takes less time.
+"""
 REGULAR_END = 0.9 * WATCH_SECONDS[0]
-"""Seconds after which the end of a watch is the regular one."""
+"""Seconds after which the end of a watch counts as regular."""
 SET_BACK = "the cluster was set back to an earlier state, as by a restore of etcd: listing again"
 LONG_LIVED = 30.0
-"""Seconds after which a watch that breaks counts as one that had worked: its back-off starts anew."""
+"""Seconds after which a watch that breaks counts as having worked: its back-off restarts."""
 REMEMBERED = 1000
-"""Faults of objects that are remembered, so that each is logged once."""
+"""Number of object faults that are stored so that each is logged once."""
 STUCK = 900.0
-"""Seconds without any step of the loop after which a watch counts as stuck; every step is bounded by less."""
+"""Seconds without any step of the loop after which a watch counts as stuck. Each step has a shorter limit."""
 
 STALE = 60.0
-"""Seconds for which list and watch have to fail until the store counts as out of date: longer than an API server takes
+"""Seconds of failing lists and watches after which the store counts as out of date; longer than an API server takes
 to restart."""
 
 V = TypeVar("V")
@@ -90,7 +93,7 @@ _decode_named = msgspec.json.Decoder(_Named).decode
 
 
 def _or_none(read: Callable[[msgspec.Raw], V], raw: msgspec.Raw) -> V | None:
-    """What `read` makes of an object; None where it can't be read."""
+    """The result of `read`; None if the object can't be read."""
     try:
         return read(raw)
     except UNREADABLE:
@@ -98,40 +101,43 @@ def _or_none(read: Callable[[msgspec.Raw], V], raw: msgspec.Raw) -> V | None:
 
 
 class Reports:
-    """Receives what a reflector reports, and does nothing with it but log what goes wrong."""
+    """Receives the reports of a reflector. This base class only logs failures."""
 
     def state_changed(self) -> None:
-        """The reflector's `state` is another one, or its list or watch has failed."""
+        """The reflector's `state` changed, or its list or watch failed."""
 
     def listed(self, reflector: Reflector[Any]) -> None:
         """A list was complete."""
 
     def set_back(self, reflector: Reflector[Any]) -> None:
-        """The cluster has an earlier state than it had before."""
+        """The cluster returned to an earlier state."""
 
     def failed(self, task: str, error: Exception) -> None:
-        """An object could not be taken in, for a reason that is a fault of the program."""
+        """A bug of the program prevented the processing of an object."""
         log.error("an object could not be taken in", task=task, exc_info=error)
 
 
 class Freshness:
-    """How fresh a store is: when its list or watch last succeeded, since when it fails, and why. Bookmarks count, about
-    one a minute, and so does the regular end of a watch. What a store holds is used however old it is; its age is
-    logged, and reported by /readyz and by a metric."""
+    """How fresh a store is: when list or watch last succeeded, since when they fail, and why.
+
+    Bookmarks count as success (about every minute), and so does the regular end of a watch. HVPA uses a store
+    whatever its age; the age is logged and reported by /readyz and by a metric.
+    """
 
     def __init__(self, plural: str, scope: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.succeeded_at: float | None = None
         """When list or watch last succeeded, by `monotonic`; None: never yet."""
         self.problem: str | None = None
-        """Why list or watch fails, in a few words without names and addresses; None when neither does."""
+        """Why list or watch fails, in a few words without names and addresses; None if neither fails."""
         self.stale = False
-        """Whether the store is out of date, as far as is known."""
+        """Whether the store is known to be out of date."""
         self._log = log.bind(resource=plural, scope=scope or "all")
         self._monotonic = monotonic
         self._failing_since: float | None = None
 
     def succeeded(self) -> None:
-        """A list was complete, a watch brought an event or a bookmark, or the server ended it in the regular way."""
+        """Note that a list was complete, that a watch delivered an event or bookmark, or that a watch ended
+        regularly."""
         if self.stale:
             self._log.info("cache is up to date again", seconds=self._age())
         self.succeeded_at = self._monotonic()
@@ -139,7 +145,8 @@ class Freshness:
         self.stale = False
 
     def failed(self, error: Exception, *, had_worked: bool = False) -> None:
-        """List or watch failed; `had_worked`: after it had been open for long, only quiet."""
+        """Note that list or watch failed. `had_worked`: the watch had been open for a long time, only without
+        events."""
         now = self._monotonic()
         self.problem = _in_a_few_words(error)
         if self._failing_since is None or had_worked:
@@ -150,25 +157,25 @@ class Freshness:
             self._log.warning(event, error=str(error), seconds=self._age())
 
     def outdated(self, problem: str) -> None:
-        """What the store holds is known to be wrong, until the next success."""
+        """Note that the content of the store is known to be wrong, until the next success."""
         self.problem, self.stale = problem, True
         self._log.warning("cache is out of date", error=problem, seconds=self._age())
 
     def failing_for(self) -> float:
-        """For how many seconds list and watch have failed; 0 where they work."""
+        """Seconds for which list and watch have failed; 0 if they work."""
         return 0.0 if self._failing_since is None else self._monotonic() - self._failing_since
 
     def _age(self) -> int | None:
-        """Seconds since the last success; None where there was none."""
+        """Seconds since the last success; None if there was none."""
         return None if self.succeeded_at is None else round(self._monotonic() - self.succeeded_at)
 
 
 class _Unreadable(Unreachable):
-    """What the server sends makes no watch."""
+    """The server's response is not a valid watch."""
 
 
 def _in_a_few_words(error: Exception) -> str:
-    """What went wrong, without names and addresses."""
+    """The error without names and addresses."""
     if isinstance(error, ApiError):
         return f"{error.status} {error.reason}".rstrip()
     if isinstance(error, Unreachable):
@@ -177,7 +184,7 @@ def _in_a_few_words(error: Exception) -> str:
 
 
 class _Expired(Exception):
-    """The resource version is too old (or unknown), or the server's is below it: list again."""
+    """The resource version is too old or unknown, or the server's version is below it: list again."""
 
 
 class Reflector(Generic[T]):
@@ -205,26 +212,26 @@ class Reflector(Generic[T]):
         self._position: str | None = None
         """Resource version up to which the store is complete; None: a list is needed."""
         self._fruitless = 0
-        """Watches from this position, one after the other, that failed without any event."""
+        """Consecutive watches from this position that failed without any event."""
         self._not_found = 0
-        """Responses 404, one after the other."""
+        """Consecutive 404 responses."""
         self._failures = 0
-        """Of lists and watches, one after the other."""
+        """Consecutive failures of lists and watches."""
         self._unchecked = False
-        """Whether a watch broke, so that the server's version has to be looked at before the next one."""
+        """Whether a watch broke, so that the server's version must be checked before the next watch."""
         self._watching: asyncio.Timeout | None = None
-        """Around the watch that is open."""
+        """The timeout of the open watch."""
         self._hurry = asyncio.Event()
         self._last_step = time.monotonic()
         self._logged: OrderedDict[tuple[str, str], None] = OrderedDict()
-        """Objects that can't be read, and why, as far as that was logged."""
+        """Objects that can't be read, and the reasons, as far as logged."""
 
     def healthy(self) -> bool:
-        """Whether the loop is getting on (it may well be getting errors)."""
+        """Whether the loop is running, even if its requests fail."""
         return time.monotonic() - self._last_step < STUCK
 
     async def run(self) -> None:
-        """List and watch for ever."""
+        """List and watch forever."""
         while True:
             self._last_step = time.monotonic()
             delay = await self._round()
@@ -234,9 +241,9 @@ class Reflector(Generic[T]):
                     await self._hurry.wait()
 
     async def _round(self) -> float:
-        """List or look at the server's version, where that has to be, and watch for as long as that goes well; the
-        seconds to wait then."""
-        began: float | None = None  # the watch
+        """List or check the server's version if necessary, then watch until the watch ends; returns the seconds to
+        wait."""
+        began: float | None = None  # start of the watch
         try:
             if not await self._is_positioned():
                 return 0.0
@@ -253,14 +260,16 @@ class Reflector(Generic[T]):
             self._failures = _one_more(self._failures, began)
             return RETRY.delay(self._failures, self._rng)
         except (ApiError, Unreachable) as error:
-            # The watch goes on after the last event that it delivered.
+            # The next watch continues after the last event that was delivered.
             self._unchecked = True
             self._failures = _one_more(self._failures, began)
             return self._failed(error, self._failures)
 
     async def _is_positioned(self) -> bool:
-        """List, or look at the server's version after a watch that broke. False where another list is needed already.
-        Raises _Expired where the server's version is below the watch's."""
+        """List, or check the server's version after a broken watch. Returns False if another list is needed already.
+
+        Raises _Expired if the server's version is below the watch's.
+        """
         if self._position is None:
             self._hurry.clear()
             position = await self._list()
@@ -275,16 +284,18 @@ class Reflector(Generic[T]):
         return self._position is not None
 
     async def is_set_back(self) -> bool:
-        """Whether the server's version of the resource is below the one that was known before. A list without a version
-        is consistent: no API server may answer it from a state that is older than what any has shown. Raises ApiError
-        and Unreachable."""
+        """Whether the server's version of the resource is below the version known before.
+
+        A list without a version is consistent: no API server may answer it from a state older than any state already
+        shown. Raises ApiError and Unreachable.
+        """
         position = self._position
         body = await self._transport.page(self._path(), {"limit": "1"}, LIST_TIMEOUT, MOST_BYTES)
         found = decoded(decode_page, body, f"the list {self._path()}").metadata.resource_version
         return position is not None and below(found, position)
 
     def relist(self) -> None:
-        """List again at once: the cluster was set back, as was noticed elsewhere."""
+        """List again at once: the cluster was set back, as another reflector noticed."""
         self._position = None
         self._store.distrust(self.scope)
         self.freshness.outdated(SET_BACK)
@@ -293,13 +304,16 @@ class Reflector(Generic[T]):
             self._watching.reschedule(asyncio.get_running_loop().time())
 
     def crashed(self, error: Exception) -> None:
-        """`run` ended in an exception: what the store holds may not be complete."""
+        """Note that `run` ended with an exception: the store may be incomplete."""
         self._position = None
         self.freshness.failed(error)
         self._reports.state_changed()
 
     def _ended(self, before: str, began: float) -> float:
-        """The server ended a watch from the version `before` that `began` then; the seconds to the next one."""
+        """Handle the end of a watch by the server; returns the seconds until the next watch.
+
+        `before` is the version from which the watch started, `began` its start.
+        """
         if time.monotonic() - began > 1.0 or self._position != before:
             self._failures = self._fruitless = 0
             if self._position is not None:
@@ -310,18 +324,18 @@ class Reflector(Generic[T]):
         return RETRY.delay(self._failures, self._rng)
 
     def _listed(self) -> None:
-        """A list was complete."""
+        """Note that a list was complete."""
         self._fruitless = self._not_found = 0
         self.freshness.succeeded()
         self._set_state("synced")
         self._reports.listed(self)
 
     def _failed(self, error: ApiError | Unreachable, failures: int) -> float:
-        """Note the failure; the delay until the next try, in seconds."""
+        """Note the failure; returns the seconds until the next attempt."""
         if isinstance(error, ApiError) and error.status == 404:
             return self._missing(failures)
         if isinstance(error, ApiError) and error.status == 403 and self.resource in NOT_REQUIRED:
-            self._not_found = max(1, self._not_found)  # a right that is missing is no accident
+            self._not_found = max(1, self._not_found)  # a missing permission is no accident
             return self._missing(failures)
         self._not_found = 0
         self._telemetry.watch_restarted(self.resource.plural, "error")
@@ -333,7 +347,7 @@ class Reflector(Generic[T]):
         return RETRY.delay(failures, self._rng) + (wait or 0.0)
 
     def _missing(self, failures: int) -> float:
-        """The response was 404: the delay until the next request, in seconds. One such response empties no store."""
+        """Handle a 404; returns the seconds until the next request. A single 404 empties no store."""
         self._position = None
         self._not_found += 1
         if self._not_found == 1:
@@ -347,8 +361,7 @@ class Reflector(Generic[T]):
         return min(largest, first * 2.0 ** min(self._not_found - 2, 10)) * self._rng.uniform(0.75, 1.0)
 
     def _fail(self, error: ApiError | Unreachable, failures: int) -> None:
-        """Note a failure of list or watch, the first or one of several in a row; give the position up where it may be
-        what makes watches fail."""
+        """Note a failure of list or watch (`failures` in a row); drop the position if it may be the cause."""
         self.freshness.failed(error, had_worked=failures == 1)
         self._reports.state_changed()
         status = error.status if isinstance(error, ApiError) else None
@@ -363,7 +376,7 @@ class Reflector(Generic[T]):
             self._position = None
 
     async def _list(self) -> str:
-        """Put all objects into the store, page by page; the list's resource version."""
+        """Put all objects into the store, page by page; returns the list's resource version."""
         listed: set[Key] = set()
         resource_version = ""
 
@@ -371,7 +384,7 @@ class Reflector(Generic[T]):
             nonlocal resource_version
             if not resource_version:
                 resource_version = page.metadata.resource_version
-                if not resource_version:  # whatever it is, it says nothing about what there is
+                if not resource_version:  # not a list that HVPA can use
                     raise Unreachable(f"list of {self.resource.plural} can't be read: no resource version")
                 if self._store.restart(self.scope, resource_version):
                     self.freshness.outdated(SET_BACK)
@@ -416,7 +429,7 @@ class Reflector(Generic[T]):
             self._watching = None
 
     def _take(self, line: bytes) -> None:
-        """Apply one watch event."""
+        """Apply a watch event."""
         try:
             event = _decode_event(line)
             if event.type == "ERROR":
@@ -427,7 +440,7 @@ class Reflector(Generic[T]):
         except UNREADABLE as error:
             raise _Unreadable(f"watch of {self.resource.plural} can't be read: {error}") from error
         if meta is None:
-            return  # logged by _put; the next event or bookmark moves the position on
+            return  # logged by _put; the next event or bookmark advances the position
         if self._position is not None and below(meta.resource_version, self._position):
             raise _Expired  # a stream never goes back, unless the cluster does
         if event.type == "DELETED":
@@ -438,8 +451,11 @@ class Reflector(Generic[T]):
         self.freshness.succeeded()
 
     def _put(self, raw: msgspec.Raw, listed_at: str | None = None) -> Meta | None:
-        """Decode one object into the store; its metadata. One that can't be decoded harms no other: it counts as
-        absent, and None is returned. `listed_at`: the version of the list that the object is from."""
+        """Decode an object into the store; returns its metadata.
+
+        An object that can't be decoded counts as absent (returns None) and affects no other object. `listed_at` is
+        the version of the list that contains the object.
+        """
         try:
             obj: T | None = self.resource.decode(raw)
         except UNREADABLE as error:
@@ -460,20 +476,20 @@ class Reflector(Generic[T]):
         return obj.metadata
 
     def _apply(self, change: Callable[[], bool]) -> None:
-        """Change the store. What the change of one object leads to harms no other object, whatever goes wrong."""
+        """Change the store. An object that causes a failure affects no other object."""
         try:
             change()
         except Exception as error:
             self._reports.failed(self.task, error)
 
     def _salvaged(self, raw: msgspec.Raw) -> T | None:
-        """The object without the times that can't be read; None where that doesn't help."""
+        """The object without its unreadable times; None if it still can't be read."""
         mended = without_wrong_times(raw)
         return None if mended is None else self.resource.decode(mended)
 
     def _log_once(self, event: str, meta: Meta, error: Exception) -> None:
-        """Log what is wrong with an object: once, and again when something else is wrong with it; it may be written
-        every second."""
+        """Log a fault of an object once, and again only if the fault changes: the object may be written every
+        second."""
         wrong = (meta.uid or meta.name, str(error))
         known = wrong in self._logged
         self._logged[wrong] = None
@@ -494,6 +510,9 @@ class Reflector(Generic[T]):
 
 
 def _one_more(failures: int, began: float | None) -> int:
-    """How many failures in a row there are with one more; a watch that began (None: it did not) long ago had worked."""
+    """The number of consecutive failures including the current failure; 1 if the watch had worked for a long time.
+
+    `began` is the start of the watch, None if there was no watch.
+    """
     had_worked = began is not None and time.monotonic() - began > LONG_LIVED
     return 1 if had_worked else failures + 1

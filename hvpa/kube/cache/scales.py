@@ -1,8 +1,8 @@
-"""Keeps the workloads of custom kinds up to date: each one's `scale` subresource is read every PERIOD, as
-kube-controller-manager reads that of an HPA's target, and at once when an Hvpa first names it.
+"""Keeps workloads of custom kinds up to date by reading their `scale` subresource.
 
-That takes the right to `get` this subresource, and none on the objects themselves. Namespaces are read side by side:
-none waits for the many workloads of another one, or for an API that is slow to respond.
+HVPA reads each workload every PERIOD, as kube-controller-manager does for an HPA's target, and at once when an Hvpa
+first names it. This requires the right to `get` the subresource and no right on the objects themselves. Namespaces
+are read in parallel: none waits for many workloads or a slow API of another namespace.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 PERIOD: Final = 15.0
 """Seconds between two reads of a workload."""
 AT_ONCE: Final = 8
-"""Reads that are under way at once."""
+"""Maximum concurrent reads."""
 AT_ONCE_EACH: Final = 2
-"""Of these, how many are of one namespace: the rest is for the others."""
+"""Maximum concurrent reads per namespace, to leave capacity for the others."""
 
 
 class NotScalable(Exception):
-    """A kind is not served, or has no `scale` subresource."""
+    """The kind is not served, or has no `scale` subresource."""
 
 
 class Scales:
@@ -60,15 +60,15 @@ class Scales:
         self._period = period
         self._named = asyncio.Event()
         self._wake: dict[str, asyncio.Event] = {}
-        """By namespace that is read."""
+        """By namespace that is being read."""
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     def named(self, namespace: str) -> None:
-        """An Hvpa of this namespace names another target."""
+        """Note that an Hvpa of this namespace names another target."""
         self._wake.get(namespace, self._named).set()
 
     async def run(self) -> None:
-        """Read for ever."""
+        """Read forever."""
         self._wake.clear()
         async with asyncio.TaskGroup() as group:
             while True:
@@ -80,7 +80,7 @@ class Scales:
                 await self._named.wait()
 
     async def _read_namespace(self, namespace: str) -> None:
-        """Read the targets of one namespace for as long as it has any."""
+        """Read the targets of a namespace as long as it has any."""
         wake, due, known = self._wake[namespace], 0.0, set[CustomTarget]()
         while targets := self._local.custom.of(namespace):
             wake.clear()
@@ -105,14 +105,14 @@ class Scales:
             try:
                 found = await read(self._transport, self._local, one)
                 if found is not None and before is not None and below(_version(found), _version(before)):
-                    # A read is consistent: what was known before it was sent is of a state that was lost.
+                    # A read is consistent, so the state known before belongs to a lost state of the cluster.
                     self._local.set_custom(one, None)
                     self._on_set_back()
                 self._local.set_custom(one, found)
             except (ApiError, Unreachable, NotScalable, PathError) as error:
                 log.debug("target can't be read", kind=one.kind, target=one.target.name, error=str(error))
                 self._local.set_custom(one, None, str(error))
-            except Exception as error:  # of one target, whatever it is: the others are read all the same
+            except Exception as error:  # of a single target: the others are still read
                 self._supervisor.failed("read a workload of a custom kind", error)
                 self._local.set_custom(one, None, f"internal error: {type(error).__name__}")
 
@@ -122,7 +122,7 @@ def _version(workload: Workload) -> str:
 
 
 async def read(transport: Transport, local: LocalCluster, one: CustomTarget) -> Workload | None:
-    """A workload of a custom kind; None where it does not exist. Raises NotScalable, ApiError and Unreachable."""
+    """A workload of a custom kind; None if it does not exist. Raises NotScalable, ApiError and Unreachable."""
     named = (one.api_version, one.kind)
     resource = local.custom.resources.get(named)
     if resource is None:
@@ -147,8 +147,10 @@ async def read(transport: Transport, local: LocalCluster, one: CustomTarget) -> 
 
 # --- discovery --------------------------------------------------------------------------------------------------------
 async def _plural_of(transport: Transport, api_version: str, kind: str) -> str:
-    """The plural of a custom kind with a `scale` subresource. Example: `rollouts` of Rollout. Raises NotScalable,
-    ApiError and Unreachable."""
+    """The plural of a custom kind with a `scale` subresource, for example `rollouts` for Rollout.
+
+    Raises NotScalable, ApiError and Unreachable.
+    """
     try:
         found = await served(transport, api_path(api_version))
     except ApiError as error:

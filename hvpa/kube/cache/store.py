@@ -1,4 +1,4 @@
-"""The local copy of one kind of object: fed by watches and by the responses to our own writes, whichever is newer."""
+"""The local copy of a kind of object, fed by watches and by the responses to HVPA's own writes; the newer wins."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from hvpa.reconcile.ports import Key
 ALL_NAMESPACES = ""
 
 OnChange = Callable[[T | None, T | None, bool], None]
-"""Gets each change: the object before and after (None: absent), and whether it answers a write of our own."""
+"""Called with each change: the object before and after (None: absent), and whether HVPA's own write caused it."""
 
 
 def version(resource_version: str) -> int | None:
-    """A resource version as a number; None when it isn't one (comparable since Kubernetes 1.35; etcd's always were)."""
+    """A resource version as a number; None if it is not numeric (comparable since Kubernetes 1.35; etcd's always
+    were)."""
     try:
         return int(resource_version)
     except ValueError:
@@ -23,12 +24,12 @@ def version(resource_version: str) -> int | None:
 
 
 def below(one: str, other: str) -> bool:
-    """Whether `one` is surely older than `other`."""
+    """Whether `one` is certainly older than `other`."""
     return one != other and _older(one, other)
 
 
 def _older(one: str, other: str) -> bool:
-    """Whether `one` is surely not newer than `other`."""
+    """Whether `one` is certainly not newer than `other`."""
     first, second = version(one), version(other)
     return first is not None and second is not None and first <= second
 
@@ -36,8 +37,8 @@ def _older(one: str, other: str) -> bool:
 class Store(Generic[T]):
     """Objects by namespace and name.
 
-    A *scope* is what one watch covers: a namespace, or all of them. `seen` is the newest resource version that a
-    scope's watch has delivered: what is older than that and not here was deleted.
+    A *scope* is the range of a watch: a namespace, or all namespaces. `seen` is the newest resource version that the
+    watch of a scope has delivered: an object that is older and not stored was deleted.
     """
 
     def __init__(self, scopes: Collection[str], on_change: OnChange[T]) -> None:
@@ -45,7 +46,7 @@ class Store(Generic[T]):
         self._on_change = on_change
         self._seen: dict[str, str] = dict.fromkeys(scopes, "")
         self._set_back: set[str] = set()
-        """Scopes of which what is here may be of a state that was lost: the next list replaces all of it."""
+        """Scopes whose stored objects may belong to a lost state; the next list replaces all of them."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -58,16 +59,19 @@ class Store(Generic[T]):
         return self._objects.get(key)
 
     def seen(self, scope: str, resource_version: str) -> None:
-        """The watch of `scope` has delivered everything up to `resource_version`."""
+        """Note that the watch of `scope` has delivered everything up to `resource_version`."""
         self._seen[scope] = resource_version
 
     def put(self, obj: T) -> bool:
-        """A watch delivered `obj`; whether it was news."""
+        """Store `obj` from a watch; returns whether it was new."""
         return self._put(obj, own=False)
 
     def put_listed(self, obj: T, scope: str, resource_version: str) -> bool:
-        """A list of `scope` at `resource_version` has `obj`; whether it was news. The list says what there was at its
-        version: an object here that claims to be as old and newer than that is of a state that was lost."""
+        """Store `obj` from a list of `scope` at `resource_version`; returns whether it was new.
+
+        The list shows the state at its version. A stored object whose version is newer than the listed object's, but
+        not newer than the list, belongs to a lost state.
+        """
         key = Key(obj.metadata.namespace, obj.metadata.name)
         old = self._objects.get(key)
         before, now = "" if old is None else old.metadata.resource_version, obj.metadata.resource_version
@@ -78,15 +82,16 @@ class Store(Generic[T]):
         return True
 
     def put_own(self, obj: T, quiet: bool) -> bool:
-        """The response to a write of ours is `obj`; whether it was news. `quiet`: it is what we wanted."""
+        """Store `obj` from the response to a write; returns whether it was new. `quiet`: the response is as
+        expected."""
         meta = obj.metadata
         seen = self._seen.get(meta.namespace, self._seen.get(ALL_NAMESPACES, ""))
         if Key(meta.namespace, meta.name) not in self._objects and _older(meta.resource_version, seen):
-            return False  # deleted since, and the watch has shown that already
+            return False  # deleted since, as the watch has already shown
         return self._put(obj, own=quiet)
 
     def delete(self, key: Key, resource_version: str = "") -> bool:
-        """The object was deleted, at `resource_version`; ignored when a newer one has taken its place."""
+        """Remove an object that was deleted at `resource_version`; ignored if a newer object has replaced it."""
         old = self._objects.get(key)
         if old is None:
             return False
@@ -98,8 +103,10 @@ class Store(Generic[T]):
         return True
 
     def finish_list(self, scope: str, listed: Collection[Key], resource_version: str) -> None:
-        """A complete list of `scope` at `resource_version` was put; what is not among `listed` is gone, unless it is
-        newer than the list (created by us while it was made)."""
+        """Remove the objects of `scope` that a complete list at `resource_version` does not contain (`listed`).
+
+        Objects newer than the list stay: HVPA created them during the list.
+        """
         is_set_back = scope in self._set_back
         for key in self._keys(scope):
             version_here = self._objects[key].metadata.resource_version
@@ -109,21 +116,26 @@ class Store(Generic[T]):
         self._set_back.discard(scope)
 
     def restart(self, scope: str, resource_version: str) -> bool:
-        """A list begins, at `resource_version`. True when that is older than what was seen before: the cluster was set
-        back (etcd restored from a backup)."""
+        """Begin a list at `resource_version`; returns whether that is older than the versions seen before.
+
+        If it is, the cluster was set back (etcd restored from a backup).
+        """
         if not below(resource_version, self._seen[scope]):
             return False
         self.distrust(scope)
         return True
 
     def distrust(self, scope: str) -> None:
-        """The cluster was set back: the next list that is complete replaces all that is here of `scope`, whatever its
-        versions; object by object, so that what stays is never missing meanwhile."""
+        """Note that the cluster was set back: the next complete list replaces all objects of `scope`, whatever their
+        versions.
+
+        It replaces each of them individually, so that an object that still exists is never missing.
+        """
         self._set_back.add(scope)
-        self._seen[scope] = ""  # so that responses to writes count, whose versions are low again
+        self._seen[scope] = ""  # responses to writes count again, although their versions are low
 
     def clear(self, scope: str) -> None:
-        """Nothing of `scope` is there: the resource is not served (any more)."""
+        """Remove all objects of `scope`: the resource is not served (any more)."""
         for key in self._keys(scope):
             self.delete(key)
 

@@ -1,5 +1,4 @@
-"""What an Hvpa, an HPA or a VPA is for; and which Hvpas name a workload as their target, by rank: those in mode Apply
-first, then those that only look."""
+"""The targets of Hvpas, HPAs and VPAs, and the Hvpas of each workload by rank: mode Apply first."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ HVPA_KIND = "Hvpa"
 RefToken = tuple[str, ...]
 """Namespace and owner uid, or namespace, kind and name of a target."""
 _FIRST = MOST_RIVALS + 2
-"""How many of a target's Hvpas the others look at: one more than each sees beside itself."""
+"""Number of a target's Hvpas that the others may see; each sees all of these except itself."""
 _rank = attrgetter("rank")
 
 
@@ -34,12 +33,12 @@ Place = tuple[Target, OtherHvpa]
 
 
 def reference_of(obj: Hpa | Vpa) -> ObjectReference:
-    """What the recommender is for."""
+    """The target of the recommender."""
     return obj.spec.scale_target_ref if isinstance(obj, Hpa) else obj.spec.target_ref
 
 
 def tokens_of(obj: Hpa | Vpa) -> tuple[RefToken, ...]:
-    """The target and the controller: no other owner counts, and there may be thousands of them."""
+    """The target and the controller. Other owners are ignored, since there may be thousands of them."""
     meta, reference, controller = obj.metadata, reference_of(obj), obj.metadata.controller()
     is_hvpa = reference.kind == HVPA_KIND
     kind = HVPA_KIND if is_hvpa else kind_key(reference.api_version, reference.kind)
@@ -48,14 +47,16 @@ def tokens_of(obj: Hpa | Vpa) -> tuple[RefToken, ...]:
 
 
 def target_in(namespace: str, links: Links) -> Target:
-    """What an Hvpa of a namespace names as its target."""
+    """The target that an Hvpa of a namespace names."""
     named = links.target_ref
     return Target(namespace, kind_key(named.api_version, named.kind), named.name)
 
 
 def place_of(hvpa: StoredHvpa | None) -> Place | None:
-    """The target of an Hvpa, and the Hvpa as the others with this target see it; None for one that is gone, or that is
-    going and no longer scales."""
+    """The target of an Hvpa, and the Hvpa as the others with this target see it.
+
+    None if the Hvpa does not exist, or is being deleted and no longer scales.
+    """
     if hvpa is None or hvpa.metadata.deletion_timestamp is not None:
         return None
     meta, links = hvpa.metadata, hvpa.links
@@ -90,27 +91,31 @@ class Targeting:
             del self._hvpas[target]
 
     def first(self, target: Target) -> Sequence[OtherHvpa]:
-        """Those that all others of a target look at."""
+        """The Hvpas that all others of a target see."""
         return self._hvpas.get(target, ())[:_FIRST]
 
     def beside(self, target: Target, name: str) -> tuple[OtherHvpa, ...]:
-        """The first MOST_RIVALS + 1 beside the Hvpa `name`."""
+        """The first MOST_RIVALS + 1 Hvpas of a target except the Hvpa `name`."""
         return tuple([one for one in self.first(target) if one.name != name][: MOST_RIVALS + 1])
 
     def concerned(self, target: Target) -> list[str]:
-        """Names of those to which a change of the target matters: where several would scale it, none of them does,
-        whatever becomes of it."""
+        """Names of the Hvpas that a change of the target affects.
+
+        If several Hvpas in mode Apply name the target, none of them scales it, so only the other Hvpas are affected.
+        """
         applying = self._applying(target)
         return self._names(target, applying if applying > 1 else 0)
 
     def onlookers(self, target: Target) -> list[str]:
-        """Names of those to which a change of `first` matters. Those in mode Apply name each other in their messages,
-        unless they are too many."""
+        """Names of the Hvpas that a change of `first` affects.
+
+        Hvpas in mode Apply name each other in their messages, unless they are too many.
+        """
         applying = self._applying(target)
         return self._names(target, applying if applying > _FIRST else 0)
 
     def _applying(self, target: Target) -> int:
-        """How many are in mode Apply: they stand before the others."""
+        """Number of Hvpas in mode Apply; they rank before the others."""
         return bisect_left(self._hvpas.get(target, ()), True, key=lambda one: not one.applies)
 
     def _names(self, target: Target, start: int) -> list[str]:

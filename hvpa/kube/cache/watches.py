@@ -1,4 +1,4 @@
-"""All reflectors of an operator, as one: started together, ready when every one of them is."""
+"""All reflectors of an operator: started together, ready when every reflector is."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from hvpa.reconcile.telemetry import Telemetry
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 LOOK: Final = 15.0
-"""Seconds between two looks for silent recommenders; their default period is a minute."""
+"""Seconds between two checks for silent recommenders, whose default period is a minute."""
 
 ROUND: Final = 60.0
-"""Seconds after which reflectors that could not list since the cluster was set back are waited for no longer."""
+"""Seconds to wait for reflectors that could not list since the cluster was set back."""
 CHECKS: Final = 10.0
-"""Seconds, at least, from one look at the server's versions, after a conflict, to the next."""
+"""Minimum seconds between two checks of the server's versions after conflicts."""
 
 UPGRADE: Final = 600.0
-"""Seconds between two looks whether the API server can resize pods."""
+"""Seconds between two checks whether the API server can resize pods."""
 RETRY: Final = 2.0
-"""Seconds to the next look where there was no response."""
+"""Seconds until the next check if there was no response."""
 
 
 class Watches(Reports):
-    """One reflector per resource and scope."""
+    """The reflectors, per resource and scope."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class Watches(Reports):
         self._supervisor = supervisor or Supervisor(telemetry)
         self._scales = Scales(transport, local, supervisor=self._supervisor, on_set_back=self.set_back)
         self._relisting: set[Reflector[Any]] = set()
-        """Reflectors that have not listed since the cluster was found to be set back."""
+        """Reflectors that have not listed since the cluster was set back."""
         self._set_back_at = 0.0
         self._conflicted = asyncio.Event()
         self._has_looked = False
-        """Whether it is known if pods can be resized."""
+        """Whether the operator has found out if pods can be resized."""
 
         def watch(resource: Resource[Any]) -> list[Reflector[Any]]:
             store = local.store(resource)
@@ -78,7 +78,7 @@ class Watches(Reports):
         local.on_named = self._on_named
 
     async def run(self) -> None:
-        """Watch for ever."""
+        """Watch forever."""
         async with asyncio.TaskGroup() as self._group:
             self._group.create_task(self._supervisor.keep("read workloads of custom kinds", self._scales.run))
             self._group.create_task(
@@ -92,7 +92,7 @@ class Watches(Reports):
                 self._begin(reflector)
 
     async def _note_silences(self) -> None:
-        """Look for ever whether the VPA's recommender saves its checkpoints, unless they do not arrive here."""
+        """Check forever whether the VPA's recommender saves its checkpoints, as long as the checkpoints arrive here."""
         while True:
             read = [one for one in self.reflectors if one.resource in (VPAS, CHECKPOINTS)]
             if all(one.state != "starting" and one.freshness.problem is None for one in read):
@@ -100,7 +100,7 @@ class Watches(Reports):
             await asyncio.sleep(LOOK)
 
     async def _note_resizes(self) -> None:
-        """Look for ever whether the API server can resize pods: one of another version may take its place."""
+        """Check forever whether the API server can resize pods: its version may change."""
         while True:
             if await self._looked():
                 self._has_looked = True
@@ -108,8 +108,11 @@ class Watches(Reports):
             await asyncio.sleep(UPGRADE if self._has_looked else RETRY)
 
     async def _looked(self) -> bool:
-        """Whether the API server says if it can resize pods, or never will: then it is taken for one that can, and says
-        so where it can't."""
+        """Whether the question is settled: the API server reported whether it can resize pods, or never will (403,
+        404).
+
+        If it never will, HVPA assumes that it can; a resize that it can't do then fails with a message.
+        """
         try:
             self._local.set_resizes_pods(await resizes_pods(self._transport))
         except (ApiError, Unreachable) as error:
@@ -122,7 +125,7 @@ class Watches(Reports):
         self._group.create_task(self._supervisor.keep(reflector.task, reflector.run, reflector.crashed))
 
     def _on_named(self, target: Target) -> None:
-        """An Hvpa names a workload: watch its kind, if that is not done yet."""
+        """Watch the kind of a workload that an Hvpa names, if it is not watched yet."""
         self._scales.named(target.namespace)
         resource = next((one for one in ON_DEMAND if one.kind == target.kind), None)
         if resource is None or any(one.resource is resource for one in self.reflectors):
@@ -133,13 +136,15 @@ class Watches(Reports):
             for one in added:
                 self._begin(one)
 
-    # --- when the cluster is set back ---------------------------------------------------------------------------------
+    # --- a cluster that is set back -----------------------------------------------------------------------------------
     def set_back(self, reflector: Reflector[Any] | None = None) -> None:
-        """The cluster was set back to an earlier state, as `reflector` has noticed, or another client of this process:
-        all others list again."""
+        """Make all reflectors list again after the cluster was set back to an earlier state.
+
+        `reflector` noticed it; None if another client of this process did.
+        """
         now = time.monotonic()
         if self._relisting and now - self._set_back_at < ROUND:
-            return  # noticed before: this is one of those that list since
+            return  # already handled: this reflector lists again because of it
         log.warning(
             "the cluster was set back to an earlier state, as by a restore of etcd: listing everything again"
         )
@@ -149,11 +154,11 @@ class Watches(Reports):
             one.relist()
 
     def conflicted(self) -> None:
-        """A write was a conflict: the cache is behind, which the watch mends, or the cluster was set back."""
+        """Note a write conflict: either the cache is behind, which the watch resolves, or the cluster was set back."""
         self._conflicted.set()
 
     async def _compare(self) -> None:
-        """After a conflict, look whether the server's versions are below those that are known; for ever."""
+        """After each conflict, check whether the server's versions are below the known versions; forever."""
         while True:
             await self._conflicted.wait()
             self._conflicted.clear()
@@ -173,8 +178,8 @@ class Watches(Reports):
         self._supervisor.failed(task, error)
 
     def synced(self) -> bool:
-        """Whether everything that is served has been listed. Kinds that are watched on demand are waited for by the
-        Hvpas that name them."""
+        """Whether everything that the cluster serves has been listed, except kinds that are watched on demand (Hvpas
+        that name them wait for those)."""
         listed = all(one.state != "starting" for one in self.reflectors if one.resource not in ON_DEMAND)
         return listed and self._has_looked
 
@@ -183,8 +188,11 @@ class Watches(Reports):
         return all(reflector.healthy() for reflector in self.reflectors)
 
     def problems(self) -> list[str]:
-        """What is not listed, out of date or not served (some need not be), since when and why; one entry for each
-        resource. Without names and addresses: anybody may read it."""
+        """The resources that are not listed, out of date or not served, each with its start and cause; an entry per
+        resource.
+
+        Optional resources may be not served. The texts contain no names or addresses, since anybody may read them.
+        """
         found: dict[str, str] = {}
         for one in self.reflectors:
             if (problem := self._problem(one)) is not None:
@@ -192,8 +200,11 @@ class Watches(Reports):
         return [f"{plural}: {problem}" for plural, problem in found.items()]
 
     def last_success(self) -> Mapping[str, float]:
-        """When list or watch last succeeded, in seconds since 1970, by resource: the oldest of its scopes; 0 where it
-        never did. Without what a cluster need not serve where it doesn't."""
+        """When list or watch last succeeded, by resource, in seconds since 1970.
+
+        The value is that of the oldest scope, 0 if there was no success. Optional resources that the cluster does not
+        serve are omitted.
+        """
         found: dict[str, float] = {}
         for one in self.reflectors:
             if one.resource in OPTIONAL and one.state == "not served":
@@ -220,7 +231,7 @@ class Watches(Reports):
         return None if at is None else self._clock.now() - dt.timedelta(seconds=time.monotonic() - at)
 
     async def wait(self, condition: Callable[[], bool]) -> None:
-        """Return once `condition` holds; it is tried whenever a reflector's state changes."""
+        """Return once `condition` holds; it is evaluated on each state change of a reflector."""
         while not condition():
             self._changed.clear()
             await self._changed.wait()

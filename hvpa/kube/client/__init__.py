@@ -1,1 +1,1 @@
-"""Talking to an API server: credentials, transport, errors, limits."""
+"""The client of the API server: credentials, transport, errors, limits."""

@@ -1,4 +1,5 @@
-"""Where a server or proxy is, apart from the user and password that its URL may have: no text has these."""
+"""The address of a server or proxy, separate from the user and password that its URL may contain. No output shows
+those."""
 
 from __future__ import annotations
 
@@ -10,15 +11,18 @@ from hvpa.kube.client.errors import ConfigError
 
 
 class Address(NamedTuple):
-    """A URL without user and password, and the header value that these stand for; None without them."""
+    """A URL without user and password, which become a Basic authorization header."""
 
     url: str
     basic: str | None = None
+    """The value of the header; None without user and password."""
 
 
 def address_of(url: str, what: str) -> Address:
-    """The address that a URL names; `what` it is of, for errors. Raises ConfigError, without anything of the URL, where
-    it can't be told what of it belongs to a password."""
+    """The address in a URL; `what` names its owner in errors.
+
+    Raises ConfigError, without any part of the URL, if it is ambiguous which part belongs to a password.
+    """
     scheme, separator, rest = url.partition("://")
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
     authority, path = rest[:end], rest[end:]

@@ -1,5 +1,8 @@
-"""Where the API server is and who we are: kubeconfig (tokens, token files, client certificates, exec plugins) or the
-Pod's ServiceAccount, by kubernetes-asyncio; and when credentials have to be read or asked for again."""
+"""The address of the API server and the credentials for it, and when to renew them.
+
+They come from a kubeconfig (tokens, token files, client certificates, exec plugins) or from the Pod's ServiceAccount,
+read by kubernetes-asyncio.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +32,19 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 TOKEN_FILE_AGE = 10.0
 """Seconds after which a token file is read again (client-go: 60; short-lived tokens are renewed in place)."""
 RENEW_AT = 0.8
-"""Part of an exec credential's life after which the plugin is asked for the next one."""
+"""Fraction of an exec credential's lifetime after which HVPA runs the plugin again."""
 RENEW_RETRY = 5.0
-"""Seconds until a renewal that failed is tried again."""
+"""Seconds until a failed renewal is retried."""
 LOAD_TIMEOUT = plugin.TIMEOUT + 10.0
-"""Seconds that all of it may take: a plugin, and its end."""
+"""Maximum seconds to load credentials, including the run of a plugin and its termination."""
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 class Credentials:
-    """The current configuration; renewed in the background once a request is sent late in the life of what is there,
-    which requests go on with until it has expired.
+    """The current configuration.
 
-    `generation` counts renewals that the TLS session depends on: when it changes, a new session is needed.
+    A request that is sent late in the credential's lifetime starts a renewal in the background. Requests use the
+    current credential until it expires.
     """
 
     def __init__(self, kubeconfig: str | None, context: str | None, monotonic: Callable[[], float]) -> None:
@@ -51,15 +54,16 @@ class Credentials:
         self._lock = asyncio.Lock()
         self._renew_at: float | None = None
         self._expires_at: float | None = None
-        """When the present credential is good no longer; None where that is not known."""
+        """When the current credential expires; None if unknown."""
         self._renewal: asyncio.Task[None] | None = None
         self.proxy_authorization: str | None = None
-        """For the proxy's header of this name."""
+        """Value of the Proxy-Authorization header."""
         self._token_file: str | None = None
         self.configuration = Configuration()
         self.generation = 0
+        """Counts renewals that affect the TLS session; a new session is needed when it changes."""
         self._identity: tuple[object, ...] = ()
-        """What the TLS session of this generation is made of, as the files were when they were read."""
+        """The inputs of this generation's TLS session, with the content of files when they were read."""
 
     @classmethod
     async def load(
@@ -68,8 +72,11 @@ class Credentials:
         context: str | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> Credentials:
-        """Read the configuration: `kubeconfig` if given, else $KUBECONFIG or ~/.kube/config where they exist, else the
-        Pod's ServiceAccount. Raises ConfigError."""
+        """Read the configuration.
+
+        Uses `kubeconfig` if given, else $KUBECONFIG or ~/.kube/config if they exist, else the Pod's ServiceAccount.
+        Raises ConfigError.
+        """
         credentials = cls(kubeconfig, context, monotonic)
         await credentials._renew()
         return credentials
@@ -84,16 +91,16 @@ class Credentials:
         return self.configuration.api_key.get("BearerToken")
 
     async def _renewed(self) -> None:
-        """Have the credential renewed in the background; returns at once while the present one is good, else when the
-        renewal has ended."""
+        """Renew the credential in the background. Returns at once while the current credential is valid, else after
+        the renewal."""
         if self._renewal is None or self._renewal.done():
             self._renewal = asyncio.get_running_loop().create_task(self._renew_in_time())
         if self._expires_at is not None and self._monotonic() >= self._expires_at:
             await asyncio.shield(self._renewal)
 
     async def refused(self, sent: str | None, generation: int) -> bool:
-        """The server answered 401 to the header `sent` over the session of `generation`: read everything anew.
-        Whether something to try again with was found."""
+        """Read all credentials again after a 401 to the header `sent` over the session of `generation`; returns
+        whether other credentials were found."""
         async with self._lock:
             if self._are(sent, generation):
                 await self._renew()
@@ -105,11 +112,11 @@ class Credentials:
     async def _renew_in_time(self) -> None:
         async with self._lock:
             if self._renew_at is None or self._monotonic() < self._renew_at:
-                return  # a request was refused meanwhile, which led to another one
+                return  # another request was refused in the meantime, and led to a renewal
             try:
                 await self._renew()
             except ConfigError as error:
-                # What we have is still good for a while; if it isn't, a 401 shows it.
+                # The current credential is still valid for a while; otherwise a 401 follows.
                 log.warning("credentials not renewed", error=str(error))
                 self._renew_at = self._monotonic() + RENEW_RETRY
 
@@ -155,8 +162,11 @@ class Credentials:
     def _schedule(
         self, loader: kube_config.KubeConfigLoader | None, configuration: Configuration, started: float
     ) -> None:
-        """Find out when these credentials have to be renewed. The library's own expiry check has five minutes of slack
-        (a plugin with shorter-lived tokens would run for every request), and it reads token files only once."""
+        """Set when these credentials must be renewed.
+
+        The library's own expiry check has five minutes of slack (a plugin with shorter-lived tokens would run for
+        every request), and the library reads token files only once.
+        """
         self._token_file = None
         self._renew_at = self._expires_at = None
         if loader is None:
@@ -173,7 +183,7 @@ class Credentials:
             self._expires_at = started + max(1.0, left)
 
     def _read_token_file(self) -> None:
-        """Put the token file's content into the configuration; the last good one stays when it can't be read."""
+        """Put the token file's content into the configuration; the last valid token stays if the file can't be read."""
         self._renew_at = self._monotonic() + TOKEN_FILE_AGE
         assert self._token_file is not None
         try:
@@ -185,8 +195,11 @@ class Credentials:
 
 
 def _without_passwords(configuration: Configuration) -> str | None:
-    """Take user and password out of the URLs of the server and its proxy, and use them as the headers that they stand
-    for: from here on whatever names the server has neither. Returns the proxy's header. Raises ConfigError."""
+    """Remove user and password from the URLs of the server and its proxy, and use them as headers instead; returns
+    the proxy's header.
+
+    After this, no text that names the server contains them. Raises ConfigError.
+    """
     server = address_of(str(configuration.host), "the server")
     configuration.host = server.url
     if server.basic is not None:
@@ -199,7 +212,7 @@ def _without_passwords(configuration: Configuration) -> str | None:
 
 
 def own_namespace(default: str) -> str:
-    """The namespace of the Pod we run in, or `default` outside of a cluster."""
+    """The namespace of the Pod that HVPA runs in, or `default` outside of a cluster."""
     try:
         return NAMESPACE_FILE.read_text().strip() or default
     except OSError:
@@ -207,12 +220,12 @@ def own_namespace(default: str) -> str:
 
 
 def _exists(paths: str) -> bool:
-    """Whether any file of a $KUBECONFIG-like list is there."""
+    """Whether any file of a $KUBECONFIG-like list exists."""
     return any(Path(part).expanduser().exists() for part in paths.split(os.pathsep) if part)
 
 
 def _tls_identity(configuration: Configuration) -> tuple[object, ...]:
-    """All that a TLS session is made of; file contents, not names, since files are replaced in place."""
+    """All inputs of a TLS session; file contents instead of names, since files are replaced in place."""
     files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
     contents = tuple(Path(name).read_bytes() if name and os.path.isfile(name) else None for name in files)
     verified = (configuration.verify_ssl, configuration.tls_server_name)

@@ -1,4 +1,4 @@
-"""What a cluster serves: resources and subresources of an API version. Every user may read it."""
+"""Discovery: resources and subresources of an API version. Every user may read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESIZE: Final = "pods/resize"
 
 
 class Served(msgspec.Struct):
-    """A resource or subresource, as `metav1.APIResourceList` lists it. Example: `deployments/scale`, kind Scale."""
+    """A resource or subresource in a `metav1.APIResourceList`, for example `deployments/scale` of kind Scale."""
 
     name: str = ""
     kind: str = ""
@@ -28,14 +28,16 @@ _decode = msgspec.json.Decoder(_List).decode
 
 
 async def served(transport: Transport, path: str) -> list[Served]:
-    """What is served of an API version, such as that at `/apis/apps/v1`. Raises ApiError and Unreachable."""
+    """The resources of an API version, for example at `/apis/apps/v1`. Raises ApiError and Unreachable."""
     return decoded(
         _decode, await transport.request("GET", path), f"what the cluster serves at {path}"
     ).resources
 
 
 async def resizes_pods(transport: Transport) -> bool:
-    """Whether the API server can resize pods (Kubernetes 1.33 on, unless its feature gate is off). A list without pods
-    says nothing, and counts as yes. Raises ApiError and Unreachable."""
+    """Whether the API server can resize pods (since Kubernetes 1.33, unless its feature gate is off).
+
+    A list without pods is inconclusive and counts as yes. Raises ApiError and Unreachable.
+    """
     names = {one.name for one in await served(transport, CORE)}
     return RESIZE in names or "pods" not in names

@@ -1,4 +1,4 @@
-"""Errors of talking to an API server, and what they mean for the one who wrote."""
+"""Errors of requests to an API server, and their meaning for writes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from hvpa.api.values import text
 from hvpa.reconcile.ports import Conflict, NodeTooSmall, Overloaded, Refused, Unavailable, WriteError
 
 DEFAULT_RETRY_AFTER = 1.0
-"""Seconds, for a 429 without Retry-After (API Priority and Fairness always sends one)."""
+"""Seconds to wait after a 429 without Retry-After (API Priority and Fairness always sends the header)."""
 NO_REFUSALS = frozenset({401, 404, 408, 409, 410, 429})
-"""Codes below 500 that say nothing about what a write says, but about who sends it, when, and on what. All others are
-refusals: validation answers 422, policies 422, rights and quotas 403, webhooks 400, 403 or what they like."""
+"""Codes below 500 that concern sender, time or target of a write, not its content.
+
+All other codes are refusals: validation responds 422, policies 422, permissions and quotas 403, webhooks 400, 403 or
+any other code.
+"""
 NODE_CAPACITY = "NodeCapacity"
 """The cause of a 403 for a resize beyond the allocatable resources of the pod's node (`ReasonNodeCapacity` in
 plugin/pkg/admission/podresize of Kubernetes 1.37)."""
 MAX_RETRY_AFTER = 60.0
-"""Seconds; a server that asks for more is asked again after this."""
+"""Maximum seconds to wait; a longer Retry-After is cut to this."""
 
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What decoding raises: no JSON, another type, bytes that are no UTF-8, too deep."""
+"""Exceptions of a decoder: invalid JSON, wrong type, invalid UTF-8, nested too deeply."""
 
 T = TypeVar("T")
 
@@ -35,11 +38,11 @@ class ConfigError(Exception):
 
 
 class Unreachable(Exception):
-    """No response: refused, reset, timed out, not TLS, or cut short."""
+    """There was no response: refused, reset, timed out, not TLS, or cut short."""
 
 
 class TooLarge(Unreachable):
-    """The body of a response has more bytes than its reader can take; `status` is the response's."""
+    """The body of a response has more bytes than its reader accepts; `status` is the response's."""
 
     def __init__(self, status: int, most: int) -> None:
         super().__init__(f"the response has more than {most} bytes")
@@ -47,7 +50,7 @@ class TooLarge(Unreachable):
 
 
 class ApiError(Exception):
-    """The API server's response was not a success. `retry_after` in seconds, where it asked to wait."""
+    """The API server's response was not a success."""
 
     def __init__(
         self,
@@ -59,8 +62,12 @@ class ApiError(Exception):
         is_of_an_object: bool = True,
         causes: Collection[str] = (),
     ) -> None:
-        """`is_of_an_object`: a 404 means that there is no such object, and not that the path is unknown. `causes`: the
-        machine-readable reasons of the refusal's details."""
+        """`is_of_an_object`: whether a 404 means that the object does not exist, rather than that the path is
+        unknown.
+
+        `retry_after`: seconds to wait, if the server sent them. `causes`: the machine-readable reasons in the
+        refusal's details.
+        """
         super().__init__(text.one_line(message or reason) or f"HTTP {status}")
         self.status = status
         self.reason = text.one_line(reason, text.REASON_LENGTH)
@@ -70,7 +77,7 @@ class ApiError(Exception):
 
     @property
     def overloaded(self) -> bool:
-        """Whether the server asked to come back later."""
+        """Whether the server requested a later retry."""
         return self.status == 429 or (self.status == 503 and self.retry_after is not None)
 
 
@@ -94,8 +101,10 @@ _decode_status = msgspec.json.Decoder(_Status).decode
 
 
 def api_error(status: int | None, body: bytes, retry_after: str | None = None) -> ApiError:
-    """The error of a response with HTTP `status` and `body` (a metav1.Status, or anything a proxy may send); `status`
-    is None for the event of a watch, whose status stands in its body."""
+    """The error of a response with HTTP `status` and `body` (a metav1.Status, or any text of a proxy).
+
+    `status` is None for a watch event, whose body contains the status.
+    """
     try:
         found = _decode_status(body)
     except UNREADABLE:
@@ -110,8 +119,10 @@ def api_error(status: int | None, body: bytes, retry_after: str | None = None) -
 
 
 def _seconds(retry_after: str) -> float:
-    """The seconds of a Retry-After header. Whatever it says, the result is a time that can be waited for: a date (which
-    no API server sends) counts as the default, as does what is no number."""
+    """The seconds of a Retry-After header, always a usable time.
+
+    A date (which no API server sends) or an invalid number counts as the default.
+    """
     try:
         wait = float(retry_after)
     except ValueError:
@@ -120,15 +131,17 @@ def _seconds(retry_after: str) -> float:
 
 
 def in_one_line(error: BaseException) -> str:
-    """What an error says, in one line; its type where it says nothing."""
+    """The error's message in one line; its type if it has no message."""
     if isinstance(error, TimeoutError):
         return "no response in time"
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def decoded(read: Callable[[bytes], T], response: bytes, what: str) -> T:
-    """What `read` makes of a response. Raises Unreachable where that can't be read, which names `what` it should be:
-    the response was cut off, or is something else than the API server's."""
+    """The decoded response. Raises Unreachable, which names `what` was expected, if the response can't be read.
+
+    The response was then cut off, or did not come from the API server.
+    """
     try:
         return read(response)
     except UNREADABLE as error:
@@ -136,13 +149,13 @@ def decoded(read: Callable[[bytes], T], response: bytes, what: str) -> T:
 
 
 def missing(error: WriteError) -> ApiError | None:
-    """The response 404 that made a write fail; None where it failed otherwise."""
+    """The 404 that made a write fail; None if it failed otherwise."""
     cause = error.__cause__
     return cause if isinstance(cause, ApiError) and cause.status == 404 else None
 
 
 def write_error(error: ApiError | Unreachable, patched: bool) -> WriteError:
-    """What a failed write means to the reconciler; `patched`: the object was expected to exist."""
+    """The reconciler's error for a failed write. `patched`: the object was expected to exist."""
     if isinstance(error, Unreachable):
         return Unavailable(str(error))
     if error.status == 409 or (error.status == 404 and patched):

@@ -1,8 +1,8 @@
-"""What we use of kubernetes-asyncio: its kubeconfig loader and its credential plugins.
+"""The used parts of kubernetes-asyncio: its kubeconfig loader and its credential plugins.
 
-All imports of the library are here, because its packages import a thousand generated models, of which we use none:
-37 MiB, and most of the operator's start. So while its modules are imported, its two outer packages are stood in for by
-empty ones. Afterwards nothing is left of that: whoever imports `kubernetes_asyncio` later gets all of it.
+All imports of the library are here, because its packages import a thousand generated models that HVPA does not use:
+37 MiB, and most of the operator's start. Empty packages replace the library's two outer packages during the import. A
+later import of `kubernetes_asyncio` still gets the complete package.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CLIENT: Final = f"{_LIBRARY}.client"
 
 @contextmanager
 def _empty(name: str) -> Iterator[ModuleType]:
-    """An empty package of this name and place, for the time of the block; the real one where that is loaded."""
+    """An empty package with this name and path during the block; the real package if it is already loaded."""
     if name in sys.modules:
         yield sys.modules[name]
         return
@@ -53,7 +53,7 @@ def _empty(name: str) -> Iterator[ModuleType]:
 
 
 def _client(**options: Any) -> object:
-    """The library's client for generated models, for those who ask its kubeconfig loader for one."""
+    """The library's client for generated models, for callers that request it from the kubeconfig loader."""
     return importlib.import_module(_CLIENT).ApiClient(**options)
 
 

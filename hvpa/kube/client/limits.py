@@ -1,13 +1,13 @@
-"""How many Hvpas have writes under way, and what becomes of them when the API server asks to wait.
+"""Limits concurrent writes, and handles requests of the API server to wait.
 
-**A decision never waits.** What has to wait waits in the work queue, where each Hvpa stands once, and is decided when
-it is taken out: so whatever the overload, what is written was decided on the newest observation. Therefore a permit is
-taken for a whole reconcile, *before* it reads and decides, and kept until its last write; a write that finds that the
-server has asked to wait meanwhile is not kept back but refused (`Overloaded`), and its Hvpa is decided anew later.
-Writes of one reconcile come one after another, so permits that are out bound requests under way.
+**A decision never waits.** Hvpas wait in the work queue, each at most once, and HVPA decides when it takes them out.
+So even under overload, each write is based on the newest observation. A reconcile therefore gets its permit *before*
+it reads and decides, and keeps it until its last write. If the server has requested a pause in the meantime, the
+write is not delayed but refused (`Overloaded`), and the Hvpa is reconciled again later. The writes of a reconcile are
+sequential, so the number of permits limits the number of concurrent writes.
 
-Permits are given in the order of requests, and an Event needs one, too. Lists and watches have back-off of their own
-(`reflector`), and leases are not limited at all: losing one helps no client.
+Permits are given in the order of requests; an Event needs a permit, too. Lists and watches have their own back-off
+(`reflector`). Leases are not limited: losing a lease helps no client.
 """
 
 from __future__ import annotations
@@ -24,23 +24,25 @@ from hvpa.reconcile.ports import Key, Overloaded
 from hvpa.reconcile.telemetry import Telemetry
 
 MAX_IN_FLIGHT = 16
-"""Default of `--max-in-flight`; docs/operations.md says why."""
+"""Default of `--max-in-flight`; docs/operations.md gives the reason."""
 GROW_AFTER = 100
-"""Responses without a complaint after which one more permit is given out, after a cut: about a second's worth."""
+"""Responses without overload after which the limit grows by one permit again, about a second's worth."""
 SHORTEST_PAUSE = 0.1
-"""Seconds, for a server that asks for less (or for 0, as some proxies do)."""
+"""Minimum pause in seconds, if the server requests less (or 0, as some proxies do)."""
 SPREAD = 1.5
-"""A pause is between what the server asked for and this many times it, so that replicas don't come back together."""
+"""A pause is 1 to SPREAD times the requested time, so that replicas don't return together."""
 WIDESPREAD = 3
-"""Hvpas that are asked to wait one after the other, with no other response in between: it is not about them."""
+"""Number of Hvpas that are asked to wait in a row, without any other response, after which all Hvpas wait."""
 
 
 class Limiter:
-    """At most `max_in_flight` permits at once. When the API server asks to wait, nothing new begins for that long, and
-    permits are cut to half of them; they grow again by one per GROW_AFTER responses (additive increase, multiplicative
-    decrease, as in TCP).
+    """Gives out at most `max_in_flight` permits.
 
-    All in one event loop, whose time is used. Each step is O(1).
+    When the API server requests a pause, no new reconcile begins for that time, and the limit is halved. It grows
+    again by one per GROW_AFTER responses (additive increase, multiplicative decrease, as in TCP). Example: 16, 8
+    after a pause, 9 after 100 responses.
+
+    It belongs to an event loop and uses that loop's time. Each step is O(1).
     """
 
     def __init__(
@@ -51,9 +53,9 @@ class Limiter:
     ) -> None:
         self._max = max_in_flight
         self.limit = max_in_flight
-        """How many permits are given out at once now."""
+        """Current maximum number of permits."""
         self.in_flight = 0
-        """Writes that are under way."""
+        """Writes in flight."""
         self._telemetry = telemetry or Telemetry()
         self._rng = rng or random.Random()
         self._permits = 0
@@ -66,7 +68,7 @@ class Limiter:
 
     @asynccontextmanager
     async def permit(self) -> AsyncIterator[None]:
-        """Waits for a permit, and gives it back at the end. Safe to cancel: what was given is given back."""
+        """Wait for a permit, and return it at the end. Safe to cancel: the permit is always returned."""
         if self._waiting or not self._is_free():
             await self._wait()
         else:
@@ -78,8 +80,10 @@ class Limiter:
 
     @contextmanager
     def write(self, key: Key | None = None) -> Iterator[None]:
-        """Around each write, within a permit; `key` is the Hvpa that it is for. Raises Overloaded, with nothing sent,
-        when the server has asked to wait."""
+        """Wraps each write within a permit; `key` is the Hvpa.
+
+        Raises Overloaded, without sending anything, if the server has requested a pause.
+        """
         if self._paused_until and (left := self._paused_until - _now()) > 0.0:
             raise Overloaded("the API server has asked to wait", dt.timedelta(seconds=left))
         self.in_flight += 1
@@ -94,8 +98,8 @@ class Limiter:
             self.in_flight -= 1
 
     def pause(self, seconds: float) -> None:
-        """The API server wants nothing of us for so long. Cuts the permits, but once per pause: what else was under way
-        then gets the same response."""
+        """Pause for the time that the API server requested. Cuts the limit once per pause, because all other writes
+        in flight get the same response."""
         now = _now()
         self._telemetry.throttled()
         if now >= self._paused_until:
@@ -113,7 +117,7 @@ class Limiter:
         try:
             await waiter
         except asyncio.CancelledError:
-            if not waiter.cancel() and not waiter.cancelled():  # it was given to us at that time
+            if not waiter.cancel() and not waiter.cancelled():  # the permit was given in the same moment
                 self._leave()
             raise
         self._telemetry.permit_waited(_now() - began)
@@ -123,7 +127,7 @@ class Limiter:
         self._give()
 
     def _give(self) -> None:
-        """Give out what permits there are, to those who wait."""
+        """Give the free permits to waiting callers."""
         while self._waiting and (self._waiting[0].done() or self._is_free()):
             waiter = self._waiting.popleft()
             if not waiter.done():
@@ -131,7 +135,7 @@ class Limiter:
                 waiter.set_result(None)
 
     def _is_free(self) -> bool:
-        """Whether a permit may be given out now; where only time is in the way, sees to it that it is tried again."""
+        """Whether a permit may be given out now. During a pause, schedules the next attempt."""
         if self._permits >= self.limit:
             return False
         if self._paused_until and _now() < self._paused_until:
@@ -145,7 +149,7 @@ class Limiter:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_at(due, self._give)
 
-    # --- what the server says -----------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------------------------
     def _refused(self, error: ApiError, key: Key | None) -> None:
         if not error.overloaded:
             self._answered()
@@ -166,9 +170,12 @@ class Limiter:
 
 
 def concerns_all(error: ApiError) -> bool:
-    """Whether a response by itself asks all of the operator to wait. API Priority and Fairness, other limits of the API
-    server and proxies answer in plain text. A metav1.Status may be about one object (an admission webhook's, say): were
-    all to wait for it, one Hvpa could stop the others. So it counts when WIDESPREAD Hvpas get it in a row."""
+    """Whether a single response makes the whole operator pause.
+
+    API Priority and Fairness, other limits of the API server, and proxies respond in plain text. A metav1.Status may
+    concern a single object (for example from an admission webhook). If all Hvpas waited for it, a single Hvpa could
+    stop the others, so it counts only when WIDESPREAD Hvpas get it in a row.
+    """
     return error.overloaded and not error.reason
 
 

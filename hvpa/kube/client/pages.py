@@ -1,4 +1,4 @@
-"""Lists, page by page: of bounded count and bounded size, and one page at a time in memory."""
+"""Lists, page by page: limited in count and size, with a single page in memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from hvpa.kube.client.transport import MOST_BYTES, Transport
 PAGE = 500
 """Objects per list request (client-go's default page size)."""
 PAGE_BYTES = 2**23
-"""What a page may have, beyond which fewer objects are requested: 500 pods of 16 KiB. Six resources are listed at once,
-each with a page's bytes and, for a short time, their pieces: 96 MiB of the 512 MiB that `config/manager` allows."""
+"""Maximum bytes of a page, beyond which fewer objects are requested: 500 pods of 16 KiB.
+
+Six resources are listed at once, each with a page's bytes and, for a short time, their pieces: 96 MiB of the 512 MiB
+that `config/manager` allows.
+"""
 LIST_TIMEOUT = 60.0
-"""Seconds for a page."""
+"""Timeout of a page, in seconds."""
 
 
 class ListMeta(msgspec.Struct, rename="camel"):
-    """What is read of a list's metadata."""
+    """The used fields of a list's metadata."""
 
     resource_version: str = ""
     continue_token: str = msgspec.field(default="", name="continue")
@@ -38,11 +41,11 @@ decode_page = msgspec.json.Decoder(Page).decode
 async def read_list(
     transport: Transport, path: str, take: Callable[[Page], None], query: Mapping[str, str] | None = None
 ) -> None:
-    """Hand all pages of a list to `take`, one after the other; it keeps nothing of them. Raises ApiError and
-    Unreachable.
+    """Pass all pages of a list to `take`, in order, without keeping them. Raises ApiError and Unreachable.
 
-    Where a page has more than PAGE_BYTES, it is requested again with half as many objects, down to one; while pages
-    are small, twice as many objects are requested each time, up to PAGE."""
+    If a page has more than PAGE_BYTES, it is requested again with half as many objects, down to one. While pages are
+    small, each request doubles the number of objects, up to PAGE.
+    """
     token, limit = "", PAGE
     while True:
         parameters = {**(query or {}), "limit": str(limit)} | ({"continue": token} if token else {})
@@ -57,13 +60,13 @@ async def read_list(
         if len(body) < PAGE_BYTES // 4:
             limit = min(PAGE, limit * 2)
         token = _take(path, body, take)
-        del body  # before the next page comes
+        del body  # before the next page arrives
         if not token:
             return
 
 
 def _take(path: str, body: bytes, take: Callable[[Page], None]) -> str:
-    """The token of the next page; empty where this was the last one."""
+    """The token of the next page; empty after the last page."""
     page = decoded(decode_page, body, f"the list {path}")
     take(page)
     return page.metadata.continue_token

@@ -1,5 +1,7 @@
-"""Credential plugins (client.authentication.k8s.io, `exec` of a kubeconfig's user): run for a bounded time, in a
-process group of their own. Whatever happens, no process stays and no secret is reported."""
+"""Credential plugins (client.authentication.k8s.io, `exec` of a kubeconfig's user).
+
+They run with a timeout, in their own process group. No process stays behind, and no secret is reported.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,14 @@ from hvpa.api.values.text import one_line
 from hvpa.kube.client.library import ConfigException, ExecProvider, kube_config
 
 TIMEOUT: Final = 60.0
-"""Seconds that a plugin may take: some wait for a person who signs in with a browser."""
+"""Timeout of a plugin in seconds; some plugins wait for a person to sign in with a browser."""
 SHORT: Final = 4
-"""Characters up to which a value of `env` is no secret, such as a region's `eu`, and may be a part of other words."""
+"""Values of `env` up to this length are not treated as secrets, such as a region's `eu`: they may be part of other
+words."""
 
 
 class Plugin(ExecProvider):
-    """The library's, with another way to run the command."""
+    """The library's plugin, with another way to run the command."""
 
     def __init__(self, exec_config: Any) -> None:
         super().__init__(exec_config)
@@ -37,7 +40,7 @@ class Plugin(ExecProvider):
         env = {**self.env, "KUBERNETES_EXEC_INFO": json.dumps(info)}
         command = _Command(self.args, env)
         try:
-            # In a thread: asyncio's own subprocesses can't be cancelled while they begin (Python 3.11).
+            # In a thread: asyncio's own subprocesses can't be cancelled while they start (Python 3.11).
             code, output, errors = await asyncio.to_thread(command)
         except asyncio.CancelledError:
             command.end()
@@ -70,17 +73,17 @@ class Plugin(ExecProvider):
 
 
 def install() -> None:
-    """Have the library run plugins in this way."""
+    """Make the library use this class for plugins."""
     kube_config.ExecProvider = Plugin  # type: ignore[attr-defined]
 
 
 class _Command:
-    """A command, run by a thread that calls this. However it ends, nothing of its process group is left but what a
-    command that succeeded has left on purpose."""
+    """A command, run by the calling thread. However it ends, no process of its group stays, except processes that a
+    successful command left on purpose."""
 
     def __init__(self, args: list[str], env: Mapping[str, str]) -> None:
         self._args, self._env = args, env
-        # A person at a terminal may be asked for a password there, which takes the terminal's session.
+        # A plugin may ask a person at a terminal for a password, which requires the terminal's session.
         self._is_own_group = os.name == "posix" and not (sys.stdin and sys.stdin.isatty())
         self._lock = threading.Lock()
         self._process: Popen[bytes] | None = None
@@ -111,7 +114,7 @@ class _Command:
                     self._kill(process)
 
     def end(self) -> None:
-        """Kill what runs; nobody waits for it any more."""
+        """Kill the command; no caller waits for it any more."""
         with self._lock:
             self._is_unwanted = True
             if self._process is not None and self._process.returncode is None:

@@ -1,9 +1,7 @@
-"""Requests to the API server: bytes in, bytes out, by aiohttp, with kubernetes-asyncio's authentication; one way for
-all requests, also through a proxy (docs/decisions/0016).
+"""Requests to the API server: bytes in, bytes out, by aiohttp, with kubernetes-asyncio's authentication.
 
-A request is repeated here only after credentials were renewed (`_sent`). A decision's write that got no response is
-sent once more by `hvpa/kube/cluster.py` (`_send`).
-
+All requests are sent the same way, also through a proxy (docs/decisions/0016). A request is repeated here only after
+credentials were renewed (`_sent`). `hvpa/kube/cluster.py` (`_send`) sends a write once more if it got no response.
 The library's generated models are bypassed on purpose: bodies are decoded once, into narrow structs.
 """
 
@@ -31,28 +29,35 @@ from hvpa.kube.client.library import Configuration
 from hvpa.kube.client.paths import checked
 
 REQUEST_TIMEOUT = 10.0
-"""Seconds for a whole request, lists excepted."""
+"""Timeout of a whole request in seconds, except for lists."""
 CONNECT_TIMEOUT = 5.0
-"""Seconds until a connection is there, TLS included."""
+"""Timeout to connect in seconds, TLS included."""
 MOST_BYTES = 18 * 2**20
-"""What the body of a response, or an event of a watch, may have: twice 9 MiB, which is an object of 1.5 MiB (etcd's
-limit of a request) where JSON writes each character with six bytes."""
+"""Maximum bytes of a response's body or a watch event.
+
+This is twice 9 MiB; an object of 1.5 MiB (etcd's limit of a request) takes 9 MiB if JSON writes each character with
+six bytes.
+"""
 READ_BUFFER = 2**18
 """Bytes that a connection reads ahead (aiohttp's default: a quarter of it; kubernetes-asyncio's: eight times it)."""
 DEAD_AFTER = 15
-"""Seconds after which a connection ends whose peer acknowledges nothing: as long as a lease lasts by default."""
+"""Seconds after which a connection ends if its peer acknowledges nothing: the default duration of a lease."""
 _SOCKET_OPTIONS = (
     (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
-    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", DEAD_AFTER),  # an idle peer is probed after so many seconds,
-    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),  # again after so many,
-    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),  # and is gone after so many probes
-    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 1000 * DEAD_AFTER),  # of what was sent; in milliseconds
+    (socket.IPPROTO_TCP, "TCP_KEEPIDLE", DEAD_AFTER),  # seconds of idle time before the first probe,
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 5),  # seconds between probes,
+    (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),  # probes without response until the connection ends
+    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 1000 * DEAD_AFTER),  # for sent data; in milliseconds
 )
-"""Level, name and value of what lets the system notice a peer that is gone without a word, also that of a watch, which
-may rightly be silent for a minute. Where a system lacks one of them, only that is lost."""
+"""Socket options that detect a peer that disappeared silently, even during a watch, which may be silent for a minute.
+
+Each entry is level, name and value. A system that lacks an option only loses that check.
+"""
 _BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
-"""What is raised for a connection or a response that is not as it should be. A request that can't be built is no such
-fault, but its caller's: a ValueError, raised before any connection is looked for (`_target`)."""
+"""Exceptions of a broken connection or response.
+
+A request that can't be built is its caller's fault instead: a ValueError, raised before any connection (`_target`).
+"""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -65,14 +70,15 @@ OnRequest = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A request's body, serialised, and its media type."""
+    """A request's serialised body and its media type."""
 
     data: bytes
     content_type: str = JSON
 
 
 def deletion(uid: str, resource_version: str) -> Body:
-    """The body of a DELETE that is for this object and this version of it alone, as far as these are named."""
+    """The body of a DELETE with preconditions: only this object in this version, as far as uid and version are
+    given."""
     named = {"uid": uid, "resourceVersion": resource_version}
     preconditions = {name: value for name, value in named.items() if value}
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
@@ -81,35 +87,37 @@ def deletion(uid: str, resource_version: str) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A request. `target`: path and query, escaped. `timeout` in seconds: of the whole, or of silence where the
-    response is a stream. `most`: bytes that the response's body may have."""
+    """A request."""
 
     method: str
     target: str
+    """Path and query, escaped."""
     body: Body | None
     timeout: float
+    """Seconds: for the whole request, or of silence for a stream."""
     verb: str
     most: int = MOST_BYTES
+    """Maximum bytes of the response's body."""
     is_stream: bool = False
 
 
 def _target(path: str, query: Mapping[str, str] | None) -> str:
-    """All that follows the server's address. Raises ValueError for what no request can have."""
+    """The part of the URL after the server's address. Raises ValueError for a path that no request can have."""
     return f"{checked(path)}?{urlencode(query)}" if query else checked(path)
 
 
 class _Response(NamedTuple):
-    """A response, and its body: whole, but for a stream's success, whose body is still to come."""
+    """A response and its complete body; the body of a successful stream is still to come."""
 
     http: aiohttp.ClientResponse
     body: bytes = b""
 
 
 class Transport:
-    """The connection to one API server. Safe for concurrent use within one event loop.
+    """The connection to an API server. Safe for concurrent use within one event loop.
 
-    Where a request gets no response, or a stream breaks, the connections that are there may all lead to a peer that is
-    gone: later requests open new ones.
+    If a request gets no response, or a stream breaks, all open connections may lead to a dead peer: later requests
+    open new connections.
     """
 
     def __init__(
@@ -123,7 +131,7 @@ class Transport:
         self._headers = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": user_agent}
         self._server: _Server | None = None
         self._session: _Session | None = None
-        """Where the next request goes to; streams have sessions of their own."""
+        """The session of the next request; streams have their own sessions."""
         self._open: set[_Session] = set()
 
     @property
@@ -132,7 +140,7 @@ class Transport:
         return str(self._credentials.configuration.host)
 
     async def close(self) -> None:
-        """Close all connections; requests under way are cut."""
+        """Close all connections; requests in flight are cut."""
         self._session = None
         for session in self._open:
             await session.client.close()
@@ -146,10 +154,11 @@ class Transport:
         timeout: float = REQUEST_TIMEOUT,
         verb: str = "",
     ) -> bytes:
-        """The body of the response. Raises ApiError for any status but 2xx, and Unreachable for no response at all, or
-        one with more than MOST_BYTES; ValueError where there can be no such request, which concerns no other one.
+        """The body of the response.
 
-        `verb` is the Kubernetes verb for the metrics (default: the method in lower case); `timeout` in seconds.
+        `timeout` is in seconds; `verb` is the Kubernetes verb for the metrics (default: the method in lower case).
+        Raises ApiError for any status except 2xx; Unreachable without a response or with more than MOST_BYTES;
+        ValueError if the request is invalid, which affects no other request.
         """
         async with self._sent(
             _Call(method, _target(path, query), body, timeout, verb or method.lower())
@@ -157,7 +166,7 @@ class Transport:
             return response.body
 
     async def page(self, path: str, query: Mapping[str, str], timeout: float, most: int) -> bytes:
-        """The body of one page of a list. Raises as `request`, and TooLarge where it has more than `most` bytes."""
+        """The body of a page of a list. Raises like `request`, and TooLarge if it has more than `most` bytes."""
         call = _Call("GET", _target(path, query), None, timeout, "list", min(most, MOST_BYTES))
         async with self._sent(call) as response:
             return response.body
@@ -165,8 +174,10 @@ class Transport:
     async def stream(
         self, path: str, query: Mapping[str, str], read_timeout: float
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of a watch, as they come. Ends when the server ends it; raises as `request`, and
-        Unreachable when nothing came for `read_timeout` seconds or the connection broke. Close it with `aclosing`."""
+        """The lines of a watch as they arrive, until the server ends it. Close it with `aclosing`.
+
+        Raises like `request`, and Unreachable if nothing arrived for `read_timeout` seconds or the connection broke.
+        """
         call = _Call("GET", _target(path, query), None, read_timeout, "watch", is_stream=True)
         async with self._sent(call) as response:
             try:
@@ -193,7 +204,8 @@ class Transport:
     async def _try(
         self, session: _Session, authorization: str | None, call: _Call, renew: bool
     ) -> _Response | None:
-        """One try. With `renew`, None when the credentials were refused and new ones are there."""
+        """A single attempt. With `renew`, returns None if the credentials were refused and new credentials are
+        available."""
         try:
             response = await session.send(call, authorization)
         except TooLarge as error:
@@ -206,7 +218,7 @@ class Transport:
             if untrusted and renew and await self._renew(authorization, session.server):
                 return None
             raise Unreachable(in_one_line(error)) from error
-        except ValueError as error:  # an address or a token that aiohttp refuses: no fault of the connections
+        except ValueError as error:  # aiohttp refuses an address or a token; the connections are fine
             self._on_request(call.verb, "error")
             raise Unreachable(in_one_line(error)) from error
         status = response.http.status
@@ -218,8 +230,10 @@ class Transport:
         raise api_error(status, response.body, response.http.headers.get("Retry-After"))
 
     async def _prepare(self, is_stream: bool) -> tuple[_Session, str | None]:
-        """A session with the current TLS identity, and the Authorization header. A stream has a session of its own:
-        with a connection that is new, and is closed at its end."""
+        """A session with the current TLS identity, and the Authorization header.
+
+        A stream has its own session with a new connection, which is closed at its end.
+        """
         try:
             authorization = await self._credentials.authorization()
             if self._server is None or self._server.generation != self._credentials.generation:
@@ -238,7 +252,7 @@ class Transport:
         return session, authorization
 
     async def _retire(self, session: _Session | None) -> None:
-        """Begin no more requests over the connections of this session."""
+        """Start no more requests over the connections of this session."""
         if session is self._session:
             self._session = None
         if session is not None:
@@ -256,19 +270,22 @@ class Transport:
 # --- connections ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """What connections to the API server are made of, as of one generation of the credentials."""
+    """The parameters of connections to the API server, for a generation of the credentials."""
 
     generation: int
     url: str
     tls: ssl.SSLContext
     tls_name: str | None
-    """The name that the server's certificate must be for, where that is not the host of `url`."""
+    """The name that the server's certificate must have, if it differs from the host of `url`."""
     proxy: Address | None
 
     @classmethod
     def of(cls, credentials: Credentials) -> _Server:
-        """The server of these credentials. Raises OSError or ValueError for certificates that can't be loaded, and
-        ConfigError for a proxy that can't be used."""
+        """The server of these credentials.
+
+        Raises OSError or ValueError for certificates that can't be loaded, ConfigError for a proxy that can't be
+        used.
+        """
         configuration = credentials.configuration
         url = str(configuration.host).rstrip("/")
         if configuration.proxy:
@@ -286,7 +303,7 @@ def _tls(configuration: Configuration) -> ssl.SSLContext:
     if not configuration.verify_ssl:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # cluster CAs often lack what it asks for
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # cluster CAs often don't meet it
     return context
 
 
@@ -309,13 +326,16 @@ def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """aiohttp's, which would take unrequested bytes, sent over a kept connection (as by a load balancer that
-    is about to close it), for the response to the next request."""
+    """aiohttp's connector, without connections that have unread bytes.
+
+    A load balancer that is about to close an idle connection may send unrequested bytes. aiohttp would take them for
+    the response to the next request.
+    """
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
-        """A connection that is new, or of which nothing is left to be read."""
+        """A connection that is new or has no unread bytes."""
         while True:
             connection = await super().connect(req, traces, timeout)
             if connection.protocol is None or not connection.protocol.should_close:
@@ -324,16 +344,17 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class _Session:
-    """Connections to one server that are kept for the next request. `active` requests are under way; once the session
-    is `retired`, no other request begins, and it is closed when the last one has ended."""
+    """Connections to a server that are kept for the next request."""
 
     def __init__(self, server: _Server, headers: Mapping[str, str]) -> None:
         """`headers` are sent with every request."""
         self.server = server
         self.active = 0
+        """Number of requests in flight."""
         self.retired = False
+        """Once True, no other request begins, and the session is closed after its last request."""
         # `trust_env` stays off: with it, aiohttp looks for proxies and .netrc in a thread before every request, and
-        # refuses a token for a host that .netrc names.
+        # refuses a token for a host in .netrc.
         self.client = aiohttp.ClientSession(
             connector=_Connector(ssl=server.tls, limit=0, socket_factory=_new_socket),
             headers=headers,
@@ -342,8 +363,8 @@ class _Session:
         )
 
     async def send(self, call: _Call, authorization: str | None) -> _Response:
-        """The response, whatever its status. Raises what is in _BROKEN, TooLarge, and ValueError where the server's
-        address or the credentials can't be part of a request."""
+        """The response, whatever its status. Raises the exceptions in _BROKEN, TooLarge, and ValueError if the
+        server's address or the credentials are invalid in a request."""
         headers = {}
         if call.body is not None:
             headers["Content-Type"] = call.body.content_type
@@ -374,7 +395,7 @@ class _Session:
 
     @asynccontextmanager
     async def in_use(self) -> AsyncIterator[None]:
-        """For the time of a request."""
+        """Count a request as active during the block."""
         self.active += 1
         try:
             yield
@@ -384,7 +405,7 @@ class _Session:
                 await self.retire()
 
     async def retire(self) -> None:
-        """Begin no more requests over these connections."""
+        """Start no more requests over these connections."""
         self.retired = True
         if self.active == 0:
             await self.client.close()
@@ -401,12 +422,14 @@ async def _whole(response: aiohttp.ClientResponse, most: int) -> bytes:
             pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
     finally:
-        response.release()  # closes the connection where something of the body is still to come
+        response.release()  # closes the connection if part of the body is still to come
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Split a body into lines of up to MOST_BYTES (aiohttp's own readline has a lower limit). A rest without newline is
-    an event that was cut off: the watch is resumed before it."""
+    """Split a body into lines of up to MOST_BYTES (aiohttp's own readline has a lower limit).
+
+    A remainder without newline is an event that was cut off: the watch resumes before it.
+    """
     begun = bytearray()
     async for piece in pieces:
         complete, newline, rest = piece.rpartition(b"\n")

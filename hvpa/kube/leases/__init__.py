@@ -1,1 +1,1 @@
-"""Leader election, and shards of the work that several replicas share."""
+"""Leader election, and the shards that several replicas share."""

@@ -1,8 +1,8 @@
-"""Who is alive, and who works on what, when replicas share the work; without clock or requests.
+"""Live members and the assignment of shards to them, without clock or requests.
 
-An Hvpa belongs to one of N shards for ever. A shard goes to the member that wins it by rendezvous hashing (Thaler and
-Ravishankar, 1998): each member has a hash with each shard, and the highest wins. So everybody who knows the same
-members comes to the same result, and when a member joins or leaves, only the shards move that it wins or had won.
+An Hvpa belongs permanently to one of N shards. A shard goes to the member that wins it by rendezvous hashing (Thaler
+and Ravishankar, 1998): each member has a hash with each shard, and the highest hash wins. So all processes that see
+the same members get the same result. When a member joins or leaves, only the shards move that it wins or had won.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from hvpa.kube.leases.lease_api import Lease
 from hvpa.reconcile.ports import Key
 
 LABEL_LEASE = "hvpa.autoscaling.k8s.io/lease"
-"""Label of all Leases of one installation: the name of its main Lease."""
+"""Label of all Leases of an installation: the name of its main Lease."""
 LABEL_SHARDS = "hvpa.autoscaling.k8s.io/shards"
-"""Label: how many shards the one who made this Lease knew."""
+"""Label: the number of shards that the creator of this Lease uses."""
 FORGOTTEN_AFTER = 4.0
-"""Durations after which the Lease of a member that is gone is deleted."""
+"""Number of lease durations after which the Lease of a dead member is deleted."""
 
 
 def shard_of(key: Key, shards: int) -> int:
@@ -29,24 +29,29 @@ def shard_of(key: Key, shards: int) -> int:
 
 
 def winner(shard: int, members: Collection[str]) -> str | None:
-    """Which of the members a shard goes to; None when there are none."""
+    """The member that gets a shard; None without members."""
     return max(members, key=lambda member: (_hash(f"{shard}/{member}"), member), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a member does next. `take`: shards to get the Lease of; `leave`: shards to give up; `lost`: shards that it
-    thought were its own and that are not."""
+    """The next steps of a member."""
 
     take: frozenset[int] = frozenset()
+    """Shards whose Lease to take."""
     leave: frozenset[int] = frozenset()
+    """Shards to give up."""
     lost: frozenset[int] = frozenset()
+    """Shards that the member believed to hold and does not."""
 
 
 def plan(me: str, live: Collection[str], holders: Mapping[int, str | None], held: frozenset[int]) -> Plan:
-    """What `me` does where these members are alive. `holders`: which live member each shard's Lease names, None for
-    no member or a dead one; `held`: the shards whose Lease `me` knows to be its own. It takes nothing that another
-    live member still holds, whoever wins it: that one has to give it up first."""
+    """The next steps of `me` among these live members.
+
+    `holders` is the live member that each shard's Lease names, None for no member or a dead member. `held` are the
+    shards that `me` believes to hold. `me` takes no shard that another live member holds, whoever wins it:
+    that member must give it up first.
+    """
     mine = {shard for shard in holders if winner(shard, {*live, me}) == me}
     free = {shard for shard, holder in holders.items() if holder is None}
     named = frozenset(shard for shard, holder in holders.items() if holder == me)
@@ -55,14 +60,14 @@ def plan(me: str, live: Collection[str], holders: Mapping[int, str | None], held
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names of the Leases of one installation whose work is divided into `shards`."""
+    """Names of the Leases of an installation whose work is divided into `shards`."""
 
     lease: str
     shards: int
 
     @property
     def group(self) -> str:
-        """Who holds the main Lease: all members together."""
+        """The holder of the main Lease: all members together."""
         return f"shards-{self.shards}"
 
     @property
@@ -72,15 +77,15 @@ class Names:
 
     @property
     def selector(self) -> str:
-        """Selects members' and shards' Leases, those of other numbers of shards included."""
+        """Selects members' and shards' Leases, also those with another number of shards."""
         return f"{LABEL_LEASE}={self.lease}"
 
     def member(self, identity: str) -> str:
-        """The Lease by which a member shows that it is alive. `identity` ends in `_` and what makes it unique."""
+        """The Lease that shows that a member is alive. `identity` ends in `_` and a unique part."""
         return f"{self.lease}-member-{identity.rpartition('_')[2]}"
 
     def is_member(self, name: str) -> bool:
-        """Whether a Lease is that of a member."""
+        """Whether a Lease is a member's."""
         return name.startswith(f"{self.lease}-member-")
 
     def shard(self, shard: int) -> str:
@@ -88,7 +93,7 @@ class Names:
         return f"{self.lease}-shard-{shard}-of-{self.shards}"
 
     def is_shard(self, name: str) -> bool:
-        """Whether a Lease is that of a shard, of whatever number."""
+        """Whether a Lease is a shard's, with any number of shards."""
         return re.fullmatch(re.escape(self.lease) + "-shard-[0-9]+-of-[0-9]+", name) is not None
 
 
@@ -96,7 +101,7 @@ class Names:
 class _Seen:
     lease: Lease
     since: float
-    """When it was first seen like this."""
+    """When the Lease was first seen in this version."""
     duration: float
 
     @property
@@ -105,14 +110,14 @@ class _Seen:
 
 
 class Members:
-    """Which members are alive, as this process has seen their Leases change. Nothing here waits or reads the clock.
+    """The live members, by the changes of their Leases that this process has seen. It never waits or reads the clock.
 
-    A member is alive for as long as its Lease changes at least once in its duration. Where a shard's holder has no
-    Lease at all, a client has deleted that, and the holder may not know yet: it counts as alive for one duration, too.
+    A member is alive as long as its Lease changes at least once per duration. If the holder of a shard has no Lease,
+    a client has deleted the Lease and the holder may not have noticed: it counts as alive for one duration, too.
     """
 
     def __init__(self, names: Names, duration: float) -> None:
-        """`duration`: seconds, for Leases that name none."""
+        """`duration`: seconds, for Leases that contain no duration."""
         self._names = names
         self._duration = duration
         self._seen: dict[str, _Seen] = {}
@@ -121,7 +126,7 @@ class Members:
         self._at = 0.0
 
     def look(self, leases: Iterable[Lease], sent: float, received: float) -> None:
-        """These Leases, and no others, were there; the request was sent at `sent`, the response came at `received`."""
+        """Update from a list of all Leases, requested at `sent` and received at `received`."""
         before, self._seen = self._seen, {}
         members, holders = [], set()
         for lease in leases:
@@ -139,7 +144,7 @@ class Members:
         self._at = sent
 
     def live(self) -> frozenset[str]:
-        """Identities of the members, of our number of shards, that were alive at the last look."""
+        """Identities of the members, with our number of shards, that were alive at the last list."""
         shards = str(self._names.shards)
         return frozenset(
             one.lease.spec.holder_identity or ""
@@ -148,20 +153,20 @@ class Members:
         )
 
     def is_dead(self, identity: str) -> bool:
-        """Whether whoever it is can't believe any more that its shards are its own."""
+        """Whether this member can no longer believe that its shards are its own."""
         for one in self._seen.values():
             if one.lease.holder == identity:
                 return one.end <= self._at
         return self._missing.get(identity, self._at) + self._duration <= self._at
 
     def next_end(self) -> float | None:
-        """When the next member is dead if it does not show that it is alive; None when there is none alive."""
+        """When the next member is dead unless its Lease changes; None without live members."""
         ends = [one.end for one in self._seen.values()]
         ends += [since + self._duration for since in self._missing.values()]
         return min((end for end in ends if end > self._at), default=None)
 
     def forgotten(self) -> list[Lease]:
-        """Leases of members that have been dead for long."""
+        """Leases of members that have been dead for FORGOTTEN_AFTER."""
         seen = self._seen.values()
         return [one.lease for one in seen if one.since + FORGOTTEN_AFTER * one.duration <= self._at]
 

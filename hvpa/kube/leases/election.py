@@ -1,10 +1,11 @@
-"""Leader election by a coordination.k8s.io/v1 Lease, by client-go's rules and default times. `LeaderElector.keep`
-renews a lease and ends when it is lost; `holds` looks once more before each write. Shards are such leases, too
-(`shard_manager.py`).
+"""Leader election by a coordination.k8s.io/v1 Lease, with client-go's rules and default times.
 
-Clocks of different machines are never compared: another holder's lease counts from when *we* last saw it change, and
-our own from when we *sent* the renewal that succeeded. A holder gives up after LeaseTimes.renew and others take over
-after LeaseTimes.duration at the earliest: what lies between is for writes that were sent at the last.
+`LeaderElector.keep` renews a lease and returns when it is lost; `holds` checks again before each write. Shards use
+the same class (`shard_manager.py`).
+
+Clocks of different machines are never compared: another holder's lease counts from when *we* last saw it change, our
+own from when we *sent* the renewal that succeeded. A holder gives up after LeaseTimes.renew, and others take over
+after LeaseTimes.duration at the earliest. The time between is for writes that were sent last.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from hvpa.reconcile.supervision import Supervisor
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 SHORTEST = 0.8
-"""Looks come after this part of LeaseTimes.poll, or later: those of several candidates don't stay together."""
+"""Polls wait a random time between this fraction of LeaseTimes.poll and all of it, so that candidates don't stay in
+step."""
 RESTART = Backoff(base=0.1, cap=1.0)
-"""Between an exception and the next renewal: several fit into the time after which a lease is lost."""
+"""Back-off between an exception and the next renewal: several attempts fit before the lease is lost."""
 EPSILON = 0.001
-"""Seconds after the end of a lease at which it is looked at."""
+"""Seconds after the end of a lease at which it is read."""
 
 
 class LeaderElector:
-    """One candidate for one Lease."""
+    """A candidate for a Lease."""
 
     def __init__(
         self,
@@ -47,29 +49,34 @@ class LeaderElector:
         self._api = LeaseApi(transport, clock, candidate.namespace, candidate.times.limit)
         self._monotonic = monotonic
         self.on_set_back: Callable[[], None] = lambda: None
-        """Called when the Lease is found in an earlier state than it had before: etcd was restored."""
+        """Called when the Lease is in an earlier state than before: etcd was restored."""
         self._lease: Lease | None = None
-        """The Lease as it was last seen or written."""
+        """The Lease as last seen or written."""
         self._seen_at = 0.0
-        """When it was first seen like that."""
+        """When the Lease was first seen in this version."""
         self._requested_at = 0.0
-        """When the request whose response it was had been sent."""
+        """When the last request that read or wrote the Lease was sent."""
         self._renewed_at: float | None = None
-        """When the last renewal that succeeded was *sent*; None while we don't hold the lease."""
+        """When the last successful renewal was *sent*; None while we don't hold the lease."""
         self._tried = False
-        """Whether we ever asked for it: it may be ours without our knowing."""
+        """Whether we ever tried to write the lease: we may then hold it without seeing the response."""
         self._troubled = False
         self._log = log.bind(lease=f"{candidate.namespace}/{candidate.name}", identity=candidate.identity)
 
     def holds(self) -> bool:
-        """Whether we may still write: our lease can't have run out in anybody's eyes, nor will it before a write that
-        is sent now has arrived. Checked before every write, so that a process that was stopped for a while, or is
-        suspended, writes nothing when it goes on."""
+        """Whether we may still write: no other candidate can take our lease before a write sent now arrives.
+
+        This is checked before every write, so that a process that was stopped or suspended writes nothing when it
+        continues.
+        """
         return self._renewed_at is not None and self._monotonic() - self._renewed_at < self._times.renew
 
     async def run(self, supervisor: Supervisor, acquired: Callable[[], None] = lambda: None) -> None:
-        """Get the lease, call `acquired`, and keep the lease; returns when it is lost. After an exception it goes on
-        from where it was: a lease that is held is renewed again, and counts as lost when that comes too late."""
+        """Get the lease, call `acquired`, and keep the lease; returns when it is lost.
+
+        After an exception it continues in its state: a held lease is renewed again, and counts as lost if that is too
+        late.
+        """
         is_reported = False
 
         async def hold() -> None:
@@ -90,7 +97,7 @@ class LeaderElector:
         self._log.info("lease acquired")
 
     async def keep(self) -> None:
-        """Renew the lease; returns when it is lost. What a try took that failed counts as waiting."""
+        """Renew the lease; returns when it is lost. The time of a failed attempt counts as waiting time."""
         began = self._monotonic()
         while self._renewed_at is not None:
             await asyncio.sleep(max(0.0, began + self._times.retry - self._monotonic()))
@@ -109,15 +116,17 @@ class LeaderElector:
         self._log.error("lease lost")
 
     async def release(self, unless: Callable[[], Awaitable[bool]] | None = None) -> None:
-        """Give the lease back, so that the next one need not wait; never raises. Where `unless` finds that others of
-        our group go on holding it, it stays; whoever joins while that is being found out keeps it, too, because joining
-        is a write."""
+        """Give the lease back, so that the next candidate need not wait; never raises.
+
+        If `unless` finds that other members of our group still hold it, it stays. A member that joins during the
+        check keeps it as well, because joining is a write.
+        """
         self._renewed_at = None
         if not self._tried:
             return
         await self._api.settled()
         try:
-            # A renewal whose response was lost may have got through.
+            # A renewal whose response was lost may have succeeded.
             lease = await self._api.get(self._me.name)
             if lease is None or lease.holder != self._me.identity:
                 return
@@ -140,9 +149,9 @@ class LeaderElector:
         except (ApiError, Unreachable) as error:
             self._log.warning("lease not deleted", error=str(error))
 
-    # --- tries --------------------------------------------------------------------------------------------------------
+    # --- attempts -----------------------------------------------------------------------------------------------------
     async def _try(self) -> bool:
-        """One try to get or renew the lease; False when that failed or another client holds it."""
+        """Try once to get or renew the lease; returns False if that failed or another client holds it."""
         try:
             done = await self._acquire_or_renew()
         except (ApiError, Unreachable) as error:
@@ -157,16 +166,16 @@ class LeaderElector:
         sent = self._monotonic()
         is_ours = self._renewed_at is not None and self._lease is not None and not self._me.shared
         if is_ours and await self._take(self._lease, sent):
-            return True  # without a look: a conflict shows if it isn't ours any more
-        # One who waits looks again soon: a connection that hangs must not make it miss the end of the lease.
+            return True  # without a read: a conflict shows that it isn't ours any more
+        # A waiting candidate reads again soon: a connection that hangs must not make it miss the end of the lease.
         limit = self._times.limit if self._renewed_at is not None else max(1.0, self._times.retry)
-        for _ in range(2):  # the second time when another client wrote to it between our look and our write
+        for _ in range(2):  # the second time if another client wrote between our read and our write
             lease = await self._api.get(self._me.name, limit)
             if self._renewed_by_another(lease):
                 self._renewed_at = max(self._renewed_at or 0.0, self._requested_at)
                 if sent - self._renewed_at <= self._times.renew / 2:
                     self._observe(lease, sent)
-                    return True  # else our last look was long ago, and what we know of that renewal is as old
+                    return True  # otherwise the last read, and with it the renewal, is too old
             is_free = self._is_free(lease, sent)
             self._observe(lease, sent)
             if not is_free:
@@ -176,14 +185,16 @@ class LeaderElector:
         return False
 
     def _renewed_by_another(self, lease: Lease | None) -> bool:
-        """Whether a member of our group has renewed the lease since our last look: after that was sent, that is."""
+        """Whether a member of our group has renewed the lease since our last read was sent."""
         is_held = self._me.shared and self._renewed_at is not None and self._lease is not None
         is_ours = lease is not None and lease.holder == self._me.identity
         return is_held and is_ours and self._has_changed(lease)
 
     def _is_free(self, lease: Lease | None, sent: float) -> bool:
-        """Whether no other member holds the lease, as far as is known. One that was there and is gone counts as if it
-        still stood there: its holder may not have noticed."""
+        """Whether no other member holds the lease, as far as known.
+
+        A Lease that was deleted counts as if it still existed: its holder may not have noticed.
+        """
         if lease is not None and not self._is_of_another(lease):
             return True
         if self._has_changed(lease):
@@ -196,7 +207,7 @@ class LeaderElector:
         return lease is not None and lease.metadata.resource_version != version
 
     def _observe(self, lease: Lease | None, sent: float) -> None:
-        """`lease` is the response to a request sent at `sent`."""
+        """Store `lease`, the response to a request sent at `sent`."""
         if self._has_changed(lease):
             known, self._lease, self._seen_at = self._lease, lease, self._monotonic()
             if known is not None and lease is not None and is_earlier(lease, known):
@@ -207,7 +218,7 @@ class LeaderElector:
         return lease is not None and lease.holder not in (None, self._me.identity)
 
     async def _take(self, lease: Lease | None, sent: float) -> bool:
-        """Write ourselves into the lease; False where it is another one by now."""
+        """Write ourselves into the lease; returns False if the lease has changed since."""
         self._tried = True
         spec = self._api.taken(lease, self._me.identity, self._times.duration)
         try:
@@ -228,7 +239,7 @@ class LeaderElector:
         return (lease and lease.spec.lease_duration_seconds) or self._times.duration
 
     def _pause(self) -> float:
-        """Seconds to the next look of one who waits: soon, or when the lease that it waits for runs out."""
+        """Seconds until a waiting candidate reads again: LeaseTimes.poll, or less if the lease ends earlier."""
         pause = self._times.poll * random.uniform(SHORTEST, 1.0)
         if not self._is_of_another(self._lease):
             return pause

@@ -1,5 +1,4 @@
-"""Leases of coordination.k8s.io/v1: what of them is read and written, and the requests for it. `election.py` notices
-that a lease is lost."""
+"""Leases of coordination.k8s.io/v1: their used fields, and the requests. `election.py` detects the loss of a lease."""
 
 from __future__ import annotations
 
@@ -17,55 +16,64 @@ from hvpa.reconcile.ports import Clock
 
 API_VERSION = "coordination.k8s.io/v1"
 POLL = 1.0
-"""Seconds at the most between two looks of one who waits for a lease."""
+"""Maximum seconds between two reads of a candidate that waits for a lease."""
 
 Monotonic = Callable[[], float]
-"""Seconds since any fixed time, that no setting of the clock moves."""
+"""Seconds since any fixed time, unaffected by settings of the clock."""
 
 
 def awake_or_not() -> float:
-    """Seconds since the system started, those that it slept included (CLOCK_BOOTTIME, where the system has one): to a
-    lease it makes no difference whether its holder was suspended or busy."""
+    """Seconds since the system started, including suspended time (CLOCK_BOOTTIME, if the system has it).
+
+    For a lease it makes no difference whether its holder was suspended or busy.
+    """
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """Seconds. `duration`: after which others may take the lease; `renew`: after which a holder that could not renew
-    gives up; `retry`: between tries. The defaults are client-go's and kube-controller-manager's."""
+    """Times in seconds. The defaults are those of client-go and kube-controller-manager."""
 
     duration: float = 15.0
+    """After this, others may take the lease."""
     renew: float = 10.0
+    """After this, a holder that could not renew gives up."""
     retry: float = 2.0
+    """Between attempts."""
 
     @property
     def poll(self) -> float:
-        """Between two looks of one who waits: often enough to know the last renewal to within a second."""
+        """Between two reads of a waiting candidate: short enough to date the last renewal to within a second."""
         return min(self.retry / 2, POLL)
 
     @property
     def limit(self) -> float:
-        """A request may take a quarter of the time in which a renewal must succeed. With the default times: a renewal
-        begins 2 s after the last one, over a connection whose peer is gone; 4.5 s after it begins the next try and 7 s
-        after it another one, both over new connections, and both end before the 10 s are over."""
+        """Timeout of a request: a quarter of `renew`.
+
+        Example with the default times, over a connection whose peer is dead: a renewal begins 2 s after the last
+        renewal, the next attempt after 4.5 s, another after 7 s, both over new connections. Both end before the 10 s
+        are over.
+        """
         return max(1.0, self.renew / 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Who (`identity`) wants which Lease, and how it is kept. `shared`: `identity` is that of a group, all of whose
-    members hold the lease together; else it is unique to this process. `labels` are what a new Lease gets."""
+    """A process that may hold a Lease, and how it keeps the Lease."""
 
     namespace: str
     name: str
     identity: str
+    """Unique to this process, or to the group if `shared`."""
     times: LeaseTimes = LeaseTimes()
     shared: bool = False
+    """Whether all members of a group hold the lease together, under the same identity."""
     labels: dict[str, str] = field(default_factory=dict)
+    """Labels of a new Lease."""
 
 
 class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
-    """Who holds it since when; times are metav1.MicroTime and for people only."""
+    """The holder of a Lease since when; times are metav1.MicroTime and only for people."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -75,7 +83,7 @@ class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class LeaseMeta(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What of the metadata is kept when a Lease is written: all that others may have put there but for owners."""
+    """The metadata that is kept when a Lease is written: all that others may have set, except owners."""
 
     name: str = ""
     namespace: str = ""
@@ -95,13 +103,13 @@ class Lease(msgspec.Struct, rename="camel"):
 
     @property
     def holder(self) -> str | None:
-        """Who holds it by its word, None without a holder."""
+        """The holder according to the Lease; None without a holder."""
         return self.spec.holder_identity or None
 
 
 def is_earlier(lease: Lease, known: Lease) -> bool:
-    """Whether `lease` is surely an earlier state than `known`: an object's versions only grow, unless etcd is restored
-    from a backup."""
+    """Whether `lease` is certainly an earlier state than `known`: versions only grow, unless etcd is restored from a
+    backup."""
     try:
         return int(lease.metadata.resource_version) < int(known.metadata.resource_version)
     except ValueError:
@@ -118,27 +126,27 @@ _decode_leases = msgspec.json.Decoder(_Leases).decode
 
 def _lease(response: bytes) -> Lease:
     lease = decoded(_decode_lease, response, "Lease")
-    if not lease.metadata.resource_version:  # a write would be without condition
+    if not lease.metadata.resource_version:  # a write would be unconditional
         raise Unreachable("Lease can't be read: no resource version")
     return lease
 
 
 class LeaseApi:
-    """The Leases of one namespace. Every write is conditional on what was read. All requests raise ApiError or
+    """The Leases of a namespace. Every write requires the version that was read. All requests raise ApiError or
     Unreachable."""
 
     def __init__(self, transport: Transport, clock: Clock, namespace: str, limit: float) -> None:
-        """`limit`: seconds that a request may take."""
+        """`limit`: timeout of a request, in seconds."""
         self._transport = transport
         self._clock = clock
         self._limit = limit
         self._namespace = namespace
         self._collection = api_path(API_VERSION) + path_of("namespaces", namespace, "leases")
         self._under_way: set[asyncio.Future[bytes]] = set()
-        """Writes that were sent, with no response yet."""
+        """Writes without a response yet."""
 
     async def get(self, name: str, limit: float | None = None) -> Lease | None:
-        """The Lease, or None where there is none."""
+        """The Lease, or None if it does not exist."""
         try:
             path = self._collection + path_of(name)
             return _lease(await self._transport.request("GET", path, timeout=limit or self._limit))
@@ -148,29 +156,29 @@ class LeaseApi:
             raise
 
     async def list(self, selector: str) -> list[Lease]:
-        """All Leases that match a label selector, as they are at the time of asking (not as a cache has them)."""
+        """All Leases that match a label selector, in their current state (not from a cache)."""
         query = {"labelSelector": selector}
         path, limit = self._collection, self._limit
         found = await self._transport.request("GET", path, query, timeout=limit, verb="list")
         return decoded(_decode_leases, found, "Lease").items or []
 
     async def create(self, name: str, labels: dict[str, str], spec: LeaseSpec) -> Lease:
-        """Make a Lease; 409 when there is one."""
+        """Create a Lease; 409 if it exists."""
         lease = Lease(LeaseMeta(name=name, namespace=self._namespace, labels=labels), spec)
         return await self._write("POST", self._collection, lease, "create")
 
     async def update(self, lease: Lease, spec: LeaseSpec) -> Lease:
-        """Write `spec` into `lease`; 409 when it is another one by now."""
+        """Write `spec` into `lease`; 409 if the lease has changed since."""
         path = self._collection + path_of(lease.metadata.name)
         return await self._write("PUT", path, Lease(lease.metadata, spec), "update")
 
     async def empty(self, lease: Lease) -> Lease:
-        """Take the holder out of `lease`; 409 when it is another one by now."""
+        """Remove the holder from `lease`; 409 if the lease has changed since."""
         now = self.now()
         return await self.update(lease, LeaseSpec("", 1, now, now, lease.spec.lease_transitions))
 
     async def delete(self, lease: Lease) -> None:
-        """Delete `lease`; 409 when it is another one by now, and nothing when it is gone."""
+        """Delete `lease`; 409 if the lease has changed since, no error if it does not exist."""
         body = deletion(lease.metadata.uid, lease.metadata.resource_version)
         path = self._collection + path_of(lease.metadata.name)
         try:
@@ -184,7 +192,8 @@ class LeaseApi:
         return self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def taken(self, lease: Lease | None, identity: str, duration: float | None) -> LeaseSpec:
-        """What stands in a Lease that `identity` has taken or renewed; `lease` as it was, `duration` in seconds."""
+        """The spec of a Lease that `identity` has taken or renewed; `lease` is its previous state, `duration` in
+        seconds."""
         now = self.now()
         spec = LeaseSpec(identity, None if duration is None else max(1, int(duration)), now, now, 0)
         if lease is not None and lease.holder == identity:
@@ -195,8 +204,10 @@ class LeaseApi:
         return spec
 
     async def settled(self) -> None:
-        """Wait until all writes have ended, those included whose caller was cancelled: what was sent can't be taken
-        back, and one who gives everything up has to know what it has. Takes as long as a request may take."""
+        """Wait until all writes have ended, also those whose caller was cancelled; at most the timeout of a request.
+
+        A sent write can't be taken back, and a member that gives everything up must first know its leases.
+        """
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
     async def _write(self, method: str, path: str, lease: Lease, verb: str) -> Lease:
@@ -209,4 +220,4 @@ class LeaseApi:
     def _ended(self, write: asyncio.Future[bytes]) -> None:
         self._under_way.discard(write)
         if not write.cancelled():
-            write.exception()  # so that it counts as seen, also when the caller was cancelled
+            write.exception()  # mark as retrieved, also if the caller was cancelled

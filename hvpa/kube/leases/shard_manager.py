@@ -1,12 +1,12 @@
-"""One member of a group of replicas that share the work: it keeps its Leases, sees who else is alive, and takes and
+"""A member of a group of replicas that share the work: it keeps its Leases, watches the other members, and takes and
 gives up shards.
 
-Three things must hold while it writes to an Hvpa: its own Lease is fresh, the group's Lease is fresh, and the shard's
-Lease names it. Only the first two are renewed. A shard's Lease is written when the shard moves, and counts for as long
-as its holder's own Lease does: so the traffic at rest does not depend on the number of shards.
+Three conditions must hold while it writes to an Hvpa: its own Lease is fresh, the group's Lease is fresh, and the
+shard's Lease names it. Only the first two are renewed. A shard's Lease is written when the shard moves, and is valid
+as long as its holder's own Lease is. So the traffic at rest does not depend on the number of shards.
 
-The group's Lease is the one that a single leader would hold: while replicas that share the work hold it, in the name of
-their number of shards, no single leader works and no replicas with another number of shards do.
+The group's Lease is the Lease that a single leader would hold. While the group holds it, in the name of its number of
+shards, no single leader works and no replicas with another number of shards do.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from hvpa.reconcile.supervision import Supervisor
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 DRAIN_TIMEOUT = 5.0
-"""Seconds in which reconciles of a shard that is given up may still begin to write."""
+"""Seconds in which reconciles of a shard that is given up may still start a write."""
 LOOK = 0.01
-"""Seconds between two looks whether the reconciles of a shard that is given up have ended."""
+"""Seconds between two checks whether the reconciles of a shard that is given up have ended."""
 _Trouble = (ApiError, Unreachable)
 
 
 class ShardListener(Protocol):
-    """Where the work on the shards is done."""
+    """Receives the changes of the shards to work on."""
 
     def gained(self, shards: frozenset[int]) -> None:
         """The Hvpas of these shards are ours now."""
         ...
 
     def given_up(self, shards: frozenset[int]) -> None:
-        """Begin no reconcile of the Hvpas of these shards any more."""
+        """Start no more reconciles of the Hvpas of these shards."""
         ...
 
     def is_busy(self, shard: int) -> bool:
-        """Whether a reconcile of one of the shard's Hvpas is under way."""
+        """Whether a reconcile of any of the shard's Hvpas is in progress."""
         ...
 
 
 class ShardKeeper:
-    """One member, all in one event loop. `run` it, then `close`, then `leave`."""
+    """A member, in a single event loop. `run` it, then `close`, then `leave`."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ShardKeeper:
 
     @property
     def shards(self) -> frozenset[int]:
-        """The shards whose Hvpas are ours to reconcile."""
+        """The shards whose Hvpas we reconcile."""
         return frozenset(self._held.keys() - self._leaving.keys())
 
     def serves(self, shard: int) -> bool:
@@ -94,18 +94,19 @@ class ShardKeeper:
         return shard in self._held and self._own.holds() and self._group.holds()
 
     def on_set_back(self, call: Callable[[], None]) -> None:
-        """Have `call` called when a Lease is found in an earlier state than it had before."""
+        """Set `call`, which runs when a Lease is in an earlier state than before."""
         self._own.on_set_back = self._group.on_set_back = call
 
     async def run(self, listener: ShardListener, supervisor: Supervisor) -> None:
-        """Take part; returns when we can't be sure any more that others count us as alive."""
+        """Take part in the group; returns when other members may no longer count us as alive."""
         joined = asyncio.Event()
 
         async def share() -> None:
             await joined.wait()
             await self._share(listener)
 
-        # While we wait for the group's Lease, we look at the members already: to see who is dead takes its time.
+        # While we wait for the group's Lease, we already watch the members: it takes time to see that a member is
+        # dead.
         own = self._own.run(supervisor, joined.set)
         parts = (own, self._keep_group(joined, supervisor), supervisor.keep("shards", share, backoff=RESTART))
         tasks = [asyncio.ensure_future(part) for part in parts]
@@ -117,7 +118,7 @@ class ShardKeeper:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Take no more shards."""
         self._closing = True
 
     async def leave(self) -> None:
@@ -131,7 +132,7 @@ class ShardKeeper:
         await self._group.release(unless=self._others)
 
     async def _named(self) -> dict[int, Lease]:
-        """The Leases of shards that name us: those that we hold, and what we got too late for its task."""
+        """The Leases of shards that name us: the held Leases, and Leases that arrived too late for their task."""
         try:
             leases = {lease.metadata.name: lease for lease in await self._api.list(self._names.selector)}
         except _Trouble as error:
@@ -144,9 +145,9 @@ class ShardKeeper:
         await joined.wait()
         await self._group.run(supervisor)
 
-    # --- the rounds ---------------------------------------------------------------------------------------------------
+    # --- rounds -------------------------------------------------------------------------------------------------------
     async def _share(self, listener: ShardListener) -> None:
-        """Look who is there and take or give up shards, for ever."""
+        """List the members, and take or give up shards; forever."""
         while True:
             sent, leaving = self._monotonic(), frozenset(self._leaving)
             try:
@@ -160,7 +161,7 @@ class ShardKeeper:
             await asyncio.sleep(self._pause())
 
     async def _act(self, leases: list[Lease], leaving: frozenset[int], listener: ShardListener) -> None:
-        """Do what follows from the Leases; `leaving`: the shards that were being given up when they were requested."""
+        """Act on the Leases. `leaving` are the shards that were being given up when the Leases were requested."""
         by_name = {lease.metadata.name: lease for lease in leases}
         settled = set(range(self._names.shards)) - leaving
         known = {shard: by_name.get(self._names.shard(shard)) for shard in settled}
@@ -185,7 +186,7 @@ class ShardKeeper:
         return None if holder is None or (holder != self._me and self._members.is_dead(holder)) else holder
 
     async def _take(self, shard: int, lease: Lease | None) -> int | None:
-        """Get the Lease of a shard; None when another member was faster or it did not work."""
+        """Take the Lease of a shard; None if another member was faster or the request failed."""
         if self._closing or not (self._own.holds() and self._group.holds()):
             return None
         spec = self._api.taken(lease, self._me, None)
@@ -210,7 +211,7 @@ class ShardKeeper:
             except TimeoutError:
                 log.warning("writes of a shard that moves take long", shard=shard)
             lease = self._held.pop(shard, lease)  # from here on its writes are refused
-            while listener.is_busy(shard):  # what has been sent ends by its own time limit
+            while listener.is_busy(shard):  # writes in flight end by their own timeout
                 await asyncio.sleep(LOOK)
             await self._empty(shard, lease)
         finally:
@@ -219,13 +220,13 @@ class ShardKeeper:
     async def _empty(self, shard: int, lease: Lease) -> None:
         try:
             await self._api.empty(lease)
-        except _Trouble as error:  # tried again while we are alive, and counts as ours until we are dead
+        except _Trouble as error:  # retried while we are alive; counts as ours until we are dead
             log.warning("shard not given up", shard=shard, error=str(error))
         else:
             log.info("shard given up", shard=shard)
 
     async def _clean(self, leases: list[Lease]) -> None:
-        """Delete what is left of members that are long gone and of other numbers of shards; one member does."""
+        """Delete the Leases of long-dead members and of other numbers of shards; only a single member does this."""
         if self._closing or min(self._members.live() | {self._me}) != self._me or not self._group.holds():
             return
         number = str(self._names.shards)
@@ -238,13 +239,13 @@ class ShardKeeper:
                 log.debug("old lease not deleted", name=lease.metadata.name, error=str(error))
 
     async def _others(self) -> bool:
-        """Whether there are other members of this group that are alive."""
+        """Whether other members of this group are alive."""
         sent = self._monotonic()
         self._members.look(await self._api.list(self._names.selector), sent, self._monotonic())
         return bool(self._members.live() - {self._me})
 
     def _pause(self) -> float:
-        """Seconds to the next look: soon, or when a member counted as alive would be dead."""
+        """Seconds until the next list: LeaseTimes.poll, or less if a live member would be dead earlier."""
         pause = self._times.poll * random.uniform(SHORTEST, 1.0)
         end = self._members.next_end()
         return pause if end is None else min(pause, max(0.0, end - self._monotonic()) + EPSILON)

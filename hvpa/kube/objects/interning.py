@@ -1,6 +1,8 @@
-"""Equal values, held once. A cluster's objects are alike: most labels, pod templates, policies and texts come again and
-again. Measured in one process on 1,500 workloads of `benchmarks.scale.objects`, each with its Hvpa, HPA, VPA and two
-pods, a workload takes 32 KB instead of 65 KB: 10,000 of them 320 MB instead of 650 MB."""
+"""Equal values, stored once: most labels, pod templates, policies and texts of a cluster recur.
+
+Measured in one process on 1,500 workloads of `benchmarks.scale.objects`, each with its Hvpa, HPA, VPA and two pods, a
+workload takes 32 KB instead of 65 KB: 10,000 workloads take 320 MB instead of 650 MB.
+"""
 
 from __future__ import annotations
 
@@ -17,38 +19,41 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 SMALL: Final = 1024
-"""A table of up to so many values is not worth cleaning."""
+"""Up to this number of values, a table is not cleaned."""
 LARGEST: Final = 4096
-"""Bytes of a value that is shared: what is larger is not kept longer than its object."""
+"""Maximum bytes of a shared value; a larger value is not kept longer than its object."""
 _LONG: Final = 256
-"""Characters; a longer text is not looked for."""
+"""Maximum characters of a shared text."""
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _members = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _set = object.__setattr__
 _alone = {0: object()}
 _ALONE: Final = sys.getrefcount(_alone[0])
-"""What Python counts for a value that only a dict refers to."""
+"""The reference count of a value that only a dict refers to."""
 
 
 class Table(Generic[K, V]):
-    """Values that may be shared, by key. What fewer than two objects still use (texts: none) is dropped whenever the
-    table has doubled: so it grows with the cluster, and not with the time for which the operator runs. (Weak references
-    would do the same, but lists and dicts can't have any.)"""
+    """Values that may be shared, by key.
+
+    Whenever the table has doubled, it drops values that fewer than two objects use (texts: that no object uses). So
+    it grows with the cluster, not with the operator's uptime. (Weak references would do the same, but lists and dicts
+    can't have them.)
+    """
 
     def __init__(self) -> None:
         self._values: dict[K, V] = {}
         self._left = 0
-        """How many were left when it was last cleaned."""
+        """Number of values after the last cleaning."""
 
     def __len__(self) -> int:
         return len(self._values)
 
     def get(self, key: K) -> V | None:
-        """The value, where it is known."""
+        """The value of `key`; None if unknown."""
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> V:
-        """`value`, which `key` finds from now on."""
+        """Store `value` under `key`; returns `value`."""
         if len(self._values) >= max(SMALL, 2 * self._left):
             self._clean()
         self._values[key] = value
@@ -56,7 +61,8 @@ class Table(Generic[K, V]):
 
     def _clean(self) -> None:
         values = self._values
-        # The table's own references are one to each value and, where a text is its own key, `key` here and in the dict.
+        # The table itself holds a reference to each value. If a text is its own key, `key` here and in the dict are
+        # two more.
         unused = [key for key in values if sys.getrefcount(values[key]) <= _ALONE + 1 + (values[key] is key)]
         for key in unused:
             del values[key]
@@ -68,16 +74,21 @@ _parts: Table[tuple[object, bytes], Any] = Table()
 
 
 def text(value: str) -> str:
-    """The one text that equals this one, which saves 3 KB per workload; a long text is not looked for. (`sys.intern`
-    keeps each text for ever on Python 3.12.)"""
+    """The stored text that equals this text, which saves 3 KB per workload; long texts are not shared.
+
+    (`sys.intern` keeps each text forever on Python 3.12.)
+    """
     if len(value) > _LONG:
         return value
     return _texts.get(value) or _texts.put(value, value)
 
 
 def share(value: V, of: object = None) -> V:
-    """The value seen before that equals this one, or this one; saves 7 KB per workload. Values are compared by type and
-    bytes; lists of different things by what they are a list `of`, since without what is by default they look alike."""
+    """The stored value that equals this value, else this value; saves 7 KB per workload.
+
+    Values are compared by type and bytes. Lists also need `of`, the type of their entries: the encoding omits default
+    values, so different lists may look alike.
+    """
     raw = msgspec.json.encode(value)
     if len(raw) > LARGEST:
         return value
@@ -87,18 +98,22 @@ def share(value: V, of: object = None) -> V:
 
 
 class ModelSharer:
-    """Shares equal parts of frozen models, known by the bytes that they were made of; saves 24 KB per
-    workload, of which 3.5 KB are the sets of names of given fields."""
+    """Shares equal parts of frozen models, identified by the bytes from which they were read.
+
+    This saves 24 KB per workload, of which 3.5 KB are the sets of names of given fields.
+    """
 
     def __init__(self) -> None:
         self._known: Table[tuple[object, ...], Any] = Table()
         self._given: dict[frozenset[str], set[str]] = {}
-        """Sets of names of fields that were given; there are few different ones. None is changed: a copy of a model
-        gets a set of its own."""
+        """Sets of names of given fields; there are few different sets. They are never changed: a copy of a model gets
+        its own set."""
 
     def share(self, model: BaseModel, raw: bytes | msgspec.Raw) -> None:
-        """Replace the parts of `model`, which was read from `raw`, by those that equal them. It must be ours alone: it
-        is changed in place, although it is frozen for everybody else."""
+        """Replace the parts of `model`, which was read from `raw`, by stored equal parts.
+
+        No other code may hold `model` yet: it is changed in place, although it is frozen for all others.
+        """
         try:
             wire = _fields(raw)
         except UNREADABLE:
@@ -113,11 +128,11 @@ class ModelSharer:
         _set(model, "__pydantic_fields_set__", self._given.setdefault(frozenset(given), given))
 
     def _part(self, value: Any, place: tuple[object, ...], raw: msgspec.Raw | None) -> Any:
-        """The part that equals `value`; `raw` is None where it was not given, so that it is the default."""
+        """The stored part that equals `value`; `raw` is None if it was not given, so `value` is the default."""
         if raw is not None and len(raw) > LARGEST:
             return self._inside(value, place, raw)
         if raw is not None and isinstance(value, BaseModel):
-            place = (type(value),)  # which alone says how it is read, wherever it stands
+            place = (type(value),)  # the type alone determines how it is read, in any place
         key = (*place, None if raw is None else bytes(raw))
         known = self._known.get(key)
         if known is not None:
@@ -125,7 +140,7 @@ class ModelSharer:
         return self._known.put(key, value if raw is None else self._inside(value, place, raw))
 
     def _inside(self, value: Any, place: tuple[object, ...], raw: msgspec.Raw) -> Any:
-        """A part that is not known, with its own parts shared."""
+        """A part that is not stored yet, with its own parts shared."""
         if isinstance(value, BaseModel):
             self.share(value, raw)
         elif isinstance(value, tuple):
@@ -137,7 +152,7 @@ class ModelSharer:
 
 
 def _read_members(raw: msgspec.Raw) -> list[msgspec.Raw]:
-    """The members of a list; none of what is no list (it was read as the default)."""
+    """The members of a list; none if `raw` is no list (it was read as the default)."""
     try:
         return _members(raw)
     except UNREADABLE:

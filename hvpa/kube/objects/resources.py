@@ -1,4 +1,4 @@
-"""The resources that are watched: where they are served, and how their bytes become narrow, compact objects."""
+"""The watched resources: their paths, and the conversion of their bytes into compact objects."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Resource(Generic[T]):
     """Path prefix, escaped: `/api/v1` or `/apis/GROUP/VERSION`."""
     plural: str
     read: Callable[[bytes | msgspec.Raw], Any]
-    """Makes a read-model of an object's JSON. Raises msgspec.MsgspecError."""
+    """Converts an object's JSON to a read-model. Raises msgspec.MsgspecError."""
     slim: Callable[[Any], T]
-    """Makes of it, in place, what the local copy holds. Raises msgspec.MsgspecError."""
+    """Reduces the read-model, in place, to the part that the local copy holds. Raises msgspec.MsgspecError."""
 
     def decode(self, raw: bytes | msgspec.Raw) -> T:
         """An object as the local copy holds it, without a reference to its JSON. Raises msgspec.MsgspecError."""
@@ -52,7 +52,7 @@ class Resource(Generic[T]):
         return self.slim(found)
 
     def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of a collection, an object or a subresource of it. Raises PathError, where a name is none."""
+        """The URL path of a collection, an object or its subresource. Raises PathError for an invalid name."""
         parts = () if namespace is None else ("namespaces", namespace)
         below = [part for part in (name, subresource) if part is not None]
         return self.api + path_of(*parts, self.plural, *below)
@@ -115,9 +115,9 @@ WATCHED: tuple[Resource[Any], ...] = (
     CHECKPOINTS,
 )
 OPTIONAL: tuple[Resource[Any], ...] = (VPAS, HVPA_SIZES, CHECKPOINTS)
-"""What a cluster need not serve."""
+"""Resources that a cluster need not serve."""
 NOT_REQUIRED: tuple[Resource[Any], ...] = (CHECKPOINTS,)
-"""What the operator does without if it has no right to it, as if it were not served."""
+"""Resources that count as not served if the operator has no permission to read them."""
 ON_DEMAND: tuple[Resource[Workload], ...] = tuple(
     WORKLOADS[one.name] for one in KINDS.values() if not one.is_common
 )

@@ -1,7 +1,6 @@
-"""What is kept of objects that are larger than any that means something, and how those are read that hold a time which
-no calendar has.
+"""Limits for oversized objects, and a reader for objects with an invalid time.
 
-What belongs here: what makes one strange object bearable for all others. None of this is done for usual ones.
+This module keeps a strange object from harming all others. Ordinary objects do not need it.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from hvpa.core.observing import MOST_CONTAINERS
 LARGE: Final = 65_536
 """Bytes of JSON beyond which an object is cut down."""
 MOST_ENTRIES: Final = 1000
-"""Entries of a list that are kept: conditions, metrics, recommendations, owners."""
+"""Maximum entries of a list: conditions, metrics, recommendations, owners."""
 _TIMES: Final = frozenset(
     {"creationTimestamp", "finishedAt", "lastScaleTime", "lastTransitionTime", "startTime", "time"}
 )
-"""Fields whose value is a time, as far as objects are read. (`deletionTimestamp` is the API server's own.)"""
+"""Fields that contain a time, among the fields that are read. (`deletionTimestamp` is the API server's own.)"""
 
 _FEW: Final = MOST_CONTAINERS + 1
-"""Containers that are kept: one more than may be, so that it is seen that there are too many."""
+"""Maximum containers that are kept: 1 above the allowed number, to detect that there are too many."""
 _LISTS: Final[Mapping[type, Mapping[str, int]]] = {
     Pod: {
         "spec.containers": _FEW,
@@ -48,12 +47,12 @@ _LISTS: Final[Mapping[type, Mapping[str, int]]] = {
     },
     HvpaSizes: {},
 }
-"""Lists of each kind of object, and how many of their entries are kept."""
+"""Lists of each kind of object, and the number of their entries that are kept."""
 _set = msgspec.structs.force_setattr
 
 
 def cut_down(obj: Hpa | HvpaSizes | Pod | Vpa | Workload) -> None:
-    """Leave of a large object what can count. It has no other user yet, so it is changed in place."""
+    """Reduce a large object to the parts that can matter. It is changed in place, since no other code holds it yet."""
     for path, most in {"metadata.owner_references": MOST_ENTRIES, **_LISTS[type(obj)]}.items():
         *parents, name = path.split(".")
         owner: Any = reduce(lambda one, parent: one and getattr(one, parent), parents, obj)
@@ -64,21 +63,23 @@ def cut_down(obj: Hpa | HvpaSizes | Pod | Vpa | Workload) -> None:
         for one in obj.status.conditions or ():
             _set(one, "message", one.message[:MESSAGE_LENGTH])
     labels = obj.metadata.labels
-    if len(labels) > MOST_ENTRIES:  # each of them is an entry of an index
+    if len(labels) > MOST_ENTRIES:  # each label is an entry of an index
         _set(obj.metadata, "labels", dict(list(labels.items())[:MOST_ENTRIES]))
     if isinstance(obj, Pod):
         _set(obj.status, "message", obj.status.message[:MESSAGE_LENGTH])
 
 
 def without_wrong_times(raw: bytes | msgspec.Raw) -> bytes | None:
-    """The object's JSON without the times that can't be read (a year beyond 9999, no time zone); None where all can be.
-    Raises msgspec.MsgspecError, ValueError or RecursionError where it is no JSON."""
+    """The object's JSON without its invalid times (a year beyond 9999, no time zone); None if all are valid.
+
+    Raises msgspec.MsgspecError, ValueError or RecursionError if it is not JSON.
+    """
     document = msgspec.json.decode(raw)
     return msgspec.json.encode(document) if _drop_wrong_times(document) else None
 
 
 def _drop_wrong_times(value: object) -> int:
-    """Drop the wrong times below a value; how many there were."""
+    """Drop the invalid times below a value; returns their number."""
     if isinstance(value, list):
         return sum([_drop_wrong_times(entry) for entry in value])
     if not isinstance(value, dict):

@@ -1,5 +1,7 @@
-"""Objects as the local copy holds them: without unused fields, and with equal parts held once. Each is still ours
-alone here, so it is changed in place although it is frozen for everybody else."""
+"""Objects as the local copy holds them: without unused fields, and with equal parts stored once.
+
+No other code holds the objects yet, so they are changed in place although they are frozen for all others.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +43,14 @@ from hvpa.kube.objects.interning import share, text
 OWN_ANNOTATIONS: Final = "hvpa.autoscaling.k8s.io/"
 """Prefix of the annotations that are read from workloads; others are dropped."""
 DROPPED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""A whole manifest as a string: not worth its memory."""
+"""A whole manifest as a string, not worth its memory."""
 
 _set = msgspec.structs.force_setattr
 _NOTHING: Final[dict[str, str]] = {}
 _NO_AMOUNTS: Final[ResourceList] = {}
 _NO_OWNERS: Final[list[OwnerReference]] = []
 _KEPT: Final = frozenset({"Ready", RESIZE_PENDING, RESIZE_IN_PROGRESS})
-"""Conditions of a pod that are kept whatever they say."""
+"""Conditions of a pod that are kept with any content."""
 
 
 class StoredHpa(Hpa, frozen=True):
@@ -86,7 +88,7 @@ def slim_meta(meta: Meta, keep_annotations: Callable[[str], bool]) -> None:
 
 
 def slim_workload(workload: Workload) -> Workload:
-    """Of who set what, keep those that set what we set; of conditions, those that are read."""
+    """Keep the field managers of replicas and resources, and the conditions that are read."""
     meta, spec, status = workload.metadata, workload.spec, workload.status
     slim_meta(meta, lambda key: key.startswith(OWN_ANNOTATIONS))
     entries = [one for one in meta.managed_fields if one.owns_replicas() or one.owns_resources()]
@@ -106,8 +108,11 @@ def slim_workload(workload: Workload) -> Workload:
 
 
 def slim_pod(pod: Pod) -> Pod:
-    """Of a pod, keep who controls it, when it became ready, which containers ended or can't start, why it can't be
-    scheduled, and how a resize goes. Of a failed one all times count: they say when it ended."""
+    """Keep a pod's controller, readiness time, terminated or failing containers, scheduling failure, and resize
+    state.
+
+    A failed pod keeps all conditions: their times show when it ended.
+    """
     owner, status = pod.metadata.controller(), pod.status
     slim_meta(pod.metadata, lambda key: False)
     _set(pod.metadata, "owner_references", _NO_OWNERS if owner is None else share([owner], "owners"))
@@ -130,8 +135,10 @@ def slim_pod(pod: Pod) -> Pod:
 
 
 def slim_hpa(hpa: Hpa) -> StoredHpa:
-    """Of an HPA, share metrics, behaviour and texts. Raises msgspec.MsgspecError where its spec can't be decoded: that
-    must show now, not in a decision."""
+    """Share an HPA's metrics, behaviour and texts.
+
+    Raises msgspec.MsgspecError if its spec can't be decoded: this must fail now, not in a decision.
+    """
     slim_meta(hpa.metadata, is_kept)
     spec = msgspec.structs.replace(hpa.spec)
     _set(spec, "scale_target_ref", slim_reference(spec.scale_target_ref))
@@ -144,8 +151,10 @@ def slim_hpa(hpa: Hpa) -> StoredHpa:
 
 
 def slim_vpa(vpa: Vpa) -> StoredVpa:
-    """Of a VPA, drop the bounds of its recommendation but that of memory upwards, and all writes but the latest one of
-    its status, and share texts. Raises as `slim_hpa`."""
+    """Drop a recommendation's bounds except the upper bounds, keep only the latest status write, and share texts.
+
+    Raises like `slim_hpa`.
+    """
     slim_meta(vpa.metadata, is_kept)
     written = vpa.metadata.written_at()
     _set(vpa.metadata, "managed_fields", [] if written is None else [StatusWrite("status", written)])
@@ -161,7 +170,7 @@ def slim_vpa(vpa: Vpa) -> StoredVpa:
 
 
 def slim_checkpoint(checkpoint: VpaCheckpoint) -> VpaCheckpoint:
-    """Of a checkpoint, drop labels and annotations."""
+    """Drop a checkpoint's labels and annotations."""
     slim_meta(checkpoint.metadata, lambda key: False)
     _set(checkpoint.metadata, "labels", _NOTHING)
     return checkpoint

@@ -1,5 +1,7 @@
-"""Hvpas as the local copy holds them: parsed when first read, of the next version only what has changed, and
-without the bytes afterwards."""
+"""Hvpas as the local copy holds them: parsed on first read, without their bytes afterwards.
+
+HVPA parses only the changed part of the next version.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ _sharer = ModelSharer()
 
 
 class NamedRecommender(msgspec.Struct, frozen=True, gc=False):
-    """The HPA or VPA that an Hvpa names, and whether it deploys one."""
+    """The HPA or VPA that an Hvpa names, and whether it deploys the object."""
 
     name: str | None = None
     deploy: bool = False
 
 
 class Links(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """What of an Hvpa's spec the indexes need; readable where the rest of the spec is not."""
+    """The part of an Hvpa's spec that the indexes need; readable even if the rest of the spec is not."""
 
     target_ref: ObjectReference = ObjectReference()
     hpa: NamedRecommender | None = None
@@ -37,7 +39,7 @@ class Links(msgspec.Struct, frozen=True, rename="camel", gc=False):
     mode: str = "Apply"
 
     def recommenders(self) -> dict[str, str | None]:
-        """Names of the HPA and the VPA that are named, by kind."""
+        """The named HPA and VPA, by kind."""
         return {
             "HorizontalPodAutoscaler": self.hpa.name if self.hpa else None,
             "VerticalPodAutoscaler": self.vpa.name if self.vpa else None,
@@ -49,7 +51,7 @@ _decode_links = msgspec.json.Decoder(Links).decode
 
 
 class _Parsed(NamedTuple):
-    """An Hvpa, and the hashes of what it was parsed from."""
+    """An Hvpa, and the hashes of the bytes from which it was parsed."""
 
     hvpa: HvpaObject
     spec: int
@@ -57,23 +59,25 @@ class _Parsed(NamedTuple):
 
 
 class StoredHvpa(RawHvpa, frozen=True):
-    """An Hvpa of which `spec` and `status` are dropped once they were parsed. What they were is known by their hashes,
-    which no client can make collide: Python keys them anew in each process."""
+    """An Hvpa that drops `spec` and `status` after parsing and keeps their hashes.
+
+    No client can make the hashes collide: Python keys them differently in each process.
+    """
 
     links: Links = NO_LINKS
     spec_hash: int = 0
     status_hash: int = 0
     parsed: _Parsed | None = None
-    """This version or an earlier one."""
+    """This version or an earlier version."""
 
     def succeed(self, old: StoredHvpa | None) -> None:
-        """Take over from the version before what need not be parsed again."""
+        """Take over the parts of the previous version that need not be parsed again."""
         same = old is not None and old.spec_hash == self.spec_hash
         _set(self, "links", old.links if old is not None and same else _links(self.spec))
         _set(self, "parsed", old.parsed if old is not None else None)
 
     def read(self) -> HvpaObject:
-        """The Hvpa, parsed."""
+        """The parsed Hvpa."""
         known = self.parsed
         if known is not None and known.hvpa.metadata is self.metadata:
             return known.hvpa
@@ -102,10 +106,10 @@ class StoredHvpa(RawHvpa, frozen=True):
 
 
 def stored(raw: RawHvpa) -> StoredHvpa:
-    """An Hvpa as it came, for the local copy."""
+    """An Hvpa as received, for the local copy."""
     spec, status = bytes(raw.spec), bytes(raw.status)
     slim_meta(raw.metadata, is_kept)
-    _set(raw.metadata, "uid", text(raw.metadata.uid))  # what it owns names it as well
+    _set(raw.metadata, "uid", text(raw.metadata.uid))  # its owned objects contain it as well
     return StoredHvpa(
         raw.metadata,
         msgspec.Raw(spec),
@@ -116,7 +120,7 @@ def stored(raw: RawHvpa) -> StoredHvpa:
 
 
 def _links(spec: msgspec.Raw) -> Links:
-    """The links of an Hvpa; none where they can't be read."""
+    """The links of an Hvpa; no links if they can't be read."""
     try:
         found = _decode_links(spec)
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""What containers use, as the metrics API (`metrics.k8s.io`, which metrics-server serves) reports it."""
+"""Usage of containers, as the metrics API (`metrics.k8s.io`, which metrics-server serves) reports it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hvpa.kube.client.paths import path_of
 from hvpa.kube.client.transport import Transport
 
 METRICS_TIMEOUT: Final = 5.0
-"""Seconds. Resizes wait for what pods use, so it is short; without a response they are made as if nothing were
-measured."""
+"""Seconds. The timeout is short because resizes wait for it; without a response they proceed as if no usage were
+known."""
 
 Usage = Mapping[tuple[str, str], Mapping[Resource, int]]
 """Millicores and bytes by pod and container."""
@@ -40,8 +40,10 @@ _decode = msgspec.json.Decoder(_PodMetricsList).decode
 
 
 async def read_usage(transport: Transport, namespace: str, selector: str) -> Usage:
-    """What the pods used that a label selector matches, when they were last measured; what is not known is left out.
-    Raises ApiError and Unreachable."""
+    """The last measured usage of the pods that a label selector matches; unknown values are omitted.
+
+    Raises ApiError and Unreachable.
+    """
     path = path_of("apis", "metrics.k8s.io", "v1beta1", "namespaces", namespace, "pods")
     response = await transport.request(
         "GET", path, {"labelSelector": selector}, None, METRICS_TIMEOUT, "list"

@@ -1,4 +1,4 @@
-"""Which versions of Hvpas a cluster serves, where it does not serve ours."""
+"""The served versions of Hvpa, if the cluster does not serve ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hvpa.kube.objects.resources import HVPAS
 
 GROUP, OURS = HVPAS.api.rsplit("/", 1)
 MOST: Final = 10
-"""Versions that are asked for."""
+"""Maximum number of versions to request."""
 
 
 class _Version(msgspec.Struct):
@@ -27,8 +27,10 @@ class _Group(msgspec.Struct):
 
 
 async def other_version(transport: Transport) -> str | None:
-    """What to say where our version of Hvpas is not served and another one is; None where the cluster has none, or does
-    not tell. Every user may read that."""
+    """The message if the cluster serves Hvpas only in other versions; None if it serves none, or discovery fails.
+
+    Every user may read this.
+    """
     try:
         group = msgspec.json.decode(await transport.request("GET", GROUP), type=_Group)
         names = [one.version for one in group.versions if one.version != OURS][:MOST]

@@ -1,5 +1,8 @@
-"""Readers of workloads: kinds whose spec or status has other fields than a Deployment's become the one read-model, and
-so do custom kinds, of which only the `scale` subresource is read."""
+"""Readers of workloads: they convert all kinds to the same read-model.
+
+Some kinds have other fields in spec or status than a Deployment. HVPA reads only the
+`scale` subresource of custom kinds.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,10 @@ _set = msgspec.structs.force_setattr
 
 
 def plain(kind: str, raw: bytes | msgspec.Raw) -> Workload:
-    """A Deployment, StatefulSet or ReplicaSet, whose objects in a list do not name their kind. A ReplicaSet never
-    replaces pods for another template, so all count as updated."""
+    """A Deployment, StatefulSet or ReplicaSet; objects in a list do not contain their kind.
+
+    A ReplicaSet never replaces pods for another template, so all its pods count as updated.
+    """
     found = _decode(raw)
     _set(found, "kind", kind)
     _set(found, "api_version", DEFAULT_API_VERSION)
@@ -40,7 +45,7 @@ def plain(kind: str, raw: bytes | msgspec.Raw) -> Workload:
 
 
 class _ControllerSpec(ReadModel, frozen=True):
-    """Its selector is a map of labels."""
+    """A spec whose selector is a map of labels."""
 
     replicas: Count = 1
     selector: dict[str, str] | None = None
@@ -54,7 +59,7 @@ class _Controller(ReadModel, frozen=True):
 
 
 def replication_controller(raw: bytes | msgspec.Raw) -> Workload:
-    """A ReplicationController; as with a ReplicaSet all pods count as updated."""
+    """A ReplicationController; as with a ReplicaSet, all pods count as updated."""
     found = _controller(raw)
     selector = Selector(match_labels=found.spec.selector or {})
     spec = WorkloadSpec(found.spec.replicas, selector, found.spec.template or PodTemplate())
@@ -84,7 +89,7 @@ class _DaemonSet(ReadModel, frozen=True):
 
 
 def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
-    """A DaemonSet. Its replicas are the nodes that its controller wants a pod on."""
+    """A DaemonSet. Its replicas are the nodes that should run its pod."""
     found = _daemon_set(raw)
     reported = found.status
     spec = WorkloadSpec(
@@ -119,9 +124,11 @@ class _Scale(ReadModel, frozen=True):
 
 
 def scaled(api_version: str, kind: str, raw: bytes | msgspec.Raw) -> Workload:
-    """A workload of a custom kind, of its Scale. Pods count as ready and updated, since a Scale does not report
-    whether they are. Neither does it have a generation: its replicas take that place, so that what was decided at 3
-    replicas is to be written as long as there are 3."""
+    """A workload of a custom kind, read from its Scale.
+
+    A Scale does not report readiness or updates, so all pods count as ready and updated. It has no generation either;
+    the replicas take its place, so a decision made at 3 replicas is valid as long as there are 3.
+    """
     scale = _scale(raw)
     try:
         selector = parse_selector(scale.status.selector)
@@ -134,8 +141,10 @@ def scaled(api_version: str, kind: str, raw: bytes | msgspec.Raw) -> Workload:
 
 
 def with_newest_pod(workload: Workload, pods: tuple[Pod, ...]) -> Workload:
-    """The workload with the containers of its newest pod, which take the place of a pod template. If
-    it has no pod of its own, pods that nothing controls count: nothing says that they are another's."""
+    """The workload with the containers of its newest pod, in place of a pod template.
+
+    If it owns no pod, pods without a controller count instead.
+    """
     alive = tuple([one for one in pods if one.metadata.deletion_timestamp is None])
     owned = by_owner(alive, workload)
     alive = owned.own or tuple([one for one in owned.others if one.metadata.controller() is None])
@@ -155,4 +164,4 @@ READERS: Final[Mapping[str, Callable[[bytes | msgspec.Raw], Workload]]] = {
     "DaemonSet": daemon_set,
     "ReplicationController": replication_controller,
 }
-"""Of kinds that are no `plain` ones."""
+"""Readers of the kinds that `plain` does not cover."""

@@ -1,7 +1,7 @@
-"""Accepts the connections of one address, and bounds what clients can hold: places, open files, memory and time.
+"""Accepts the connections of an address, and limits the connections, open files, memory and time of clients.
 
-Every connection counts from its arrival, before its TLS handshake. A new connection is never refused: when there are
-too many, an idle one is closed instead (`hvpa.kube.server.fair_limit`). Peers are told apart by their addresses.
+Every connection counts from its arrival, before its TLS handshake. A new connection is never refused: if there are
+too many, an idle connection is closed instead (`hvpa.kube.server.fair_limit`). Peers are distinguished by address.
 """
 
 from __future__ import annotations
@@ -22,30 +22,36 @@ from hvpa.kube.server.fair_limit import FairLimit
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 MAX_CONNECTIONS: Final = 256
-"""Connections at once. A connection over TLS takes 0.3 MB (a buffer of asyncio's), so 80 MB in all."""
+"""Maximum concurrent connections. A TLS connection takes 0.3 MB (a buffer of asyncio's), 80 MB in total."""
 MAX_PER_PEER: Final = 128
-"""Connections of one address at once; scrapers and probes need a handful, proxies stand for many clients."""
+"""Maximum concurrent connections per address. Scrapers and probes need a handful, proxies represent many clients."""
 HEADER: Final = 3.0
-"""Seconds from a connection's start, or from the first byte of a further request, until the request's header is
-complete: less than the time between two probes of the kubelet."""
+"""Seconds until the header of a request is complete.
+
+They count from a connection's start, or from the first byte of a further request. The limit is shorter than the time
+between two probes of the kubelet.
+"""
 HANDSHAKE: Final = 3.0
-"""Seconds that a TLS handshake may take, which comes before the first request."""
+"""Maximum seconds of a TLS handshake, which precedes the first request."""
 IDLE: Final = 30.0
-"""Seconds that a connection may wait for the next request after a response."""
+"""Maximum seconds that a connection waits for the next request after a response."""
 BACKLOG: Final = 1024
-"""Connections that the kernel holds until they are accepted (at most net.core.somaxconn, usually 4096)."""
+"""Maximum connections that the kernel holds until they are accepted (at most net.core.somaxconn, usually 4096)."""
 BATCH: Final = 8
-"""Connections that are accepted in one go. In between, requests are read, so that a connection whose request has
-arrived is in use before MAX_PER_PEER newer ones make it the oldest idle one."""
+"""Maximum connections that are accepted in a batch.
+
+Requests are read between batches, so that a connection with a request is in use before MAX_PER_PEER newer connections
+make it the oldest idle connection.
+"""
 PAUSE: Final = 0.05
-"""Seconds without accepting after the process ran out of open files, until those of a closed connection are free."""
+"""Seconds without accepting after the process ran out of open files, until a closed connection has freed its file."""
 WARN_EVERY: Final = 60.0
 """Seconds between two warnings that no connection can be accepted."""
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Acceptor:
-    """Serves each connection with a protocol that `protocol` makes, until `close`."""
+    """Serves each connection with a protocol that `protocol` creates, until `close`."""
 
     def __init__(
         self,
@@ -62,7 +68,7 @@ class Acceptor:
         self._warned_at = -WARN_EVERY
 
     async def start(self, host: str | None, port: int, tls: ssl.SSLContext | None) -> int:
-        """Listen at `host` (None: all interfaces); the port, which is a free one for 0. Raises OSError."""
+        """Listen at `host` (None: all interfaces); returns the port, a free port if `port` is 0. Raises OSError."""
         self._tls = tls
         found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, _, _, _, address in dict.fromkeys(found):
@@ -91,7 +97,7 @@ class Acceptor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def __len__(self) -> int:
-        """How many connections there are, with those whose handshake is not complete."""
+        """The number of connections, including those in their handshake."""
         return len(self._connections)
 
     def stop_listening(self) -> None:
@@ -114,7 +120,7 @@ class Acceptor:
             self._admit(Connection(self._protocol(), accepted, self._connections), str(address[0]))
 
     def _wait(self, listening: socket.socket, error: OSError) -> None:
-        """After a failed accept: make room if open files ran out, and accept again after a pause."""
+        """Handle a failed accept: close an idle connection if open files ran out, and accept again after a pause."""
         if error.errno in _EXHAUSTED and (idle := self._connections.least_missed()) is not None:
             self._end(idle)
         if self._loop.time() - self._warned_at >= WARN_EVERY:
@@ -136,7 +142,7 @@ class Acceptor:
         task.add_done_callback(self._tasks.discard)
 
     async def _open(self, connection: Connection) -> None:
-        """Let the connection's protocol begin, after the handshake if there is one."""
+        """Start the connection's protocol, after the handshake if TLS is used."""
         limit = HANDSHAKE if self._tls is not None else None
         try:
             await self._loop.connect_accepted_socket(
@@ -147,10 +153,10 @@ class Acceptor:
                 ssl_shutdown_timeout=limit,
             )
         except OSError as error:
-            # Also ssl.SSLError: what a client sent, or that it is gone, is no fault of ours.
+            # Also ssl.SSLError: invalid data from a client, or a closed connection, is no fault of the server.
             self._connections.discard(connection)
-            # asyncio's frames in the traceback hold the error, and 0.3 MB: the garbage collector, which counts objects
-            # and not their size, would free them after thousands of connections.
+            # The traceback's frames in asyncio hold the error, and 0.3 MB. The garbage collector counts objects, not
+            # their size, and would free them only after thousands of connections.
             error.with_traceback(None)
 
     def _end(self, connection: Connection) -> None:
@@ -159,9 +165,11 @@ class Acceptor:
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection, between the transport and the protocol that answers. It ends a client that takes too
-    long for a request's header. `begin` and `finish` mark when a request is under way: then only the protocol ends it,
-    or a newcomer that no idle connection can make room for."""
+    """A client's connection, between the transport and the protocol that responds.
+
+    It closes the connection if the client takes too long for a request's header. `begin` and `finish` mark a request
+    in progress: only the protocol ends it then, or a new connection if there is no idle connection to close.
+    """
 
     def __init__(
         self, inner: asyncio.Protocol, accepted: socket.socket, connections: FairLimit[Connection]
@@ -173,28 +181,28 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._is_sending = True
-        """Whether the client has begun to send a request that is not yet under way: a new one should have."""
+        """Whether the client has begun to send a request that is not in progress yet; assumed for a new connection."""
 
     def begin(self) -> None:
-        """A request's header has arrived."""
+        """Note that a request's header has arrived."""
         self.is_busy, self._is_sending = True, False
         self._cancel_deadline()
 
     def finish(self) -> None:
-        """The response was handed over to the transport."""
+        """Note that the response was passed to the transport."""
         self.is_busy = False
-        if self.socket.fileno() < 0:  # closed meanwhile
+        if self.socket.fileno() < 0:  # closed in the meantime
             return
         self._connections.used(self)
         self._set_deadline(HEADER if self._is_sending else IDLE)
 
     def end(self) -> None:
-        """Close at once, also during the handshake, or if the client takes nothing of what is still to be sent."""
+        """Close at once, also during the handshake, or if the client does not read the rest of a response."""
         if self._transport is not None:
             self._transport.abort()
         with suppress(OSError):
-            # A transport that is closing already (asyncio over TLS ignores `abort` then) or one that is in its
-            # handshake ends by what it reads.
+            # A transport that is already closing (asyncio over TLS then ignores `abort`), or that is in its
+            # handshake, ends by this.
             self.socket.shutdown(socket.SHUT_RDWR)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -241,9 +249,9 @@ class Connection(asyncio.Protocol):
 
 @contextmanager
 def under_way(request: web.BaseRequest) -> Iterator[None]:
-    """Inside, the request counts as under way, so its connection is not idle."""
+    """Mark the request as in progress during the block, so that its connection is not idle."""
     connection = None if request.transport is None else request.transport.get_protocol()
-    if not isinstance(connection, Connection):  # gone meanwhile
+    if not isinstance(connection, Connection):  # closed in the meantime
         yield
         return
     connection.begin()

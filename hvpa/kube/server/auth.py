@@ -1,9 +1,10 @@
-"""Who may make a request: a bearer token that the API server's TokenReview accepts, for a user whom its
-SubjectAccessReview allows what the request needs: for the metrics, the request's verb on its path (as
-controller-runtime and kube-rbac-proxy do it).
+"""Authorization of requests by bearer token.
 
-When the API server gives no response, no client may. Tokens are never kept and never logged: what was found out is
-remembered for a short while under a keyed hash.
+The API server's TokenReview must accept the token, and its SubjectAccessReview must allow the user the required
+rights. For the metrics this is the request's verb on its path (as in controller-runtime and kube-rbac-proxy).
+
+Without a response of the API server, every request is refused. Tokens are never stored or logged: results are cached
+for a short time under a keyed hash.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 ALLOWED_SECONDS = 60.0
-"""How long an allowed token is believed (controller-runtime: one minute for the token, five for the right)."""
+"""Seconds for which an allowed token is cached (controller-runtime: one minute for the token, five for the right)."""
 REFUSED_SECONDS = 10.0
-"""How long a refused one is; shorter, since who was just given the right should not wait."""
+"""Seconds for which a refused token is cached; short, so that a user who was just granted the right need not wait."""
 USER = web.RequestKey("user", str)
-"""Key of a request under which its user's name is kept."""
+"""Key of a request under which its user's name is stored."""
 REMEMBERED = 256
-"""Verdicts of each of both kinds that are remembered; the oldest goes first. Refused tokens, which anybody can make up,
-push no allowed one out."""
+"""Maximum results in each of both caches; the oldest is dropped first. Refused tokens, which anybody can make up,
+displace no allowed token."""
 REVIEWS_AT_ONCE = 4
-"""Requests that are under review at once; others wait."""
+"""Maximum concurrent reviews; other requests wait."""
 REVIEW_SECONDS = 5.0
-"""How long a review may take (Prometheus gives up after ten seconds)."""
+"""Timeout of a review in seconds (Prometheus gives up after ten)."""
 
 
 class _User(msgspec.Struct):
@@ -54,7 +55,7 @@ class _User(msgspec.Struct):
 
 
 class _Status(msgspec.Struct):
-    """Of a TokenReview (the first two) or a SubjectAccessReview."""
+    """Status of a TokenReview (the first two fields) or a SubjectAccessReview."""
 
     authenticated: bool = False
     user: _User | None = None
@@ -70,11 +71,12 @@ _decode_review = msgspec.json.Decoder(_Review).decode
 
 
 class Right(NamedTuple):
-    """A right that a request needs: attributes of a SubjectAccessReview, and in words (empty: a refusal does not name
-    it)."""
+    """A right that a request needs."""
 
     attributes: Mapping[str, Mapping[str, str]]
+    """Attributes of a SubjectAccessReview."""
     words: str = ""
+    """The right in words; if empty, a refusal does not name it."""
 
 
 def right_on_path(request: web.BaseRequest) -> Sequence[Right]:
@@ -85,17 +87,22 @@ def right_on_path(request: web.BaseRequest) -> Sequence[Right]:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """`status` 200, 401 or 403; `user` where the token has one, and what that user `lacks`."""
+    """The result of a review."""
 
     status: int
+    """200, 401 or 403."""
     user: str = ""
+    """Empty if the token has no user."""
     lacks: str = ""
+    """The missing right, in words."""
 
 
 class TokenGuard:
-    """Lets requests pass whose token has the rights that `needed` names. The refusals: 401 without a token that is
-    accepted, 403 without a right, 503 while the API server can't be asked, 500 when it refuses to be asked (this
-    process lacks the rights of `config/secure-metrics`) or its response makes no sense."""
+    """Lets requests pass if their token has the rights that `needed` returns.
+
+    Refusals: 401 without an accepted token; 403 without a right; 503 without a response of the API server; 500 if it
+    refuses the review (this process lacks the rights of `config/secure-metrics`) or its response is invalid.
+    """
 
     def __init__(
         self,
@@ -111,8 +118,7 @@ class TokenGuard:
         self._turn = asyncio.Semaphore(REVIEWS_AT_ONCE)
 
     async def __call__(self, request: web.BaseRequest) -> web.Response | None:
-        """None where the request may be answered, which then has its user's name as `request[USER]`; else the
-        refusal."""
+        """None if the request may be served, with its user's name as `request[USER]`; else the refusal."""
         token = _bearer(request.headers.get("Authorization", ""))
         if token is None:
             return _unauthorized()
@@ -137,7 +143,7 @@ class TokenGuard:
         return None
 
     async def _judge(self, token: str, needed: Sequence[Right]) -> _Verdict:
-        """What the API server says. Raises ApiError, Unreachable and MsgspecError."""
+        """The result for a token, from the cache or the API server. Raises ApiError, Unreachable and MsgspecError."""
         rights = json.dumps([one.attributes for one in needed])
         key = hashlib.blake2b(
             f"{rights}\0{token}".encode("utf-8", "surrogateescape"), key=self._salt
@@ -145,7 +151,7 @@ class TokenGuard:
         known = self._known(key)
         if known is None:
             async with self._turn:
-                known = self._known(key)  # another request may have asked the same meanwhile
+                known = self._known(key)  # another request may have reviewed the same token in the meantime
                 if known is None:
                     known = await self._review(token, needed)
                     (self._allowed if known.status == 200 else self._refused).put(key, known)
@@ -179,7 +185,7 @@ class TokenGuard:
 
 
 class _Memory:
-    """Verdicts by key, for some seconds, REMEMBERED of them at most."""
+    """Results by key, for some seconds, REMEMBERED of them at most."""
 
     def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -198,7 +204,7 @@ class _Memory:
 
 
 def _bearer(header: str) -> str | None:
-    """The token of an Authorization header; None where it has none."""
+    """The token of an Authorization header; None without a token."""
     scheme, _, token = header.strip().partition(" ")
     token = token.strip()
     return token if scheme.lower() == "bearer" and token and " " not in token else None

@@ -1,7 +1,7 @@
 """The operator's own HTTP servers: /metrics on one address, /healthz and /readyz on another.
 
-They answer GET and HEAD of the paths that they were given and reveal nothing else: no path, no version, no traceback.
-What a client may cost is bounded: size of its request, time to send it and to take the response, and its connections
+They serve GET and HEAD of their paths and reveal nothing else: no path, no version, no traceback. The cost of a
+client is limited: the size of its request, the time to send it and to read the response, and its connections
 (`hvpa.kube.server.acceptor`).
 """
 
@@ -23,13 +23,13 @@ from hvpa.kube.server.acceptor import IDLE, Acceptor, under_way
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
 MAX_LINE = 2048
-"""Bytes of a request line."""
+"""Maximum bytes of a request line."""
 MAX_FIELD = 8190
-"""Bytes of one header field: a bearer token with room to spare (a ServiceAccount's has about 1,000)."""
+"""Maximum bytes of a header field: enough for a bearer token (a ServiceAccount's has about 1,000)."""
 MAX_HEADERS = 64
-"""Header fields of a request."""
+"""Maximum header fields of a request."""
 RESPONSE = 30.0
-"""Seconds in which a request is answered and the client has taken the response."""
+"""Maximum seconds until a request is served and the client has read the response."""
 METHODS = ("GET", "HEAD")
 LIMITS: Mapping[str, Any] = {
     "access_log": None,
@@ -39,23 +39,25 @@ LIMITS: Mapping[str, Any] = {
     "max_field_size": MAX_FIELD,
     "max_headers": MAX_HEADERS,
 }
-"""Of aiohttp's part of a connection."""
+"""Options of aiohttp's part of a connection."""
 
 Check = Callable[[], str | None]
-"""None when all is well, else what isn't."""
+"""None if all is well, else the problem."""
 Routes = Mapping[str, Callable[[], Awaitable[web.Response]]]
-"""Path to what serves it."""
+"""Handlers by path."""
 Guard = Callable[[web.BaseRequest], Awaitable[web.Response | None]]
-"""None for a request that may be answered, else the refusal."""
+"""None for a request that may be served, else the refusal."""
 
 
 class AddressError(ValueError):
-    """A bind address, or what else a server listens with, that can't be read or used."""
+    """A bind address, or another setting of a server, that can't be read or used."""
 
 
 def parse_address(text: str) -> tuple[str | None, int] | None:
-    """Host (None: all interfaces) and port of `HOST:PORT` or `:PORT`; None for "0", which switches a server off.
-    Raises AddressError."""
+    """Host (None: all interfaces) and port of `HOST:PORT` or `:PORT`; None for "0", which disables a server.
+
+    Raises AddressError.
+    """
     if text == "0":
         return None
     host, colon, port = text.rpartition(":")
@@ -68,8 +70,10 @@ def parse_address(text: str) -> tuple[str | None, int] | None:
 async def serve(
     address: str, routes: Routes, guard: Guard | None = None, tls: ssl.SSLContext | None = None
 ) -> Listener | None:
-    """Serve `routes` at `address` until the listener's `cleanup`, over HTTPS with `tls`; each request passes the
-    `guard` first. None where `address` is "0". Raises AddressError."""
+    """Serve `routes` at `address` until the listener's `cleanup`; None if `address` is "0".
+
+    With `tls`, it serves HTTPS. Each request passes the `guard` first. Raises AddressError.
+    """
     where = parse_address(address)
     if where is None:
         return None
@@ -82,7 +86,7 @@ async def serve(
 
 
 def metrics_routes(read: Callable[[], Awaitable[bytes]]) -> Routes:
-    """`/metrics` in Prometheus' text format, as `read` gives it."""
+    """`/metrics` in Prometheus' text format, as returned by `read`."""
 
     async def response() -> web.Response:
         return web.Response(body=await read(), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -91,7 +95,7 @@ def metrics_routes(read: Callable[[], Awaitable[bytes]]) -> Routes:
 
 
 def health_routes(healthy: Check, ready: Check) -> Routes:
-    """`/healthz` and `/readyz`: 200 and "ok", or 503 and what is wrong."""
+    """`/healthz` and `/readyz`: 200 and "ok", or 503 and the problem."""
 
     async def verdict(check: Check) -> web.Response:
         problem = check()
@@ -106,7 +110,7 @@ def plain(status: int, text: str, headers: Mapping[str, str] | None = None) -> w
 
 
 class _Connection(web.RequestHandler):
-    """A connection whose faults are answered in a few words: aiohttp would show versions and echo the request."""
+    """A connection whose error responses are short: aiohttp would show versions and echo the request."""
 
     __slots__ = ()
 
@@ -140,14 +144,14 @@ class Listener(web.Server):
         await self.acceptor.start(host, port, tls)
 
     async def cleanup(self) -> None:
-        """Close the address; requests under way have a second to end."""
+        """Close the address; requests in progress have a second to end."""
         self.acceptor.stop_listening()
         self.pre_shutdown()
         await self.shutdown(1.0)
         await self.acceptor.close()
 
     def __call__(self) -> web.RequestHandler:
-        """What answers a new connection."""
+        """The handler of a new connection."""
         return _Connection(self, loop=asyncio.get_running_loop(), **LIMITS)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -159,8 +163,8 @@ class Listener(web.Server):
             async with asyncio.timeout(RESPONSE):
                 response = _named(await self._respond(request))
                 if isinstance(response.body, bytes):
-                    # With series per Hvpa it may have megabytes. aiohttp hands a file over in pieces, of which a
-                    # client that is slow to take them costs the memory of one.
+                    # With series per Hvpa it may have megabytes. aiohttp sends a file in pieces, so that a slow
+                    # client costs the memory of a piece.
                     response.body = BytesIO(response.body)
                 await response.prepare(request)
                 await response.write_eof()
@@ -181,6 +185,6 @@ class Listener(web.Server):
 
 
 def _named(response: web.Response) -> web.Response:
-    """The response with a header that says no version (without it, aiohttp adds one that does)."""
+    """The response with a Server header without a version (else aiohttp adds its version)."""
     response.headers["Server"] = "hvpa"
     return response

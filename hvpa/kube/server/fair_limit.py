@@ -1,7 +1,7 @@
-"""Who gives way when there are too many of something that clients hold: connections, streams, Hvpas that are watched.
+"""Limits the number of items that clients hold: connections, streams, watched Hvpas. No I/O here.
 
-A newcomer is never refused. An owner (an address, a user) that holds more than its limit loses something of its own;
-when the sum is reached, the owner that holds the most loses something. No I/O here.
+A new item is never refused. An owner (an address, a user) above its own limit loses an item of its own. At the total
+limit, the owner that holds the most loses an item.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ T = TypeVar("T", bound=Hashable)
 
 
 class FairLimit(Generic[T]):
-    """Items by owner: at most `total`, and at most `per_owner` of one owner. `is_idle` separates the items that give
-    way first from those in use; among equals, the item that was added or used longest ago gives way."""
+    """Items by owner: at most `total`, and at most `per_owner` per owner.
+
+    `is_idle` separates idle items, which are displaced first, from items in use. Among equals, the item that was
+    added or used longest ago is displaced.
+    """
 
     def __init__(self, total: int, per_owner: int, is_idle: Callable[[T], bool]) -> None:
         self._total = total
@@ -32,7 +35,7 @@ class FairLimit(Generic[T]):
         return iter(list(self._owners))
 
     def add(self, item: T, owner: str) -> T | None:
-        """Count an item in; the item that gives way to it, which no longer counts, or None if none has to."""
+        """Add an item; returns the item that it displaces, which no longer counts, or None."""
         victim = None
         if self._held[owner] >= self._per_owner:
             victim = self._choose([held for held, other in self._owners.items() if other == owner])
@@ -45,12 +48,12 @@ class FairLimit(Generic[T]):
         return victim
 
     def used(self, item: T) -> None:
-        """The item was in use until now, so all other items give way before it."""
+        """Note that the item was in use until now, so all other items are displaced before it."""
         if (owner := self._owners.pop(item, None)) is not None:
             self._owners[item] = owner
 
     def discard(self, item: T) -> None:
-        """Count an item no longer; nothing if it does not count."""
+        """Remove an item; no effect if it does not count."""
         owner = self._owners.pop(item, None)
         if owner is None:
             return
@@ -59,10 +62,10 @@ class FairLimit(Generic[T]):
             del self._held[owner]
 
     def least_missed(self) -> T | None:
-        """The item that would give way next, which still counts; None if there is none."""
+        """The item that would be displaced next; it still counts; None without items."""
         return self._choose(self._owners) if self._owners else None
 
     def _choose(self, items: Collection[T]) -> T:
-        """Of `items`: idle ones before those in use, then those of the owner that holds the most, then the oldest."""
+        """The item to displace: idle items first, then items of the owner that holds the most, then the oldest."""
         candidates = [item for item in items if self._is_idle(item)] or items
         return max(candidates, key=lambda item: self._held[self._owners[item]])

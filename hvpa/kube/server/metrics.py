@@ -1,5 +1,8 @@
-"""Prometheus metrics. All names begin with `hvpa_`. Users can't create an unlimited number of label values, except with
-`--per-object-metrics`, and for `hvpa_problem`, which has a series only for an Hvpa with a problem."""
+"""Prometheus metrics, all named `hvpa_...`.
+
+No label has values that users can make up without limit, except in the series of `--per-object-metrics` and in
+`hvpa_problem`, which has no series without a problem.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +35,23 @@ from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 LONG = (30.0, 60.0, 120.0)
-"""Further buckets for durations that grow under overload."""
+"""Further buckets for durations under overload."""
 FRESH = 1.0
-"""Seconds for which a rendered page is served again; Prometheus scrapes at most once a second."""
+"""Seconds for which a page is reused; Prometheus scrapes at most once a second."""
 SHARE = 10
-"""Minimum lifetime of a page, as a multiple of its rendering time: scrapes take at most a tenth of the operator's time,
-as any single Hvpa does."""
+"""A page is reused for at least this multiple of its rendering time.
+
+So at most a tenth of the operator's time is spent on scrapes, the same share as for any single Hvpa. Example: a page
+that took 0.5 s is reused for 5 s.
+"""
 SLICE = 200
-"""Number of Hvpas whose series are rendered at once: less than a millisecond of work for each gauge."""
+"""Hvpas whose series are rendered in a step: less than a millisecond's work per gauge."""
 _UNIT: dict[Resource, float] = {"cpu": 1000.0, "memory": 1.0}
-"""Divisors that convert millicores and bytes to Prometheus' base units, cores and bytes."""
+"""Divisors from millicores and bytes to Prometheus' base units, cores and bytes."""
 
 
 class Metrics(Telemetry):
-    """All counters of the operator, in one registry."""
+    """All counters of the operator, in a single registry."""
 
     def __init__(
         self, registry: CollectorRegistry, per_object: bool = False, checks_invariants: bool = False
@@ -76,7 +82,7 @@ class Metrics(Telemetry):
         self._restarts = counter("hvpa_watch_restarts", restarted, ["resource", "reason"])
         undecodable = "Objects that could not be decoded. They count as absent."
         self._bad_objects = counter("hvpa_undecodable_objects", undecodable, ["resource"])
-        for resource in (*WATCHED, *ON_DEMAND):  # from 0 on, so the first undecodable object is an increase
+        for resource in (*WATCHED, *ON_DEMAND):  # start at 0: the first undecodable object is an increase
             self._bad_objects.labels(resource.plural)
         failed_tasks = "Exceptions in long-running tasks. Each task starts again."
         self._task_failures = counter("hvpa_task_failures", failed_tasks, ["task"])
@@ -91,20 +97,20 @@ class Metrics(Telemetry):
         registry.register(self._states)
 
     def pieces(self) -> Iterator[bytes]:
-        """All metrics in Prometheus' text format, piece by piece; each takes some milliseconds."""
+        """All metrics in Prometheus' text format, in pieces; each takes some milliseconds."""
         yield generate_latest(self.registry)
         yield from self._states.pieces()
         if self._objects is not None:
             yield from self._objects.pieces()
 
     def _show(self, name: str, documentation: str, value: Callable[[], float]) -> None:
-        """Show a value that is read at each scrape."""
+        """Add a gauge whose value is read at each scrape."""
         Gauge(name, documentation, registry=self.registry).set_function(value)
 
     def watch_queue(
         self, depth: Callable[[], float], oldest_age: Callable[[], float], over_budget: Callable[[], float]
     ) -> None:
-        """Show the queue's depth, the age of its head, and the Hvpas that wait for a namespace's budget."""
+        """Add gauges for the queue's depth, the age of its head, and the Hvpas that wait for a namespace's budget."""
         postponed = (
             "Hvpas that are due and wait because their namespace is over its budget of computing time."
         )
@@ -115,18 +121,19 @@ class Metrics(Telemetry):
         )
 
     def watch_caches(self, last_success: Callable[[], Mapping[str, float]]) -> None:
-        """Show when each resource's list or watch last succeeded, read at each scrape."""
+        """Add the time at which each resource's list or watch last succeeded, read at each scrape."""
         self.registry.register(_Caches(last_success))
 
     def watch_limits(self, in_flight: Callable[[], float], limit: Callable[[], float]) -> None:
-        """Show the number of writes in progress, and its limit."""
-        self._show("hvpa_writes_in_flight", "Writes in progress.", in_flight)
-        less = "lower than --max-in-flight after the API server told the operator to wait"
-        self._show("hvpa_writes_in_flight_limit", f"Maximum number of writes in progress; {less}.", limit)
+        """Add gauges for the writes in flight and their limit."""
+        self._show("hvpa_writes_in_flight", "Writes that are under way.", in_flight)
+        less = "less than --max-in-flight after the API server asked to wait"
+        self._show("hvpa_writes_in_flight_limit", f"Writes that may be under way; {less}.", limit)
 
     def watch_shards(self, held: Callable[[], int], all_of_them: int) -> None:
-        """Show the number of shards (1 if the work is not divided), and the number that this process works on."""
-        documentation = "1 if this process works (holds a lease, or needs none), else 0."
+        """Add gauges for the number of shards (1 if the work is not divided) and for those that this process works
+        on."""
+        documentation = "Whether this process works: holds a lease, or needs none."
         self._show("hvpa_leader", documentation, lambda: float(held() > 0))
         self._show("hvpa_shards_held", "Shards that this process works on.", held)
         self._show("hvpa_shards", "Shards that the work is divided into.", lambda: all_of_them)
@@ -188,13 +195,13 @@ class Metrics(Telemetry):
 
 
 class _Caches(Collector):
-    """How fresh the caches are. An optional resource that the cluster does not serve has no series."""
+    """The freshness of the caches; an optional resource that the cluster does not serve has no series."""
 
     def __init__(self, last_success: Callable[[], Mapping[str, float]]) -> None:
         self._last_success = last_success
 
     def collect(self) -> list[GaugeMetricFamily]:
-        """One series for each resource."""
+        """A series per resource."""
         family = GaugeMetricFamily(
             "hvpa_watch_last_success_timestamp_seconds",
             "Time of the last successful list or watch of a resource; bookmarks count, about one per minute.",
@@ -206,8 +213,10 @@ class _Caches(Collector):
 
 
 class _States(Collector):
-    """The last report of each Hvpa: the number of Hvpas in each state, and the problems of each Hvpa. Counts change
-    with the report and not at a scrape, since there may be thousands of Hvpas."""
+    """The state that the last decision reported for each Hvpa: counts by state, and problems by Hvpa.
+
+    All is counted when it changes, since there may be thousands of Hvpas at a scrape.
+    """
 
     def __init__(self) -> None:
         self._status: dict[Key, HvpaStatus] = {}
@@ -218,7 +227,7 @@ class _States(Collector):
         self._held: Count[tuple[str, ...]] = Count()
 
     def put(self, key: Key, status: HvpaStatus) -> None:
-        """Store the status of the last decision."""
+        """Store the status of a decision."""
         before = self._status.get(key)
         if before is status:
             return
@@ -229,7 +238,7 @@ class _States(Collector):
         self._name_histories(key, status)
 
     def fails(self, key: Key, operation: Operation | None) -> None:
-        """A write of an Hvpa failed; None: all writes succeeded."""
+        """Note that a write of an Hvpa failed; None: all succeeded."""
         if self._failing.get(key) == operation:
             return
         if operation is None:
@@ -239,7 +248,7 @@ class _States(Collector):
         self._name_problems(key)
 
     def drop(self, key: Key) -> None:
-        """Forget an Hvpa."""
+        """Drop an Hvpa."""
         self._count(self._status.pop(key, None), -1)
         self._failing.pop(key, None)
         self._problems.pop(key, None)
@@ -264,7 +273,7 @@ class _States(Collector):
             self._problems[key] = rows
 
     def _name_histories(self, key: Key, status: HvpaStatus) -> None:
-        """Store the start of each recommendation history that is too short to lower requests."""
+        """Set the start of each recommendation's history that is too short to lower requests."""
         self._histories.pop(key, None)
         vertical = None if status.axes is None else status.axes.vertical
         labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
@@ -302,24 +311,26 @@ def _counted(
 
 
 Row = tuple[str, float | None, float | None]
-"""Labels as text; the current value and the recommended one."""
+"""Labels as text; the current value and the recommended value."""
 
 
 class _PerObject:
-    """Series per Hvpa, rendered from the last decision. Series of a deleted Hvpa or a removed container are gone at the
-    next scrape. The text is rendered here, in slices: prometheus_client renders a whole registry at once, and takes
-    several times as long."""
+    """Series per Hvpa, rendered from the last decision.
+
+    The series of a deleted Hvpa, or of a removed container, disappear at the next scrape. The text is rendered here
+    in slices: prometheus_client renders a whole registry at once, and takes several times as long.
+    """
 
     def __init__(self) -> None:
         self._replicas: dict[Key, list[Row]] = {}
         self._requests: dict[Key, list[Row]] = {}
 
     def put(self, key: Key, decision: Decision, workload: Workload | None) -> None:
-        """Store the values of a decision; `workload` is the workload before the decision."""
+        """Store the values of a decision; `workload` is its state before the decision."""
         labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
         self._replicas.pop(key, None)
         if (seen := decision.replicas) is not None:
-            # A decided count may not be written yet, in place: the workload's own count is the current count.
+            # In place, the decision may not be written yet: the workload's own count is the current count.
             present = seen.current if workload is None else workload.spec.replicas
             self._replicas[key] = [(labels, present, seen.recommended)]
         rows: list[Row] = []
@@ -334,7 +345,7 @@ class _PerObject:
         self._requests[key] = rows
 
     def drop(self, key: Key) -> None:
-        """Forget an Hvpa."""
+        """Drop an Hvpa."""
         self._replicas.pop(key, None)
         self._requests.pop(key, None)
 
@@ -350,9 +361,9 @@ class _PerObject:
 
 
 def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column: int) -> Iterator[bytes]:
-    """Yield a gauge's series; `column` is the position of its values in the rows."""
+    """The series of a gauge, with the values in this column of the rows."""
     yield f"# HELP {name} {documentation}\n# TYPE {name} gauge\n".encode()
-    entries = list(known.values())  # Hvpas may come and go between slices
+    entries = list(known.values())  # Hvpas may be added or removed between slices
     for start in range(0, len(entries), SLICE):
         rows = [row for one in entries[start : start + SLICE] for row in one]
         lines = [f"{name}{{{row[0]}}} {row[column]!r}\n" for row in rows if row[column] is not None]
@@ -360,7 +371,7 @@ def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column
 
 
 def _escaped(value: str) -> str:
-    """Escape a label's value for the text format (names of Kubernetes objects need no escapes)."""
+    """A label's value, escaped for the text format (names of Kubernetes need no escaping)."""
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
@@ -371,9 +382,11 @@ def _present(raw: str | int | float | None, resource: Resource) -> float | None:
 
 
 class Page:
-    """The page at /metrics. It is rendered once for all requests within a second or more, and in pieces, so that
-    neither many scrapes nor many series delay the operator's other work. `pieces` renders it, with a few milliseconds
-    of work at each step."""
+    """The content of /metrics, rendered once for all scrapes within a second or more, in pieces.
+
+    So neither many scrapes nor many series delay the operator's other work. `pieces` renders it, a few milliseconds
+    of work per step.
+    """
 
     def __init__(self, pieces: Callable[[], Iterator[bytes]]) -> None:
         self._pieces = pieces
@@ -382,12 +395,12 @@ class Page:
         self._rendering: asyncio.Task[None] | None = None
 
     async def read(self) -> bytes:
-        """Return the page; it is at least as new as the last rendering that was due."""
+        """The page, at least as new as the last rendering that was due."""
         loop = asyncio.get_running_loop()
         if self._rendering is None and loop.time() >= self._until:
             self._rendering = loop.create_task(self._render())
         if self._rendering is not None:
-            # Shielded: a client that disconnects must not stop the rendering for others.
+            # Shielded: the rendering continues for the other clients if a client disconnects.
             await asyncio.shield(self._rendering)
         return self._content
 

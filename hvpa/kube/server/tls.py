@@ -1,5 +1,5 @@
-"""The certificate of an HTTPS server: read from a folder as a Secret of type kubernetes.io/tls is mounted, and read
-again when it was replaced."""
+"""The certificate of an HTTPS server, read from the folder of a mounted Secret of type kubernetes.io/tls, and read
+again when it changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 """Names of the files, PEM (those of a Secret of type kubernetes.io/tls)."""
 LOOK = 1.0
-"""Seconds between two looks at the files; they are looked at when a client connects."""
+"""Minimum seconds between two checks of the files; they are checked when a client connects."""
 
 
 class CertificateError(AddressError):
@@ -26,8 +26,11 @@ class CertificateError(AddressError):
 
 
 class Certificate:
-    """The certificate in one folder. `context` is what a server listens with; it presents what is in the folder at the
-    time of the handshake, or, where that can't be used, what it presented before."""
+    """The certificate in a folder.
+
+    A server listens with `context`. It presents the folder's certificate at the time of the handshake, or the
+    previous certificate if that can't be used.
+    """
 
     def __init__(self, folder: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Read the files. Raises CertificateError."""
@@ -44,12 +47,12 @@ class Certificate:
     def _present(
         self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext
     ) -> None:
-        """Called in each handshake, also where the client names no server."""
+        """Select the certificate; called in each handshake, also if the client names no server."""
         self._look()
         connection.context = self._current
 
     def _look(self) -> None:
-        """Load what has changed since the last look."""
+        """Load the files if they have changed since the last check."""
         now = self._monotonic()
         if now - self._looked_at < LOOK:
             return
@@ -59,7 +62,7 @@ class Certificate:
         try:
             self._current = self._load()
         except (OSError, ValueError) as error:
-            # Not remembered as seen: of files that are replaced one after the other, the second may not be there yet.
+            # Not stored as seen: if the files are replaced in sequence, the second may be missing still.
             log.warning("the new certificate can't be used, the old one stays", error=_reason(error))
         else:
             self._seen = found
@@ -70,7 +73,7 @@ class Certificate:
 
     def _load(self) -> ssl.SSLContext:
         for path in self._files:
-            path.open("rb").close()  # names the one that can't be read; OpenSSL doesn't
+            path.open("rb").close()  # names the file that can't be read; OpenSSL doesn't
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
@@ -79,7 +82,7 @@ class Certificate:
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:
-    """What differs between one version of a file and the next; None where there is none."""
+    """The data that differ between versions of a file; None if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:
@@ -88,7 +91,7 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 
 
 def _reason(error: OSError | ValueError) -> str:
-    """What is wrong, in a line; never what is in the files."""
+    """The problem, in a line, without any content of the files."""
     if isinstance(error, ssl.SSLError):
         return f"{CERTIFICATE} and {KEY} are no certificate and its key ({error.reason or 'not PEM'})"
     if isinstance(error, OSError) and error.filename is not None:

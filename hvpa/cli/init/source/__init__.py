@@ -1,1 +1,1 @@
-"""Where the workload, what scales it, and its history come from: files, a cluster, a Prometheus."""
+"""Sources of the workload, its autoscalers and its history: files, a cluster, a Prometheus."""

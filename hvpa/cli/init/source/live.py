@@ -1,4 +1,4 @@
-"""Reading a workload and what scales it from a cluster, with GET and LIST, once; nothing is written or watched."""
+"""Reads a workload and its autoscalers from a cluster, with GET and LIST, once; nothing is written or watched."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ class _Group(msgspec.Struct, rename="camel"):
 
 
 def fetch_present(args: argparse.Namespace, wanted: TargetName) -> Present:
-    """The workload as it is. Raises CommandError where it is not there or a right is missing, ClusterError where the
-    cluster can't be reached."""
+    """The current workload.
+
+    Raises CommandError if it does not exist or a permission is missing, ClusterError if the cluster can't be reached.
+    """
 
     async def read(reader: Reader) -> Present:
         namespace = reader.namespace
@@ -70,7 +72,7 @@ async def _get(reader: Reader, wanted: TargetName) -> Object:
 
 
 async def _custom(reader: Reader, wanted: TargetName) -> Resource[Any]:
-    """The resource of a custom kind, in the version that its group prefers. Raises CommandError."""
+    """The resource of a custom kind, in its group's preferred version. Raises CommandError."""
     try:
         group = await _read(reader, f"/apis/{wanted.group}", _Group)
         version = group.preferred_version.group_version
@@ -102,8 +104,11 @@ def _named(resource: Resource[Any], raw: msgspec.Raw) -> Object:
 async def _listed(
     reader: Reader, resource: Resource[Any], query: Mapping[str, str] | None = None
 ) -> list[Object]:
-    """All objects of the kind; none where the cluster does not know it. Raises CommandError where the right is
-    missing, and where the cluster has Hvpas in another version only: one of them may scale the workload."""
+    """All objects of the kind; none if the cluster does not serve it.
+
+    Raises CommandError if the permission is missing, or if the cluster serves Hvpas in another version only: an Hvpa
+    may scale the workload.
+    """
     found: list[Object] = []
 
     def take(page: Page) -> None:
@@ -114,7 +119,7 @@ async def _listed(
     except ApiError as error:
         if error.status not in (_NOT_THERE, _FORBIDDEN):
             raise
-        # Rights are checked first: without one for a CRD that is not installed, the response is the same.
+        # Permissions are checked first: without permission for a CRD that is not installed, the response is the same.
         if error.status == _NOT_THERE or not await reader.is_served(resource):
             await reader.refuse_other_version(resource)
             return []
@@ -125,7 +130,7 @@ async def _listed(
 
 
 async def _pods(reader: Reader, selector: str) -> list[Object]:
-    """The workload's pods, which say how long one takes to be ready; none where they may not be read."""
+    """The workload's pods, which show how long a pod takes to be ready; none if they may not be read."""
     try:
         return await _listed(reader, PODS, {"labelSelector": selector})
     except CommandError:
@@ -133,7 +138,7 @@ async def _pods(reader: Reader, selector: str) -> list[Object]:
 
 
 async def _minor(reader: Reader) -> int | None:
-    """The minor version of the API server, which every user may read; None where it does not say."""
+    """The minor version of the API server, which every user may read; None if unknown."""
     try:
         content = msgspec.json.decode(await reader.transport.request("GET", "/version"), type=dict[str, Any])
     except (ApiError, msgspec.MsgspecError):

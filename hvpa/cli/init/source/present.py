@@ -1,4 +1,4 @@
-"""Today's configuration of one workload: its size, and the HPA, VPA or KEDA object that scales it."""
+"""Today's configuration of a workload: its size, and the HPA, VPA or KEDA object that scales it."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ from hvpa.simulate.scenario.schema import HpaAlone
 
 SCALED_OBJECT: Final = "ScaledObject"
 START_UP: Final = 30.0
-"""Seconds until a pod is ready where no pod shows it: the value that docs/joint-scaling.md measured with."""
+"""Seconds until a pod is ready, if no pod shows it: the value of the measurements in docs/joint-scaling.md."""
 _CUSTOM: Final = ("pods", "object", "external")
 IN_PLACE_SINCE: Final = 33
-"""Kubernetes 1.33 resizes running pods unless that is switched off (docs/in-place.md)."""
+"""Kubernetes 1.33 resizes running pods, unless its feature gate is off (docs/in-place.md)."""
 _SHORT: Final = {
     "deploy": "Deployment",
     "sts": "StatefulSet",
@@ -63,7 +63,7 @@ SCALED_OBJECTS: Final[Resource[Any]] = Resource(
 )
 _READ: Final[tuple[Resource[Any], ...]] = (*WORKLOADS.values(), HPAS, VPAS, HVPAS, PODS, SCALED_OBJECTS)
 API_VERSIONS: Final = {one.kind: one.api.removeprefix("/apis/").removeprefix("/api/") for one in _READ}
-"""What is read, by kind."""
+"""API versions of the objects that are read, by kind."""
 _SIMULATED_MODES: Final = {
     "Auto": "Recreate",
     "Recreate": "Recreate",
@@ -73,12 +73,13 @@ _SIMULATED_MODES: Final = {
 
 
 class TargetName(NamedTuple):
-    """The workload that the command line names. `group` is the API group of a custom kind, whose `kind` is the kind or
-    its plural in small letters, as typed; empty for the kinds of Kubernetes."""
+    """The workload on the command line."""
 
     kind: str
+    """The kind; of a custom kind, the kind or its plural in lower case, as typed."""
     name: str
     group: str = ""
+    """The API group of a custom kind; empty for the kinds of Kubernetes."""
 
     def __str__(self) -> str:
         return f"{self.title} {self.name}"
@@ -99,7 +100,7 @@ class TargetName(NamedTuple):
 
 
 def target_name(text: str) -> TargetName:
-    """`deployment/web`, or of a custom kind `rollouts.argoproj.io/web`. Raises ArgumentTypeError."""
+    """`deployment/web`, or for a custom kind `rollouts.argoproj.io/web`. Raises ArgumentTypeError."""
     kind, _, name = text.partition("/")
     known, group = _KINDS.get(kind.lower()), kind.lower().partition(".")[2]
     if not name or (known is None and not (group and kind[0] != ".")):
@@ -116,7 +117,7 @@ def target_name(text: str) -> TargetName:
 
 
 class Found(NamedTuple):
-    """An object that scales the workload: its name and its spec as the API server has it."""
+    """An object that scales the workload: its name, and its spec in the API server's form."""
 
     name: str
     spec: Mapping[str, Any]
@@ -124,22 +125,24 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """A workload as it is today. `raw` is its manifest, `minor` that of the API server's version 1.x (None: not known),
-    `start_up` how long its pods took to be ready, in seconds (None: no pod shows it); `notes` is what was taken for
-    granted."""
+    """A workload in its current state."""
 
     workload: Workload
     raw: Mapping[str, Any]
+    """Its manifest."""
     hpa: Found | None
     vpa: Found | None
     scaled_object: str | None
     minor: int | None
+    """Minor number of the API server's version 1.x; None: unknown."""
     start_up: float | None
+    """Seconds until its pods were ready; None: no pod shows it."""
     notes: tuple[str, ...]
+    """Assumptions about the workload."""
 
     @property
     def title(self) -> str:
-        """How messages call the workload."""
+        """The workload's name in messages."""
         return f"{self.workload.kind} {self.namespace}/{self.name}"
 
     @property
@@ -169,20 +172,20 @@ class Present:
 
     @property
     def load_metrics(self) -> list[str]:
-        """The names of the HPA's metrics that are no resource: they speak of the load."""
+        """The names of the HPA's metrics except resource metrics; they measure the load."""
         metrics = [] if self.hpa is None else self.hpa.spec.get("metrics") or ()
         names = [below(one, kind, "metric", "name") for one in metrics for kind in _CUSTOM if kind in one]
         return list(dict.fromkeys(map(str, names)))
 
     @property
     def vpa_mode(self) -> str:
-        """What the VPA's updater does, of what can be simulated."""
+        """The VPA's update mode, as far as it can be simulated."""
         mode = None if self.vpa is None else below(self.vpa.spec, "updatePolicy", "updateMode") or "Auto"
         return _SIMULATED_MODES.get(str(mode), "Off")
 
     @property
     def scaled_by(self) -> str:
-        """What scales the workload today, in words."""
+        """The workload's autoscalers today, in words."""
         parts = []
         if self.scaled_object is not None:
             parts.append(f"KEDA's {SCALED_OBJECT} {self.scaled_object}")
@@ -194,7 +197,7 @@ class Present:
         return " and ".join(parts) or "nothing"
 
     def shares(self) -> dict[str, Share]:
-        """Each container's part of the pod's requests; equal parts where nothing is requested."""
+        """Each container's share of the pod's requests; equal shares without requests."""
         even = 1 / len(self.containers)
         resources: tuple[ResourceName, ...] = (CPU, MEMORY)
         sums = {
@@ -215,8 +218,10 @@ class Present:
 def present(
     objects: Sequence[Mapping[str, Any]], wanted: TargetName | None, namespace: str, minor: int | None
 ) -> Present:
-    """The workload of this name among the objects (None: the only one), and what scales it. Raises CommandError where
-    it is not there, or where it is scaled by what can't be taken over."""
+    """The workload of this name among the objects (None: the only workload), and its autoscalers.
+
+    Raises CommandError if it does not exist, or if its autoscaler can't be taken over.
+    """
     here = [one for one in objects if _is_read(one, namespace)]
     raw = _workload(here, wanted, namespace)
     kind, name = str(raw["kind"]), str(below(raw, "metadata", "name"))
@@ -260,7 +265,7 @@ def present(
 
 
 def _refuse_names(workload: Workload) -> None:
-    """Raise CommandError for names that the API server takes for none: they stand in files' names and in queries."""
+    """Raise CommandError for names that the API server does not accept: they are used in file names and queries."""
     meta = workload.metadata
     names = [
         ("kind", workload.kind, is_kind(workload.kind)),
@@ -274,7 +279,7 @@ def _refuse_names(workload: Workload) -> None:
 
 
 def _check(model: type[BaseModel], spec: Mapping[str, Any], place: str, leave_out: str = "") -> None:
-    """Raise CommandError where what is simulated of an object is wrong, or is not known."""
+    """Raise CommandError if the simulated part of an object is wrong, or unknown."""
     own = {field: value for field, value in spec.items() if field != leave_out}
     try:
         model.model_validate(own, by_alias=True, by_name=False)
@@ -309,7 +314,7 @@ def _workload(
     objects: Iterable[Mapping[str, Any]], wanted: TargetName | None, namespace: str
 ) -> Mapping[str, Any]:
     found = [one for one in objects if one["kind"] in KINDS or one["kind"] not in API_VERSIONS]
-    # Not the ReplicaSets of Deployments, unless one is named.
+    # Not the ReplicaSets of Deployments, unless named.
     found = [one for one in found if (not _is_controlled(one) if wanted is None else wanted.names(one))]
     if len(found) == 1:
         return found[0]
@@ -325,7 +330,7 @@ def _is_controlled(one: Mapping[str, Any]) -> bool:
 
 
 def read_workload(raw: Mapping[str, Any], namespace: str) -> Workload:
-    """The workload of an object of any kind, which is in this namespace. Raises msgspec.MsgspecError."""
+    """The workload from an object of any kind in this namespace. Raises msgspec.MsgspecError."""
     kind = str(raw["kind"])
     if kind in KINDS:
         found: Workload = WORKLOADS[kind].read(_encoded(raw, namespace))
@@ -334,7 +339,7 @@ def read_workload(raw: Mapping[str, Any], namespace: str) -> Workload:
 
 
 def _refuse_kind(workload: Workload, minor: int | None) -> None:
-    """Raise CommandError for a workload that no Hvpa of ours can be drafted for."""
+    """Raise CommandError for a workload for which no Hvpa can be drafted."""
     title = f"{workload.kind} {workload.metadata.namespace}/{workload.metadata.name}"
     if not has_replicas(workload.kind):
         raise CommandError(
@@ -354,7 +359,7 @@ def _encoded(raw: Mapping[str, Any], namespace: str) -> bytes:
 def _one(
     objects: Iterable[Mapping[str, Any]], kind: str, reference: tuple[str, ...], target: str, name: str
 ) -> Found | None:
-    """The object of this kind that points at the workload. Raises CommandError where there are several."""
+    """The object of this kind that targets the workload. Raises CommandError if there are several."""
     found = []
     for one in objects:
         to: Plain = below(one, "spec", *reference)

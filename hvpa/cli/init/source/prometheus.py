@@ -1,7 +1,7 @@
 """A workload's history from a Prometheus: range queries over the metrics of cAdvisor and kube-state-metrics, or over
-expressions of the user's own.
+the user's own expressions.
 
-A query is cut into days, so that no answer comes near the 11,000 values that Prometheus gives for a series.
+A query is split into days, so that no response comes near Prometheus' limit of 11,000 values per series.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from hvpa.simulate.history.record import History
 from hvpa.simulate.load.series import readable_length
 
 RATE: Final = "5m"
-"""Window of CPU's rate: four scrapes of a minute fit in, as Prometheus' documentation wants it."""
+"""Window of the CPU rate: it covers four scrapes a minute apart, as Prometheus' documentation recommends."""
 MOST: Final = 10_000
-"""Values of one series in one answer: Prometheus refuses more than 11,000."""
+"""Maximum values of a series in a response: Prometheus refuses more than 11,000."""
 _OF_REPLICA_SETS: Final = """
 max by (namespace, pod) (
   label_replace(
@@ -61,22 +61,27 @@ _READY: Final = {
     "ReplicaSet": "kube_replicaset_status_ready_replicas",
     "ReplicationController": "kube_replicationcontroller_status_ready_replicas",
 }
-"""How many pods are ready, by kind."""
+"""The metric for the number of ready pods, by kind."""
 _READY_PODS: Final = "kube_pod_status_ready"
-"""Which pods are ready: of a custom kind, no metric of kube-state-metrics has their number."""
+"""The metric for ready pods; for a custom kind, kube-state-metrics has no metric for their number."""
 
 
 class Asked(NamedTuple):
-    """Where Prometheus is, what is asked for, and how: seconds since when, to `until` (unix seconds), in steps of
-    `step`, and how long an answer may take. `queries` are the user's own."""
+    """The parameters of the queries."""
 
     url: str
+    """The address of Prometheus."""
     token: str
     queries: Mapping[str, str]
+    """The user's own expressions."""
     since: float
+    """How far back to query, in seconds."""
     until: float
+    """End of the query, in Unix seconds."""
     step: float
+    """Query resolution, in seconds."""
     timeout: float
+    """Timeout of a response, in seconds."""
 
 
 def standard(kind: str) -> dict[str, str]:
@@ -105,7 +110,8 @@ def quoted(text: str) -> str:
 
 
 def _pods(kind: str) -> str:
-    """The workload's pods, each as 1: its own, or those of its ReplicaSets; of a custom kind, whichever it has."""
+    """An expression for the workload's pods, each with value 1: its own, or those of its ReplicaSets; for a custom
+    kind, whichever exist."""
     if kind == "Deployment":
         return _OF_REPLICA_SETS.strip()
     if kind in _READY:
@@ -114,7 +120,7 @@ def _pods(kind: str) -> str:
 
 
 def _metrics(kind: str) -> tuple[str, ...]:
-    """What the expressions read."""
+    """The metrics in the expressions."""
     owners = (
         ("kube_pod_owner",)
         if kind in _READY and kind != "Deployment"
@@ -124,15 +130,17 @@ def _metrics(kind: str) -> tuple[str, ...]:
 
 
 def expressions(present: Present, own: Mapping[str, str]) -> dict[str, str]:
-    """The expressions of this workload: the user's own before the standard ones; `$namespace`, `$name` and `$kind`
-    stand for the workload's."""
+    """The expressions of this workload: the user's own replace the standard expressions.
+
+    `$namespace`, `$name` and `$kind` are replaced by the workload's.
+    """
     kind = present.workload.kind
     values = {"namespace": quoted(present.namespace), "name": quoted(present.name), "kind": kind}
     return {name: Template(text).safe_substitute(values) for name, text in {**standard(kind), **own}.items()}
 
 
 def read_queries(path: Path) -> dict[str, str]:
-    """Expressions of the user's own, from a YAML file with some of `cpu`, `memory`, `replicas` and `load`. Raises
+    """The user's own expressions, from a YAML file with some of `cpu`, `memory`, `replicas` and `load`. Raises
     CommandError."""
     try:
         content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -152,8 +160,7 @@ def read_queries(path: Path) -> dict[str, str]:
 
 
 def fetch_history(asked: Asked, present: Present) -> History:
-    """The history. Raises CommandError where something is missing or wrong, ClusterError where Prometheus can't be
-    reached."""
+    """The history. Raises CommandError if data are missing or wrong, ClusterError if Prometheus can't be reached."""
     return asyncio.run(_History(asked, present).fetched())
 
 
@@ -209,7 +216,7 @@ class _History:
     async def _post(
         self, session: aiohttp.ClientSession, path: str, form: Mapping[str, str], name: str
     ) -> bytes:
-        """The body of an answer; one that says what is wrong with the query is an answer too."""
+        """The body of a response, including a response that reports a problem of the query."""
         asked = self._asked
         url = URL(asked.url.rstrip("/") + f"/api/v1/{path}")
         try:
@@ -230,9 +237,9 @@ class _History:
             raise ClusterError(f"Prometheus at {asked.url} answers {response.status} to {url.path}: {text}")
         return body
 
-    # --- why there is nothing -------------------------------------------------------------------------------------
+    # --- missing data ---------------------------------------------------------------------------------------------
     async def _why_empty(self, session: aiohttp.ClientSession, empty: list[str]) -> str:
-        """What is missing: the metric, this workload's series, or only the user's own expression's values."""
+        """The missing data: the metric, this workload's series, or the values of the user's own expression."""
         asked, present = self._asked, self._present
         within = f"in the last {readable_length(asked.since)}"
         reasons = []
@@ -248,7 +255,7 @@ class _History:
         return f"Prometheus at {asked.url}: {'; '.join(reasons)}"
 
     async def _what_is_there(self, session: aiohttp.ClientSession) -> str:
-        """Which of the standard metrics has series, and with which labels."""
+        """The standard metrics that have series, with their labels."""
         found = []
         for metric in _metrics(self._present.workload.kind):
             namespaced = f'{metric}{{namespace="{quoted(self._present.namespace)}"}}'
@@ -266,7 +273,7 @@ class _History:
         return f"{'; '.join(found)}. --queries names other expressions (docs/init.md)"
 
     async def _labels(self, session: aiohttp.ClientSession, selector: str) -> list[str] | None:
-        """The labels of a series that matches; None where none does."""
+        """The labels of a series that matches; None if no series matches."""
         asked = self._asked
         form = {
             "match[]": selector,
@@ -283,13 +290,13 @@ class _History:
 
 
 class _Found(msgspec.Struct):
-    """What is read of an answer about series."""
+    """The used fields of a response about series."""
 
     data: list[dict[str, str]] = []
 
 
 def asked_of(args: argparse.Namespace, until: float) -> Asked:
-    """What the command line asks for. Raises CommandError."""
+    """The parameters from the command line. Raises CommandError."""
     token = ""
     if args.prometheus_token is not None:
         try:
