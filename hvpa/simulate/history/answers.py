@@ -1,8 +1,8 @@
-"""A workload's history from what Prometheus answered to range queries: one expression each for `cpu`, `memory`,
-`replicas` and, if it is known, `load`.
+"""Reads a workload's history from Prometheus' responses to range queries: an expression each for `cpu`, `memory`,
+`replicas` and, if the load is known, `load`.
 
-What is not a number (NaN, infinite) counts as missing. A row of the history is a time at which all expressions have a
-value; times without are gaps.
+Values that are NaN or infinite count as missing. The history has a row for each time at which all expressions have a
+value; other times are gaps.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ CPU, MEMORY, REPLICAS, LOAD = "cpu", "memory", "replicas", "load"
 REQUIRED: Final = (CPU, MEMORY, REPLICAS)
 CONTAINER: Final = "container"
 _SHOWN: Final = 300
-"""Characters of Prometheus' own message that are shown."""
+"""Maximum length of an error message of Prometheus in our message."""
 _SOME: Final = 0.5
-"""Share of the times with usage at which a load must be known."""
+"""Minimum share of the times with usage at which the load must have a value."""
 
 
 class Series(NamedTuple):
-    """A series: its labels, and its values by time in unix seconds."""
+    """A time series."""
 
     labels: Mapping[str, str]
     values: Mapping[float, float]
+    """Values by time in unix seconds."""
 
 
 class _Answered(msgspec.Struct):
-    """What is read of an answer."""
+    """The fields of a response that are read."""
 
     status: str = ""
     error: str = ""
@@ -44,7 +45,7 @@ class _Answered(msgspec.Struct):
 
 
 def series_in(name: str, text: bytes) -> list[Series]:
-    """The series in the answer to the expression of this name. Raises ScenarioError."""
+    """The series in the response to the expression of this name. Raises ScenarioError."""
     try:
         answer = msgspec.json.decode(text, type=_Answered)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -89,7 +90,7 @@ def _value(name: str, value: Any) -> float:
 
 
 def merged(chunks: Iterable[Sequence[Series]]) -> list[Series]:
-    """The series of several answers, put together by their labels."""
+    """The series of several responses, joined by their labels."""
     found: dict[tuple[tuple[str, str], ...], dict[float, float]] = {}
     for chunk in chunks:
         for one in chunk:
@@ -103,8 +104,8 @@ def missing(answers: Mapping[str, Sequence[Series]]) -> list[str]:
 
 
 def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Mapping[str, Share]) -> History:
-    """The history that the answers make up; none of them is empty. `shares` has the workload's containers, and what
-    each is taken to use where CPU or memory are not separated by container. Raises ScenarioError."""
+    """The history in the responses, none of which is empty. `shares` has each container of the workload, with its
+    assumed part of usage if CPU or memory have one series for the whole pod. Raises ScenarioError."""
     notes: list[str] = []
     replicas = _single(REPLICAS, answers[REPLICAS])
     usage = {name: _by_container(name, answers[name], shares, notes) for name in (CPU, MEMORY)}
@@ -142,7 +143,7 @@ def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Map
 
 
 def _single(name: str, found: Sequence[Series]) -> Mapping[float, float]:
-    """The one series of this expression. Raises ScenarioError."""
+    """The values of the expression's only series. Raises ScenarioError."""
     if len(found) != 1:
         labels = ", ".join(sorted({label for one in found for label in one.labels})[:10])
         raise ScenarioError(f"{name}: must be one series, and is {len(found)} (by {labels}): sum them up")
@@ -152,7 +153,7 @@ def _single(name: str, found: Sequence[Series]) -> Mapping[float, float]:
 def _by_container(
     name: str, found: Sequence[Series], shares: Mapping[str, Share], notes: list[str]
 ) -> dict[str, Mapping[float, float]]:
-    """The values of each container of the workload."""
+    """The values of each of the workload's containers."""
     if len(found) == 1 and CONTAINER not in found[0].labels:
         whole = found[0].values
         return {

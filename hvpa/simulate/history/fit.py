@@ -1,12 +1,12 @@
-"""Usage of each container per unit of the load and per replica, from a workload's history.
+"""Fits the usage of each container per unit of the load and per replica to a workload's history.
 
-Where a load was recorded, CPU is fitted to it and to the replicas:
+If a load was recorded, CPU (cores) is fitted to load and replicas:
 
     CPU of all pods = base * replicas + perUnit * load
 
-12 replicas with 300 requests per second that use 1.8 + 3 cores have a base of 150m and 10m per request. Where no load
-was recorded, or where CPU does not follow it, CPU itself is the load, in cores: what a pod uses without any load can't
-be separated then, and counts as none. Memory is fitted in the same way to replicas and load.
+Example: a base of 150m and 10m per request per second are 1.8 + 3 cores for 12 replicas with 300 requests per second.
+If no load was recorded, or if CPU does not follow it, the load is the CPU usage itself, in cores. The base can't be
+separated then and counts as 0. Memory (bytes) is fitted to replicas and load in the same way.
 """
 
 from __future__ import annotations
@@ -21,32 +21,36 @@ from hvpa.simulate.history.record import History, Used
 from hvpa.simulate.history.regression import Line, fitted
 
 _ABOVE: Final = 0.95
-"""Share of the measurements of memory that what a simulated pod uses is not below."""
+"""Share of memory measurements that a simulated pod's memory covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one container uses. CPU in cores and memory in bytes: `cpu` and `memory` are the lines through the history;
-    `memory_above` is what a replica used beyond that line in 95 percent of the measurements, at most."""
+    """The fitted usage of one container."""
 
     cpu: Line
+    """Cores of all pods."""
     memory: Line
+    """Bytes of all pods."""
     memory_above: float
+    """Bytes per replica above `memory` that 95 percent of the measurements do not exceed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What was learnt. `load` has a value for each row of the history: what was recorded, or cores (`is_cpu`). `notes`
-    say what can't be relied on; `is_poor` whether that is much."""
+    """The fitted usage of a workload."""
 
     load: array[float]
+    """The load at each row of the history."""
     is_cpu: bool
+    """Whether `load` is the CPU usage in cores, not a recorded load."""
     containers: Mapping[str, Usage]
     notes: tuple[str, ...]
+    """Parts of the result that are unreliable."""
 
     @property
     def is_poor(self) -> bool:
-        """Whether some line says little about what it was fitted to."""
+        """Whether the line of any container is a poor fit."""
         return any(one.cpu.is_poor or one.memory.is_poor for one in self.containers.values())
 
     @property
@@ -61,7 +65,7 @@ class Fit:
 
 
 def fit(history: History, *, by_load: bool = False) -> Fit:
-    """What the history says about usage. `by_load`: the recorded load is kept, whether CPU follows it or not."""
+    """The usage that fits the history. `by_load`: use the recorded load even if CPU does not follow it."""
     notes: list[str] = []
     load = _recorded(history, notes)
     lines: dict[str, Line] = {}
@@ -90,7 +94,7 @@ def fit(history: History, *, by_load: bool = False) -> Fit:
 
 
 def _recorded(history: History, notes: list[str]) -> array[float] | None:
-    """The load that was recorded, if it ever was above 0."""
+    """The recorded load, if it was ever above 0."""
     if history.load is None:
         notes.append(
             "no load was given: CPU itself is taken as the load, and what a pod uses without any load counts as none"
@@ -103,7 +107,7 @@ def _recorded(history: History, notes: list[str]) -> array[float] | None:
 
 
 def _share(used: Used, cpu: Sequence[float]) -> Line:
-    """A container's part of the pods' CPU, which is the load."""
+    """The CPU line of a container if the load is the pods' CPU: the container's share of it."""
     whole = math.fsum(cpu)
     zeros = [0.0] * len(cpu)
     line = fitted(zeros, cpu, used.cpu)
@@ -122,8 +126,8 @@ def _usage(history: History, load: Sequence[float], used: Used, cpu: Line) -> Us
 
 
 def memory_line(replicas: Sequence[float], load: Sequence[float], memory: Sequence[float]) -> Line:
-    """The line of memory. Where replicas and load always rose and fell together, all of it is the replicas', if these
-    explain as much: memory that nothing takes away is the rule."""
+    """The line of memory (bytes). If replicas and load always rose and fell together, all memory counts as base if
+    that explains as much: most workloads keep their memory when the load falls."""
     line = fitted(replicas, load, memory)
     if line.is_distinct:
         return line
@@ -132,7 +136,7 @@ def memory_line(replicas: Sequence[float], load: Sequence[float], memory: Sequen
 
 
 def _doubts(name: str, usage: Usage) -> list[str]:
-    """What the lines of a container do not account for."""
+    """A note for each poor line of a container."""
     return [
         f"container {name}: replicas and load explain {_percent(line.explained)} of its {what}, and the fit is off by"
         f" {_percent(line.error)} as a rule"

@@ -1,4 +1,4 @@
-"""The shape of the day: what the load is at each hour as a rule, and how much of its ups and downs that explains."""
+"""The daily pattern of a load: its median at each hour, and how much of its variance the hour explains."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from hvpa.api.values.duration import DAY, HOUR
 
 
 class Pattern(NamedTuple):
-    """The load's median at each hour of the day (UTC) at which there are values, and the share of its variance that
-    the hour explains."""
+    """The daily pattern of a load."""
 
     hours: dict[int, float]
+    """The load's median at each hour of the day (UTC) that has values."""
     explained: float
+    """Share of the load's variance that the hour explains."""
 
     @property
     def highest(self) -> int:
@@ -29,7 +30,7 @@ class Pattern(NamedTuple):
 
     @property
     def is_daily(self) -> bool:
-        """Whether the load follows the day: the hour explains more than a third of it."""
+        """Whether the load has a daily pattern: the hour explains more than a third of its variance."""
         return len(self.hours) == 24 and self.explained > 1 / 3
 
 
@@ -48,6 +49,6 @@ def pattern(times: Sequence[float], load: Sequence[float]) -> Pattern:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value that this share of the values does not exceed: of 1, 2, 3 and 4, a half does not exceed 2."""
+    """The smallest value that at least this share of the values does not exceed. Example: 2 for half of 1, 2, 3, 4."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

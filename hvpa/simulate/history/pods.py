@@ -1,4 +1,4 @@
-"""What pods that run now show of the past."""
+"""The start-up time of pods that run now."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 from hvpa.api.objects.read_models import Pod, condition
 
 _LONGEST_START: Final = 900.0
-"""Seconds: a pod that became ready later after its start than that was not starting all the time."""
+"""Maximum start-up in seconds: a pod that became ready later had other reasons not to be ready."""
 
 
 def start_up(pods: Iterable[Pod]) -> float | None:
-    """The median of the seconds from a pod's start until it was ready, of pods that never restarted; None where no pod
-    shows it."""
+    """The median time in seconds from a pod's start until it was ready, over pods that never restarted; None if there
+    is no such pod."""
     found = []
     for pod in pods:
         ready = condition(pod.status.conditions, "Ready")

@@ -1,5 +1,4 @@
-"""The history of one workload: times, replicas, what each container used in all pods together, and the load if it is
-known."""
+"""The history of one workload: times, replicas, usage by container, and the load if it is known."""
 
 from __future__ import annotations
 
@@ -13,36 +12,41 @@ from typing import Final
 from hvpa.simulate.load.series import Record
 
 _ROUNDING: Final = 0.5
-"""Seconds that a time may be early: times are floats, and some clocks round."""
+"""Seconds by which a time may be early: times are floats, and some clocks round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a container used in all pods together, at each time: CPU in cores, memory in bytes."""
+    """Usage of a container at each time, summed over the pods."""
 
     cpu: array[float]
+    """Cores."""
     memory: array[float]
+    """Bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """At least two rows in rising order of time, with no value that is negative or not finite. `source` is what
-    messages call it; `load` is None where no load was recorded. `notes` is what the reader should know."""
+    """The history: at least two rows in order of time. All values are finite and not negative."""
 
     source: str
+    """The history's name in messages."""
     times: array[float]
+    """Unix seconds."""
     replicas: array[float]
     containers: Mapping[str, Used]
     load: array[float] | None = None
+    """None if no load was recorded."""
     notes: tuple[str, ...] = ()
+    """Notes for the user."""
 
     def record(self, values: array[float]) -> Record:
-        """One of its series, without lines."""
+        """A `Record` of these values, without line numbers."""
         return Record(self.source, self.times, values, lambda _: 0)
 
     @property
     def length(self) -> float:
-        """From the first row to the end of the last one, in seconds."""
+        """Seconds from the first row to the end of the last row."""
         return self.record(self.replicas).length
 
     @property
@@ -51,12 +55,12 @@ class History:
         return dt.datetime.fromtimestamp(self.times[0], dt.UTC)
 
     def total(self, resource: str) -> array[float]:
-        """What all containers used together: `cpu` or `memory`."""
+        """Usage of all containers together, by time. `resource` is `cpu` (cores) or `memory` (bytes)."""
         columns = [getattr(one, resource) for one in self.containers.values()]
         return array("d", map(sum, zip(*columns, strict=True)))
 
     def last(self, seconds: float) -> History:
-        """Its rows of so many last seconds, at least two of them."""
+        """The history's last `seconds`, with at least two rows."""
         end = self.times[0] + self.length
         first = min(bisect_left(self.times, end - seconds - _ROUNDING), len(self.times) - 2)
         return replace(

@@ -1,7 +1,7 @@
-"""Regression of a total on two things that cause it: so much for each replica, and so much for each unit of the load.
+"""Regression of a total on replicas and load: an amount for each replica, and an amount for each unit of the load.
 
-Ordinary least squares without an intercept, neither coefficient below 0. What is far off (a batch job, a restart) would
-bend the line: it is left out, and the line is fitted again.
+Ordinary least squares without an intercept; both coefficients are at least 0. Outliers (a batch job, a restart) would
+distort the line: they are left out, and the line is fitted again.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 _ROUNDS: Final = 3
-"""How often what is far off is looked for: the third round changes nothing to speak of any more."""
+"""Rounds of removing outliers: further rounds change almost nothing."""
 _FAR: Final = 4.5
-"""Median distances from the line beyond which a value is far off: 3 standard deviations of a normal distribution."""
+"""A value is an outlier beyond this multiple of the median distance from the line: 3 standard deviations of a normal
+distribution."""
 _DISTINCT: Final = 0.002
-"""Least share of the replicas' variation that the load does not explain; below it both rise and fall together, and
-nothing separates one's part from the other's. 0.002 is a load that goes up and down by 4.5 percent at a fixed count."""
+"""Minimum share of the replicas' variation that the load does not explain. Below it, replicas and load rise and fall
+together, and their parts can't be separated. Example: 0.002 is a load that varies by 4.5 percent at a fixed count."""
 _NEAR: Final = 0.01
-"""Share of the median total up to which no value is far off, however well the others are met."""
+"""A value is never an outlier if its distance from the line is within this share of the median total."""
 _EPSILON: Final = 1e-12
 
 Row = tuple[float, float, float]
@@ -27,34 +28,31 @@ Row = tuple[float, float, float]
 
 
 class Line(NamedTuple):
-    """total = per_replica * replicas + per_unit * load.
-
-    `explained` is the share of the total's variance that the line accounts for (1 for a total that never changes and is
-    met), less the share of the values that were left out. `error` is the median distance from the line as a share of
-    the median total. `is_distinct`: the parts of replicas and load can be separated; where they can't, per_replica is
-    0.
-    """
+    """total = per_replica * replicas + per_unit * load, in the total's unit."""
 
     per_replica: float
     per_unit: float
     explained: float
+    """Share of the total's variance that the line explains (1 for a constant total that the line meets), times the
+    share of the values that are not outliers."""
     error: float
+    """Median distance from the line as a share of the median total."""
     is_distinct: bool = True
+    """Whether the parts of replicas and load can be separated. If not, `per_replica` is 0."""
 
     def at(self, replicas: float, load: float) -> float:
-        """The total that the line has there."""
+        """The line's total for these replicas and this load."""
         return self.per_replica * replicas + self.per_unit * load
 
     @property
     def is_poor(self) -> bool:
-        """Whether the line says little about the total: it explains less than 70 percent of its variance, and is off by
-        more than a tenth as a rule. (A total that hardly varies is noise around a constant, of which nothing can be
-        explained; it is predicted well all the same.)"""
+        """Whether the fit is poor: it explains less than 70 percent of the variance, and its median error is above 10
+        percent. (Both, since no line explains the noise of a constant total, yet a line predicts it well.)"""
         return self.explained < 0.7 and self.error > 0.1
 
 
 def fitted(replicas: Sequence[float], load: Sequence[float], total: Sequence[float]) -> Line:
-    """The line through these values, of which there is at least one."""
+    """The line that fits these values. There must be at least one row."""
     rows = list(zip(replicas, load, total, strict=True))
     kept, line = rows, _least_squares(rows)
     usual = statistics.median(total)
@@ -68,9 +66,9 @@ def fitted(replicas: Sequence[float], load: Sequence[float], total: Sequence[flo
 
 
 def _least_squares(rows: Sequence[Row]) -> Line:
-    """The best line for all of the rows, its quality left open: the normal equations of two regressors without an
-    intercept, solved by Cramer's rule. Example: 2 replicas with load 100 use 700m, 4 with 100 use 900m, 2 with 200 use
-    1200m: 100m for each replica, and 5m for each unit of the load."""
+    """The best line for all rows; `explained` and `error` are not set. Solves the normal equations of two regressors
+    without an intercept by Cramer's rule. Example: 2 replicas use 700m at load 100 and 1200m at load 200, and 4
+    replicas use 900m at load 100: 100m for each replica, and 5m for each unit of the load."""
     nn = math.fsum(n * n for n, _, _ in rows)
     nx = math.fsum(n * x for n, x, _ in rows)
     xx = math.fsum(x * x for _, x, _ in rows)
@@ -91,8 +89,9 @@ def _least_squares(rows: Sequence[Row]) -> Line:
 
 
 def _explained(line: Line, rows: Sequence[Row]) -> float:
-    """The coefficient of determination (R²) of the line. Example: it has 700m, 900m and 1200m, and 700m, 900m and 1300m
-    were used. Their squared distances from the mean of 967m are 186,667, from the line 10,000: 0.946."""
+    """The coefficient of determination (R²) of the line. Example: the line has 700m, 900m and 1200m; 700m, 900m and
+    1300m were used. The squared distances from the mean (967m) add up to 186,667, from the line to 10,000: R² is
+    0.946."""
     mean = math.fsum(y for *_, y in rows) / len(rows)
     all_of_it = math.fsum((y - mean) ** 2 for *_, y in rows)
     left = math.fsum((y - line.at(n, x)) ** 2 for n, x, y in rows)

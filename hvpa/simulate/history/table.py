@@ -1,9 +1,9 @@
-"""A workload's history from a CSV file with a header.
+"""Reads a workload's history from a CSV file with a header.
 
 Columns: `time` (RFC 3339 or unix seconds), `replicas`, `cpu` (cores used by all pods together, or a quantity such as
-1500m), `memory` (bytes, or a quantity such as 3Gi), and, if it is known, `load` (requests per second, jobs). A workload
-of several containers has `cpu:NAME` and `memory:NAME` for each of them; where it has `cpu` and `memory` only,
-containers share them as they share the requests.
+1500m), `memory` (bytes, or a quantity such as 3Gi), and, if it is known, `load` (requests per second, jobs). With
+several containers, the columns are `cpu:NAME` and `memory:NAME` for each container; if there are only `cpu` and
+`memory`, usage is divided in proportion to the containers' requests.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ LOAD: Final = "load"
 
 
 class Share(NamedTuple):
-    """The part of the pod's CPU and memory that a container is taken to use where only the pod's usage is known."""
+    """A container's assumed shares (0 to 1) of the pod's CPU and memory if only the pod's usage is known."""
 
     cpu: float
     memory: float
 
 
 def read_history(file: str, text: str, shares: Mapping[str, Share]) -> History:
-    """The history in this text; `shares` has the workload's containers. Raises ScenarioError, which names line and
-    column."""
+    """The history in this text. `shares` has the workload's containers. Raises ScenarioError with line and column."""
     rows = rows_of(file, text)
     _, header = next(rows, (1, []))
     names = [one.strip() for one in header]
@@ -84,7 +83,7 @@ def _by_container(found: Mapping[str, array[float]], shares: Mapping[str, Share]
 
 
 def _amount(text: str) -> float:
-    """A number, or a quantity with a suffix."""
+    """The value of a number, or of a quantity with a suffix. Raises ValueError."""
     try:
         value = float(parse_quantity(text))
     except QuantityError as error:

@@ -1,1 +1,1 @@
-"""The load of a scenario: a formula, a CSV file, or a response of Prometheus."""
+"""The load of a scenario, from a formula, a CSV file, or a Prometheus response."""

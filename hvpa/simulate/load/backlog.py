@@ -1,4 +1,4 @@
-"""Requests that wait: what no pod serves is tried again, until too much waits."""
+"""The backlog: work that no pod serves waits and is retried, up to a maximum."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from hvpa.simulate.model import Tick
 
 
 class Backlog:
-    """The work that is `waiting`, in load × seconds. `longest` is how much may wait, in seconds' worth of the load at
-    the time; `per_unit` the CPU in millicores that a unit of the load takes. With 0 seconds, what is not served is
-    lost."""
+    """The work that is `waiting`, in load × seconds.
+
+    `longest` is the maximum backlog, in seconds of the current load; with 0, work that is not served is lost.
+    `per_unit` is the CPU in millicores for a unit of the load.
+    """
 
     def __init__(self, longest: float, per_unit: float) -> None:
         self._longest = longest
@@ -17,13 +19,13 @@ class Backlog:
         self._offered = 0.0
 
     def offer(self, load: float, length: float) -> float:
-        """The load of a step of so many seconds, with what waits on top: 30 that wait are 2 more for 15 seconds."""
+        """The load of a step of `length` seconds plus the backlog: 30 waiting requests add 2 per second for 15 s."""
         self._offered = self.waiting / length
         return load + self._offered
 
     def step(self, tick: Tick, load: float, length: float) -> Tick:
-        """What the pods did with what was offered. What they left undone waits, and only what is beyond the bound is
-        unmet; what waits is no demand a second time."""
+        """The step's `Tick`, corrected for the backlog: unserved work waits, and only the work beyond the maximum is
+        unmet. The demand does not count retried work again."""
         if not self._longest or not self._per_unit:
             return tick
         undone = tick.unmet / self._per_unit * length

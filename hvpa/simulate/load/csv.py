@@ -1,7 +1,7 @@
-"""A load from a CSV file: a header, a column of timestamps, a column of values.
+"""Reads a load from a CSV file with a header, a column of timestamps, and a column of values.
 
-Timestamps are RFC 3339 (`2026-01-05T00:00:00Z`), the same without a zone (then UTC) or with a space instead of the T,
-or unix seconds.
+Timestamps are unix seconds, or RFC 3339 (`2026-01-05T00:00:00Z`), optionally without a zone (then UTC) or with a space
+instead of the T.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _TIMESTAMP: Final = re.compile(
     re.ASCII,
 )
 _SHOWN: Final = 40
-"""Characters of a wrong value that a message shows."""
+"""Maximum length of a wrong value in a message."""
 
 
 def read_csv(file: str, text: str, timestamp: str, value: str) -> Record:
-    """The series in these columns. Raises ScenarioError, which names the line and the column."""
+    """The series in these columns. Raises ScenarioError with line and column."""
     times, values, lines = array("d"), array("d"), array("L")
     rows = rows_of(file, text)
     _, header = next(rows, (1, []))
@@ -47,7 +47,7 @@ def read_csv(file: str, text: str, timestamp: str, value: str) -> Record:
 
 
 def rows_of(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not empty, with the line in which each ends."""
+    """The rows that are not empty, each after the number of its last line. Raises ScenarioError."""
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
         for row in reader:
@@ -58,7 +58,7 @@ def rows_of(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def column_of(file: str, header: list[str], name: str) -> int:
-    """The place of the column of this name. Raises ScenarioError where there is none, or several."""
+    """The index of the column of this name. Raises ScenarioError if there is no such column, or several."""
     names = [one.strip() for one in header]
     if names.count(name) == 1:
         return names.index(name)
@@ -71,7 +71,7 @@ def column_of(file: str, header: list[str], name: str) -> int:
 
 
 def cell(row: list[str], column: int) -> str:
-    """The row's text in this column. Raises ValueError where the row is too short."""
+    """The row's text in this column. Raises ValueError if the row is too short."""
     if column >= len(row):
         raise ValueError("is missing: the row is too short")
     return row[column].strip()
@@ -88,7 +88,7 @@ def _load(text: str) -> float:
 
 
 def unix_seconds(text: str) -> float:
-    """The time that the text names. Raises ValueError."""
+    """The timestamp in unix seconds. Raises ValueError."""
     if _NUMBER.fullmatch(text) is not None:
         seconds = float(text)
         if not 0 <= seconds <= LATEST:

@@ -1,7 +1,7 @@
-"""Formulas of a load: arithmetic over the time, read from text and compiled once.
+"""Load formulas: arithmetic over the time, parsed from text and compiled once.
 
-What belongs here: what a formula may be made of. It is Python's notation for expressions, and nothing but numbers,
-operators, a few names and a few functions: what is not listed here is refused before anything is run.
+A formula is a Python expression of numbers, operators, and the names and functions listed here. Anything else is
+refused before the formula is run.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 MAX_LENGTH: Final = 2000
-"""Longest formula in characters: far more than a load needs, few enough for the compiler's stack."""
+"""Maximum length of a formula in characters: far more than a load needs, few enough for the compiler's stack."""
 MAX_EXPONENT: Final = 1000.0
-"""Largest exponent of `**`, either way."""
+"""Largest absolute exponent of `**`."""
 
 
 class FormulaError(ValueError):
-    """A text that is no formula, or a formula that has no value at some time."""
+    """The text is not a formula, or the formula has no value at some time."""
 
 
 def pulse(t: float, start: float, length: float) -> float:
-    """1 from `start` on for `length` seconds, else 0."""
+    """1 for `length` seconds from `start`, else 0."""
     return 1.0 if start <= t < start + length else 0.0
 
 
 def ramp(t: float, start: float, length: float) -> float:
-    """0 until `start`, then rising evenly to 1 within `length` seconds, and 1 from there on."""
+    """0 until `start`, then rises linearly to 1 within `length` seconds and stays at 1."""
     if t < start:
         return 0.0
     return min((t - start) / length, 1.0) if length > 0 else 1.0
 
 
 def power(base: float, exponent: float) -> float:
-    """`base ** exponent` for real results. Raises ValueError for an exponent beyond `MAX_EXPONENT`."""
+    """`base ** exponent`. Raises ValueError if the exponent is beyond `MAX_EXPONENT`, or the result is not real."""
     if abs(exponent) > MAX_EXPONENT:
         raise ValueError(f"an exponent beyond {MAX_EXPONENT:g}")
     return math.pow(base, exponent)
@@ -48,7 +48,7 @@ _NAMES: Final[Mapping[str, float]] = {
     "week": 604800.0,
     "pi": math.pi,
 }
-"""Seconds in a minute and so on. `t` comes with each call."""
+"""Constants: units of time in seconds, and pi. The time `t` is passed with each call."""
 _ANY_NUMBER: Final = 255
 _FUNCTIONS: Final[Mapping[str, tuple[Callable[..., float], int, int]]] = {
     "sin": (math.sin, 1, 1),
@@ -64,11 +64,11 @@ _FUNCTIONS: Final[Mapping[str, tuple[Callable[..., float], int, int]]] = {
     "pulse": (pulse, 3, 3),
     "ramp": (ramp, 3, 3),
 }
-"""Each function with the least and the largest number of its arguments."""
+"""Functions, each with the minimum and maximum number of arguments."""
 NAMES: Final = ("t", *_NAMES, *_FUNCTIONS)
-"""All that a formula may name."""
+"""All names that a formula may use."""
 _POWER: Final = "**"
-"""Name by which the compiled formula finds `power`: one that no formula can spell."""
+"""Name of `power` in the compiled formula: it is no identifier, so no formula can contain it."""
 _OPERATORS: Final = (
     *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.Pow, ast.UAdd, ast.USub, ast.Not),
     *(ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq),
@@ -77,14 +77,14 @@ _NODES: Final = (
     *(ast.Constant, ast.Name, ast.Load, ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp),
     *(ast.boolop, *_OPERATORS),
 )
-"""All that a formula may be made of; a comparison that is true counts as 1, one that is false as 0."""
+"""Syntax nodes that a formula may contain. A comparison is 1 if it is true, else 0."""
 
 
 class Formula:
-    """A formula of the time `t` in seconds, compiled: `Formula("200 + 150 * sin(2 * pi * t / day)")(3600.0)`.
+    """A compiled formula of the time `t` in seconds: `Formula("200 + 150 * sin(2 * pi * t / day)")(3600.0)`.
 
-    Raises FormulaError when it is made from a text that is no formula, naming the column, and when it is called for a
-    time at which it has no value (a division by zero, the logarithm of 0, a number too large).
+    The constructor raises FormulaError with the column if the text is not a formula. A call raises it if there is no
+    value at this time (division by zero, logarithm of 0, a number too large).
     """
 
     __slots__ = ("_evaluate", "text")
@@ -109,30 +109,30 @@ class Formula:
 
 
 def _compiled(text: str) -> Any:
-    """The code of a function of `t`."""
+    """The code object of a function of `t`."""
     if len(text) > MAX_LENGTH:
         raise FormulaError(f"is longer than {MAX_LENGTH} characters")
     function = ast.parse("lambda t: 0", mode="eval")
     assert isinstance(function.body, ast.Lambda)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what Python only warns of, such as 1if, is no formula
+            warnings.simplefilter("error")  # refuse text that Python only warns about, such as 1if
             function.body.body = _Checked().visit(ast.parse(text, mode="eval").body)
             return compile(ast.fix_missing_locations(function), "formula", "eval")
     except FormulaError:
         raise
     except SyntaxError as error:
         raise FormulaError(f"column {error.offset or len(text) + 1}: {error.msg}") from None
-    except (ValueError, MemoryError, RecursionError):  # a null character; what deep nesting gives
+    except (ValueError, MemoryError, RecursionError):  # a null character; deep nesting
         raise FormulaError("is no formula that can be read: nested too deep, or not text") from None
 
 
 class _Checked(ast.NodeTransformer):
-    """Lets through what a formula may be made of. Whole numbers become floats and `**` a function, so that nothing
-    grows without end."""
+    """Refuses all nodes that a formula may not contain. Converts integers to floats and `**` to a call of `power`, so
+    that no number grows without bound."""
 
     def visit(self, node: ast.AST) -> Any:
-        """The node, if it is of a kind that a formula may have."""
+        """The node, if a formula may contain its type."""
         for part in ast.iter_child_nodes(node):
             if isinstance(part, ast.operator | ast.unaryop | ast.cmpop) and not isinstance(part, _OPERATORS):
                 raise _fault(node, "the operators are + - * / % **, comparisons, and, or, not")
@@ -141,7 +141,7 @@ class _Checked(ast.NodeTransformer):
         return super().visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        """A number."""
+        """The number as a float."""
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
             raise _fault(node, f"{node.value!r} is not a number")
         try:
@@ -150,7 +150,7 @@ class _Checked(ast.NodeTransformer):
             raise _fault(node, "the number is too large") from None
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        """The time or a constant."""
+        """The node, if it is `t` or a constant."""
         if node.id in _FUNCTIONS:
             raise _fault(node, f"{node.id} is a function")
         if node.id != "t" and node.id not in _NAMES:
@@ -158,7 +158,7 @@ class _Checked(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """A function of the list, with as many arguments as it takes."""
+        """The call, if the function is listed and the number of arguments is right."""
         if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS:
             raise _fault(node, f"only these can be called: {', '.join(_FUNCTIONS)}")
         _, least, most = _FUNCTIONS[node.func.id]
@@ -169,7 +169,7 @@ class _Checked(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """`a + b` and its like; `a ** b` becomes a call."""
+        """The operation, such as `a + b`; a call of `power` for `a ** b`."""
         self.generic_visit(node)
         if not isinstance(node.op, ast.Pow):
             return node

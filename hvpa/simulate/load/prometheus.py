@@ -1,4 +1,4 @@
-"""A load from the response of Prometheus to a range query (`/api/v1/query_range`), saved as JSON."""
+"""Reads a load from a Prometheus response to a range query (`/api/v1/query_range`), saved as JSON."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from hvpa.simulate.errors import ScenarioError, refusal
 from hvpa.simulate.load.series import LATEST, Record, checked_record, problem_of
 
 MAX_PLACED: Final = 20_000_000
-"""Characters of a text in which the line of a fault is looked for: beyond that it takes minutes."""
+"""Maximum characters of a text for finding the line of an error: in a longer text it takes minutes."""
 MAX_DEPTH: Final = 50
-"""Nesting up to which it is: a response has seven levels."""
+"""Maximum nesting for finding the line of an error: a response has seven levels."""
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _RESULT: Final = ("data", "result")
 _Path = tuple[str | int, ...]
 
 
 def read_range(file: str, text: str, series: int | Mapping[str, str] | None, total: bool) -> Record:
-    """The series of this number or with these labels, the sum of all series with `total`, or the only one there is.
-    Raises ScenarioError, which names the line and the field."""
+    """The series with this index or these labels; with `total`, the sum of all series; by default, the only series.
+    Raises ScenarioError with line and field."""
     return _Response(file, text).record(series, total)
 
 
 class _Response:
-    """A response that was read as JSON, and what is wrong with it."""
+    """A parsed response; its errors name the line and the field."""
 
     def __init__(self, file: str, text: str) -> None:
         self._file, self._text = file, text
@@ -54,7 +54,7 @@ class _Response:
         return self._series(index, results[index])
 
     def _results(self) -> list[Any]:
-        """`data.result` of a response that says success and holds a matrix."""
+        """`data.result`, if the response is successful and has a matrix."""
         response = self._content
         if not isinstance(response, dict) or "status" not in response:
             self._fail((), "is no response of Prometheus: an object with status and data")
@@ -107,7 +107,7 @@ class _Response:
         return float(value)
 
     def _value(self, value: Any, path: _Path) -> float:
-        """Prometheus writes values as text, so that it can write NaN."""
+        """The value. Prometheus writes values as text, since JSON has no NaN."""
         try:
             number = float(value) if isinstance(value, str) and "_" not in value else None
         except ValueError:
@@ -120,7 +120,7 @@ class _Response:
         return number
 
     def _sum(self, series: list[Record]) -> Record:
-        """At each time, the sum of the series that have a value there, as Prometheus' `sum` does it."""
+        """The sum, at each time, of the series that have a value then, as Prometheus' `sum` calculates it."""
         sums: dict[float, float] = {}
         for one in series:
             for time, value in zip(one.times, one.values, strict=True):
@@ -130,13 +130,13 @@ class _Response:
         name = path_of(_RESULT)
         return checked_record(self._file, times, values, lambda _: self._line(_RESULT), (name, name))
 
-    # --- where things stand ---------------------------------------------------------------------------------------
+    # --- lines of errors ------------------------------------------------------------------------------------------
     def _fail(self, path: _Path, reason: str) -> NoReturn:
         raise refusal(self._file, self._line(path), FieldError(path_of(path), reason))
 
     def _line(self, path: _Path) -> int:
-        """The line of the value at this path, or of the nearest thing around it where it is missing; 1 where the text
-        has no lines, is too large to look for one, or is JSON that is no YAML."""
+        """The line of the value at this path; if the value is missing, the line of its nearest parent. 1 if the text is
+        a single line, is too large to search, or is JSON but not YAML."""
         if "\n" not in self._text or len(self._text) > MAX_PLACED:
             return 1
         try:

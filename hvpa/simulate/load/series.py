@@ -1,7 +1,7 @@
-"""The load of a simulation: one value for each step, made from what was recorded or from a formula.
+"""The load of a simulation: a value for each step, from a recorded series or from a formula.
 
-What belongs here: how a series becomes steps (held at the last value, never interpolated), gaps, scale and noise. How
-series are read is in `csv`, `prometheus` and `formula`.
+This file converts a series to steps (each value holds until the next, nothing is interpolated), reports gaps, and
+applies scale and noise. `csv`, `prometheus` and `formula` read the series.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from hvpa.simulate.errors import refusal
 from hvpa.simulate.load.formula import Formula, FormulaError
 
 GAP: Final = 1.5
-"""A step longer than this many usual ones is a gap."""
+"""A step longer than this multiple of the usual step is a gap."""
 MAX_NOTES: Final = 5
-"""Gaps that are reported one by one."""
+"""Maximum number of gaps that are reported individually."""
 MAX_LOAD: Final = 1e15
-"""Largest load: below it, demand stays a number that floats hold exactly enough."""
+"""Largest load: up to it, floats represent demand exactly enough."""
 _ROUNDING: Final = 1e-6
-"""Part of a step by which a time may be too early: times are multiples of the step, and floats."""
+"""Fraction of a step by which a time may be early: times are multiples of the step, as floats."""
 LATEST: Final = 253_402_300_799.0
 """The last second of the year 9999 in unix seconds."""
 
 
 class StepLoad:
-    """A load with one value for each step of a scenario; after the last step, the last value."""
+    """A load with a value for each step of a scenario. The last value also holds after the last step."""
 
     __slots__ = ("_step", "values")
 
@@ -44,29 +44,31 @@ class StepLoad:
         self._step = step
 
     def at(self, seconds: float) -> float:
-        """The load in the step that holds this time."""
+        """The load in the step that contains this time (seconds since the start)."""
         index = int(seconds / self._step + _ROUNDING)
         return self.values[index] if index < len(self.values) else self.values[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A recorded series: at least two values, unix seconds in rising order, values that are finite and not negative.
-    `line` gives the line of the file in which a value stands; 0 where there are no lines."""
+    """A recorded series in order of time, with at least two values (as part of a sum, at least one)."""
 
     file: str
     times: array[float]
+    """Unix seconds."""
     values: array[float]
+    """Finite and not negative."""
     line: Callable[[int], int]
+    """Returns the line of the value with this index; 0 if there are no lines."""
 
     @property
     def usual_step(self) -> float:
-        """The median of the steps, in seconds."""
+        """The median time between two values, in seconds."""
         return statistics.median(after - before for before, after in pairwise(self.times))
 
     @property
     def length(self) -> float:
-        """From the first value to the end of the last one, which holds for a usual step. Seconds."""
+        """Seconds from the first value to the end of the last value, which holds for a usual step."""
         return self.times[-1] - self.times[0] + self.usual_step
 
 
@@ -78,8 +80,8 @@ def checked_record(
     fields: tuple[str, str],
     least: int = 2,
 ) -> Record:
-    """The record, once there are enough values and their times are found to rise. `fields` are what messages call
-    times and values. Raises ScenarioError."""
+    """The record. Raises ScenarioError if it has fewer than `least` values, or if its times do not rise. `fields` are
+    the names of times and values in messages."""
     if len(times) < least:
         found = "there is only one value" if len(times) else "there are no values"
         raise refusal(
@@ -95,7 +97,7 @@ def checked_record(
 
 
 def problem_of(value: float) -> str | None:
-    """Why a number can't be a load."""
+    """The reason why a number is not a valid load; None if it is valid."""
     if not math.isfinite(value):
         return f"{value} is not a load"
     if value > MAX_LOAD:
@@ -104,7 +106,7 @@ def problem_of(value: float) -> str | None:
 
 
 def gaps(record: Record) -> tuple[str, ...]:
-    """A sentence for each of the first gaps, and one for the count of the others."""
+    """A note for each of the first gaps, and a note with the number of further gaps."""
     usual = record.usual_step
     found, notes = 0, []
     for index, (before, after) in enumerate(pairwise(record.times)):
@@ -123,11 +125,11 @@ def gaps(record: Record) -> tuple[str, ...]:
 
 
 def steps_of(record: Record, step: float, count: int, repeat: bool) -> Iterator[float]:
-    """The record's value at `count` steps from its first value on, held until the next one; after its end it starts
-    again with `repeat`, else the last value stays.
+    """The record's values at `count` steps from its start. Each value holds until the next. After its end the record
+    starts again with `repeat`; otherwise the last value stays.
 
-    Where the record is finer than the steps, a step's value is the mean of what was held within it, so that nothing of
-    the load is lost.
+    If the record is finer than the steps, a step has the time-weighted mean of the values within it, so that no load is
+    lost. Example: 10 for 5 s and 40 for 10 s are 30 in a step of 15 s.
     """
     spans = _spans(record, repeat)
     value, until = next(spans)
@@ -146,8 +148,8 @@ def steps_of(record: Record, step: float, count: int, repeat: bool) -> Iterator[
 
 
 def _spans(record: Record, repeat: bool) -> Iterator[tuple[float, float]]:
-    """Each value and until when it holds, in seconds since the record's first one; the last one for ever where the
-    record does not repeat."""
+    """Each value with the time until which it holds, in seconds since the record's first value. Without `repeat`, the
+    last value holds forever."""
     first, origin = record.times[0], record.times[0]
     length = record.length if repeat else math.inf
     while True:
@@ -158,7 +160,7 @@ def _spans(record: Record, repeat: bool) -> Iterator[tuple[float, float]]:
 
 
 def computed(formula: Formula, step: float, count: int) -> Iterator[float]:
-    """The formula's values at `count` steps. Raises FormulaError at the first that is no load."""
+    """The formula's values at `count` steps. Raises FormulaError at the first value that is not a valid load."""
     for index in range(count):
         value = formula(index * step)
         problem = problem_of(value)
@@ -170,8 +172,8 @@ def computed(formula: Formula, step: float, count: int) -> Iterator[float]:
 
 
 def scaled(values: Iterator[float], scale: float, noise: float, seed: int, calm: int = 0) -> array[float]:
-    """The values times `scale`, each made larger or smaller by normally distributed noise of this relative standard
-    deviation, never below 0; the first `calm` of them have none. The same seed gives the same noise."""
+    """The values times `scale`, with normally distributed noise of relative standard deviation `noise`, but at least 0.
+    The first `calm` values have no noise. The same seed gives the same noise."""
     if noise == 0:
         return array("d", (value * scale for value in values))
     gauss = random.Random(seed).gauss
@@ -181,7 +183,7 @@ def scaled(values: Iterator[float], scale: float, noise: float, seed: int, calm:
 
 
 def readable_length(seconds: float) -> str:
-    """A length of time: 1h30m, 7.5s."""
+    """The duration as text: 1h30m, 7.5s."""
     return format_duration(dt.timedelta(seconds=round(seconds, 3)))
 
 

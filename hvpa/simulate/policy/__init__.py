@@ -1,1 +1,1 @@
-"""What scales the simulated workload: an Hvpa, an HPA, a VPA, or several."""
+"""Scales the simulated workload: by an Hvpa, an HPA, a VPA, or an HPA and a VPA."""

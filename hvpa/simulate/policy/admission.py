@@ -1,6 +1,6 @@
-"""The VPA's webhook: the resources of a new pod under a VPA that acts, and what its recommendation says about one pod
+"""The VPA's webhook: the resources of a new pod under a VPA that acts, and the recommendation for a pod
 (vertical-pod-autoscaler 1.8.1, `pkg/admission-controller/resource/pod` and `pkg/utils/vpa/{capping,
-limit_and_request_scaling}.go`, where there is no LimitRange). It is held against the real webhook (`tests/recorded`).
+limit_and_request_scaling}.go`, without a LimitRange). `tests/recorded` compares it with the real webhook.
 
 CPU in whole millicores, memory in whole bytes.
 """
@@ -18,29 +18,31 @@ Amounts = dict[Resource, int]
 RECREATE: Final = "Recreate"
 REQUESTS_ONLY: Final = "RequestsOnly"
 _MAX_QUANTITY: Final = 2**63 - 1
-"""No limit is larger: a Go `int64` has to hold it."""
+"""Largest limit: it must fit in a Go `int64`."""
 
 
 class Recommended(NamedTuple):
-    """What is recommended for a container of one pod: the target, and the range in which its requests may stay."""
+    """The recommendation for a container of a pod."""
 
     target: Amounts
     lower: Amounts
+    """The updater changes lower requests."""
     upper: Amounts
+    """The updater changes higher requests."""
 
 
 def update_mode(vpa: Vpa) -> str:
-    """The VPA's `updateMode`, `Recreate` where it has none."""
+    """The VPA's `updateMode`; `Recreate` by default."""
     policy = vpa.spec.update_policy
     return policy.update_mode or RECREATE if policy is not None else RECREATE
 
 
 def admitted(template: Mapping[str, ResourceRequirements], vpa: Vpa) -> Mapping[str, ResourceRequirements]:
-    """What a new pod of this template gets: requests as recommended; limits in the same proportion to them as the
-    template's, unless the container's policy says RequestsOnly. Nothing changes without a recommendation, and nothing
-    under a VPA whose mode is Off.
+    """The resources of a new pod of this template, by container. Requests are the recommended targets. Limits keep
+    their proportion to the requests, unless the container's policy has RequestsOnly. If there is no recommendation, or
+    the VPA's mode is Off, the template's resources are unchanged.
 
-    Raises `QuantityError` for a quantity of the VPA that is none.
+    Raises `QuantityError` if the VPA has an invalid quantity.
     """
     if update_mode(vpa) == "Off":
         return template
@@ -52,8 +54,8 @@ def admitted(template: Mapping[str, ResourceRequirements], vpa: Vpa) -> Mapping[
 
 
 def recommended(pod: Mapping[str, ResourceRequirements], vpa: Vpa) -> dict[str, Recommended]:
-    """The recommendation for a pod with these resources, by container: inside what the policies allow and, where only
-    requests are controlled, at most the container's limits. Raises `QuantityError`."""
+    """The recommendation for a pod with these resources, by container: inside the policies' bounds and, with
+    RequestsOnly, at most the container's limits. Raises `QuantityError`."""
     recommendation = vpa.status.recommendation
     found = recommendation.container_recommendations if recommendation is not None else None
     result: dict[str, Recommended] = {}
@@ -71,8 +73,8 @@ def recommended(pod: Mapping[str, ResourceRequirements], vpa: Vpa) -> dict[str, 
 
 
 def proportional_limit(limit: int, request: int, wanted: int) -> int | None:
-    """The limit that has the same proportion to the wanted request as the present limit has to the present request, cut
-    off to a whole unit; None where there is no limit or no wanted request. Without a request the two are equal.
+    """The new limit, `limit * wanted / request` rounded down to a whole unit. If there is no request, limit and request
+    are equal. Without a limit or a wanted request it is None.
 
     Example: a limit of 200m for a request of 150m becomes 133m for 100m.
     """

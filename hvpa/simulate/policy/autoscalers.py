@@ -1,5 +1,5 @@
-"""Recommenders that act by themselves on a simulated workload, as they do without an Hvpa: an HPA through `/scale`, a
-VPA by its updater and its webhook."""
+"""An HPA and a VPA that act on a simulated workload directly, as they do without an Hvpa: the HPA through `/scale`, the
+VPA through its updater and its webhook."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RESCALED: Final = "SuccessfulRescale"
 
 
 class ActingScaler:
-    """An HPA, a VPA or both, each acting by itself on the workload; with neither, the size stays as it is."""
+    """An HPA, a VPA or both, each acting on the workload directly. Without either, the size is fixed."""
 
     def __init__(self, policy: Policy, context: Context) -> None:
         scenario, workload = context.scenario, context.scenario.workload
@@ -81,7 +81,7 @@ class ActingScaler:
             recorder.record("Replicas", RESCALED, f"{before} to {outcome.replicas}; {message}")
 
     def _record_condition(self, before: HpaStatusRead, after: HpaStatusRead) -> None:
-        """Why an HPA can't scale, which nothing else would report."""
+        """Record the reason why an HPA can't scale, which no other event reports."""
         old, new = condition(before.conditions, SCALING_ACTIVE), condition(after.conditions, SCALING_ACTIVE)
         if new is None or (old is None and new.status == "True"):
             return
@@ -89,7 +89,7 @@ class ActingScaler:
             self._context.recorder.record("Condition", new.reason, new.message)
 
     def _admit(self, template: Mapping[str, ResourceRequirements]) -> Mapping[str, ResourceRequirements]:
-        """The VPA's webhook: a new pod gets what is recommended."""
+        """The resources of a new pod, as recommended: the VPA's webhook."""
         assert self._vpa is not None
         given = admitted(template, self._vpa)
         if given != self._admitted:
@@ -103,9 +103,9 @@ class ActingScaler:
         return self._admitted
 
     def _update(self, vpa: Vpa, now: float) -> None:
-        """One loop of the updater."""
+        """Run a loop of the updater."""
         state, record = self._context.state, self._context.recorder.record
-        wanted: dict[int, Mapping[str, ResourceRequirements]] = {}  # of pods that share their resources
+        wanted: dict[int, Mapping[str, ResourceRequirements]] = {}  # by id of pod.resources
 
         def resources(pod: SimPod) -> Mapping[str, ResourceRequirements]:
             if id(pod.resources) not in wanted:

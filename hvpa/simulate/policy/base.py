@@ -1,6 +1,6 @@
-"""What every way to scale a simulated workload works with (when the HPA controller and the VPA recommender look, and at
-what), and what it offers. The ways themselves: the operator in `hvpa`, recommenders that act by themselves in
-`autoscalers`."""
+"""The protocol of all policies, and the parts that they share: the loops of the HPA controller and the VPA recommender,
+and the metrics that they read. The policies are in `hvpa` (the operator) and in `autoscalers` (an HPA and a VPA that
+act directly)."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ MILLI = 1000.0
 
 
 class SimulationError(Exception):
-    """A simulation that can't go on."""
+    """The simulation can't continue."""
 
 
 class Scaler(Protocol):
-    """A policy at work."""
+    """A running policy."""
 
     def step(self, now: float) -> None:
-        """Do what is due at this time (seconds since the start)."""
+        """Run the loops that are due at this time (seconds since the start)."""
         ...
 
     @property
     def hpa(self) -> Hpa | None:
-        """The HPA that scales the workload, if there is one."""
+        """The HPA that scales the workload, if any."""
         ...
 
 
 class Context:
-    """What every policy of a scenario works with: the workload, its metrics, the record, and kube-controller-manager's
-    loop over the one HPA."""
+    """The parts that all policies of a scenario share: the workload, its metrics, the recorder, and
+    kube-controller-manager's loop over the HPA."""
 
     def __init__(self, scenario: Scenario, state: Workload, recorder: Recorder) -> None:
         controllers = scenario.controllers
@@ -52,11 +52,11 @@ class Context:
         self._autoscaler = HorizontalAutoscaler(controllers.hpa)
 
     def at(self, now: float) -> dt.datetime:
-        """The instant that many seconds after the scenario's start."""
+        """The instant `now` seconds after the scenario's start."""
         return instant(self.scenario.start, now)
 
     def sync_hpa(self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], now: float) -> HpaResult:
-        """One sync of the HPA, which is recorded before anything comes of it."""
+        """The result of a sync of the HPA. The sync is recorded before its result takes effect."""
         outcome = self._autoscaler.sync(hpa, scale, pods, self.metrics, self.at(now))
         published = self.metrics.published
         wants_out = outcome.status.desired_replicas > self.state.replicas
@@ -65,7 +65,7 @@ class Context:
 
 
 class VpaController:
-    """The VPA recommender's loop over the one VPA."""
+    """The VPA recommender's loop over the VPA."""
 
     def __init__(self, context: Context) -> None:
         controllers = context.scenario.controllers
@@ -81,8 +81,8 @@ class VpaController:
         self._measured_at = -1.0
 
     def recommend(self, vpa: Vpa, instant: dt.datetime) -> VpaStatusRead:
-        """One loop, in the real one's order: pods, samples, OOMs (since 1.8, those of pods that are gone as well), and
-        then the recommendation."""
+        """The status after a loop, in the order of the real recommender: pods, samples, OOMs (since 1.8 also of deleted
+        pods), and then the recommendation."""
         gone: Collection[str] = ()
         if self._seen_changes != self._state.changes:
             self._seen_changes = self._state.changes
@@ -94,8 +94,8 @@ class VpaController:
         return self._recommender.recommend(vpa, instant)
 
     def _see_pods(self, at: float) -> Collection[str]:
-        """Report pods that are new, and return those that are gone. A StatefulSet's pod has its predecessor's name, and
-        that is how the recommender knows it."""
+        """Report new pods to the recommender; returns the names of pods that are gone. The recommender identifies pods
+        by name, so a StatefulSet's new pod continues its predecessor's history."""
         pods = {pod.serial: pod for pod in self._state.pods if pod.phase == "Running"}
         names = {pod.name for pod in pods.values()}
         gone = self._names - names
@@ -117,7 +117,7 @@ class VpaController:
                 add(one.pod, one.container, at, one.cpu / MILLI, one.memory)
 
     def _record_ooms(self) -> None:
-        """Report containers that were OOMKilled since the last loop, with what they had requested."""
+        """Report containers that were OOMKilled since the last loop, with their memory requests."""
         self._state.on_oom = lambda *killed: self._ooms.append(killed)
         for pod, container, killed_at in self._ooms:
             requested = pod.resources[container.name].requests.get("memory", 0)

@@ -1,5 +1,5 @@
-"""The operator at work in a simulation: its own reconciler behind a cluster port in memory, driven without an event
-loop, and the HPA and VPA that it deploys."""
+"""The operator in a simulation: its real reconciler with an in-memory cluster port, run without an event loop, and the
+HPA and VPA that it deploys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hvpa.simulate.policy.base import Context, SimulationError, VpaController
 
 T = TypeVar("T")
 MOST_RECONCILES: Final = 50
-"""Reconciles at one instant after which an Hvpa is taken for one that never comes to rest."""
+"""Maximum reconciles of an Hvpa at the same instant: with more, it never comes to rest."""
 _HVPA_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Scaled": ("Replicas", "Requests"),
     "ScaledOut": ("Replicas",),
@@ -33,11 +33,11 @@ _HVPA_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "ScalingBlocked": ("Blocked",),
     "ScalingUnblocked": ("Blocked",),
 }
-"""Kinds of simulation events by the reasons of the Hvpa's Events; any other is a plain `Event`."""
+"""Kinds of simulation events by the reason of the Hvpa's Event. With any other reason, the kind is `Event`."""
 
 
 class _Telemetry(Silent):
-    """Telemetry of the simulated operator: which axes a decision changed, and which invariants it breaks."""
+    """Telemetry of the simulated operator: records the axes that a decision changes and the invariants it breaks."""
 
     checks_invariants = True
 
@@ -45,11 +45,11 @@ class _Telemetry(Silent):
         self._recorder = recorder
 
     def violated(self, key: Key, violation: Violation) -> None:
-        """A defect is an event of its own."""
+        """Record the violation as an event."""
         self._recorder.record("Violation", violation.invariant, violation.what)
 
     def decided(self, key: Key, decision: Decision, workload: Workload | None) -> None:
-        """Note the changes; nothing can refuse them here."""
+        """Record the changes: in a simulation, no write is refused."""
         if decision.applied:
             for axis in ("horizontal", "vertical"):
                 directions = [direction for one, direction in decision.applied if one == axis]
@@ -58,7 +58,7 @@ class _Telemetry(Silent):
 
 
 class HvpaScaler:
-    """The operator's own reconciler, and the HPA and VPA that it deploys."""
+    """The operator's real reconciler, and the HPA and VPA that it deploys."""
 
     def __init__(self, policy: Policy, context: Context) -> None:
         assert policy.hvpa is not None
@@ -103,7 +103,7 @@ class HvpaScaler:
         return self._cluster.hpa
 
     def _sized(self, template: Template) -> Template:
-        """What new pods get: the size that was decided, of what the template names."""
+        """The resources of new pods: the decided size, for the resources that the template sets."""
         sizes = size_of_new_pods(self._cluster.hvpa().status.desired)
         return {
             name: ResourceRequirements(
@@ -115,7 +115,7 @@ class HvpaScaler:
         }
 
     def _sync_hpa(self, now: float) -> None:
-        """One sync; before `spec.replicas` and the status are there `/scale` fails, and nothing happens."""
+        """Sync the HPA. Until `spec.replicas` and the status are set, `/scale` fails and the HPA does nothing."""
         cluster, hvpa = self._cluster, self._cluster.hvpa()
         hpa, status = cluster.hpa, hvpa.status
         if hpa is None or hvpa.spec is None or hvpa.spec.replicas is None or status.replicas is None:

@@ -1,6 +1,6 @@
-"""The VPA's updater: which pods it evicts in one loop, so that the webhook can give their successors other resources,
-and which it resizes in mode InPlaceOrRecreate (vertical-pod-autoscaler 1.8.1,
-`pkg/updater/{logic,priority,restriction}`). It is held against the real updater (`tests/recorded`).
+"""The VPA's updater: selects the pods to evict in a loop, so that the webhook sets the resources of the new pods, and
+the pods to resize in mode InPlaceOrRecreate (vertical-pod-autoscaler 1.8.1,
+`pkg/updater/{logic,priority,restriction}`). `tests/recorded` compares it with the real updater.
 
 Times in seconds of the simulation, CPU in millicores, memory in bytes.
 """
@@ -20,7 +20,7 @@ from hvpa.simulate.policy.admission import Recommended, recommended, update_mode
 
 IN_PLACE_OR_RECREATE: Final = "InPlaceOrRecreate"
 ACTING_MODES: Final = frozenset({"Recreate", "Auto", IN_PLACE_OR_RECREATE})
-"""Modes in which running pods are changed; `Initial` and `Off` leave them alone."""
+"""Modes in which the updater changes running pods. `Initial` and `Off` do not."""
 DEFERRED_TIMEOUT: Final = 300.0
 """Seconds after which a deferred resize counts as failed: `DeferredResizeUpdateTimeout`
 (`pkg/updater/restriction/pods_inplace_restriction.go`)."""
@@ -29,38 +29,39 @@ Decision = Literal["approved", "deferred", "evict"]
 
 @dataclass(frozen=True, slots=True)
 class UpdaterSettings:
-    """The updater's flags with their defaults; times in seconds, fractions of 1."""
+    """The updater's flags with their defaults. Times in seconds, fractions of 1."""
 
     min_replicas: int = 2
-    """`--min-replicas`: with fewer live pods none is changed. A VPA's own `minReplicas` goes before."""
+    """`--min-replicas`: minimum live pods for any change. A VPA's own `minReplicas` has precedence."""
     eviction_tolerance: float = 0.5
-    """`--eviction-tolerance`: the fraction of the replicas that may be missing at once."""
+    """`--eviction-tolerance`: fraction of the replicas that may be missing at once."""
     update_threshold: float = 0.1
-    """`--pod-update-threshold`: inside the recommended range, a smaller relative change is not worth an eviction."""
+    """`--pod-update-threshold`: minimum relative change of a pod whose requests are inside the recommended range."""
     pod_lifetime: float = 12 * HOUR
-    """`--in-recommendation-bounds-eviction-lifetime-threshold`: nor is a pod younger than this."""
+    """`--in-recommendation-bounds-eviction-lifetime-threshold`: minimum age of such a pod."""
     evict_after_oom: float = 600.0
-    """`--evict-after-oom-threshold`: an OOM within this time of the container's start counts, for as long."""
+    """`--evict-after-oom-threshold`: maximum time from the container's start to the OOM, and from the OOM until now."""
 
 
 class Priority(NamedTuple):
-    """How much a pod should be changed; pods that grow come first, then those that change most."""
+    """A pod's priority: pods with an increase come first, then pods with the largest change."""
 
     scale_up: bool
     difference: float
-    """Change of all requests relative to what they are, summed over the resources."""
+    """Relative change of the pod's requests, summed over the resources."""
     outside_range: bool
+    """Whether a request is outside the recommended range."""
 
 
 def live_pods(pods: Iterable[SimPod]) -> list[SimPod]:
-    """Those that count: with a node, and not being deleted. Pods of a simulation run as soon as they have a
-    node, and never finish."""
+    """The pods that have a node and are not being deleted. Simulated pods run as soon as they have a node, and never
+    finish."""
     return [pod for pod in pods if pod.node is not None and pod.deleted is None]
 
 
 def by_priority(pods: Iterable[SimPod], vpa: Vpa, now: float, settings: UpdaterSettings) -> list[SimPod]:
-    """Those of the pods that need other resources, by priority (`getPodsUpdateOrder`). Raises `QuantityError`."""
-    priorities: dict[int, Priority] = {}  # of pods that share their resources, as those of one template do
+    """The pods that need other resources, by priority (`getPodsUpdateOrder`). Raises `QuantityError`."""
+    priorities: dict[int, Priority] = {}  # by id of pod.resources, which pods of a template share
     wanted: list[tuple[Priority, SimPod]] = []
     for pod in pods:
         priority = priorities.get(id(pod.resources))
@@ -74,7 +75,7 @@ def by_priority(pods: Iterable[SimPod], vpa: Vpa, now: float, settings: UpdaterS
 
 
 class Budget:
-    """How many of a workload's pods may still be taken away, or resized (`restriction.singleGroupStats`)."""
+    """Counts how many of a workload's pods may still be evicted or resized (`restriction.singleGroupStats`)."""
 
     def __init__(self, live: Sequence[SimPod], replicas: int, tolerance: float) -> None:
         self._replicas = replicas
@@ -85,15 +86,15 @@ class Budget:
 
     @property
     def allows(self) -> bool:
-        """Whether one more pod may be evicted (or resized): as long as enough stay; where the tolerance is less than
-        one pod, one of them while all run."""
+        """Whether another pod may be evicted or resized: as long as enough pods stay. If the tolerance is less than a
+        pod, a single pod may be, while all pods run."""
         if self._running - self.spent > self._replicas - self._tolerance:
             return True
         return self._tolerance == 0 and self.spent == 0 and self._running == self._replicas
 
 
 def _is_due(pod: SimPod, priority: Priority, vpa: Vpa, now: float, settings: UpdaterSettings) -> bool:
-    """Whether a pod of this priority needs the change that its eviction brings."""
+    """Whether the updater must change a pod of this priority now."""
     if _quick_oom(pod, vpa, now, settings.evict_after_oom):
         return priority.difference != 0.0
     if priority.outside_range:
@@ -104,8 +105,8 @@ def _is_due(pod: SimPod, priority: Priority, vpa: Vpa, now: float, settings: Upd
 
 
 def priority_of(resources: Mapping[str, ResourceRequirements], found: Mapping[str, Recommended]) -> Priority:
-    """How far a pod's requests are from what is recommended for it. A missing request counts as 0, and as outside of
-    the range."""
+    """The priority of a pod with these resources under the recommendation `found`. A missing request counts as 0, and
+    as outside the range."""
     requested: dict[Resource, int] = {}
     wanted: dict[Resource, int] = {}
     scale_up = outside = False
@@ -128,14 +129,14 @@ def _is_outside(request: int, resource: Resource, one: Recommended) -> bool:
 
 
 def _relative(resource: Resource, requested: int, wanted: int) -> float:
-    """The relative change, computed in thousandths of a core or byte as the updater does."""
+    """The relative change, calculated in thousandths of a core or byte as in the updater."""
     milli = 1 if resource == CPU else 1000
     base = max(float(requested * milli), 1.0)
     return abs(base - float(wanted * milli)) / base
 
 
 def _quick_oom(pod: SimPod, vpa: Vpa, now: float, threshold: float) -> bool:
-    """Whether a container was OOMKilled soon after its start, and lately. One whose policy is Off does not count."""
+    """Whether a container was recently OOMKilled, soon after its start. Containers whose policy is Off do not count."""
     for container in pod.containers:
         if container.oom_at is None or container.oom_started is None:
             continue
@@ -146,20 +147,20 @@ def _quick_oom(pod: SimPod, vpa: Vpa, now: float, threshold: float) -> bool:
 
 
 class Updates(NamedTuple):
-    """What one loop does: pods to resize in place, and pods to evict, each in this order."""
+    """The result of a loop: pods to resize in place and pods to evict, each by priority."""
 
     resize: list[SimPod]
     evict: list[SimPod]
 
 
 class Updater:
-    """The updater of one VPA, with what it remembers of the pods between its loops."""
+    """The updater of a VPA, with its state between loops."""
 
     def __init__(self, settings: UpdaterSettings | None = None) -> None:
         self._settings = settings or UpdaterSettings()
         self._seen: dict[str, float] = {}
-        """When a pod of this name was first seen with a resize that waits; never forgotten, as in the updater
-        (`lastInPlaceAttemptTimeMap`): a later one may be given up at once."""
+        """Time when a pod of this name was first seen with a pending resize. As in the updater
+        (`lastInPlaceAttemptTimeMap`), entries are never removed, so a later resize may time out at once."""
 
     def loop(
         self,
@@ -169,12 +170,11 @@ class Updater:
         now: float,
         is_refused: Callable[[SimPod], bool],
     ) -> Updates:
-        """What is done now (`RunOnce`). `replicas` is the workload's configured count; `is_refused`: whether the API
-        server would not change a pod so, whereupon the pod is evicted.
+        """The pods to change now (`RunOnce`). `replicas` is the workload's configured count. `is_refused` returns
+        whether the API server refuses to resize a pod; the updater evicts it then.
 
-        Among equal priorities the order of `pods` counts (Go's sort leaves it open for more than a dozen). Of the VPA's
-        `updatePolicy`, `evictionRequirements` are not read. Raises `QuantityError` for a quantity of
-        the VPA that is none.
+        Pods of equal priority keep the order of `pods` (Go's sort leaves it open for more than a dozen). The VPA's
+        `evictionRequirements` are not supported. Raises `QuantityError` if the VPA has an invalid quantity.
         """
         updates = Updates([], [])
         live, mode = live_pods(pods), update_mode(vpa)
@@ -206,7 +206,7 @@ class Updater:
         is_refused: Callable[[SimPod], bool],
         updates: Updates,
     ) -> list[SimPod]:
-        """Note those that are resized; the pods that have to be evicted instead."""
+        """Add pods to `updates.resize`; returns the pods that must be evicted instead."""
         given_up: list[SimPod] = []
         for pod in wanted:
             decision = self._decide(pod, budget, now)
@@ -218,8 +218,8 @@ class Updater:
         return given_up
 
     def _decide(self, pod: SimPod, budget: Budget, now: float) -> Decision:
-        """What may be done with the pod (`CanInPlaceUpdate`, `CanEvict`)."""
-        if pod.resize is not None and pod.resize.state:  # the kubelet has not reported on others yet
+        """Whether the pod may be changed: now, only later, or only by eviction (`CanInPlaceUpdate`, `CanEvict`)."""
+        if pod.resize is not None and pod.resize.state:  # an empty state: the kubelet has not reported yet
             first = self._seen.setdefault(pod.name, now)
             waited = pod.resize.state == "Deferred" and now - first <= DEFERRED_TIMEOUT
             return "evict" if budget.allows and not waited else "deferred"

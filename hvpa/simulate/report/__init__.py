@@ -1,1 +1,1 @@
-"""What a simulation found: figures, table, JSON, page, picture."""
+"""Reports of a simulation: figures, table, JSON, HTML page, picture."""

@@ -1,8 +1,8 @@
-"""How the policies of a scenario compare, in figures and in words: what each costs, how that differs from a baseline,
-and which beats which.
+"""Compares the policies of a scenario, in figures and in words: their costs, the differences from a baseline, and which
+policies beat which.
 
-A policy beats another one where it costs no more and leaves no more demand unmet, and is better in one of both. Cost
-alone says little: nothing is cheaper than a workload that is too small.
+A policy beats another if it costs no more and leaves no more demand unmet, and is better in cost or unmet demand. Cost
+alone is a poor measure: a workload that is too small is always cheap.
 """
 
 from __future__ import annotations
@@ -18,26 +18,29 @@ from hvpa.simulate.model import PolicyKind, PolicyResult, Scenario, SimulationRe
 from hvpa.simulate.report.text import amount, listed, percent, plain
 
 BASELINES: Final[tuple[PolicyKind, ...]] = ("HPA+VPA", "HPA", "VPA", "Fixed", "Hvpa")
-"""What others are compared with by default: the first policy of the first of these kinds that the scenario has."""
+"""The default baseline is the first policy of the first of these kinds that the scenario has."""
 ALIKE_COST: Final = 3
-"""Costs are alike whose shares of the dearest policy's cost have these decimals in common: a thousandth of it."""
+"""Decimals of a cost's share of the highest cost: smaller differences than a thousandth do not count."""
 ALIKE_UNMET: Final = 4
-"""Unmet demands are alike whose shares of the demand have these decimals in common: 0.01 %."""
+"""Decimals of unmet demand's share of the demand: smaller differences than 0.01 % do not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a policy stands among the others. `cost` is that of its requests, `difference` how much more than the
-    baseline's that is, as a share of it: -0.12 is 12 % less. None for the baseline itself, and where it costs nothing.
-    `alike_cost` and `unmet` (a share of the demand) are rounded to what counts as a difference; `beaten_by` are the
-    places of the policies that beat this one."""
+    """A policy's result compared with the others."""
 
     policy: PolicyResult
     cost: float
+    """Cost of the requests, at the comparison's prices."""
     difference: float | None
+    """Difference from the baseline's cost, as a share of it: -0.12 is 12 % less. It is None for the baseline, and if
+    the baseline costs nothing."""
     alike_cost: float
+    """Cost as a share of the highest cost, rounded to `ALIKE_COST` decimals."""
     unmet: float
+    """Unmet demand as a share of the demand, rounded to `ALIKE_UNMET` decimals."""
     beaten_by: tuple[int, ...]
+    """Indices of the policies that beat this policy."""
 
     @property
     def name(self) -> str:
@@ -47,23 +50,23 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A scenario's result under prices. `baseline` is the place of the policy that the others are compared with, None
-    without another one."""
+    """A scenario's policies compared at given prices."""
 
     result: SimulationResult
     prices: Prices
     baseline: int | None
+    """Index of the policy that the others are compared with; None if there are no others."""
     standings: tuple[Standing, ...]
 
     @property
     def unbeaten(self) -> list[int]:
-        """The places of the policies that no other beats."""
+        """Indices of the policies that no other policy beats."""
         return [at for at, one in enumerate(self.standings) if not one.beaten_by]
 
 
 def compare(result: SimulationResult, prices: Prices, baseline: str | None = None) -> Comparison:
-    """Compare a result's policies, at these prices. `baseline` names the policy to compare with; where the scenario
-    has none of this name, it is chosen by `BASELINES`."""
+    """The comparison of a result's policies at these prices. `baseline` is the name of the policy to compare with; if
+    no policy has this name, `BASELINES` decides."""
     policies = result.policies
     costs = [prices.cost(one.totals.core_hours_requested, one.totals.gib_hours_requested) for one in policies]
     dearest = max(costs, default=0.0) or 1.0
@@ -98,7 +101,7 @@ def _baseline(policies: Sequence[PolicyResult], name: str | None) -> int | None:
 
 # --- in words ---------------------------------------------------------------------------------------------------
 def caveats(scenario: Scenario) -> tuple[str, ...]:
-    """A note where the scenario lets CPU requests that are too small cost nothing: pods may use what their node has."""
+    """A note if CPU requests that are too small have no cost in this scenario: pods may use any free CPU of a node."""
     if scenario.nodes.headroom is not None:
         return ()
     limited = all(CPU in one.limits for one in scenario.workload.containers)
@@ -110,8 +113,8 @@ def caveats(scenario: Scenario) -> tuple[str, ...]:
 
 
 def conclusion(comparison: Comparison) -> list[str]:
-    """A sentence per policy against the baseline, then which nothing beats; one where there is a single policy, none
-    without any."""
+    """A sentence for each policy other than the baseline, then a sentence with the unbeaten policies. A single policy
+    has only a sentence with its figures."""
     standings, baseline = comparison.standings, comparison.baseline
     if baseline is None:
         return [f"{one.name} costs {money(one.cost)} and leaves {_unmet(one)}." for one in standings]
@@ -128,8 +131,8 @@ def conclusion(comparison: Comparison) -> list[str]:
 
 
 def _against(one: Standing, base: Standing, days: float) -> str:
-    """One policy beside the baseline: cost, unmet demand, and restarts where they differ. "but" stands where cost and
-    unmet demand go opposite ways."""
+    """The sentence that compares a policy with the baseline: cost, unmet demand, and restarts if they differ. It has
+    "but" if the cost is lower and more demand is unmet, or the reverse."""
     is_alike = one.alike_cost == base.alike_cost
     if one.difference is None or is_alike:
         cost = "costs as much as"

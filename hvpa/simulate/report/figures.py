@@ -1,4 +1,4 @@
-"""The figures by which policies are compared: names, units, and how each is written. Table and page show the same."""
+"""The figures that compare policies: names, units, and formats. The table and the page show the same figures."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ Cells = Callable[[Sequence[Standing]], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One column of the comparison. `group` and `name` head it, with the unit; `cells` writes it for each policy. The
-    text has no room for those that are `on_page_only`."""
+    """A column of the comparison, headed by group and name, with the unit."""
 
     group: str
     name: str
     cells: Cells
+    """Returns the column's text for each policy."""
     meaning: str
     on_page_only: bool = False
+    """Whether the text table has no room for the column."""
 
 
 def _amounts(value: Callable[[Totals], float]) -> Cells:
-    """One of the totals, all with the same decimals."""
+    """The cells of a total, all with the same decimals."""
     return lambda standings: amounts([value(one.policy.totals) for one in standings])
 
 
@@ -54,7 +55,7 @@ def _cover_median(standings: Sequence[Standing]) -> list[str]:
 
 
 def _cover_max(standings: Sequence[Standing]) -> list[str]:
-    """The longest time; `≥` where it had not ended when the next rise began."""
+    """The longest time of each policy, with `≥` if it had not ended when the next rise began."""
     cells = []
     for policy in (one.policy for one in standings):
         longest = policy.totals.cover_max_seconds
@@ -64,7 +65,7 @@ def _cover_max(standings: Sequence[Standing]) -> list[str]:
 
 
 def _beaten_by(standings: Sequence[Standing]) -> list[str]:
-    """The numbers of the policies that beat each, the first three of them."""
+    """The numbers of the first three policies that beat each policy."""
     return [
         " ".join(str(at + 1) for at in one.beaten_by[:3]) + " …" * (len(one.beaten_by) > 3) or NONE
         for one in standings
@@ -96,7 +97,7 @@ VERDICT: Final[tuple[Figure, ...]] = (
     Figure("pods", "restarts", _count(lambda t: t.restarts), "restarts, and pods replaced"),
     Figure("beaten", "by", _beaten_by, "policies as cheap, with as little unmet demand, or better"),
 )
-"""What policies are judged by."""
+"""The figures that decide between policies."""
 
 RESOURCES: Final[tuple[Figure, ...]] = (
     Figure(CPU, "requested", _amounts(lambda t: t.core_hours_requested), "CPU requests over time"),
@@ -110,11 +111,11 @@ RESOURCES: Final[tuple[Figure, ...]] = (
     Figure("", "OOMs", _count(lambda t: t.ooms), "containers killed for want of memory"),
     Figure("nodes", "hours", _amounts(lambda t: t.node_hours), "nodes in use over time"),
 )
-"""What their costs and restarts are made of."""
+"""The components of costs and restarts."""
 
 HELD: Final = "held"
 HELD_MEANING: Final = "until replicas or requests went up: gates, maxStep, or they were still enough"
-"""The phase is no gate's alone: on a slow rise the HPA may ask for more long before it is needed."""
+"""Gates are not the only reason for this phase: on a slow rise, the HPA may scale out long before it is necessary."""
 
 PHASES: Final[tuple[tuple[str, str, Callable[[Reaction], float | None]], ...]] = (
     ("tolerance", "until usage left the tolerance", lambda r: r.tolerance),
@@ -123,12 +124,12 @@ PHASES: Final[tuple[tuple[str, str, Callable[[Reaction], float | None]], ...]] =
     (HELD, HELD_MEANING, lambda r: r.gates),
     ("start-up", "until the new pods were ready", lambda r: r.start_up),
 )
-"""Name, meaning and value of what a reaction consists of."""
+"""Name, meaning and value of each phase of a reaction."""
 
 
 def reactions(policy: PolicyResult, *, longest: bool) -> list[str]:
-    """How a policy reacted to the rises: how many there were, to how many it reacted, then by phase the median of those
-    in which it was reached, with the longest one (`10s / 25s`) or without."""
+    """The row of a policy's reactions: number of rises, number of reactions, then for each phase the median over the
+    rises that reached it; with `longest`, also the longest time (`10s / 25s`)."""
     cells = [str(len(policy.reactions)), str(sum(one.total is not None for one in policy.reactions))]
     for _, _, value in PHASES:
         known = [length for one in policy.reactions if (length := value(one)) is not None]

@@ -1,7 +1,7 @@
-"""The JSON of `hvpa simulate -o json`, a stable contract, as types.
+"""The types of the JSON that `hvpa simulate -o json` prints, which is a stable contract.
 
-`python -m hvpa.simulate.report.json` prints its JSON Schema, which stands in `docs/simulate.schema.json`. The same
-input and seed give the same bytes: no clock, no version, and numbers of six decimals.
+`python -m hvpa.simulate.report.json` prints its JSON Schema, as in `docs/simulate.schema.json`. The same input and seed
+give the same bytes: the JSON contains no time of day and no version, and numbers have six decimals.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UNITS: Final = {
     "requested_memory": GIB,
     **dict.fromkeys(("demand", "capacity", "unmet", "used_cpu", "requested_cpu"), CORE),
 }
-"""What the values of each series are divided by."""
+"""The divisor for the values of each series."""
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -45,7 +45,7 @@ P = TypeVar("P", bound=msgspec.Struct)
 
 
 class Figures(Totals, frozen=True, rename="camel", kw_only=True):
-    """One policy's figures over the scenario after its warm-up. Slack is 1 - used / requested."""
+    """A policy's totals over the scenario, without the warm-up. Slack is 1 - used / requested."""
 
     cost: Annotated[Amount, Meta(description="Requested core-hours and GiB-hours at their prices.")]
     cost_difference: Annotated[
@@ -58,7 +58,7 @@ class Figures(Totals, frozen=True, rename="camel", kw_only=True):
 
 
 class EventReport(_Part, frozen=True):
-    """Something that happened."""
+    """An event of the simulation."""
 
     time: Time
     kind: Annotated[
@@ -69,7 +69,7 @@ class EventReport(_Part, frozen=True):
 
 
 class Phases(_Part, frozen=True):
-    """The parts of a reaction, in their order."""
+    """The phases of a reaction, in order."""
 
     tolerance_seconds: Annotated[Phase, Meta(description="Until usage left the tolerance.")]
     metric_age_seconds: Annotated[Phase, Meta(description="Until a metric showed it.")]
@@ -81,7 +81,7 @@ class Phases(_Part, frozen=True):
 
 
 class ReactionReport(_Part, frozen=True):
-    """A rise of the load and how the policy reacted to it."""
+    """A rise of the load and the policy's reaction to it."""
 
     start: Time
     end: Time
@@ -102,7 +102,7 @@ class ReactionReport(_Part, frozen=True):
 
 
 class Points(_Part, frozen=True):
-    """A series, thinned out to what a plot shows: minima and maxima stay."""
+    """A series, reduced to the points that a plot needs; minima and maxima are kept."""
 
     seconds: Annotated[list[float], Meta(description="Times since the scenario's start, ascending.")]
     values: Annotated[
@@ -112,7 +112,7 @@ class Points(_Part, frozen=True):
 
 
 class SeriesReport(_Part, frozen=True):
-    """What was recorded. CPU in cores, memory in GiB, the load in its own units."""
+    """The recorded series. CPU in cores, memory in GiB, the load in its own units."""
 
     load: Points
     demand: Points
@@ -131,7 +131,7 @@ class SeriesReport(_Part, frozen=True):
 
 
 class PolicyReport(_Part, frozen=True):
-    """All that one policy did."""
+    """The result of a policy."""
 
     name: str
     kind: PolicyKind
@@ -151,14 +151,14 @@ class PolicyReport(_Part, frozen=True):
 
 
 class PricesReport(_Part, frozen=True):
-    """The prices of what is requested, in one currency of the user's choice."""
+    """The prices of requests, in a currency of the user's choice."""
 
     cpu_per_core_hour: Amount
     memory_per_gib_hour: Annotated[Amount, Meta(description="Per GiB and hour.")]
 
 
 class ScenarioReport(_Part, frozen=True):
-    """A scenario under all its policies, in the order of its file."""
+    """The results of a scenario's policies, in the order of its file."""
 
     name: str
     description: str
@@ -182,21 +182,21 @@ class ScenarioReport(_Part, frozen=True):
 
 
 class SimulationReport(_Part, frozen=True):
-    """What `hvpa simulate -o json` prints. All keys are always there."""
+    """The output of `hvpa simulate -o json`. All keys are always present."""
 
     scenarios: Annotated[list[ScenarioReport], Meta(description="In the order of the command line.")]
 
 
 def to_json(comparisons: Sequence[Comparison], *, series: bool = False) -> str:
-    """The results as JSON, without a line break at the end: indented, on one line with `series`."""
+    """The results as JSON without a final line break: on a single line with `series`, else indented."""
     report = SimulationReport(scenarios=[_scenario(one, series) for one in comparisons])
     encoded = msgspec.json.encode(report)
     return (encoded if series else msgspec.json.format(encoded, indent=2)).decode()
 
 
 def _part(contract: type[P], source: object, **others: Any) -> P:
-    """The part of the contract with `others`, and the fields that `source` has under the same name (without the
-    contract's unit): `total_seconds` is the reaction's `total`. Numbers are rounded, texts can be written."""
+    """The part of the contract: fields from `others`, and the rest from the attributes of `source` with the same name,
+    with or without the unit (`total_seconds` is the reaction's `total`). Values are converted by `_plain`."""
     for name in contract.__struct_fields__:
         if name not in others:
             own = name if hasattr(source, name) else name.removesuffix("_seconds")
@@ -205,7 +205,7 @@ def _part(contract: type[P], source: object, **others: Any) -> P:
 
 
 def _plain(value: Any) -> Any:
-    """A number with six decimals; a text with half a surrogate pair, which can't be written, as an escape."""
+    """A float rounded to six decimals, or a text with lone surrogates escaped, since UTF-8 can't encode them."""
     if isinstance(value, float):
         return round(value, 6) + 0.0
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
@@ -265,7 +265,7 @@ def _series(series: Series) -> SeriesReport:
 
 
 def when(start: dt.datetime, seconds: float) -> str:
-    """The instant that many seconds after the start, to the millisecond."""
+    """The RFC 3339 timestamp `seconds` after the start, to the millisecond."""
     return format_timestamp(start + dt.timedelta(milliseconds=round(seconds * 1000)))
 
 

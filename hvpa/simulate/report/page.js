@@ -1,5 +1,5 @@
 "use strict";
-// Draws the plots of the page's data as SVG, and filters its lists of events. Texts are set as text, never as markup.
+// Draws the plots of the page's data as SVG, and filters its lists of events. Text is inserted as text, never as markup.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const RIGHT = 14, ROW = 130, GAP = 44, BOTTOM = 40, STRIP = 22, LINE = 15;
@@ -23,14 +23,14 @@
     make("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" }, plot);
   const grid = (svg, x1, y1, x2, y2) => make("line", { class: "grid", x1, y1, x2, y2 }, svg);
 
-  // How large texts are in the fonts of this browser: nothing of the layout depends on a certain font.
+  // Measures text in the browser's fonts: the layout does not depend on a certain font.
   const measure = (svg, texts, attributes = {}) => {
     const made = texts.map((text) => make("text", attributes, svg, text));
     const boxes = made.map((one) => one.getBBox());
     for (const one of made) one.remove();
     return { width: Math.max(0, ...boxes.map((box) => box.width)), height: Math.max(0, ...boxes.map((box) => box.height)) };
   };
-  // Shortens a text until it is no wider than `room`.
+  // Shortens a text until it fits into `room`.
   const fit = (element, room) => {
     const text = element.textContent;
     for (let length = text.length - 1; length > 0 && element.getComputedTextLength() > room; length--) {
@@ -38,7 +38,7 @@
     }
     return element;
   };
-  // The lines of a head, each with as many words as fit; the unit, a word of its own, ends the last one.
+  // The lines of a head, each with as many words as fit; the last line ends with the unit as a word.
   const wrap = (svg, title, unit, room) => {
     const lines = [""];
     for (const word of [...title.split(" "), `  ${unit}`]) {
@@ -49,7 +49,7 @@
     return lines;
   };
 
-  // Round numbers from 0 to at least `most`, a few of them.
+  // A few round numbers from 0 to at least `most`.
   const ticks = (most, count) => {
     if (!(most > 0)) return [0, 1];
     const raw = most / count, power = 10 ** Math.floor(Math.log10(raw));
@@ -57,7 +57,7 @@
     return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, index) => index * step);
   };
 
-  // --- cost against unmet demand: a point per policy; the names stand in a column beside it, each on a line of its own
+  // --- cost against unmet demand: a point per policy, with a column of names next to the plot, each on its own line
   const drawCost = (scenario, plot) => {
     const width = widthOf(plot), height = Math.max(280, scenario.policies.length * 20 + 90);
     const gutter = Math.min(300, width * .4), right = width - gutter, low = height - 46, top = 14;
@@ -69,7 +69,7 @@
     const apart = (values) => room(values) / (values.length - 1) >= sizeOf(values).width + 8;
     const costs = [5, 4, 3, 2].map((count) => ticks(dearest, count)).find(apart) ?? ticks(dearest, 1);
     const across = room(costs), x = (value) => left + across * value / costs.at(-1);
-    const y = (value) => low - (low - top) * Math.sqrt(value / unmet.at(-1)); // small ones are distinguished, too
+    const y = (value) => low - (low - top) * Math.sqrt(value / unmet.at(-1)); // small values stay distinct
     for (const value of costs) {
       grid(svg, x(value), top, x(value), low);
       make("text", { x: x(value), y: low + 17, "text-anchor": "middle" }, svg, number(value));
@@ -104,7 +104,7 @@
     });
   };
 
-  // --- panels over one axis of time, and a strip of events below them
+  // --- panels over a common time axis, and a strip of events below them
   const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2419200];
   const timeLabel = (milliseconds, step) => {
     const text = new Date(milliseconds).toISOString();
@@ -118,7 +118,7 @@
     for (let at = first; at <= to; at += step) found.push([at, timeLabel(scenario.start + at * 1000, step)]);
     return found;
   };
-  // Where the value stands that holds at an index: the last place whose x is not beyond it.
+  // The position of the value that holds at an index: the last position whose x is not beyond the index.
   const place = (xs, index) => {
     let low = 0, high = xs.length - 1;
     while (low < high) {
@@ -241,7 +241,7 @@
     follow(scenario, plot, svg, { view, drawn, again, left, right: width - RIGHT, bottom: stripTop + strip });
   };
 
-  // The mouse: a line with the values at its place, and a stretch to zoom into.
+  // The mouse: a line with the values at its position, and a range to zoom into.
   const follow = (scenario, plot, svg, { view, drawn, again, left, right, bottom }) => {
     const cursor = make("line", { class: "cursor", y1: 0, y2: bottom, visibility: "hidden" }, svg);
     const stretch = make("rect", { class: "stretch", y: 0, height: bottom, visibility: "hidden" }, svg);

@@ -1,8 +1,7 @@
-"""A simulation's result as one HTML page that needs nothing else: no network, no fonts, no files beside it.
+"""A simulation's result as a self-contained HTML page: no network, no fonts, no other files.
 
-It stays below a megabyte, whatever is simulated: lines share a number of points, lists a number of rows. All that comes
-from a scenario is escaped, and the page's own content security policy lets nothing run but the script that is in it,
-and nothing load at all. The same results give the same bytes.
+The page is smaller than 1 MB: the numbers of points and of rows are limited. All text from a scenario is escaped. The
+content security policy allows only the embedded script, and no requests. The same results give the same bytes.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ from hvpa.simulate.report.table import facts, notes, priced
 from hvpa.simulate.report.text import plain, short
 
 POINTS: Final = 30_000
-"""Points of all lines together, of some 15 bytes each …"""
+"""Maximum points of all lines together, about 15 bytes each."""
 FEWEST: Final = 40
-"""… but no line has fewer than this …"""
+"""Points that each line may have in any case."""
 MOST: Final = 1_000
-"""… or more than this: a screen has hardly more columns."""
+"""Maximum points of a line: few screens have more columns."""
 LISTED: Final = 800
-"""Events of all policies together that are listed and marked …"""
+"""Maximum number of events of all policies together, in the list and as marks."""
 FEWEST_LISTED: Final = 20
-"""… of each policy at least this many."""
+"""Events that each policy may have in any case."""
 LONGEST_MESSAGE: Final = 200
 LONGEST_NAME: Final = 60
 
 
 def to_html(comparisons: Sequence[Comparison]) -> str:
-    """The page of all results."""
+    """The HTML page with all results."""
     script = _own("page.js")
     listed = max(FEWEST_LISTED, LISTED // max(1, sum(len(one.standings) for one in comparisons)))
     limit = _limit(comparisons)
@@ -63,12 +62,12 @@ def to_html(comparisons: Sequence[Comparison]) -> str:
 
 
 def _own(name: str) -> str:
-    """A file of the page that stands beside this one."""
+    """The text of a file in this folder, to embed in the page."""
     return resources.files("hvpa.simulate.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _policy(script: str) -> str:
-    """The content security policy: this script and no other, and styles."""
+    """The content security policy, which allows only this script and inline styles."""
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{allowed}'; style-src 'unsafe-inline'; "
@@ -77,7 +76,7 @@ def _policy(script: str) -> str:
 
 
 def _embedded(data: object) -> str:
-    """JSON that can't end the element it stands in."""
+    """The data as JSON that can't close the element around it."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -88,13 +87,13 @@ def _escaped(text: str) -> str:
 
 # --- data of the plots ----------------------------------------------------------------------------------------
 def _limit(comparisons: Sequence[Comparison]) -> int:
-    """The points that each line may have, so that all of them together have no more than `POINTS`."""
+    """The maximum points of each line, so that all lines together have at most `POINTS`."""
     lines = sum(len(panel.lines) for one in comparisons for panel in panels(one.result, FEWEST))
     return min(MOST, max(FEWEST, POINTS // max(1, lines)))
 
 
 def _data(comparison: Comparison, limit: int) -> dict[str, Any]:
-    """What page.js draws, as plain text: it escapes what it shows."""
+    """The data that page.js draws. Texts are not escaped: page.js does that."""
     result = comparison.result
     return {
         "start": round(result.start.timestamp() * 1000),
@@ -134,7 +133,7 @@ def _data(comparison: Comparison, limit: int) -> dict[str, Any]:
 
 # --- text -----------------------------------------------------------------------------------------------------
 def _contents(comparisons: Sequence[Comparison]) -> str:
-    """Where several scenarios stand; nothing for one."""
+    """The links to the scenarios; empty for a single scenario."""
     if len(comparisons) < 2:
         return ""
     entries = "".join(
@@ -190,7 +189,7 @@ def _table(head: str, rows: str) -> str:
 
 
 def _swatch(at: int, policy: Standing) -> str:
-    """A policy's name with its colour and its number."""
+    """The HTML of a policy's colour, number and name."""
     return f'<span class=swatch style="background:{colour(at)}"></span>{_numbered(at, policy)}'
 
 
@@ -199,7 +198,7 @@ def _numbered(at: int, policy: Standing) -> str:
 
 
 def _comparison(comparison: Comparison, figures: Sequence[Figure]) -> str:
-    """A table of these figures, a row per policy."""
+    """The table of these figures, with a row per policy."""
     top = under = ""
     rows = [
         f"<tr{'' if one.beaten_by else ' class=unbeaten'}><th scope=row>{_swatch(at, one)}</th>"
@@ -243,7 +242,7 @@ def _reactions(comparison: Comparison) -> str:
 
 # --- events ---------------------------------------------------------------------------------------------------
 def _events(number: int, comparison: Comparison, most: int) -> str:
-    """The list of all policies' events in order of time, `most` of each, with what filters it. page.js marks them."""
+    """The events of all policies in order of time, at most `most` of each, with filters. page.js adds their marks."""
     standings = comparison.standings
     listed = sorted(
         (

@@ -1,6 +1,6 @@
-"""A simulation's plots as a PNG, one scenario beside the other. Needs matplotlib (the extra `plots`).
+"""A simulation's plots as a PNG, with a column for each scenario. Needs matplotlib (the extra `plots`).
 
-The same results give the same bytes: neither the user's style nor a date or a version gets in.
+The same results give the same bytes: the picture has no date or version, and ignores the user's style.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH: Final = 11.0
-"""Inches of one scenario."""
+"""Width of a scenario, in inches."""
 ROW: Final = 1.55
-"""Inches of one panel."""
+"""Height of a panel, in inches."""
 HEAD: Final = 1.1
-"""Inches above the panels, with room for a legend of two rows."""
+"""Height above the panels in inches, including a legend of two rows."""
 LEGEND_ROW: Final = 0.2
-"""Inches of a further row."""
+"""Height of each further row of the legend, in inches."""
 MOST_COLUMNS: Final = 6
 LONGEST_LABEL: Final = 30
 DPI: Final = 110
@@ -64,7 +64,7 @@ LINE_STYLES: Final[Any] = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-
 
 
 def to_png(results: Sequence[SimulationResult]) -> bytes:
-    """The picture of all results."""
+    """The PNG with all results."""
     drawn = [(result, panels(result)) for result in results]
     rows = max((len(parts) for _, parts in drawn), default=0) or 1
     with mpl.rc_context(), warnings.catch_warnings():
@@ -121,18 +121,18 @@ def _scenario(result: SimulationResult, parts: Sequence[Panel], axes: Sequence[A
 
 
 def _labels(result: SimulationResult) -> list[str]:
-    """The policies' names. One that begins with an underscore would not be shown."""
+    """The policies' names, after a hair space: matplotlib hides a name that begins with an underscore."""
     return [f"\u200a{short(plain(policy.name), LONGEST_LABEL)}" for policy in result.policies]
 
 
 def _columns(result: SimulationResult) -> int:
-    """Columns of the legend: as many as there is room for, by the longest name."""
+    """Number of columns of the legend: as many as fit, by the longest name."""
     longest = max(map(width, _labels(result)), default=0)
     return max(1, min(MOST_COLUMNS, int((WIDTH - 0.85) / (0.6 + 0.078 * longest))))
 
 
 def _beyond(result: SimulationResult) -> float:
-    """Inches that the legend needs beyond the room that there always is."""
+    """Height that the legend needs beyond `HEAD`, in inches."""
     return LEGEND_ROW * max(0, math.ceil(len(result.policies) / _columns(result)) - 2)
 
 
@@ -159,5 +159,5 @@ def _line(result: SimulationResult, line: Line, ax: Axes) -> None:
 
 
 def _date(result: SimulationResult, seconds: float) -> float:
-    """Matplotlib's number for an instant: days since 1970."""
+    """The instant as matplotlib's number: days since 1970."""
     return (result.start.timestamp() + seconds) / 86400

@@ -1,6 +1,6 @@
-"""What the plots of a result show, for page and picture alike: panels, lines, colours, and which points are drawn.
+"""The contents of a result's plots, for page and picture: panels, lines, colours, and the points of each line.
 
-Nothing here draws. A series of a month has far more points than a screen has columns: `thin` keeps those that show.
+Nothing here draws. A series of a month has far more points than a screen has columns: `thin` keeps the visible points.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from hvpa.simulate.model import Series, SimulationEvent, SimulationResult
 from hvpa.simulate.report.text import plain
 
 LIMIT: Final = 2000
-"""Points of a line that are kept at most."""
+"""Default maximum of points of a line."""
 COLOURS: Final = ("#0077bb", "#ee7733", "#009988", "#cc3377", "#a08000", "#55c3f0")
-"""One per policy, distinct for the colour-blind, on light and on dark (after Paul Tol's "vibrant")."""
+"""Colours of policies, distinct for the colour-blind, on light and on dark (after Paul Tol's "vibrant")."""
 Dash = Literal["solid", "dash", "dot", "dashdot"]
 DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot")
-"""How the lines of policies beyond the colours differ from the first ones."""
+"""Line styles: the next style when there are more policies than colours."""
 CORE: Final = 1000.0
-"""Millicores."""
+"""Millicores in a core."""
 EVENT_ORDER: Final = (
     "Violation",
     "OOM",
@@ -34,25 +34,28 @@ EVENT_ORDER: Final = (
     "Blocked",
     "Event",
 )
-"""Kinds of events, those first that are kept where there are too many to show."""
+"""Kinds of events, by importance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a panel: values at steps (indices), drawn as steps where they hold until the next one. `policy` is the
-    policy's index, None for what all have in common."""
+    """A line of a panel."""
 
     policy: int | None
+    """Index of the policy; None for a line that all policies share."""
     name: str
     dash: Dash
     steps: bool
+    """Whether to draw the line as steps: each value holds until the next."""
     indices: tuple[int, ...]
+    """The step of each value."""
     values: tuple[float | None, ...]
+    """None if a value is not finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines on one axis with its unit."""
+    """Lines on a common axis, with their unit."""
 
     title: str
     unit: str
@@ -60,18 +63,18 @@ class Panel:
 
 
 def colour(policy: int) -> str:
-    """The policy's colour, by its place in the scenario."""
+    """The policy's colour, by its index in the scenario."""
     return COLOURS[policy % len(COLOURS)]
 
 
 def dash(policy: int) -> Dash:
-    """The policy's kind of line."""
+    """The policy's line style, by its index in the scenario."""
     return DASHES[policy // len(COLOURS) % len(DASHES)]
 
 
 def thin(values: Sequence[float], limit: int = LIMIT) -> list[int]:
-    """Indices of at most `limit` (at least 4) values that draw the same line: all corners where these are few enough;
-    otherwise the ends, and the first smallest and first largest of each of equally long stretches."""
+    """Indices of at most `limit` (at least 4) values that draw the same line: all corners if these are few enough;
+    otherwise both ends, and the first minimum and maximum of each of equally long stretches."""
     kept = _corners(values, limit)
     if kept is not None:
         return kept
@@ -87,7 +90,7 @@ def thin(values: Sequence[float], limit: int = LIMIT) -> list[int]:
 
 
 def _corners(values: Sequence[float], limit: int) -> list[int] | None:
-    """The indices without those inside a constant stretch; None where there are more than `limit`."""
+    """The indices of values that are not inside a constant stretch; None if there are more than `limit`."""
     last = len(values) - 1
     kept = [0] if values else []
     for index in range(1, last):
@@ -100,7 +103,7 @@ def _corners(values: Sequence[float], limit: int) -> list[int] | None:
 
 
 class _Look(NamedTuple):
-    """How values are drawn: divided by `unit`, `limit` points of them at most."""
+    """How to draw a line: values are divided by `unit`, and at most `limit` points are kept."""
 
     unit: float
     limit: int
@@ -109,7 +112,7 @@ class _Look(NamedTuple):
 
 
 def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
-    """The panels from top to bottom; none where there is no policy."""
+    """The panels from top to bottom; empty if there is no policy."""
     if not result.policies:
         return ()
     series = [(plain(policy.name), policy.series) for policy in result.policies]
@@ -134,7 +137,7 @@ def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
 
 
 def _with_dotted(title: str, what: str, unit: str, lines: Sequence[Line]) -> Panel:
-    """A panel whose title says which line is what."""
+    """The panel, with the meaning of its grey or dotted lines added to the title."""
     if any(line.policy is None for line in lines):
         title += f" and {what} (grey)"
     elif any(line.dash == "dot" for line in lines):
@@ -147,7 +150,8 @@ NamedSeries = Sequence[tuple[str, Series]]
 
 
 def _demand(series: NamedSeries, look: _Look) -> Iterable[Line]:
-    """The demand, once where it is the same under all policies: it differs by the replicas' base."""
+    """The lines of the demand: a single line if all policies have the same demand, else a line per policy. It includes
+    the base usage of each replica."""
     first = series[0][1].demand
     if all(one.demand == first for _, one in series):
         yield _line(None, "demand", first, look)
@@ -164,7 +168,7 @@ def _replicas(series: NamedSeries, look: _Look) -> Iterable[Line]:
 
 
 def _requests(series: NamedSeries, resource: Resource, look: _Look) -> Iterable[Line]:
-    """What a pod of the template requests, its containers together."""
+    """The lines of the requests per pod (the mean over the pods), summed over the containers."""
     for at, (name, one) in enumerate(series):
         parts = [values for (_, kind), values in sorted(one.requests.items()) if kind == resource]
         total = parts[0] if len(parts) == 1 else [sum(values) for values in zip(*parts, strict=True)]
@@ -180,13 +184,13 @@ def _line(policy: int | None, name: str, values: Sequence[float], look: _Look) -
 
 
 def scaled(value: float, unit: float) -> float | None:
-    """The value in larger units with six significant digits; None where it is no finite number."""
+    """The value divided by `unit`, with six significant digits; None if it is not finite."""
     return float(f"{value / unit:.6g}") + 0.0 if math.isfinite(value) else None
 
 
 def choose(events: Sequence[SimulationEvent], limit: int) -> list[SimulationEvent]:
-    """At most `limit` events in order of time: what hurts before what was merely considered. Of the kind that does not
-    fit any more, some from begin to end."""
+    """At most `limit` events in order of time, chosen by `EVENT_ORDER`. A kind that fits only in part is thinned
+    evenly."""
     by_rank: dict[int, list[SimulationEvent]] = {}
     for event in events:
         rank = EVENT_ORDER.index(event.kind) if event.kind in EVENT_ORDER else len(EVENT_ORDER)

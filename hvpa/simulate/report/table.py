@@ -1,5 +1,5 @@
-"""A simulation's result as text, 100 columns wide: what each policy costs and leaves unmet, what that is made of, how
-the policies reacted to the load's rises, and what follows."""
+"""A simulation's result as text, 100 columns wide: cost and unmet demand of each policy, their components, reactions to
+rises of the load, and the conclusion."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from hvpa.simulate.report.text import fitted, plain, seconds, width
 GAP: Final = "  "
 WIDTH: Final = 100
 LONGEST_NAME: Final = 24
-"""Columns that a policy's name may take."""
+"""Maximum width of a policy's name, in columns of the terminal."""
 Column = tuple[str, list[str]]
-"""The group that a column stands under, and its cells, the head first."""
+"""A column's group and its cells, starting with the head."""
 
 
 def to_text(comparisons: Sequence[Comparison]) -> str:
-    """All scenarios, without a line break at the end."""
+    """The text of all scenarios, without a final line break."""
     return "\n\n".join("\n".join(_scenario(one)) for one in comparisons)
 
 
 def facts(result: SimulationResult) -> str:
-    """What was simulated, in a line."""
+    """A line with duration, start, step, warm-up and seed of the simulation."""
     parts = [
         f"{seconds(result.duration)} from {format_timestamp(result.start)} in steps of {seconds(result.step)}"
     ]
@@ -38,14 +38,14 @@ def facts(result: SimulationResult) -> str:
 
 
 def priced(comparison: Comparison) -> str:
-    """What costs consist of, and the policy that they are compared with, in a line."""
+    """A line with the prices and the baseline."""
     prices, at = comparison.prices, comparison.baseline
     line = f"cost: requests at {prices.cpu:g} per core-hour and {prices.memory:g} per GiB-hour"
     return line if at is None else f"{line}; compared with {at + 1}, {comparison.standings[at].name}"
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """What the reader should know of the input, and of what was left out."""
+    """Notes about the input and about events that were not kept."""
     return [plain(note) for note in comparison.result.notes] + [
         f"{one.name}: {one.policy.dropped_events} events are not kept"
         for one in comparison.standings
@@ -76,7 +76,7 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 
 def _figures(comparison: Comparison, figures: Sequence[Figure]) -> list[str]:
-    """The table of the figures that there is room for."""
+    """The table of the figures, without the figures that are only on the page."""
     shown = [one for one in figures if not one.on_page_only]
     return _aligned(comparison, [(one.group, [one.name, *one.cells(comparison.standings)]) for one in shown])
 
@@ -89,7 +89,7 @@ def _reactions(comparison: Comparison) -> list[str]:
 
 
 def _aligned(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
-    """Columns side by side, under their groups' names: the policies' numbers and names to the left, then figures."""
+    """The lines of a table: the policies' numbers and names, then these columns under their groups' names."""
     policies = list(enumerate((one.name for one in comparison.standings), start=1))
     grid: list[Column] = [
         ("", ["#", *(str(number) for number, _ in policies)]),
@@ -113,7 +113,7 @@ def _aligned(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
 
 
 def _ruled(group: str, room: int) -> str:
-    """A group's name in the middle of a line as long as its columns."""
+    """A group's name, centred in a rule as wide as its columns."""
     rest = room - width(group) - 2
     if not group or rest < 2:
         return group.ljust(room)

@@ -1,7 +1,4 @@
-"""Words and numbers of a simulation's reports, as table and page both write them.
-
-What belongs here: how a length of time, an amount or a foreign text is written. Layout is the reports' own.
-"""
+"""Formats of durations, amounts and texts that all reports share. Layout is in the reports."""
 
 from __future__ import annotations
 
@@ -11,16 +8,16 @@ from collections.abc import Sequence
 from typing import Final
 
 NONE: Final = "–"
-"""Stands where there is no figure."""
+"""Shown if there is no figure."""
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _DECIMALS: Final = ((4, 0.1), (3, 1.0), (2, 10.0), (1, 1000.0))
-"""How many decimals amounts have whose largest is below a number."""
+"""Number of decimals, and the bound that the largest amount of a column must be below."""
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode's categories of characters that steer a terminal or a browser, or that can't be written as UTF-8."""
+"""Unicode categories of characters that control a terminal or a browser, or that UTF-8 can't encode."""
 
 
 def plain(text: str) -> str:
-    """The text with control, direction and surrogate characters written as escapes, on one line."""
+    """The text on a single line, with control, direction and surrogate characters as escapes."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(one if unicodedata.category(one) not in _HIDDEN else _escape(one) for one in text)
@@ -32,12 +29,12 @@ def _escape(character: str) -> str:
 
 
 def short(text: str, limit: int) -> str:
-    """The text, cut to `limit` characters; what is cut leaves an ellipsis."""
+    """The text, cut to `limit` characters and ended by an ellipsis if it is longer."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def fitted(text: str, columns: int) -> str:
-    """The text, cut to what so many columns of a terminal have room for; what is cut leaves an ellipsis."""
+    """The text, cut to the width of `columns` of a terminal and ended by an ellipsis if it is wider."""
     if width(text) <= columns:
         return text
     kept = max((at for at in range(len(text)) if width(text[:at]) < columns), default=0)
@@ -45,7 +42,7 @@ def fitted(text: str, columns: int) -> str:
 
 
 def seconds(length: float | None) -> str:
-    """A length of time in seconds as its two largest units: 7.5s, 1m30s, 2h5m, 3d. NONE for None."""
+    """A duration in seconds, written in its two largest units: 7.5s, 1m30s, 2h5m, 3d. `NONE` for None."""
     if length is None:
         return NONE
     tenths = math.floor(length * 10 + 0.5) / 10
@@ -59,14 +56,14 @@ def seconds(length: float | None) -> str:
 
 
 def amounts(values: Sequence[float]) -> list[str]:
-    """Amounts of one column with as many decimals as the largest deserves; one that is not 0 never looks like it."""
+    """The amounts of a column, with decimals by the largest amount. A small amount is never written as 0."""
     largest = max(map(abs, values), default=0.0)
     decimals = next((count for count, end in _DECIMALS if largest < end), 0)
     return [amount(value, decimals) for value in values]
 
 
 def amount(value: float, decimals: int) -> str:
-    """A number with thousands apart: 1,234.5; `<0.1` where it would round to 0 and is more."""
+    """The number with thousands separators: 1,234.5. A small positive number that would round to 0 is `<0.1`."""
     if value == 0:
         return "0"
     text = f"{value:,.{decimals}f}"
@@ -75,16 +72,16 @@ def amount(value: float, decimals: int) -> str:
 
 
 def percent(share: float, decimals: int = 1) -> str:
-    """A share (0 to 1) as percent, without the sign."""
+    """A share (0 to 1) as percent, without the percent sign."""
     return amount(share * 100, decimals)
 
 
 def listed(words: Sequence[str]) -> str:
-    """The words as a sentence lists them: a, b and c."""
+    """The words as a list in a sentence: a, b and c."""
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def width(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """The width of the text in columns of a terminal."""
     wide = sum(unicodedata.east_asian_width(one) in "WF" for one in text)
     return len(text) + wide - sum(unicodedata.combining(one) != 0 for one in text)

@@ -1,1 +1,1 @@
-"""Reading a scenario file."""
+"""Reads scenario files."""

@@ -1,4 +1,4 @@
-"""The files of a scenario, and their documents with the lines that fields stand in. They are read as kubectl reads
+"""Reads the files of a scenario and their documents, with the line of each field. Documents are read as kubectl reads
 manifests (`hvpa.api.values.documents`)."""
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from hvpa.simulate.errors import ScenarioError, refusal
 MAX_SIZE: Final = 200_000_000
 """Largest file that is read, in bytes: a value every second for years."""
 MAX_VALUES: Final = 100_000
-"""Values in one document once its aliases are followed: far above any scenario."""
+"""Maximum number of values in a document with its aliases expanded: far above any scenario."""
 
 
 def read_text(path: Path, refuse: Callable[[str], ScenarioError] = ScenarioError) -> str:
-    """The file's text. Raises what `refuse` makes of the reason where there is no such file, and ScenarioError where it
-    is no text."""
+    """The file's text. If the file can't be read, raises the error that `refuse` makes of the reason; if it is not
+    UTF-8 text, raises ScenarioError."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_SIZE + 1)
@@ -38,21 +38,22 @@ def read_text(path: Path, refuse: Callable[[str], ScenarioError] = ScenarioError
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document: its file's name as messages call it, its content, and its number in the file's text; `root` is the
-    path to the part that paths are relative to."""
+    """A document of a file."""
 
     file: str
     content: Any
     text: Text
     number: int
+    """Index of the document in `text`."""
     root: str = ""
+    """Paths of the methods are relative to it."""
 
     def at(self, path: str) -> Source:
-        """The part of it at `path`."""
+        """The part of the document at `path`."""
         return replace(self, root=self._whole(path))
 
     def line(self, path: str) -> int:
-        """The line of the field, or of the nearest thing around it where it is missing."""
+        """The line of the field; if the field is missing, the line of its nearest parent."""
         return self.text.line(self.number, self._whole(path))
 
     def refuse(self, path: str, reason: str) -> ScenarioError:
@@ -60,7 +61,7 @@ class Source:
         return refusal(self.file, self.line(path), FieldError(self._whole(path), reason))
 
     def note(self, path: str, text: str) -> str:
-        """What should be known of the field at `path`."""
+        """A note about the field at `path`."""
         return f"{self.file}:{self.line(path)}: {self._whole(path)}: {text}"
 
     def _whole(self, path: str) -> str:
@@ -68,7 +69,7 @@ class Source:
 
 
 def read_documents(file: str, text: str) -> list[Source]:
-    """The documents of a YAML or JSON text that are not empty. Raises ScenarioError."""
+    """The non-empty documents of a YAML or JSON text. Raises ScenarioError."""
     whole = Text(text, MAX_VALUES)
     try:
         return [Source(file, content, whole, number) for number, content in whole.documents()]

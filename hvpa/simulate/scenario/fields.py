@@ -1,6 +1,6 @@
-"""Types of a scenario's fields: lengths of time, fine amounts, numbers. Each is a way to read it.
+"""Types of a scenario's fields: durations, amounts, numbers. Each type parses its value.
 
-Amounts that are requested are whole millicores and bytes, rounded up; amounts that are used may be as fine as need be.
+Requested amounts are whole millicores and bytes, rounded up; used amounts may have fractions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hvpa.api.values.duration import DurationError, parse_duration
 from hvpa.api.values.quantity import Resource, parse_cpu, parse_memory, parse_quantity
 
 MAX_REPLICAS: Final = 10_000
-"""Most replicas that a workload may begin with: each one is simulated."""
+"""Maximum initial replicas of a workload: each replica is simulated."""
 _LONGEST_SECONDS: Final = 100 * 366 * 86400.0
 _DAYS: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})d(.*)", re.ASCII | re.DOTALL)
 _ANY_PERCENTAGE: Final = re.compile(r"(?:0|[1-9][0-9]{0,3})%", re.ASCII)
@@ -25,7 +25,7 @@ _PERCENTAGE: Final = re.compile(r"(?:100|[1-9]?[0-9])%", re.ASCII)
 
 
 def seconds_of(value: object) -> float:
-    """A Go duration, days before it allowed (`30d`, `1d12h`), in seconds. Raises ValueError."""
+    """A Go duration, optionally with days in front (`30d`, `1d12h`), in seconds. Raises ValueError."""
     if not isinstance(value, str):
         raise ValueError("must be a duration: a string such as 90s, 15m, 1h30m or 7d")
     days = _DAYS.fullmatch(value)
@@ -48,7 +48,7 @@ def _positive_seconds(value: object) -> float:
 
 
 def _quantity(value: object) -> str | int | float:
-    """A quantity that is not negative; a number may have a fraction, as in a pod's resources."""
+    """The value, if it is a non-negative quantity; a number may have a fraction, as in a pod's resources."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError("must be a quantity: a string or a number")
     if parse_quantity(value) < 0:
@@ -82,7 +82,7 @@ def _beyond(value: object) -> int | str:
 
 Seconds = Annotated[float, BeforeValidator(seconds_of)]
 PositiveSeconds = Annotated[float, BeforeValidator(_positive_seconds)]
-_Quantity: Final = BeforeValidator(_quantity)  # comes before those that stand to the left of it
+_Quantity: Final = BeforeValidator(_quantity)  # runs before the validators to the left of it
 Millicores = Annotated[int, BeforeValidator(parse_cpu), _Quantity]
 Beyond = Annotated[int | str, BeforeValidator(_beyond)]
 Bytes = Annotated[int, BeforeValidator(parse_memory), _Quantity]
@@ -104,7 +104,7 @@ ApiVersion = Annotated[
 Label = Annotated[
     str, StringConstraints(strict=True, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 ]
-"""A name that Kubernetes takes for a container, a workload or a namespace (RFC 1123)."""
+"""A valid name of a container, a workload or a namespace (RFC 1123)."""
 PlainText = Annotated[str, StringConstraints(strict=True, max_length=10_000)]
 Column = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=253)]
 FileName = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=4096)]
@@ -117,13 +117,13 @@ class Amounts(SpecModel):
     memory: Bytes | None = None
 
     def by_resource(self) -> dict[Resource, int]:
-        """Those that are set."""
+        """The amounts that are set."""
         amounts: dict[Resource, int | None] = {"cpu": self.cpu, "memory": self.memory}
         return {resource: amount for resource, amount in amounts.items() if amount is not None}
 
 
 def check_limits(requests: Amounts, limits: Amounts, *at: str) -> None:
-    """Raise the `fault` of a request above its limit."""
+    """Raise the `fault` if a request is above its limit."""
     for resource, limit in limits.by_resource().items():
         if requests.by_resource().get(resource, 0) > limit:
             raise fault("must not be less than the request", *at, resource)

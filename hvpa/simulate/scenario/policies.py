@@ -1,6 +1,6 @@
-"""From a scenario's policies to what the simulation runs: manifests and specs, read and checked against the workload.
-What a simulation does not have is refused, and what will never take effect is noted, alike for recommenders that act by
-themselves and for those that an Hvpa deploys."""
+"""Reads a scenario's policies (manifests and specs) and checks them against the workload. A policy that uses a feature
+that is not simulated is refused; a field that never takes effect gets a note. An Hvpa's HPA and VPA get the same checks
+as an HPA or VPA that acts directly."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _ALL_CONTAINERS: Final = "*"
 def read_policies(
     source: Source, folder: Path, models: Sequence[PolicyModel], workload: WorkloadModel, metrics: Metrics
 ) -> tuple[tuple[Policy, ...], list[str]]:
-    """The policies of the scenario in `source`, and what their reader should know; manifests that they name lie in
-    `folder`. `metrics` names the custom metrics that there are. Raises ScenarioError."""
+    """The policies of the scenario in `source`, and notes for the user. Manifest files are in `folder`; `metrics` names
+    the custom metrics. Raises ScenarioError."""
     reader = _Reader(folder, workload, metrics)
     policies = tuple(
         reader.policy(source.at(f"policies[{index}]"), model) for index, model in enumerate(models)
@@ -48,7 +48,7 @@ class _Reader:
         self.notes: list[str] = []
 
     def policy(self, place: Source, model: PolicyModel) -> Policy:
-        """The policy that stands there."""
+        """The policy at `place`."""
         if model.hvpa is not None:
             return Policy(model.name, "Hvpa", hvpa=self._hvpa(place.at("hvpa"), model.hvpa))
         if model.fixed is not None:
@@ -83,7 +83,7 @@ class _Reader:
 
     # --- Hvpa -----------------------------------------------------------------------------------------------------
     def _hvpa(self, place: Source, named: str | dict[str, Any]) -> Mapping[str, object]:
-        """The manifest that stands there, or in the file of this name."""
+        """The manifest: `named` itself, or from the file of this name."""
         if isinstance(named, dict):
             return self._manifest(place, named)
         file = self._folder / named
@@ -96,7 +96,7 @@ class _Reader:
         return self._manifest(hvpas[0], hvpas[0].content)
 
     def _manifest(self, place: Source, content: dict[str, Any]) -> Mapping[str, object]:
-        """The manifest, in the workload's namespace."""
+        """The checked manifest, in the workload's namespace."""
         problems = validate_manifest(content)
         spec, _ = parse_spec(content.get("spec"))
         if problems or spec is None:
@@ -118,7 +118,7 @@ class _Reader:
         return content | {"metadata": {"name": workload.name} | metadata | {"namespace": workload.namespace}}
 
     def _check_recommenders(self, place: Source, spec: HvpaSpec) -> None:
-        """Refuse recommenders that a simulation does not have."""
+        """Refuse HPAs and VPAs that can't be simulated."""
         for axis, name in (("hpa", spec.hpa.name), ("vpa", spec.vpa.name)):
             if name is not None:
                 reason = "a simulation has no objects but those that are deployed: deploy: true"
@@ -128,9 +128,9 @@ class _Reader:
         if spec.vpa.template.spec is not None:
             self._check_vpa(place.at("spec.vpa.template.spec"), spec.vpa.template.spec)
 
-    # --- recommenders -----------------------------------------------------------------------------------------------
+    # --- HPA and VPA ------------------------------------------------------------------------------------------------
     def _check_hpa(self, place: Source, spec: HpaTemplateSpec) -> None:
-        """Refuse bounds and metrics that a simulation does not have: with such metrics an HPA would never scale in."""
+        """Refuse bounds and metrics that are not simulated: with a metric without values an HPA never scales in."""
         if spec.max_replicas > MAX_REPLICAS:
             reason = f"must be at most {MAX_REPLICAS}: each replica is simulated"
             raise place.refuse("maxReplicas", reason)
@@ -140,7 +140,7 @@ class _Reader:
             self._check_metric(own, metric.type, named)
             if "metric" not in named and named["target"]["type"] == "Utilization":
                 self.notes += self._requestless(own, named["name"], named.get("container"))
-        if not spec.metrics:  # then it is CPU at 80 percent
+        if not spec.metrics:  # the HPA's default is CPU at 80 percent
             self.notes += self._requestless(place, "cpu", None)
 
     def _check_metric(self, place: Source, kind: str, named: Mapping[str, Any]) -> None:
@@ -158,8 +158,8 @@ class _Reader:
             raise place.refuse("", self._unknown(container))
 
     def _requestless(self, place: Source, resource: Resource, container: str | None) -> Iterator[str]:
-        """A note for each container without request and limit, where a utilization is reckoned over this container, or
-        over all (None)."""
+        """A note for each container without request and limit among those that a utilization covers: `container`, or
+        all (None)."""
         for one in self._workload.containers:
             counts = container in (None, one.name)
             if counts and resource not in one.requests and resource not in one.limits:
@@ -176,7 +176,7 @@ class _Reader:
             raise place.refuse("updatePolicy.updateMode", reason)
 
     def _check_vpa(self, place: Source, spec: VpaTemplateSpec) -> None:
-        """Note the policies for containers that the workload does not have: these do nothing."""
+        """Add a note for each policy of a container that the workload does not have: it has no effect."""
         policies = spec.resource_policy.container_policies if spec.resource_policy is not None else ()
         for index, policy in enumerate(policies):
             name = policy.container_name

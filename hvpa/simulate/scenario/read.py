@@ -1,7 +1,7 @@
-"""Reading a scenario: from its YAML file, and the files that this one names, to what the engine runs.
+"""Reads a scenario from its YAML file, and the files that it names, into the `Scenario` that the engine runs.
 
-What belongs here: the way from the file to a `Scenario`. The file's form is in `schema`, loads in `hvpa.simulate.load`,
-policies in `policies`. Whatever is wrong is a `ScenarioError`: one line with file, line and field.
+The fields are in `schema`, loads in `hvpa.simulate.load`, policies in `policies`. Every error is a `ScenarioError`: one
+line with file, line and field.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from hvpa.simulate.scenario.schema import (
 )
 
 MAX_STEPS: Final = 5_000_000
-"""Most steps of a scenario: two years at 15 s. A step takes some 200 bytes of what is recorded."""
+"""Maximum steps of a scenario: two years at 15 s. The record of a step takes about 200 bytes."""
 _MAX_VALUES: Final = 50_000_000
-"""Most values of a record that are walked along, repeats counted."""
+"""Maximum recorded values that the simulation reads, repetitions included."""
 _DEFAULT_START: Final = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 _UNKNOWN_FIELD: Final = "unknown field"
 
 
 def load_scenario(path: Path, seed: int) -> Scenario:
-    """The scenario of this file; its load's noise comes from `seed`, and so does when each controller first looks,
-    where the file does not say it.
+    """The scenario in this file. The load's noise is drawn from `seed`, and so is each controller's first sync, unless
+    the file sets it.
 
-    Raises ScenarioError, whose text is one line that names file, line and field.
+    Raises ScenarioError, whose text is one line with file, line and field.
     """
     source = _read(path)
     try:
@@ -81,8 +81,8 @@ def load_scenario(path: Path, seed: int) -> Scenario:
 
 
 def _first(source: Source, problems: Sequence[FieldError]) -> ScenarioError:
-    """The problem to report: an unknown field before all else, since a field that is missing may be it, misspelt; and
-    what is wrong within a field before what is wrong with it as a whole, which may only follow from that."""
+    """The error to report: an unknown field first, since it may be a misspelt required field; then errors inside a
+    field before errors of the whole field, which may only be their consequence."""
 
     def rank(problem: FieldError) -> tuple[bool, bool, int]:
         whole = any(one.path.startswith((f"{problem.path}.", f"{problem.path}[")) for one in problems)
@@ -105,11 +105,13 @@ def _read(path: Path) -> Source:
 # --- load and times -------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """When the scenario begins and how long it takes (seconds), with the record that says so, if one does."""
+    """Start and duration of the scenario."""
 
     start: dt.datetime
     duration: float
+    """Seconds."""
     record: Record | None
+    """The recorded load; None for a formula."""
 
 
 def _times(source: Source, folder: Path, model: ScenarioModel) -> _Times:
@@ -156,7 +158,7 @@ def _check_times(source: Source, model: ScenarioModel, times: _Times) -> None:
 
 
 def _record(source: Source, folder: Path, load: LoadModel) -> Record | None:
-    """The recorded series, None for a formula."""
+    """The recorded load; None for a formula."""
     named = load.csv or load.prometheus
     if named is None:
         return None
@@ -182,7 +184,7 @@ def _steps(source: Source, model: ScenarioModel, times: _Times, seed: int) -> St
         raise source.refuse("load.formula", str(error)) from None
 
 
-# --- the rest -------------------------------------------------------------------------------------------------------
+# --- workload and controllers ---------------------------------------------------------------------------------------
 def _workload(model: ScenarioWorkload, duration: float, seed: int) -> WorkloadModel:
     fields = dict(model) | {"containers": tuple(_container(one) for one in model.containers)}
     fields["api_version"] = model.api_version or api_version_of(model.kind)
@@ -199,7 +201,8 @@ def _workload(model: ScenarioWorkload, duration: float, seed: int) -> WorkloadMo
 
 
 def _blips(model: Blips, duration: float, seed: int) -> Iterator[tuple[float, float]]:
-    """When one of the pods is not ready, and its place among those that are: drawn from the seed, as noise is."""
+    """The times of blips (seconds), each with the relative position (0 to 1) of the pod among the ready pods. Both are
+    drawn from the seed."""
     draw, at = random.Random(f"blips {seed}"), 0.0
     while (at := at + draw.expovariate(1 / model.every)) < duration:
         yield at, draw.random()
@@ -221,8 +224,8 @@ def _container(model: ScenarioContainer) -> ContainerModel:
 
 
 def _phased(model: ScenarioModel, seed: int) -> dict[str, Any]:
-    """metrics-server and the controllers, each with the time at which it first looks. Where that is not given it is
-    anywhere in the first period, by the seed: in a cluster nothing sets these clocks to each other."""
+    """The settings of metrics-server and the controllers, each with the offset of its first run. An offset that is not
+    set is drawn from the seed, within the first period: in a cluster, these loops are not synchronized."""
     draw = random.Random(f"phases {seed}").random
     metrics, hpa, vpa = model.metrics, model.controllers.hpa, model.controllers.vpa
     drawn = (
@@ -231,7 +234,7 @@ def _phased(model: ScenarioModel, seed: int) -> dict[str, Any]:
         (vpa.offset, vpa.period),
         (vpa.updater_offset, vpa.updater_period),
     )
-    offsets = [(draw() * period, given) for given, period in drawn]  # all are drawn, given or not
+    offsets = [(draw() * period, given) for given, period in drawn]  # draws all, whether set or not
     measured, synced, recommended, updated = (own if given is None else given for own, given in offsets)
     controllers = Controllers(
         hpa=HpaSettings(**hpa.model_dump(exclude={"offset"})),
@@ -249,7 +252,7 @@ def _phased(model: ScenarioModel, seed: int) -> dict[str, Any]:
 
 
 def _vpa_settings(model: VpaController) -> VpaSettings:
-    """The flags that are set, in the settings' units."""
+    """The recommender's settings: the flags that are set, converted to the settings' units."""
     times = {"period", "offset", "updater_period", "updater_offset"}
     flags: dict[str, Any] = model.model_dump(exclude=times, exclude_none=True)
     if "pod_min_cpu" in flags:

@@ -1,7 +1,6 @@
-"""The form of a scenario's file: its fields, their defaults, and what they may hold. docs/simulate.md explains each.
+"""The fields of a scenario's file, with defaults and valid values. docs/simulate.md explains each.
 
-What belongs here: what can be judged from the fields alone. What the files that a scenario names hold is judged where
-they are read.
+Only checks that need nothing but the fields are here. The contents of other files are checked when they are read.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from hvpa.simulate.scenario.fields import (
 
 
 def _check_names(names: Sequence[str], kind: str, field: str) -> None:
-    """Raise the `fault` of the first name that another one has before it."""
+    """Raise the `fault` of the first name that occurs twice."""
     for index, name in enumerate(names):
         if name in names[:index]:
             raise fault(f"is the name of another {kind} too", field, index, "name")
@@ -57,7 +56,7 @@ class CsvLoad(SpecModel):
 
 
 def _series(value: object) -> object:
-    """A series' number in the response, or labels that only it has."""
+    """The value, if it is a series' index in the response, or labels that select it."""
     if isinstance(value, dict) and value and all(isinstance(one, str) for one in value.values()):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -66,7 +65,7 @@ def _series(value: object) -> object:
 
 
 class PrometheusLoad(SpecModel):
-    """What Prometheus' /api/v1/query_range responded."""
+    """A saved response of Prometheus' /api/v1/query_range."""
 
     file: FileName
     series: Annotated[Any, BeforeValidator(_series)] = None
@@ -80,7 +79,7 @@ class PrometheusLoad(SpecModel):
 
 
 def _number_as_text(value: object) -> object:
-    """A constant load is a formula, also without quotes."""
+    """The value; a number becomes the text of a formula."""
     return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -105,28 +104,32 @@ class LoadModel(SpecModel):
         return self
 
 
-# --- the workload and where it runs ---------------------------------------------------------------------------------
+# --- the workload, nodes and metrics --------------------------------------------------------------------------------
 class CpuUse(SpecModel):
-    """CPU of a container: without any load, for each unit of it, and until its pod is ready (None: the base).
-    Millicores."""
+    """CPU usage of a container in one pod, in millicores."""
 
     base: FineMillicores = 0.0
+    """Usage without load."""
     per_unit: FineMillicores = 0.0
+    """Usage for each unit of the load that the pod serves."""
     start_up: FineMillicores | None = None
+    """Usage until the pod is ready. Default: `base`."""
 
 
 class MemoryUse(SpecModel):
-    """Memory of a container: without any load, for each unit of it, and what is never given back (bytes). `kept` is the
-    share of what the load took that the runtime keeps when the load falls."""
+    """Memory usage of a container in one pod, in bytes."""
 
     base: FineBytes = 0.0
+    """Usage without load."""
     per_unit: FineBytes = 0.0
+    """Usage for each unit of the load that the pod serves."""
     leak_per_hour: FineBytes = 0.0
     kept: Fraction = 0.0
+    """Share of the load's memory that the runtime keeps when the load falls."""
 
 
 class ScenarioContainer(SpecModel):
-    """A container: what it is given, and what it uses."""
+    """A container's resources and usage."""
 
     name: Label
     requests: Amounts = Amounts()
@@ -141,10 +144,12 @@ class ScenarioContainer(SpecModel):
 
 
 class Blips(SpecModel):
-    """Moments in which a pod that is ready is not: so far apart on average, and so long."""
+    """Failing readiness probes: from time to time, a ready pod is not ready."""
 
     every: PositiveSeconds
+    """Mean time between two blips."""
     length: PositiveSeconds = 10.0
+    """Time for which the pod is not ready."""
 
 
 class ScenarioWorkload(SpecModel):
@@ -201,7 +206,7 @@ class ScenarioWorkload(SpecModel):
 
 
 class Nodes(SpecModel):
-    """The nodes; without end where nothing is set."""
+    """The nodes. Size, headroom and count are unlimited by default."""
 
     cpu: Millicores | None = None
     memory: Bytes | None = None
@@ -211,20 +216,23 @@ class Nodes(SpecModel):
 
 
 class Metrics(SpecModel):
-    """metrics-server. `offset` is drawn from the seed where it is not set, as those of the controllers are; `load` is
-    the name of the metric that is the load, `share` and `queue` those of two that are made of it."""
+    """metrics-server, and the names of the custom or external metrics."""
 
     resolution: PositiveSeconds = 15.0
     delay: Seconds = 10.0
     offset: Seconds | None = None
+    """Time of the first measurement. Default: drawn from the seed."""
     load: Column = "load"
+    """Metric name of the load."""
     share: Column | None = None
+    """Metric name of the load per ready pod."""
     queue: Column | None = None
+    """Metric name of the queue's length: jobs of one second each, in progress or waiting."""
 
 
 # --- the controllers ------------------------------------------------------------------------------------------------
 class HpaController(SpecModel):
-    """kube-controller-manager's flags for HPAs; `offset` is when it first looks (None: drawn from the seed)."""
+    """kube-controller-manager's flags for HPAs."""
 
     sync_period: PositiveSeconds = 15.0
     tolerance: Fraction = 0.1
@@ -232,20 +240,23 @@ class HpaController(SpecModel):
     cpu_initialization_period: Seconds = 300.0
     initial_readiness_delay: Seconds = 30.0
     offset: Seconds | None = None
+    """Time of the first sync. Default: drawn from the seed."""
 
 
 _Percentile = Annotated[Fraction, Field(gt=0)]
 
 
 class VpaController(SpecModel):
-    """Periods of the VPA's recommender and updater and when each first looks (None: drawn from the seed), and the
-    recommender's flags. A flag that is not set here keeps the default that it has in
+    """Periods of the VPA's recommender and updater, and the recommender's flags, with the defaults of
     `hvpa.recommend.vpa.recommender.VpaSettings`."""
 
     period: PositiveSeconds = 60.0
+    """Period of the recommender."""
     offset: Seconds | None = None
+    """Time of the recommender's first run. Default: drawn from the seed."""
     updater_period: PositiveSeconds = 60.0
     updater_offset: Seconds | None = None
+    """Time of the updater's first run. Default: drawn from the seed."""
     safety_margin: Fraction | None = None
     target_cpu_percentile: _Percentile | None = None
     lower_bound_cpu_percentile: _Percentile | None = None
@@ -266,15 +277,15 @@ class VpaController(SpecModel):
 
 
 class ControllersModel(SpecModel):
-    """The controllers around the workload."""
+    """Settings of the HPA and VPA controllers."""
 
     hpa: HpaController = HpaController()
     vpa: VpaController = VpaController()
 
 
-# --- the policies: the ways to scale that are compared ------------------------------------------------------------
+# --- the policies to compare ----------------------------------------------------------------------------------------
 class HpaAlone(HpaTemplateSpec):
-    """Spec of an HPA (autoscaling/v2) that scales the workload itself."""
+    """Spec of an HPA (autoscaling/v2) that scales the workload directly."""
 
     @model_validator(mode="after")
     def _has_a_maximum(self) -> Self:
@@ -294,7 +305,7 @@ def _mode(value: object) -> object:
 
 
 class VpaUpdates(SpecModel):
-    """What the VPA's updater does."""
+    """The VPA's `updatePolicy`."""
 
     update_mode: Annotated[Literal["Recreate", "InPlaceOrRecreate", "Off"], BeforeValidator(_mode)] = (
         "Recreate"
@@ -303,12 +314,12 @@ class VpaUpdates(SpecModel):
 
 
 class VpaAlone(VpaTemplateSpec):
-    """Spec of a VPA (autoscaling.k8s.io/v1) that acts on the workload itself."""
+    """Spec of a VPA (autoscaling.k8s.io/v1) that acts on the workload directly."""
 
     update_policy: VpaUpdates = VpaUpdates()
 
     def to_wire(self) -> dict[str, object]:
-        """As autoscaling.k8s.io/v1 writes it."""
+        """The spec in autoscaling.k8s.io/v1 form."""
         updates: dict[str, object] = {"updateMode": self.update_policy.update_mode}
         if self.update_policy.min_replicas is not None:
             updates["minReplicas"] = self.update_policy.min_replicas
@@ -319,14 +330,14 @@ class VpaAlone(VpaTemplateSpec):
 
 
 class FixedContainer(SpecModel):
-    """Requests and limits in place of those that the workload begins with."""
+    """Requests and limits that replace the workload's initial values."""
 
     requests: Amounts | None = None
     limits: Amounts | None = None
 
 
 class FixedSize(SpecModel):
-    """A size that stays; the workload's own where nothing is set."""
+    """A fixed size. A field that is not set keeps the workload's initial value."""
 
     replicas: Replicas | None = None
     containers: Annotated[dict[Label, FixedContainer], NoNulls] = Field(default_factory=dict)
@@ -339,7 +350,7 @@ def _manifest(value: object) -> object:
 
 
 class PolicyModel(SpecModel):
-    """One way to scale."""
+    """A policy to compare: an Hvpa, an HPA, a VPA, both, or a fixed size."""
 
     name: Annotated[PlainText, Field(min_length=1, max_length=100)]
     hvpa: Annotated[Any, BeforeValidator(_manifest)] = None
@@ -355,7 +366,7 @@ class PolicyModel(SpecModel):
         return self
 
 
-# --- all of it ------------------------------------------------------------------------------------------------------
+# --- the scenario ---------------------------------------------------------------------------------------------------
 class ScenarioModel(SpecModel):
     """A scenario's file."""
 
