@@ -20,8 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hvpa.simulate.engine import quiet, simulate
-from hvpa.simulate.scenario.read import load_scenario
+from hvpa_lab.simulate.engine import quiet, simulate
+from hvpa_lab.simulate.scenario.read import load_scenario
 
 GOAL_SECONDS = 20.0
 GOAL_MIB = 200

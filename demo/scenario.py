@@ -14,8 +14,8 @@ from typing import Any, Final
 import yaml
 
 from demo.snapshot import Resources
-from hvpa.simulate.engine import simulate
-from hvpa.simulate.scenario.read import load_scenario
+from hvpa_lab.simulate.engine import simulate
+from hvpa_lab.simulate.scenario.read import load_scenario
 from localcluster.controlplane.flags import Settings
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from tools.chart import TEMPLATES  # noqa: E402
 
 GENERATED = {
     "config/crd/autoscaling.k8s.io_hvpas.yaml": ("-m", "hvpa.api.crd"),
-    "docs/simulate.schema.json": ("-m", "hvpa.simulate.report.json"),
+    "docs/simulate.schema.json": ("-m", "hvpa_lab.simulate.report.json"),
     "docs/remedies.md": ("-m", "tools.remedies"),
     **{
         f"docs/reference/{page}.md": ("-m", "tools.reference", page)

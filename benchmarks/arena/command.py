@@ -1,6 +1,6 @@
 """What an Hvpa does with workloads that nothing was tuned on: `python -m benchmarks arena --seed N`.
 
-At least 300 workloads drawn from a seed (`draw`) run in the simulator (`hvpa.simulate`) under an Hvpa, under HPA +
+At least 300 workloads drawn from a seed (`draw`) run in the simulator (`hvpa_lab.simulate`) under an Hvpa, under HPA +
 VPA and under an HPA alone with the same headroom and bounds (`policies`), and with weight 100 under a VPA alone.
 Steps of 15 seconds, 36 hours, of which the first day does not count and is calm (`draw.HOURS`). Seeds 1 to 9 are for
 tuning, those from 100 on for judging: whoever has looked at one of these has to take another.

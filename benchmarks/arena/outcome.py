@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from hvpa.api.values.quantity import GIB
-from hvpa.simulate.model import PolicyResult, Scenario
+from hvpa_lab.simulate.model import PolicyResult, Scenario
 
 GIB_PER_CORE: Final = 8
 SERVICE: Final = 0.05

@@ -25,8 +25,8 @@ from benchmarks.arena.draw import Drawn, drawn
 from benchmarks.arena.outcome import Outcome, outcome_of
 from benchmarks.arena.policies import HVPA, policies, scenario_of
 from benchmarks.joint.run import ACTING_ROOMS, HVPA_ROOMS, SCENARIO, code_version, essence, write_scenario
-from hvpa.simulate.engine import quiet, simulate
-from hvpa.simulate.scenario.read import load_scenario
+from hvpa_lab.simulate.engine import quiet, simulate
+from hvpa_lab.simulate.scenario.read import load_scenario
 
 CACHE: Final = Path.home() / ".cache" / "hvpa" / "arena"
 COUNTED: Final = essence(Path(outcome.__file__).read_text())

@@ -1,6 +1,6 @@
 """What joint scaling costs, compared with an HPA, a VPA and both: `python -m benchmarks joint --out DIR`.
 
-Every load runs under every policy with every workload and seed, in the simulator (`hvpa.simulate`), in steps of 5
+Every load runs under every policy with every workload and seed, in the simulator (`hvpa_lab.simulate`), in steps of 5
 seconds. A day of warm-up does not count. The rules that make points comparable:
 
 - **Loads** are drawn from a seed (`generated`), of kinds that no rule was tuned on. Five seeds are five loads of each
@@ -61,7 +61,7 @@ from benchmarks.joint.policies import (
 )
 from benchmarks.joint.report import RESIZES, by_load, others, summary
 from benchmarks.joint.run import STEP, Run, job_of, load_of, run_all, scenario_of, write_scenario
-from hvpa.simulate.errors import ScenarioError
+from hvpa_lab.simulate.errors import ScenarioError
 
 DAYS: Final = 2.0
 SEEDS: Final = 5

@@ -24,9 +24,9 @@ from benchmarks.joint.loads import LoadCase
 from benchmarks.joint.policies import BASELINE, DEFAULT_TARGET, POLICIES, POLICY, WORKLOADS, Case, headroom
 from benchmarks.joint.report import Rows, markdown, median
 from benchmarks.joint.run import SCENARIO, scenario_of, write_scenario
-from hvpa.simulate.engine import quiet, simulate
-from hvpa.simulate.model import Reaction
-from hvpa.simulate.scenario.read import load_scenario
+from hvpa_lab.simulate.engine import quiet, simulate
+from hvpa_lab.simulate.model import Reaction
+from hvpa_lab.simulate.scenario.read import load_scenario
 
 JUMPS: Final = (2, 5, 10)
 CALM: Final = 7200.0

@@ -33,7 +33,7 @@ from benchmarks.joint.policies import (
 )
 from benchmarks.joint.run import scenario_of
 from hvpa.api.values.quantity import parse_cpu, parse_memory
-from hvpa.simulate.model import Reaction
+from hvpa_lab.simulate.model import Reaction
 from localcluster.client.api import Json, KubeApi
 from localcluster.controlplane.controlplane import ControlPlane
 from localcluster.controlplane.flags import Settings

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa.simulate.load.csv import read_csv
-from hvpa.simulate.load.series import Record
+from hvpa_lab.simulate.load.csv import read_csv
+from hvpa_lab.simulate.load.series import Record
 
 MEDIAN: Final = 1.5
 """Cores of work that a recorded series asks for at its median."""

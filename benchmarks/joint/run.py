@@ -41,11 +41,11 @@ from benchmarks.joint.policies import (
     workload_field,
 )
 from hvpa.api.values.duration import format_duration
-from hvpa.simulate.engine import quiet, simulate
-from hvpa.simulate.errors import ScenarioError
-from hvpa.simulate.model import PolicyResult, Scenario, Totals
-from hvpa.simulate.policy.base import SimulationError
-from hvpa.simulate.scenario.read import load_scenario
+from hvpa_lab.simulate.engine import quiet, simulate
+from hvpa_lab.simulate.errors import ScenarioError
+from hvpa_lab.simulate.model import PolicyResult, Scenario, Totals
+from hvpa_lab.simulate.policy.base import SimulationError
+from hvpa_lab.simulate.scenario.read import load_scenario
 
 STEP: Final = 5
 SCENARIO: Final = "scenario.yaml"

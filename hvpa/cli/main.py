@@ -32,21 +32,21 @@ COMMANDS: Final = {
     ),
     "history": ("hvpa.cli.history", "show what changed of an Hvpa, when and why, newest last; write nothing"),
     "dashboard": (
-        "hvpa.cli.dashboard.command",
+        "hvpa_lab.dashboard.command",
         "serve a read-only page: all Hvpas at a glance, each with live charts, reasons and what-ifs",
     ),
     "pause": ("hvpa.cli.mode", "set spec.mode of Hvpas to Paused: their workloads are left as they are"),
     "resume": ("hvpa.cli.mode", "give paused Hvpas the mode back that `hvpa pause` found, else Apply"),
     "report": (
-        "hvpa.cli.report.command",
+        "hvpa_lab.report.command",
         "show what an Hvpa would set for each workload, what that costs, and what is risky; write nothing",
     ),
     "init": (
-        "hvpa.cli.init.command",
+        "hvpa_lab.init.command",
         "write an Hvpa for a workload from its history, and simulate it beside today's configuration",
     ),
     "simulate": (
-        "hvpa.cli.simulate",
+        "hvpa_lab.simulate.command",
         "simulate a workload under several policies: what each costs, leaves unmet, and which nothing beats",
     ),
 }

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pytest
 
-from hvpa.simulate.report.page import to_html
-from tests.unit.simulate.report.results import busy
+from hvpa_lab.simulate.report.page import to_html
+from tests.unit.lab.simulate.report.results import busy
 from tools.browser import check_page, chromium, fonts
 from tools.browser.check_page import Look
 from tools.browser.dashboard_page import opened
@@ -21,7 +21,7 @@ from tools.browser.dashboard_page import opened
 FONTS: Final = (None, *fonts.FAMILIES)
 WIDTHS: Final = (1320, 390)
 """A desk's window, and a phone's."""
-STATIC: Final = check_page.ROOT / "hvpa/cli/dashboard/static"
+STATIC: Final = check_page.ROOT / "hvpa_lab/dashboard/static"
 SAMPLE: Final = "Policy number 1: 12:34:56, 0.0012"
 WIDTH_OF: Final = f"""(() => {{
   const pen = document.createElement("canvas").getContext("2d");

@@ -66,8 +66,8 @@ RUN = {
     ("README.md", "make demo"): "tests/e2e/test_demo.py",
     ("README.md", "make cluster-up"): "tests/e2e/full/test_tutorial.py",
     ("docs/joint-scaling.md", "hvpa explain -f docs/path.yaml"): "tests/unit/test_joint_scaling.py",
-    ("docs/init.md", "hvpa init -f examples/init/shop.yaml"): "tests/unit/cli/init/test_page.py",
-    ("docs/init.md", "hvpa simulate hvpa-orders/"): "tests/unit/cli/init/test_page.py",
+    ("docs/init.md", "hvpa init -f examples/init/shop.yaml"): "tests/unit/lab/init/test_page.py",
+    ("docs/init.md", "hvpa simulate hvpa-orders/"): "tests/unit/lab/init/test_page.py",
     ("charts/hvpa/README.md", "kubectl apply -f config/manager"): "tests/e2e/full/test_first_day.py",
     ("docs/getting-started.md", "kubectl apply -f config/manager"): "tests/e2e/full/test_first_day.py",
 }
@@ -82,11 +82,11 @@ NOT_HERE = {
     ("docs/getting-started.md", "make docker-build"): "needs a container engine and a registry",
     ("docs/getting-started.md", "make image"): "needs a registry; tests/e2e/test_image.py builds the image",
     ("docs/init.md", "hvpa init deployment/web -n shop --prometheus http://localhost:9090 \\"): (
-        "simulates for minutes; docs/first-day.md has it with a day, and tests/unit/cli/init reads the flags"
+        "simulates for minutes; docs/first-day.md has it with a day, and tests/unit/lab/init reads the flags"
     ),
     ("README.md", "make simulate"): "as that of docs/simulate.md",
     ("docs/simulate.md", "hvpa simulate examples/large-base"): (
-        "half a minute of processor time; tests/unit/simulate/scenario/test_examples.py runs it with longer steps"
+        "half a minute of processor time; tests/unit/lab/simulate/scenario/test_examples.py runs it with longer steps"
     ),
     ("docs/performance.md", 'make bench BENCH_ARGS="scale'): "takes an hour; the flags are read below",
     ("docs/performance.md", "make bench BENCH_ARGS=resizes"): "takes minutes; the flags are read below",
@@ -103,12 +103,12 @@ NOT_HERE = {
 OTHER_YAML = {
     ("docs/gitops.md", "Application"): "tests/unit/test_documents.py",
     ("docs/gitops.md", "Kustomization"): "tests/unit/test_documents.py",
-    ("docs/init.md", None): "tests/unit/cli/init/test_page.py",
+    ("docs/init.md", None): "tests/unit/lab/init/test_page.py",
     ("docs/keda.md", "ScaledObject"): "tests/unit/test_documents.py",
     ("docs/migrating-from-hpa-and-vpa.md", "HorizontalPodAutoscaler"): "tests/e2e/full/test_pages.py",
     ("docs/migrating-from-hpa-and-vpa.md", "VerticalPodAutoscaler"): "tests/e2e/full/test_pages.py",
     ("docs/migrating-from-postmates.md", "CHPA"): "tests/unit/test_documents.py",
-    ("docs/simulate.md", None): "tests/unit/simulate/scenario/test_documented.py",
+    ("docs/simulate.md", None): "tests/unit/lab/simulate/scenario/test_documented.py",
 }
 """YAML that is no Hvpa and no part of one, by page and kind, and what reads it."""
 MOST_MODULES = 12

@@ -113,6 +113,6 @@ def _drawn(seen: Observation, decision: Decision) -> bytes:
         if view is not None and view.items:
             why = ": no metric of an HPA measures what the VPA has targets for"
         raise CommandError(f"{name}: there is no path to draw{why}")
-    from hvpa.cli.explain.plot import draw  # needs an optional package
+    from hvpa_lab.plot import draw  # needs an optional package
 
     return draw(view, replicas.current, f"{name}, {format_timestamp(seen.now)}")

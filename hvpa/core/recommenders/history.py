@@ -1,7 +1,7 @@
 """Length of the history behind a VPA's recommendation (DESIGN 4). HVPA derives it from the recommendation itself,
 because the condition `RecommendationProvided` does not change when the recommender loses its history.
 
-The recommender multiplies the upper bound by 1 + 1 / days (`upper_factor` in `hvpa.recommend.vpa.estimate`). Days are
+The recommender multiplies the upper bound by 1 + 1 / days (`upper_factor` in `hvpa_lab.recommend.vpa.estimate`). Days are
 the time from the first to the last sample, or the number of samples / 1440 if that is less. So upper bound / uncapped
 target is at least 1 + 1 / days: 1441 for a minute of history, 25 for an hour, 1.125 for 8 days.
 
@@ -38,7 +38,7 @@ SAVED_WITHIN: Final = dt.timedelta(minutes=10)
 """A checkpoint that is older than the recommendation by more than this belongs to another history. The recommender
 saves checkpoints in each of its rounds; with thousands of VPAs it saves some of them in each round."""
 MINUTES: Final = 1440
-"""Samples per day (`confidence` in `hvpa.recommend.vpa.samples`)."""
+"""Samples per day (`confidence` in `hvpa_lab.recommend.vpa.samples`)."""
 NO_HISTORY: Final = 1e9
 """The ratio of a recommendation without history."""
 STEPS: Final = 4

@@ -15,8 +15,8 @@ import pytest
 from builders.build import MIB
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import ResourceRequirements
-from hvpa.simulate.cluster.pods import Workload
-from hvpa.simulate.model import ContainerModel, NodeModel, WorkloadModel
+from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.model import ContainerModel, NodeModel, WorkloadModel
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.cluster import Cluster
 from localcluster.controlplane.manifests import IN_VAIN_ANNOTATION, MEMORY_ANNOTATION

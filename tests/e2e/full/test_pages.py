@@ -228,7 +228,7 @@ def test_report(shop: Shells) -> None:
 
 def test_init(cluster: ControlPlane, api: KubeApi, namespace: str, tmp_path: Path) -> None:
     """From a cluster and a file. The page's days and seeds take minutes: here it is a day, once. (From Prometheus:
-    test_first_day.py; from files alone: tests/unit/cli/init/test_page.py.)"""
+    test_first_day.py; from files alone: tests/unit/lab/init/test_page.py.)"""
     _prometheus, cluster_and_file, *_others = lines(FROM_WHERE.replace("-n shop", f"-n {namespace}"))
     shells = reader(cluster, tmp_path)
     shutil.copy(ROOT / "examples/init/usage.csv", shells.place)

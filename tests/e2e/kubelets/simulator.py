@@ -7,10 +7,10 @@ from typing import Final
 
 from hvpa.api.values.quantity import Resource
 from hvpa.core.model import ResourceRequirements
-from hvpa.simulate.cluster.pods import Workload
-from hvpa.simulate.cluster.resizes import message_of
-from hvpa.simulate.cluster.state import SimPod
-from hvpa.simulate.model import ContainerModel, NodeModel, WorkloadModel
+from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.resizes import message_of
+from hvpa_lab.simulate.cluster.state import SimPod
+from hvpa_lab.simulate.model import ContainerModel, NodeModel, WorkloadModel
 from localcluster.workloads.pods import MIB
 
 NODE: Final = 1000

@@ -1,6 +1,6 @@
 """The updater and the webhook of the Vertical Pod Autoscaler and our models of them get the same pods, recommendations,
 policies and flags: which pods are resized, which are evicted, in which order, and what pods then request must come out
-the same. `tests/unit/simulate` compares the models with the recorded answers."""
+the same. `tests/unit/lab/simulate` compares the models with the recorded answers."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import msgspec
 
 from hvpa.api.objects.read_models import Hpa, HpaStatusRead, Meta, MetricName, ObjectReference, Pod
 from hvpa.api.values.quantity import parse_quantity
-from hvpa.recommend.hpa.controller import (
+from hvpa_lab.recommend.hpa.controller import (
     HorizontalAutoscaler,
     HpaResult,
     HpaSettings,

@@ -16,8 +16,8 @@ from hvpa.api.values.timestamp import format_timestamp
 from hvpa.core import decide, observe
 from hvpa.core.model import Decision, Objects, Observation, Settings
 from hvpa.reconcile import reconciler
-from hvpa.simulate.engine import quiet, simulate
-from hvpa.simulate.scenario.read import load_scenario
+from hvpa_lab.simulate.engine import quiet, simulate
+from hvpa_lab.simulate.scenario.read import load_scenario
 from tests.recorded import answers
 from tests.recorded.released.cases import cases
 from tests.recorded.released.decisions import decided, step

@@ -10,9 +10,9 @@ import msgspec
 from hvpa.api.objects.read_models import Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import ResourceRequirements
-from hvpa.simulate.cluster.state import Resize, SimPod, Template
-from hvpa.simulate.policy.admission import admitted
-from hvpa.simulate.policy.updater import Updater, UpdaterSettings
+from hvpa_lab.simulate.cluster.state import Resize, SimPod, Template
+from hvpa_lab.simulate.policy.admission import admitted
+from hvpa_lab.simulate.policy.updater import Updater, UpdaterSettings
 from tests.recorded.replay import Json, differences
 from tests.recorded.vpa.build import NANOSECONDS
 

@@ -10,8 +10,8 @@ import msgspec
 
 from hvpa.api.objects.read_models import Vpa, VpaMeta, VpaStatusRead
 from hvpa.api.values.quantity import parse_quantity
-from hvpa.recommend.vpa.recommender import VerticalRecommender, VpaSettings
-from hvpa.recommend.vpa.samples import Aggregate
+from hvpa_lab.recommend.vpa.recommender import VerticalRecommender, VpaSettings
+from hvpa_lab.recommend.vpa.samples import Aggregate
 from tests.recorded.replay import START, Json, differences, instant
 from tests.recorded.vpa.build import NANOSECONDS
 

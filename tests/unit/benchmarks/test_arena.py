@@ -19,7 +19,7 @@ from benchmarks.arena.outcome import SERVICE, TIMEOUT, Outcome, percentile, resp
 from benchmarks.arena.policies import BOTH, HPA, HVPA, VPA, policies, rival, scenario_of
 from benchmarks.arena.report import compared, report, verdict
 from benchmarks.arena.run import Result, run_one
-from hvpa.simulate.scenario.read import load_scenario
+from hvpa_lab.simulate.scenario.read import load_scenario
 
 FINE = Outcome(
     cost=100.0,

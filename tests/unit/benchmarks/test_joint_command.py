@@ -12,7 +12,7 @@ from benchmarks.joint.generated import generated
 from benchmarks.joint.kept import Kept
 from benchmarks.joint.policies import BASELINE, LINE, POLICIES, POLICY, WORKLOADS, Case, headroom
 from benchmarks.joint.run import SCENARIO, Job, Run, scenario_of, write_scenario
-from hvpa.simulate.scenario.read import load_scenario
+from hvpa_lab.simulate.scenario.read import load_scenario
 from tests.unit.benchmarks.test_joint_kept import run
 
 ONLY = "leak,cpu,HPA+VPA/Recreate"

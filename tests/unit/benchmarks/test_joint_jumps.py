@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.joint.jumps import SHOWN, felt, in_place_beside_hpa, main, phases, table
 from benchmarks.joint.kept import Felt, Phases
-from hvpa.simulate.engine import quiet
-from hvpa.simulate.model import Reaction
+from hvpa_lab.simulate.engine import quiet
+from hvpa_lab.simulate.model import Reaction
 
 
 def reaction(cover: float, tolerance: float | None = 15.0) -> Phases:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.joint import kept
 from benchmarks.joint.kept import Felt, Line, Phases, Place, gathered, keep, keep_jumps, read, read_jumps
 from benchmarks.joint.run import Outcome, Run
-from hvpa.simulate.model import Totals
+from hvpa_lab.simulate.model import Totals
 
 
 def run(policy: str, seed: int, core_hours: float, unmet: float = 0.0, **other: Any) -> Run:

@@ -10,7 +10,7 @@ from benchmarks.joint.generated import KINDS, generated
 from benchmarks.joint.loads import DAY
 from benchmarks.joint.oracle import limit, price
 from benchmarks.joint.policies import WORKLOADS
-from hvpa.simulate.load.formula import MAX_LENGTH, Formula
+from hvpa_lab.simulate.load.formula import MAX_LENGTH, Formula
 
 CPU = WORKLOADS[0]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from hvpa.simulate.engine import quiet
+from hvpa_lab.simulate.engine import quiet
 
 
 @pytest.fixture(autouse=True)

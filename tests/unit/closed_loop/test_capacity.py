@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from hvpa.simulate.cluster.pods import Workload
-from hvpa.simulate.model import NodeModel, Tick, WorkloadModel
-from tests.unit.simulate import build
-from tests.unit.simulate.joint_build import GIB, HOUR, Run, Shape, joint, metric, run
+from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.model import NodeModel, Tick, WorkloadModel
+from tests.unit.lab.simulate import build
+from tests.unit.lab.simulate.joint_build import GIB, HOUR, Run, Shape, joint, metric, run
 
 pytestmark = pytest.mark.long
 

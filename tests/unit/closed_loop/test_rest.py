@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.closed_loop.test_capacity import STRATEGIES, hvpa, pods, simulated
-from tests.unit.simulate import build
-from tests.unit.simulate.joint_build import HOUR, metric
+from tests.unit.lab.simulate import build
+from tests.unit.lab.simulate.joint_build import HOUR, metric
 
 pytestmark = pytest.mark.long
 

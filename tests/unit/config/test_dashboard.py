@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from hvpa.cli.dashboard.command import add_arguments
+from hvpa_lab.dashboard.command import add_arguments
 from hvpa.kube.server.endpoints import parse_address
 from tests.unit.config.folders import only
 

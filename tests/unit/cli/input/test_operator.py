@@ -16,7 +16,7 @@ from hvpa.cli.input.operator import DEFAULT_LEASE, OperatorState, operator_state
 from hvpa.kube.leases.assignment import Names, shard_of
 from hvpa.reconcile.ports import Key
 from tests.unit.cli.api_server import OPERATOR, Api
-from tests.unit.cli.dashboard.harness import Watched
+from tests.unit.lab.dashboard.harness import Watched
 from tests.unit.kube.fake_server import FakeServer
 
 NOW = dt.datetime(2026, 11, 27, 10, tzinfo=dt.UTC)

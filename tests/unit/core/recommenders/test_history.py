@@ -18,7 +18,7 @@ from hvpa.api.objects.read_models import Vpa
 from hvpa.core.model import BoundRatio, Decision, Objects
 from hvpa.core.recommenders.history import bound_ratios, view_history
 from hvpa.core.values.clock import Clock
-from hvpa.recommend.vpa.estimate import upper_factor
+from hvpa_lab.recommend.vpa.estimate import upper_factor
 
 HOUR = dt.timedelta(hours=1)
 DAY = dt.timedelta(days=1)

@@ -1,0 +1,1 @@
+"""The laboratory: commands that simulate, advise and draw. The operator runs without it (docs/architecture.md)."""

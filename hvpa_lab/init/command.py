@@ -1,0 +1,284 @@
+"""`hvpa init`: drafts an Hvpa for a workload from its history, and simulates its cost. It writes files, and nothing
+to the cluster."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+from hvpa.api.values.duration import DAY
+from hvpa.api.values.timestamp import format_timestamp
+from hvpa.cli.arguments import (
+    add_cluster,
+    add_files,
+    add_now,
+    add_output,
+    add_prices,
+    checked,
+    count_from,
+    prices_of,
+)
+from hvpa.cli.errors import DONE, CommandError, UsageError, report_skipped
+from hvpa_lab.init.draft import Draft, drafts
+from hvpa_lab.init.files import publish, refuse_taken, workshop
+from hvpa_lab.init.json import to_json
+from hvpa_lab.init.manifest import manifest
+from hvpa_lab.init.result import Result
+from hvpa_lab.init.scenario import LOAD, MANIFEST, SCENARIO, load_csv, rivals, scenario, span_of, today
+from hvpa_lab.init.source.present import SCALED_OBJECT, Present, TargetName, present, target_name
+from hvpa_lab.init.text import to_text
+from hvpa_lab.init.trial import Outcome, Trial, Work, outcomes
+from hvpa_lab.init.verdict import MATCHES, best, judged
+from hvpa.cli.input.files import Document, read_documents
+from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
+from hvpa_lab.simulate.progress import add_progress, processors
+from hvpa.kube.clock import SystemClock
+from hvpa_lab.simulate.engine import quiet
+from hvpa_lab.simulate.errors import ScenarioError
+from hvpa_lab.simulate.history.fit import Fit, fit
+from hvpa_lab.simulate.history.pattern import pattern
+from hvpa_lab.simulate.history.record import History
+from hvpa_lab.simulate.history.table import read_history
+from hvpa_lab.simulate.load.series import readable_length
+from hvpa_lab.simulate.report.text import seconds
+from hvpa_lab.simulate.scenario.documents import read_text
+from hvpa_lab.simulate.scenario.fields import seconds_of
+
+DAYS: Final = 8
+"""Number of days that are simulated: a week, and a day before it for the VPA to learn.
+
+On two cores the simulation takes four minutes (docs/init.md).
+"""
+SEEDS: Final = 3
+"""Number of simulation runs, each with other controller start times."""
+SINCE: Final = "14d"
+STEP: Final = "1m"
+TIMEOUT: Final = "1m"
+LEAST: Final = DAY
+"""A shorter history does not contain a whole day."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
+    add = parser.add_argument
+    text = (
+        "deployment/NAME, another kind, or KIND.GROUP/NAME of a custom kind (rollouts.argoproj.io/web); optional with"
+        " -f and one workload"
+    )
+    add("workload", nargs="?", type=target_name, metavar="WORKLOAD", help=text)
+    add_files(add, "workload, HPA and VPA", "the workload's namespace")
+    add_cluster(add)
+    columns = "time, replicas, cpu and memory (of all pods), and load where it is known"
+    add("--csv", type=Path, metavar="FILE", help=f"the history: a CSV file with the columns {columns}")
+    text = "the history: the address of a Prometheus, such as http://localhost:9090"
+    add("--prometheus", metavar="URL", help=text)
+    text = f"with --prometheus: so much of the past (default {SINCE})"
+    add("--since", type=length, default=length(SINCE), metavar="DURATION", help=text)
+    text = f"with --prometheus: a value every so often (default {STEP})"
+    add("--step", type=length, default=length(STEP), metavar="DURATION", help=text)
+    text = 'with --prometheus: PromQL of the load, such as sum(rate(http_requests_total{namespace="$namespace"}[5m]))'
+    add("--load", metavar="PROMQL", help=text)
+    text = "with --prometheus: YAML with PromQL for cpu, memory, replicas or load in place of the standard metrics"
+    add("--queries", type=Path, metavar="FILE", help=text)
+    text = "with --prometheus: file with a bearer token"
+    add("--prometheus-token", type=Path, metavar="FILE", help=text)
+    text = f"with --prometheus: how long an answer may take (default {TIMEOUT})"
+    add("--timeout", type=length, default=length(TIMEOUT), metavar="DURATION", help=text)
+    add_now(add, "the end of the history from Prometheus is the present")
+    text = "the API server's version, such as 1.33, where it is not read from the cluster"
+    add("--kubernetes", type=minor_version, metavar="VERSION", help=text)
+    for flag, what in (("--min-replicas", "fewest"), ("--max-replicas", "most")):
+        add(flag, type=count_from(1), metavar="NUMBER", help=f"{what} replicas (default: the HPA's)")
+    text = (
+        "folder for hvpa.yaml, scenario.yaml and load.csv, which must not be there yet (default: hvpa-NAME)"
+    )
+    add("--out", type=Path, metavar="DIR", help=text)
+    add("--force", action="store_true", help="replace the files in a folder that is there")
+    text = f"simulate so many days, the last of the history (default {DAYS})"
+    add("--days", type=count_from(1), default=DAYS, metavar="NUMBER", help=text)
+    text = f"how often the controllers' phases are drawn (default {SEEDS})"
+    add("--seeds", type=count_from(1), default=SEEDS, metavar="NUMBER", help=text)
+    add_prices(add)
+    text = "simulations that run at once (default: one per processor)"
+    add("--jobs", type=count_from(1), default=processors(), metavar="NUMBER", help=text)
+    add_progress(add)
+    add_output(add)
+
+
+def length(text: str) -> float:
+    """A duration of a second or more, in seconds."""
+    return checked(
+        text, seconds_of, lambda found: found >= 1, "a duration of a second or more (such as 1m, 6h, 14d)"
+    )
+
+
+def minor_version(text: str) -> int:
+    """The minor number of a version 1.x."""
+    return checked(text.removeprefix("v"), _minor, lambda minor: minor >= 0, "a version such as 1.33")
+
+
+def _minor(text: str) -> int:
+    major, _, minor = text.partition(".")
+    if major != "1":
+        raise ValueError
+    return int(minor.partition(".")[0])
+
+
+def main(args: argparse.Namespace) -> int:
+    """Read, fit, simulate, write, print. Raises CommandError."""
+    _check_usage(args)
+    quiet()
+    now = _present(args)
+    folder = args.out or Path(f"hvpa-{now.name}")
+    refuse_taken(folder, force=args.force)
+    history = _history(args, now)
+    if history.length < LEAST:
+        raise CommandError(
+            f"{history.source}: the history is {readable_length(history.length)} long: at least a day is needed"
+        )
+    result = _tried(args, now, history, folder)
+    print(to_json(result) if args.output == "json" else to_text(result))
+    return DONE
+
+
+def _check_usage(args: argparse.Namespace) -> None:
+    """Raise UsageError for flags that make no sense together."""
+    if (args.csv is None) == (args.prometheus is None):
+        raise UsageError("give the history: --csv FILE or --prometheus URL")
+    for flag in ("load", "queries", "prometheus_token"):
+        if args.csv is not None and getattr(args, flag) is not None:
+            raise UsageError(f"--{flag.replace('_', '-')} has a meaning with --prometheus only")
+    if args.filename and (args.kubeconfig is not None or args.context is not None):
+        raise UsageError("--kubeconfig and --context have no meaning with -f")
+    if not args.filename and args.workload is None:
+        raise UsageError("name a workload, such as deployment/web, or give files with -f")
+
+
+def _present(args: argparse.Namespace) -> Present:
+    if not args.filename:
+        from hvpa_lab.init.source.live import (
+            fetch_present,  # its client takes longer to import than the rest
+        )
+
+        return fetch_present(args, args.workload)
+    documents = [
+        one for path in dict.fromkeys(args.filename) for one in read_documents(path, skip=report_skipped)
+    ]
+    return documents_present(documents, args.workload, args.namespace, args.kubernetes)
+
+
+def documents_present(
+    documents: Sequence[Document], wanted: TargetName | None, given: str | None, minor: int | None
+) -> Present:
+    """The workload among these documents. Raises CommandError.
+
+    `given` is the namespace of documents without a namespace (default: the namespace of the other documents).
+    """
+    namespaces = {str(one.metadata["namespace"]) for one in documents if one.metadata.get("namespace")}
+    namespace = given or (namespaces.pop() if len(namespaces) == 1 else DEFAULT_NAMESPACE)
+    scaled = [one for one in documents if one.kind == SCALED_OBJECT]
+    objects: Sequence[dict[str, Any]] = [one.content for one in (*Filled(documents, namespace).read, *scaled)]
+    return present(objects, wanted, namespace, minor)
+
+
+def _history(args: argparse.Namespace, now: Present) -> History:
+    if args.prometheus is not None:
+        from hvpa_lab.init.source.prometheus import asked_of, fetch_history
+
+        until = args.now or SystemClock().now()
+        return fetch_history(asked_of(args, until.timestamp()), now)
+    try:
+        text = read_text(args.csv)
+        return read_history(str(args.csv), text, now.shares())
+    except ScenarioError as error:
+        raise CommandError(str(error)) from error
+
+
+def _tried(args: argparse.Namespace, now: Present, history: History, folder: Path) -> Result:
+    """Simulate, choose and write."""
+    learnt, recent = _fit(now, history), history.last(args.days * DAY)
+    candidates = drafts(now, learnt, (args.min_replicas, args.max_replicas))
+    work = Work(args.jobs, args.progress, prices_of(args))
+    past = f"{seconds(history.length)} of history from {format_timestamp(history.start)} ({history.source})"
+    heading = f"Written by hvpa init for {now.title} from {past}."
+    with workshop(folder) as shop:
+        written = {LOAD: load_csv(recent, learnt)}
+        named = [(one, f"{index}.yaml") for index, one in enumerate(candidates)]
+        for draft, file in named:
+            written[file] = manifest(now, learnt, draft, heading, "")
+        written[SCENARIO] = scenario(now, recent, learnt, named)
+        _write(shop, written)
+        first = outcomes(shop / SCENARIO, folder, [0], (), work)
+        tried = [_trial(now, one, first) for one in candidates]
+        chosen = best(tried)
+        files = {
+            LOAD: written[LOAD],
+            MANIFEST: manifest(now, learnt, chosen.draft, heading, _why(tried, chosen)),
+            SCENARIO: scenario(now, recent, learnt, [(chosen.draft, MANIFEST)]),
+        }
+        _write(shop, files)
+        if args.seeds > 1:
+            more = outcomes(shop / SCENARIO, folder, range(1, args.seeds), (), work)
+            chosen = _joined(chosen, _trial(now, chosen.draft, more))
+        verdict = judged(chosen, _doubts(learnt, recent, chosen))
+        publish(shop, folder, files)
+    tried = [chosen if one.draft is chosen.draft else one for one in tried]
+    shape = pattern(history.times, learnt.load)
+    return Result(now, history, recent, learnt, shape, tried, chosen, verdict, folder)
+
+
+def _fit(now: Present, history: History) -> Fit:
+    """The fit of the history. Raises CommandError if the history lacks the HPA's metric."""
+    names = now.load_metrics
+    if len(names) > 1:
+        raise CommandError(
+            f"the HPA scales by {' and '.join(names)}: only one of them can be the load of a simulation"
+        )
+    if names and (history.load is None or not any(history.load)):
+        raise CommandError(
+            f"the HPA scales by {names[0]}, so the history must have it: as column load of --csv, or by --load with"
+            " --prometheus"
+        )
+    return fit(history, by_load=bool(names))
+
+
+def _write(shop: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (shop / name).write_text(content, encoding="utf-8")
+
+
+def _trial(now: Present, draft: Draft, found: Mapping[str, Sequence[Outcome]]) -> Trial:
+    """The outcomes of an Hvpa, and of the policies that it is compared with."""
+    rival = found.get(today(now, draft.target)["name"], ()) if rivals(now, [draft]) else ()
+    return Trial(draft, found[today(now)["name"]], found[draft.name], rival)
+
+
+def _joined(one: Trial, more: Trial) -> Trial:
+    return Trial(one.draft, [*one.today, *more.today], [*one.hvpa, *more.hvpa], [*one.rival, *more.rival])
+
+
+def _why(tried: Sequence[Trial], chosen: Trial) -> str:
+    """The reason for the target."""
+    if len(tried) == 1:
+        return ""
+    costs = ", ".join(f"{one.draft.target} percent: {one.hvpa[0].cost:.4g}" for one in tried)
+    return (
+        f"{chosen.draft.target} percent of a request in use: the cheapest that is no worse than today in what was"
+        f" simulated (cost a week with {costs})"
+    )
+
+
+def _doubts(learnt: Fit, recent: History, chosen: Trial) -> list[str]:
+    """Reasons not to rely on the result. Replicas are compared over the simulated time without the warm-up."""
+    found = ["the fit is poor (see above)"] if learnt.is_poor else []
+    begins = recent.times[0] + span_of(recent).warm_up
+    had = fmean(count for at, count in zip(recent.times, recent.replicas, strict=True) if at >= begins)
+    simulated = fmean(one.replicas for one in chosen.today)
+    if abs(simulated - had) > MATCHES * max(had, 1):
+        found.append(
+            f"today's configuration has {simulated:.1f} replicas in the simulation, and had {had:.1f} in the history"
+        )
+    return found

@@ -1,0 +1,115 @@
+"""The result of `hvpa init` as JSON (docs/init.schema.json)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hvpa_lab.init.draft import Draft
+from hvpa_lab.init.result import Result
+from hvpa_lab.init.scenario import LOAD, MANIFEST, SCENARIO, STEP, span_of
+from hvpa_lab.init.trial import Outcome
+from hvpa_lab.init.verdict import on_the_target
+from hvpa.cli.output import Json, indented, timestamp
+from hvpa_lab.simulate.history.regression import Line
+
+
+def to_json(result: Result) -> str:
+    """The whole result."""
+    verdict, span = result.verdict, span_of(result.recent)
+    files = {"manifest": MANIFEST, "scenario": SCENARIO, "load": LOAD}
+    return indented(
+        {
+            "workload": _workload(result),
+            "history": _history(result),
+            "fit": _fit(result),
+            "simulated": {"seconds": span.seconds, "warmUpSeconds": span.warm_up, "stepSeconds": STEP},
+            "today": [_outcome(one) for one in result.trial.today],
+            "tried": [
+                {
+                    "name": one.draft.name,
+                    "target": one.draft.target,
+                    "chosen": one.draft is result.trial.draft,
+                    "outcomes": [_outcome(outcome) for outcome in one.hvpa],
+                    "todayAtThisTarget": [_outcome(outcome) for outcome in one.rival],
+                }
+                for one in result.tried
+            ],
+            "hvpa": _draft(result.trial.draft),
+            "verdict": verdict.advice,
+            "conclusion": verdict.words,
+            "targetAlone": on_the_target(result.trial),
+            "doubts": list(verdict.doubts),
+            "files": {what: str(result.folder / name) for what, name in files.items()},
+        }
+    )
+
+
+def _workload(result: Result) -> Json:
+    present = result.present
+    return {
+        "kind": present.workload.kind,
+        "namespace": present.namespace,
+        "name": present.name,
+        "scaledBy": present.scaled_by,
+        "notes": list(present.notes),
+    }
+
+
+def _history(result: Result) -> Json:
+    history, shape = result.history, result.pattern
+    return {
+        "source": history.source,
+        "start": timestamp(history.start),
+        "seconds": history.length,
+        "rows": len(history.times),
+        "notes": list(history.notes),
+        "daily": shape.is_daily,
+        "explainedByHour": shape.explained,
+        "hours": {str(hour): value for hour, value in shape.hours.items()},
+    }
+
+
+def _fit(result: Result) -> Json:
+    return {
+        "loadIsCpu": result.fit.is_cpu,
+        "isPoor": result.fit.is_poor,
+        "notes": list(result.fit.notes),
+        "containers": {
+            name: {"cpu": _line(one.cpu), "memory": {**_line(one.memory), "above": one.memory_above}}
+            for name, one in result.fit.containers.items()
+        },
+    }
+
+
+def _line(line: Line) -> Json:
+    return {
+        "perReplica": line.per_replica,
+        "perUnit": line.per_unit,
+        "explained": line.explained,
+        "error": line.error,
+    }
+
+
+def _outcome(outcome: Outcome) -> Json:
+    return {
+        "seed": outcome.seed,
+        "costPerWeek": outcome.cost,
+        "unmetShare": outcome.unmet,
+        "ooms": outcome.ooms,
+        "restartsPerWeek": outcome.restarts,
+        "meanReplicas": outcome.replicas,
+    }
+
+
+def _draft(draft: Draft) -> Json:
+    bounds: Sequence[tuple[str, Json]] = [
+        (name, {"minAllowed": dict(one.least), "maxAllowed": dict(one.most)})
+        for name, one in draft.bounds.items()
+    ]
+    return {
+        "target": draft.target,
+        "minReplicas": draft.min_replicas,
+        "maxReplicas": draft.max_replicas,
+        "containers": dict(bounds),
+        "basePerReplica": dict(draft.base),
+    }

@@ -1,0 +1,151 @@
+"""The text output of `hvpa init`: the input, the simulations, and the conclusion."""
+
+from __future__ import annotations
+
+import statistics
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hvpa.api.values.duration import DAY
+from hvpa.api.values.prices import money
+from hvpa.api.values.quantity import CPU, MEMORY, Resource
+from hvpa.api.values.timestamp import format_timestamp
+from hvpa_lab.init.lines import shown
+from hvpa_lab.init.result import Result
+from hvpa_lab.init.scenario import MANIFEST, SCENARIO, STEP, span_of
+from hvpa_lab.init.trial import Outcome
+from hvpa_lab.init.verdict import on_the_target
+from hvpa.cli.output import table
+from hvpa_lab.simulate.history.fit import Usage
+from hvpa_lab.simulate.history.regression import Line
+from hvpa_lab.simulate.report.text import percent, plain, seconds
+
+_WIDTH: Final = 100
+COARSE: Final = 120.0
+"""Seconds between two values beyond which the load's peaks are missing: pods and HPAs react within two minutes."""
+
+
+def to_text(result: Result) -> str:
+    """The whole result."""
+    parts = [_read(result), _learnt(result), _simulated(result), _conclusion(result), _written(result)]
+    return "\n\n".join("\n".join(map(plain, one)) for one in parts)
+
+
+def _read(result: Result) -> list[str]:
+    history = result.history
+    usual = history.record(history.replicas).usual_step
+    return [
+        f"{result.present.title}, scaled by {result.present.scaled_by}",
+        f"History: {seconds(history.length)} from {format_timestamp(history.start)}, a value every {seconds(usual)}"
+        f" ({history.source})",
+        *_notes((*result.present.notes, *history.notes)),
+    ]
+
+
+def _learnt(result: Result) -> list[str]:
+    fit, shape = result.fit, result.pattern
+    lines = ["What it says"]
+    for name, usage in fit.containers.items():
+        lines += [f"  {name}: {text}" for text in _usage(usage, is_cpu=fit.is_cpu)]
+    if shape.is_daily:
+        lines.append(
+            f"  the load follows the day: lowest about {shape.lowest:02}:00 ({shape.hours[shape.lowest]:.3g}), highest"
+            f" about {shape.highest:02}:00 UTC ({shape.hours[shape.highest]:.3g}); the hour explains"
+            f" {percent(shape.explained, 0)} percent of it"
+        )
+    else:
+        explained = percent(max(0.0, shape.explained), 0)
+        lines.append(f"  the load does not follow the day: the hour explains {explained} percent of it")
+    return lines + _notes(fit.notes)
+
+
+def _usage(usage: Usage, *, is_cpu: bool) -> Iterator[str]:
+    lines: tuple[tuple[str, Resource, Line], ...] = (
+        ("CPU", CPU, usage.cpu),
+        ("memory", MEMORY, usage.memory),
+    )
+    for what, resource, line in lines:
+        base, per_unit = shown(resource, line.per_replica), shown(resource, line.per_unit)
+        quality = f"explains {percent(max(0.0, line.explained), 0)} percent, off by {percent(line.error, 0)} percent"
+        of = "core used" if is_cpu else "unit of load"
+        if is_cpu and what == "CPU":
+            yield f"CPU {percent(line.per_unit, 0)} percent of the pods'"
+        else:
+            yield f"{what} {base} per replica and {per_unit} per {of}; {quality}"
+
+
+def _simulated(result: Result) -> list[str]:
+    span = span_of(result.recent)
+    days = "1 day" if span.seconds == DAY else f"{span.seconds / DAY:.3g} days"
+    which = f"the last {days}" if span.seconds < result.history.length - STEP else f"all {days}"
+    counted = f"the first {seconds(span.warm_up)} not counted"
+    rows: list[tuple[str, ...]] = [
+        ("", "cost a week", "unmet %", "OOMs", "restarts a week", "replicas", "seeds")
+    ]
+    rows.append(_row("today", result.trial.today))
+    rows += [_row(f"today, at {one.draft.target} percent", one.rival) for one in result.tried if one.rival]
+    rows += [_row(one.draft.name, one.hvpa) for one in result.tried]
+    usual = result.recent.record(result.recent.replicas).usual_step
+    coarse = (
+        f"the history has a value every {seconds(usual)}: what rises and falls within that time is not in it"
+    )
+    return [
+        f"Simulated: {which}, {counted}, in steps of {STEP}s",
+        *table(rows),
+        *(_notes([coarse]) if usual > COARSE else []),
+    ]
+
+
+def _row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    def mean(values: Sequence[float]) -> float:
+        return statistics.fmean(values)
+
+    return (
+        name,
+        money(mean([one.cost for one in outcomes])),
+        percent(mean([one.unmet for one in outcomes]), 2),
+        f"{mean([one.ooms for one in outcomes]):.3g}",
+        f"{mean([one.restarts for one in outcomes]):.3g}",
+        f"{mean([one.replicas for one in outcomes]):.1f}",
+        " ".join(str(one.seed) for one in outcomes),
+    )
+
+
+def _conclusion(result: Result) -> list[str]:
+    verdict = result.verdict
+    words = f"{verdict.words} {on_the_target(result.trial)}".strip()
+    lines = textwrap.wrap(words, _WIDTH - 2, break_on_hyphens=False)
+    doubts = [f"Don't rely on it: {one}" for one in verdict.doubts]
+    return ["Conclusion", *(f"  {line}" for line in lines), *_notes(doubts)]
+
+
+def _written(result: Result) -> list[str]:
+    folder, present = result.folder, result.present
+    first = []
+    if present.hpa is not None:
+        owner = (
+            f"ScaledObject {present.scaled_object}" if present.scaled_object else f"HPA {present.hpa.name}"
+        )
+        first.append(f"delete {owner}")
+    if present.vpa is not None and present.vpa_mode != "Off":
+        first.append(f"set updateMode Off in VPA {present.vpa.name}, or delete it")
+    return [
+        f"Written: {folder / MANIFEST}, {folder / SCENARIO}",
+        f"Next: hvpa simulate {folder / SCENARIO} --html page.html; hvpa validate -f {folder / MANIFEST}",
+        *([f"Before you apply it: {', and '.join(first)}."] if first else []),
+    ]
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    return [
+        line
+        for note in notes
+        for line in textwrap.wrap(
+            f"! {note}",
+            _WIDTH - 2,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_on_hyphens=False,
+        )
+    ]

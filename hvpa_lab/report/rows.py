@@ -1,0 +1,166 @@
+"""The result of each blend for each workload, by `hvpa.core.observe` and `decide`, and the workload's requests and
+monthly costs, now and then."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from hvpa.api.hvpa.spec import Blend
+from hvpa.api.objects.read_models import Workload
+from hvpa.api.values.prices import Prices
+from hvpa.api.values.quantity import Resource
+from hvpa_lab.report.inventory import Candidate, Inventory, Subject
+from hvpa_lab.report.risks import Facts, Risk, risks
+from hvpa.core import Settings, decide, observe
+from hvpa.core.model import Decision, Observation, ResourceRequirements
+from hvpa.core.workload.containers import amount, present_resources
+from hvpa.recommend.hpa.pods import sidecars
+
+HOURS_PER_MONTH: Final = 730
+"""A year of 8760 hours has twelve months."""
+
+
+class Amount(NamedTuple):
+    """CPU in millicores and memory in bytes."""
+
+    cpu: int = 0
+    memory: int = 0
+
+    def plus(self, other: Amount, times: int = 1) -> Amount:
+        """The sum of this and `times` times the other."""
+        return Amount(self.cpu + times * other.cpu, self.memory + times * other.memory)
+
+    @property
+    def cores(self) -> float:
+        """CPU in cores."""
+        return self.cpu / 1000
+
+    @property
+    def gib(self) -> float:
+        """Memory in GiB."""
+        return self.memory / 2**30
+
+    def cost(self, prices: Prices) -> float:
+        """The cost of a month: 2 cores and 4 GiB at 0.03 and 0.004 cost 730 * (0.06 + 0.016) = 55.48."""
+        return prices.cost(self.cores * HOURS_PER_MONTH, self.gib * HOURS_PER_MONTH)
+
+
+class Size(NamedTuple):
+    """A number of replicas, the requests of a replica, and the requests and limits of its containers."""
+
+    replicas: int
+    pod: Amount
+    containers: Mapping[str, ResourceRequirements]
+
+    @property
+    def total(self) -> Amount:
+        """The requests of all replicas."""
+        return Amount().plus(self.pod, self.replicas)
+
+
+def size_of(
+    workload: Workload,
+    replicas: int | None = None,
+    containers: Mapping[str, ResourceRequirements] | None = None,
+) -> Size:
+    """The size of a workload with these replicas and containers (default: those of its spec).
+
+    Requests of the pod itself (pod-level `resources`) replace its containers', as for the scheduler; native sidecars
+    count in addition.
+    """
+    if containers is None:
+        containers = present_resources(workload.spec.template.spec.containers)
+    pod = Amount(_pod(workload, "cpu", containers), _pod(workload, "memory", containers))
+    return Size(workload.spec.replicas if replicas is None else replicas, pod, containers)
+
+
+def _pod(workload: Workload, resource: Resource, containers: Mapping[str, ResourceRequirements]) -> int:
+    """The requests of a pod. A missing request counts as its limit, as in Kubernetes, or as 0 without a limit."""
+    spec = workload.spec.template.spec
+    whole = None if spec.resources is None else amount(spec.resources.requests, resource)
+    if whole is not None:
+        return whole
+    beside = present_resources(tuple(sidecars(spec)))
+    every = (*containers.values(), *beside.values())
+    return sum(one.requests.get(resource, one.limits.get(resource, 0)) for one in every)
+
+
+class Option(NamedTuple):
+    """The size that a blend would set if nothing were held back."""
+
+    blend: Blend
+    is_own: bool
+    """Whether it is from an existing Hvpa."""
+    size: Size | None
+    """The size; None if nothing can be decided."""
+    why: str
+    """The basis of the decision, or why there is none."""
+
+
+class Row(NamedTuple):
+    """A workload, in its current size and in each blend's."""
+
+    subject: Subject
+    now: Size
+    options: Sequence[Option]
+    risks: Sequence[Risk]
+
+    def difference(self, option: Option) -> Amount:
+        """The requests of the blend minus the current requests; 0 if the blend decides nothing."""
+        return Amount() if option.size is None else option.size.total.plus(self.now.total, -1)
+
+    def largest(self, prices: Prices) -> float:
+        """The largest cost difference of a blend, up or down."""
+        return max(abs(self.difference(one).cost(prices)) for one in self.options)
+
+
+class Report(NamedTuple):
+    """The report. `rows` are sorted by the largest cost difference."""
+
+    at: dt.datetime
+    prices: Prices
+    vpa_weight: int
+    inventory: Inventory
+    rows: Sequence[Row]
+
+    @property
+    def now(self) -> Amount:
+        """The current requests of all workloads with a recommender."""
+        return _sum(row.now.total for row in self.rows)
+
+    def difference(self, blend: Blend) -> Amount:
+        """The difference between their requests with a blend and now."""
+        return _sum(row.difference(one) for row in self.rows for one in row.options if one.blend == blend)
+
+
+def report(found: Inventory, now: dt.datetime, settings: Settings, prices: Prices, vpa_weight: int) -> Report:
+    """Decide about every workload, as of `now`; `vpa_weight` is the weight of drafts, in percent."""
+    rows = [_row(subject, now, settings) for subject in found.subjects]
+    rows.sort(key=lambda row: -row.largest(prices))
+    return Report(now, prices, vpa_weight, found, rows)
+
+
+def _row(subject: Subject, now: dt.datetime, settings: Settings) -> Row:
+    seen = [observe(one.objects, now, settings) for one in subject.candidates]
+    decisions = [decide(one) for one in seen]
+    options = [_option(*one) for one in zip(subject.candidates, seen, decisions, strict=True)]
+    return Row(subject, size_of(subject.workload), options, list(risks(Facts(subject, seen[0], decisions))))
+
+
+def _option(candidate: Candidate, seen: Observation, decision: Decision) -> Option:
+    view = decision.replicas
+    if seen.problem is not None or seen.workload is None or view is None:
+        why = "nothing is decided" if seen.problem is None else seen.problem.message
+        return Option(candidate.blend, candidate.is_own, None, why)
+    size = size_of(seen.workload, view.recommended, decision.recommended)
+    why = "; ".join(decision.steps) if decision.joint is None else decision.joint.because
+    return Option(candidate.blend, candidate.is_own, size, why)
+
+
+def _sum(amounts: Iterable[Amount]) -> Amount:
+    total = Amount()
+    for one in amounts:
+        total = total.plus(one)
+    return total

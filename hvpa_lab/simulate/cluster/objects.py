@@ -1,0 +1,235 @@
+"""The simulated cluster's objects for the operator: the same read-models that a watch delivers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from hvpa.api.objects.read_models import (
+    Container,
+    ContainerState,
+    ContainerStatus,
+    Meta,
+    OwnerReference,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+    PodTemplate,
+    Resources,
+    RollingUpdate,
+    Selector,
+    Terminated,
+    UpdateStrategy,
+    WorkloadMeta,
+    WorkloadSpec,
+    WorkloadStatus,
+)
+from hvpa.api.objects.read_models import Workload as StoredWorkload
+from hvpa.api.values.quantity import Resource, format_resource
+from hvpa.core.actuation.kubelet import RESIZE_IN_PROGRESS, RESIZE_PENDING
+from hvpa.core.model import ResourceRequirements
+from hvpa.core.values.memo import remembered
+from hvpa.core.workload.starving import OOM_KILLED
+from hvpa_lab.simulate.cluster.pods import Workload
+from hvpa_lab.simulate.cluster.resizes import message_of
+from hvpa_lab.simulate.cluster.state import Resize, SimContainer, SimPod
+
+APP_LABEL: Final = "app"
+WORKLOAD_UID: Final = "workload"
+"""The workload's uid."""
+_LONG_AGO: Final = dt.timedelta(days=30)
+"""Age at the scenario's start of the objects that exist then."""
+
+
+def instant(start: dt.datetime, seconds: float) -> dt.datetime:
+    """Returns the instant this many seconds after the scenario's start."""
+    return start + dt.timedelta(seconds=seconds)
+
+
+def raw(document: Mapping[str, object]) -> msgspec.Raw:
+    """Returns the JSON that a read-model stores of an object's spec."""
+    return msgspec.Raw(msgspec.json.encode(document))
+
+
+def labels(name: str) -> dict[str, str]:
+    """Returns the labels of the workload's pods, which its selector matches."""
+    return {APP_LABEL: name}
+
+
+def selector_text(name: str) -> str:
+    """Returns the workload's selector as in `/scale`."""
+    return f"{APP_LABEL}={name}"
+
+
+@remembered
+def containers(template: Mapping[str, ResourceRequirements]) -> list[Container]:
+    """Returns the containers of a pod or pod template; the same list for each use of a template."""
+    return [
+        Container(
+            name=name, resources=Resources(requests=_amounts(one.requests), limits=_amounts(one.limits))
+        )
+        for name, one in template.items()
+    ]
+
+
+@remembered
+def pod_spec(template: Mapping[str, ResourceRequirements]) -> PodSpec:
+    """Returns the spec of a pod or pod template, shared like its containers."""
+    return PodSpec(containers=containers(template))
+
+
+def _amounts(amounts: Mapping[Resource, int]) -> dict[str, str | int | float]:
+    return {resource: format_resource(resource, amount) for resource, amount in amounts.items()}
+
+
+class WorkloadObject:
+    """The workload's API object. It holds the stored fields; the state of controller and pods is elsewhere."""
+
+    def __init__(self, state: Workload, start: dt.datetime) -> None:
+        model = state.model
+        self._state = state
+        self._kind = model.kind
+        self._annotations: dict[str, str] = {}
+        self._generation = 1
+        self._version = 1
+        self._built: tuple[tuple[int, int], StoredWorkload] | None = None
+        self._created = start - _LONG_AGO
+
+    def read(self) -> StoredWorkload:
+        """Returns the current object; the same object until something changes."""
+        key = (self._state.changes, self._version)
+        if self._built is None or key != self._built[0]:
+            self._built = key, self._build()
+        return self._built[1]
+
+    def patched(self, annotations: Mapping[str, str] | None = None, *, of_spec: bool = True) -> None:
+        """Records a write of the spec, or of annotations alone."""
+        self._annotations |= annotations or {}
+        self._generation += of_spec
+        self._version += 1
+
+    def _build(self) -> StoredWorkload:
+        state, model = self._state, self._state.model
+        metadata = WorkloadMeta(
+            name=model.name,
+            namespace=model.namespace,
+            uid=WORKLOAD_UID,
+            resource_version=f"{self._version}.{state.changes}",
+            generation=self._generation,
+            creation_timestamp=self._created,
+            annotations=dict(self._annotations),
+        )
+        if model.is_custom:
+            return self._scaled(metadata)
+        spec = WorkloadSpec(
+            replicas=state.replicas,
+            selector=Selector(match_labels=labels(model.name)),
+            template=PodTemplate(spec=pod_spec(state.template)),
+            update_strategy=UpdateStrategy("RollingUpdate", RollingUpdate(state.partition)),
+            paused=state.paused and model.kind == "Deployment",
+        )
+        status = WorkloadStatus(
+            observed_generation=self._generation,
+            replicas=len(state.pods),
+            updated_replicas=state.updated_replicas,
+            ready_replicas=state.ready_replicas,
+            available_replicas=state.ready_replicas,
+        )
+        return StoredWorkload(metadata, self._kind, model.api_version, spec, status)
+
+    def _scaled(self, metadata: WorkloadMeta) -> StoredWorkload:
+        """Returns the operator's view of a custom kind (`hvpa.kube.objects.workloads`): its scale, and the newest
+        pod."""
+        state, pods = self._state, len(self._state.pods)
+        newest = max(state.pods, key=lambda one: one.serial, default=None)
+        template = PodTemplate() if newest is None else PodTemplate(spec=pod_spec(newest.desired_resources))
+        metadata = msgspec.structs.replace(metadata, generation=state.replicas)
+        spec = WorkloadSpec(state.replicas, Selector(match_labels=labels(state.model.name)), template)
+        status = WorkloadStatus(state.replicas, pods, pods, pods, pods)
+        return StoredWorkload(metadata, self._kind, state.model.api_version, spec, status)
+
+
+class PodObjects:
+    """The pods' API objects, rebuilt only when a pod changes."""
+
+    def __init__(self, state: Workload, start: dt.datetime) -> None:
+        self._state = state
+        self._start = start
+        model = state.model
+        self._owner = OwnerReference(
+            kind=model.kind,
+            name=model.name,
+            uid=WORKLOAD_UID,
+            api_version=model.api_version,
+            controller=True,
+        )
+        self._built_at = -1
+        self._objects: tuple[Pod, ...] = ()
+
+    def read(self) -> tuple[Pod, ...]:
+        """Returns all current pods."""
+        if self._built_at != self._state.changes:
+            self._objects = tuple(self._build(pod) for pod in self._state.pods)
+            self._built_at = self._state.changes
+        return self._objects
+
+    def _build(self, pod: SimPod) -> Pod:
+        model = self._state.model
+        metadata = Meta(
+            name=pod.name,
+            namespace=model.namespace,
+            uid=uid_of(pod),
+            resource_version=str(self._state.changes),
+            creation_timestamp=instant(self._start, pod.created),
+            labels=labels(model.name),
+            owner_references=[self._owner],
+        )
+        conditions = [
+            PodCondition(
+                type="Ready",
+                status="True" if pod.ready else "False",
+                last_transition_time=instant(self._start, pod.ready_changed),
+            )
+        ]
+        if pod.resize is not None and pod.resize.state:
+            conditions.append(self._resize_condition(pod.resize))
+        status = PodStatus(
+            phase=pod.phase,
+            start_time=None if pod.started is None else instant(self._start, pod.started),
+            conditions=conditions,
+            container_statuses=[self._container(pod, one) for one in pod.containers],
+        )
+        return Pod(metadata=metadata, spec=pod_spec(pod.desired_resources), status=status)
+
+    def _resize_condition(self, resize: Resize) -> PodCondition:
+        """Returns the kubelet's report of a resize that waits or can't be made."""
+        is_pending = resize.state in ("Deferred", "Infeasible")
+        return PodCondition(
+            type=RESIZE_PENDING if is_pending else RESIZE_IN_PROGRESS,
+            status="True",
+            reason=resize.state,
+            message=message_of(resize),
+            last_transition_time=instant(self._start, resize.since),
+        )
+
+    def _container(self, pod: SimPod, container: SimContainer) -> ContainerStatus:
+        """Returns the kubelet's report of a container. It includes resources only while they differ from the pod's
+        spec."""
+        has = None
+        if pod.resize is not None:
+            own = pod.resources[container.name]
+            has = Resources(requests=_amounts(own.requests), limits=_amounts(own.limits))
+        last = ContainerState()
+        if container.oom_at is not None:
+            ended = Terminated(reason=OOM_KILLED, finished_at=instant(self._start, container.oom_at))
+            last = ContainerState(terminated=ended)
+        return ContainerStatus(name=container.name, last_state=last, resources=has)
+
+
+def uid_of(pod: SimPod) -> str:
+    """Returns the pod's uid. Pods of a StatefulSet share names, but never uids."""
+    return f"{pod.name}.{pod.serial}"

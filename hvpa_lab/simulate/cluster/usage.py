@@ -1,0 +1,356 @@
+"""Usage of all pods together under a load, at an instant.
+
+Pods that are alike (equal resources, state and neighbours on their node) are measured once. An `Arrangement` holds the
+groups at an instant; it is valid until a pod or a container changes.
+
+Ready pods share the load in proportion to their parts. By default the parts are equal, as behind a Service on average.
+A running container in an unready pod uses only its base. CPU is bounded by the container's limit. With `headroom` it is
+also bounded by the pod's request plus the headroom, and by the size of a node. Otherwise the pods of a node share its
+CPU by their requests, as in the kernel. Containers of a pod share its CPU in the same way. With `headroom` pods do not
+compete: it describes the CPU that neighbours leave. Demand above the available CPU is lost: nothing queues.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hvpa_lab.simulate.cluster.state import INSTANT, Meter, Shape, SimContainer, SimPod
+from hvpa_lab.simulate.model import ContainerModel, NodeModel
+
+Kind = tuple[tuple[Shape, ...], bool, bool, float, tuple[bool, ...], tuple[float, ...]]
+"""Properties that make pods alike: bounds, readiness, whether they are starting, which containers run, and their
+retained memory (start of the leak, and the most that the load took)."""
+Victim = tuple[SimPod, SimContainer, float]
+"""A container with too much memory: its pod, the container, and its bytes."""
+LEAST_WEIGHT: Final = 2.0
+"""CPU weight of a container without a request: the kernel's minimum `cpu.shares` (Kubernetes: `MinShares`)."""
+ROUNDING: Final = 1e-9
+"""Relative rounding error of floats: usage within it does not exceed a limit."""
+
+
+def beyond(amount: float, bound: float) -> bool:
+    """Whether the amount exceeds the bound by more than a rounding error."""
+    return amount > bound * (1.0 + ROUNDING)
+
+
+def crossing(memory: float, bound: float, leak: float, at: float) -> float:
+    """Returns when memory that leaks at this rate exceeds the bound, in seconds; infinity: never."""
+    if beyond(memory, bound):
+        return at
+    return at + max(0.0, bound - memory) / leak if leak else math.inf
+
+
+def share_out(capacity: float, wants: Sequence[tuple[float, float, int]]) -> list[float]:
+    """Divides CPU as the kernel's scheduler does: in proportion to weights, and unwanted CPU goes to the others.
+
+    `wants` are (wanted amount, weight, number of this kind). It returns the amount for each of a kind. Example: 900 for
+    two that want 500 each, with weights 1 and 2, gives 400 and 500.
+    """
+    grants = [0.0] * len(wants)
+    left, waiting = capacity, list(range(len(wants)))
+    while waiting:
+        level = left / sum(wants[i][1] * wants[i][2] for i in waiting)
+        content = [i for i in waiting if wants[i][0] <= level * wants[i][1]]
+        for i in content or waiting:
+            grants[i] = wants[i][0] if content else level * wants[i][1]
+            left -= grants[i] * wants[i][2]
+        waiting = [i for i in waiting if i not in content] if content else []
+    return grants
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Pods that are alike, on nodes that are alike."""
+
+    pods: list[SimPod]
+    each: int
+    """Number of these pods on each node."""
+    cap: float
+    """CPU that a pod may use."""
+    meters: list[Meter]
+    starts: bool
+    """Until they are ready, they use their own amount, which does not count as demand."""
+    part: float = 1.0
+    """Each pod's share of the load; the mean is 1."""
+    want: float = 0.0
+    """CPU that a pod uses."""
+    held: float = 0.0
+    """Memory that a pod uses."""
+    capped: bool = False
+    over: bool = False
+
+    def measure(self, share: float, at: float) -> None:
+        """Measures each pod's usage with this share of the load, and its memory at this time."""
+        want = held = 0.0
+        self.capped = self.over = False
+        for meter in self.meters:
+            demand = rate = meter.base + share * meter.per_unit
+            if demand > meter.limit:
+                self.capped = self.capped or beyond(demand, meter.limit)
+                rate = meter.limit
+            meter.work_memory = work_memory = share * meter.memory_per_unit
+            if meter.kept:
+                work_memory = max(work_memory, meter.kept * meter.peak)
+            memory = meter.memory_base + work_memory
+            if meter.leak:
+                memory += meter.leak * (at - meter.since)
+            if memory > meter.memory_limit and beyond(memory, meter.memory_limit):
+                self.over = True
+            meter.demand = demand
+            meter.rate = rate
+            meter.memory = memory
+            want += rate
+            held += memory
+        self.want = want
+        self.held = held
+        if want > self.cap:
+            self.capped = self.capped or beyond(want, self.cap)
+            self.squeeze(self.cap)
+
+    def squeeze(self, grant: float) -> None:
+        """Limits each pod to this CPU, which its containers share."""
+        grants = share_out(grant, [(meter.rate, meter.weight, 1) for meter in self.meters])
+        for meter, rate in zip(self.meters, grants, strict=True):
+            meter.rate = rate
+        self.want = grant
+
+    @property
+    def request(self) -> int:
+        """The CPU request of a pod."""
+        return self.pods[0].cpu_request
+
+    @property
+    def missing(self) -> float:
+        """CPU that a pod needs and does not get."""
+        return 0.0 if self.starts else sum(meter.demand - meter.rate for meter in self.meters)
+
+    @property
+    def most(self) -> float:
+        """Maximum CPU that a pod could use within its own bounds."""
+        return min(self.cap, sum(meter.limit for meter in self.meters))
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """Nodes that are alike."""
+
+    nodes: list[int]
+    groups: list[Group]
+    cpu: float
+    """CPU that the pods of a node share; infinity: unlimited."""
+    memory: float
+    """Memory that the pods of a node share; infinity: unlimited."""
+    want: float = 0.0
+    """CPU that the pods of a node use."""
+    held: float = 0.0
+    """Memory that the pods of a node use."""
+
+    def share(self) -> None:
+        """Shares the node's CPU among its pods by their requests, if it is insufficient."""
+        wants = [(one.want, max(LEAST_WEIGHT, float(one.request)), one.each) for one in self.groups]
+        for group, grant in zip(self.groups, share_out(self.cpu, wants), strict=True):
+            group.squeeze(grant)
+        self.want = self.cpu
+
+    def overflow(self, at: float) -> float:
+        """Returns when the node runs out of memory, in seconds; infinity: never at this load."""
+        if self.memory == math.inf:
+            return math.inf
+        leak = sum(group.each * sum(meter.leak for meter in group.meters) for group in self.groups)
+        return crossing(self.held, self.memory, leak, at)
+
+    def victims(self) -> list[Victim]:
+        """Returns the container to kill on each node: in the pod that exceeds its request most (the newest of
+        equals), the container that exceeds its own most. Requests fit on the node, so there is always such a running
+        container."""
+        found: list[Victim] = []
+        for node in self.nodes:
+            _, _, pod, group = max(
+                (group.held - pod.memory_request, pod.serial, pod, group)
+                for group in self.groups
+                for pod in group.pods
+                if pod.node == node
+            )
+            worst = max(group.meters, key=lambda meter: meter.memory - meter.request)
+            found.append((pod, pod.containers[worst.index], worst.memory))
+        return found
+
+
+class Arrangement:
+    """Pods that have a node, in groups. `demand`, `unmet`, `used` and `capacity` (millicores) and `memory` (bytes) are
+    totals over all pods after `measure`; `over`: some container or node has too much memory."""
+
+    def __init__(self, placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: NodeModel) -> None:
+        self.hosts = _hosts(placed, models, nodes)
+        self.groups = [(group, group.each * len(host.nodes)) for host in self.hosts for group in host.groups]
+        self.meters = [meter for group, _ in self.groups for meter in group.meters]
+        self.ready = sum(pod.ready for pod in placed)
+        self._parts = sum(pod.part for pod in placed if pod.ready)
+        self.requested_cpu = sum(pod.cpu_request for pod in placed)
+        self.requested_memory = sum(pod.memory_request for pod in placed)
+        self.leaks = any(meter.leak for meter in self.meters)
+        self._base = sum(
+            count * meter.base for group, count in self.groups if not group.starts for meter in group.meters
+        )
+        self._per_unit = sum(model.cpu_per_unit for model in models.values())
+        self._capacity, self._boundless = self._bounds()
+        self.demand = self.unmet = self.used = self.memory = self.capacity = 0.0
+        self.over = False
+
+    @property
+    def amounts(self) -> tuple[float, float, float, float]:
+        """CPU demand, unmet demand, capacity and usage, in the order of a `Tick`."""
+        return self.demand, self.unmet, self.capacity, self.used
+
+    def _bounds(self) -> tuple[float, list[tuple[Group, int]]]:
+        """Returns the maximum usage of the bounded ready pods, and the unbounded ready pods."""
+        total, boundless = 0.0, []
+        for host in self.hosts:
+            count = len(host.nodes)
+            ready = [group for group in host.groups if group.pods[0].ready]
+            most = min(host.cpu, sum(group.each * group.most for group in ready))
+            if most < math.inf:
+                total += most * count
+                continue
+            boundless += [(group, group.each * count) for group in ready if group.most == math.inf]
+            total += sum(group.each * group.most for group in ready if group.most < math.inf) * count
+        return total, boundless
+
+    def measure(self, load: float, at: float) -> None:
+        """Measures the usage of the pods under this load, and their memory at this time."""
+        ready = self.ready
+        share = load / self._parts if ready else 0.0
+        capped = over = False
+        used = memory = 0.0
+        for host in self.hosts:
+            want = held = 0.0
+            for group in host.groups:
+                group.measure(share * group.part, at)
+                want += group.each * group.want
+                held += group.each * group.held
+                capped = capped or group.capped
+                over = over or group.over
+            host.want = want
+            host.held = held
+            if want > host.cpu:
+                capped = capped or beyond(want, host.cpu)
+                host.share()
+            over = over or beyond(held, host.memory)
+            used += host.want * len(host.nodes)
+            memory += held * len(host.nodes)
+        self.demand = load * self._per_unit + self._base
+        self.unmet = 0.0 if ready else load * self._per_unit
+        if capped:
+            self.unmet += sum(count * group.missing for group, count in self.groups)
+        self.used, self.memory, self.over = used, memory, over
+        self.capacity = self._capacity
+        for group, count in self._boundless:
+            self.capacity += count * max(group.want, group.request)
+
+    def pass_time(self, seconds: float) -> None:
+        """Advances the time with the measured usage."""
+        for meter in self.meters:
+            meter.total += meter.rate * seconds
+            if meter.kept:
+                meter.peak = max(meter.peak, meter.work_memory)
+
+    def first_overflow(self, at: float) -> float:
+        """Returns when the first container or node has too much memory at the measured load; infinity: never."""
+        times = [crossing(meter.memory, meter.memory_limit, meter.leak, at) for meter in self.meters]
+        return min((*times, *(host.overflow(at) for host in self.hosts)), default=math.inf)
+
+    def victims(self, at: float) -> list[Victim]:
+        """Returns the containers to kill now: all that have reached their limit or, without any, a container on each
+        node with too little memory. A container never has more than its limit."""
+        found = [
+            (pod, pod.containers[meter.index], meter.memory_limit)
+            for group, _ in self.groups
+            for meter in group.meters
+            if crossing(meter.memory, meter.memory_limit, meter.leak, at) <= at + INSTANT
+            for pod in group.pods
+        ]
+        if found:
+            return found
+        full = [host for host in self.hosts if host.overflow(at) <= at + INSTANT]
+        return [victim for host in full for victim in host.victims()]
+
+
+# --- groups of pods that are alike ------------------------------------------------------------------------------------
+def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: NodeModel) -> list[Host]:
+    """Groups nodes with equal sets of pods; a single group if pods share nothing on a node."""
+    cpu = math.inf if nodes.cpu is None or nodes.headroom is not None else float(nodes.cpu)
+    memory = math.inf if nodes.memory is None else float(nodes.memory)
+    shared = min(cpu, memory) < math.inf
+    keeps = any(model.memory_leak or model.memory_kept for model in models.values())
+    companies: dict[int, dict[Kind, list[SimPod]]] = {}
+    for pod in placed:
+        assert pod.node is not None
+        company = companies.setdefault(pod.node if shared else 0, {})
+        company.setdefault(_kind(pod, keeps), []).append(pod)
+    alike: dict[frozenset[tuple[Kind, int]], list[int]] = {}
+    for node, company in companies.items():
+        alike.setdefault(frozenset((kind, len(pods)) for kind, pods in company.items()), []).append(node)
+    hosts = []
+    for members in alike.values():
+        groups = [
+            _group([pod for node in members for pod in companies[node][kind]], len(pods), models, nodes)
+            for kind, pods in companies[members[0]].items()
+        ]
+        hosts.append(Host(members, groups, cpu, memory))
+    return hosts
+
+
+def _kind(pod: SimPod, keeps: bool) -> Kind:
+    running = tuple(container.running for container in pod.containers)
+    memory = tuple(number for one in pod.containers for number in (one.grows_from, one.peak)) if keeps else ()
+    return pod.shapes, pod.ready, _may_start(pod), pod.part, running, memory
+
+
+def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], nodes: NodeModel) -> Group:
+    """Groups these pods, whose containers are measured together from now on."""
+    first, cap = pods[0], math.inf
+    if nodes.headroom is not None:
+        cap = min(
+            first.cpu_request + nodes.beyond(first.cpu_request), math.inf if nodes.cpu is None else nodes.cpu
+        )
+    meters = []
+    for index, (container, shape) in enumerate(zip(first.containers, first.shapes, strict=True)):
+        if container.running:
+            meter = _meter(models[container.name], shape, first)
+            meter.index, meter.since, meter.peak = index, container.grows_from, container.peak
+            meters.append(meter)
+            for pod in pods:
+                pod.containers[index].attach(meter)
+    return Group(
+        pods, each, cap, meters, any(_starts(models[one.name], first) for one in first.containers), first.part
+    )
+
+
+def _starts(model: ContainerModel, pod: SimPod) -> bool:
+    return model.cpu_start_up is not None and not pod.ready and _may_start(pod)
+
+
+def _may_start(pod: SimPod) -> bool:
+    """Whether an unready pod may still be starting."""
+    return pod.deleted is None and not pod.blipped
+
+
+def _meter(model: ContainerModel, shape: Shape, pod: SimPod) -> Meter:
+    base = model.cpu_base
+    if model.cpu_start_up is not None and _starts(model, pod):
+        base = model.cpu_start_up
+    return Meter(
+        base=base,
+        per_unit=model.cpu_per_unit if pod.ready else 0.0,
+        memory_base=model.memory_base,
+        memory_per_unit=model.memory_per_unit if pod.ready else 0.0,
+        kept=model.memory_kept,
+        leak=model.memory_leak,
+        limit=shape.cpu_limit,
+        memory_limit=shape.memory_limit,
+        weight=max(LEAST_WEIGHT, float(shape.cpu_request)),
+        request=shape.memory_request,
+    )

@@ -1,0 +1,175 @@
+"""Reads a workload's history from Prometheus' responses to range queries: an expression each for `cpu`, `memory`,
+`replicas` and, if the load is known, `load`.
+
+Values that are NaN or infinite count as missing. The history has a row for each time at which all expressions have a
+value; other times are gaps.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from hvpa.api.values.text import printable
+from hvpa_lab.simulate.errors import ScenarioError
+from hvpa_lab.simulate.history.record import History, Used
+from hvpa_lab.simulate.history.table import Share
+from hvpa_lab.simulate.load.series import LATEST, Record, gaps, problem_of
+
+CPU, MEMORY, REPLICAS, LOAD = "cpu", "memory", "replicas", "load"
+REQUIRED: Final = (CPU, MEMORY, REPLICAS)
+CONTAINER: Final = "container"
+_SHOWN: Final = 300
+"""Maximum length of an error message of Prometheus in our message."""
+_SOME: Final = 0.5
+"""Minimum share of the times with usage at which the load must have a value."""
+
+
+class Series(NamedTuple):
+    """A time series."""
+
+    labels: Mapping[str, str]
+    values: Mapping[float, float]
+    """Values by time in unix seconds."""
+
+
+class _Answered(msgspec.Struct):
+    """The fields of a response that are read."""
+
+    status: str = ""
+    error: str = ""
+    data: dict[str, Any] = {}
+
+
+def series_in(name: str, text: bytes) -> list[Series]:
+    """The series in the response to the expression of this name. Raises ScenarioError."""
+    try:
+        answer = msgspec.json.decode(text, type=_Answered)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        start = printable(text[:60].decode("utf-8", "replace"))
+        raise ScenarioError(f"{name}: is no answer of Prometheus: it begins with {start!r}") from None
+    if answer.status != "success":
+        raise ScenarioError(f"{name}: Prometheus says: {answer.error[:_SHOWN] or 'nothing'}")
+    result = answer.data.get("result")
+    if answer.data.get("resultType") != "matrix" or not isinstance(result, list):
+        raise ScenarioError(f"{name}: Prometheus did not answer with series over time (a matrix)")
+    return [_series(name, one) for one in result]
+
+
+def _series(name: str, one: Any) -> Series:
+    labels = one.get("metric") if isinstance(one, dict) else None
+    pairs = one.get("values") if isinstance(one, dict) else None
+    if not isinstance(labels, dict) or not isinstance(pairs, list):
+        raise ScenarioError(f"{name}: a series of Prometheus' answer has no metric and values")
+    values: dict[float, float] = {}
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ScenarioError(f"{name}: {str(pair)[:60]} is no pair of time and value")
+        time, value = _time(name, pair[0]), _value(name, pair[1])
+        if problem_of(value) is None:
+            values[time] = value
+        elif value < 0:
+            raise ScenarioError(f"{name}: {value:g} is negative")
+    return Series({str(label): str(text) for label, text in labels.items()}, values)
+
+
+def _time(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST:
+        raise ScenarioError(f"{name}: {str(value)[:60]} is no time in unix seconds")
+    return float(value)
+
+
+def _value(name: str, value: Any) -> float:
+    try:
+        return float(value) if isinstance(value, str) and "_" not in value else float("")
+    except ValueError:
+        raise ScenarioError(f"{name}: {str(value)[:60]!r} is no number as text") from None
+
+
+def merged(chunks: Iterable[Sequence[Series]]) -> list[Series]:
+    """The series of several responses, joined by their labels."""
+    found: dict[tuple[tuple[str, str], ...], dict[float, float]] = {}
+    for chunk in chunks:
+        for one in chunk:
+            found.setdefault(tuple(sorted(one.labels.items())), {}).update(one.values)
+    return [Series(dict(labels), values) for labels, values in found.items() if values]
+
+
+def missing(answers: Mapping[str, Sequence[Series]]) -> list[str]:
+    """The names of the expressions without any value."""
+    return [name for name, found in answers.items() if not found]
+
+
+def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Mapping[str, Share]) -> History:
+    """The history in the responses, none of which is empty. `shares` has each container of the workload, with its
+    assumed part of usage if CPU or memory have one series for the whole pod. Raises ScenarioError."""
+    notes: list[str] = []
+    replicas = _single(REPLICAS, answers[REPLICAS])
+    usage = {name: _by_container(name, answers[name], shares, notes) for name in (CPU, MEMORY)}
+    load = _single(LOAD, answers[LOAD]) if LOAD in answers else None
+    times = [
+        time
+        for time in sorted(replicas)
+        if all(any(time in one for one in by_name.values()) for by_name in usage.values())
+    ]
+    if load is not None:
+        with_load = [time for time in times if time in load]
+        if len(with_load) < _SOME * len(times):
+            raise ScenarioError(f"load: has values at {len(with_load)} of the {len(times)} times with usage")
+        times = with_load
+    if len(times) < 2:
+        raise ScenarioError(
+            f"{source}: CPU, memory and replicas are known together at {len(times) or 'no'} times: no history"
+        )
+    columns = {
+        container: Used(
+            *(array("d", (found[container].get(time, 0.0) for time in times)) for found in usage.values())
+        )
+        for container in shares
+    }
+    counts = array("d", (replicas[time] for time in times))
+    record = Record(source, array("d", times), counts, lambda _: 0)
+    return History(
+        source,
+        record.times,
+        counts,
+        columns,
+        None if load is None else array("d", (load[time] for time in times)),
+        (*notes, *gaps(record)),
+    )
+
+
+def _single(name: str, found: Sequence[Series]) -> Mapping[float, float]:
+    """The values of the expression's only series. Raises ScenarioError."""
+    if len(found) != 1:
+        labels = ", ".join(sorted({label for one in found for label in one.labels})[:10])
+        raise ScenarioError(f"{name}: must be one series, and is {len(found)} (by {labels}): sum them up")
+    return found[0].values
+
+
+def _by_container(
+    name: str, found: Sequence[Series], shares: Mapping[str, Share], notes: list[str]
+) -> dict[str, Mapping[float, float]]:
+    """The values of each of the workload's containers."""
+    if len(found) == 1 and CONTAINER not in found[0].labels:
+        whole = found[0].values
+        return {
+            container: {time: value * getattr(share, name) for time, value in whole.items()}
+            for container, share in shares.items()
+        }
+    known: dict[str, Mapping[float, float]] = {}
+    for one in found:
+        container = one.labels.get(CONTAINER)
+        if container is None or container in known:
+            raise ScenarioError(f"{name}: must be one series, or one for each value of the label {CONTAINER}")
+        known[container] = one.values
+    if others := sorted(known.keys() - shares.keys()):
+        notes.append(f"{name} of {', '.join(others)} is left out: the pod template has no such container")
+    if absent := sorted(shares.keys() - known.keys()):
+        raise ScenarioError(
+            f"{name}: has no series of container {', '.join(absent)}, only of {', '.join(sorted(known))}"
+        )
+    return {container: known[container] for container in shares}

@@ -1,0 +1,51 @@
+"""Resources and progress of a simulation: its number of processors, and a bar on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from hvpa.cli.arguments import Add
+from hvpa_lab.simulate.parallel import Progress
+
+QUIET_FOR: Final = 1.5
+"""Seconds that a run may take before it shows its progress."""
+
+
+def add_progress(add: Add) -> None:
+    """Declare `--progress`."""
+    text = "a bar on standard error; auto: on a terminal, where it takes long (default: auto)"
+    add("--progress", choices=("auto", "always", "never"), default="auto", help=text)
+
+
+def processors() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def progress_bar(wanted: str) -> Iterator[Progress]:
+    """A function that shows the progress: by a temporary bar, or not at all."""
+    if wanted == "never" or (wanted == "auto" and not sys.stderr.isatty()):
+        yield lambda done, total: None
+        return
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0  # without a separate thread
+    bar = tqdm(
+        total=1.0,
+        desc="simulating",
+        delay=0 if wanted == "always" else QUIET_FOR,
+        leave=False,
+        file=sys.stderr,
+        bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}",
+    )
+    with bar:
+
+        def show(done: float, total: float) -> None:
+            bar.update(max(0.0, done / total - bar.n))
+
+        yield show

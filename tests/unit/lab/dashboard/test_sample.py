@@ -1,0 +1,94 @@
+"""Numbers for the charts: demand, capacity and usage in the same unit, over the same containers, and the path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hvpa_lab.dashboard.sample import path, sample
+from hvpa.cli.input.gather import gather
+from hvpa.cli.status import view_of
+from hvpa.core.model import Objects
+from hvpa.kube.objects.usage import Usage
+from tests.unit.lab.dashboard import shop
+from tests.unit.cli.support import Doc, Shell, without
+
+GIB = 2**30
+USAGE: Usage = {
+    ("shop-1", "app"): {"cpu": 900, "memory": 600},
+    ("shop-2", "app"): {"cpu": 800, "memory": 500},
+    ("another", "app"): {"cpu": 5000, "memory": 1},
+}
+
+
+def objects(shell: Shell, documents: list[Doc]) -> Objects:
+    return gather([shell.file(documents)], None).objects
+
+
+def sampled(shell: Shell, documents: list[Doc], usage: Usage = USAGE) -> Any:
+    found = objects(shell, documents)
+    seen, decision = shop.decided(found)
+    return sample(view_of(found, seen), decision, usage)
+
+
+def test_two_pods_at_ninety_percent_of_a_target_of_fifty_have_a_demand_of_3600m(shell: Shell) -> None:
+    found = sampled(shell, shop.documents())
+    assert found["cpu"] == {"demand": 3600, "capacity": 2000, "used": 1700}
+    assert found["memory"] == {"demand": None, "capacity": 2 * GIB, "used": 1100}
+    assert found["replicas"] | {"wanted": 0} == {"current": 2, "ready": 2, "desired": 2, "wanted": 0}
+    assert found["sizes"] == {"app": {"cpu": 1000, "memory": GIB}}
+    assert found["used"] == {"app": {"cpu": 1700, "memory": 1100}}
+
+
+def test_what_pods_use_before_any_work_is_part_of_demand_as_it_is_of_capacity(shell: Shell) -> None:
+    base = {"baseResourcesPerReplica": {"cpu": {"value": "100m"}}}
+    found = sampled(shell, shop.documents(trajectory=base))
+    assert found["cpu"] == {"demand": 3600, "capacity": 2000, "used": 1700}
+
+
+def test_with_blend_additive_demand_is_what_the_metric_calls_for(shell: Shell) -> None:
+    found = sampled(shell, shop.documents(blend="Additive"))
+    assert found["cpu"]["demand"] == 3600
+    assert found["memory"]["demand"] is None
+
+
+def test_without_an_hpa_metrics_and_pods_nothing_is_made_up(shell: Shell) -> None:
+    found = sampled(shell, without(shop.documents(), "HPA", "Pod"), {})
+    nothing = {"demand": None, "capacity": None, "used": None}
+    assert (found["cpu"], found["memory"], found["sizes"], found["used"]) == (nothing, nothing, {}, {})
+    found = sampled(shell, without(shop.documents(blend="Additive"), "HPA"), {})
+    assert found["cpu"] == {"demand": None, "capacity": 2000, "used": None}
+
+
+def test_without_a_workload_there_are_no_counts(shell: Shell) -> None:
+    found = sampled(shell, without(shop.documents(), "Deployment"))
+    assert found["replicas"] == {"current": None, "ready": None, "desired": None, "wanted": None}
+
+
+@pytest.mark.parametrize("most", [10, 400])
+def test_the_path_has_each_count_and_where_the_hvpa_stands_on_it(shell: Shell, most: int) -> None:
+    documents = shop.documents()
+    for one in documents:
+        if one["kind"] == "HorizontalPodAutoscaler":
+            one["spec"]["maxReplicas"] = most
+        if one["kind"] == "Hvpa":
+            one["spec"]["hpa"]["template"]["spec"]["maxReplicas"] = most
+    _, decision = shop.decided(objects(shell, documents))
+    (cpu,) = path(decision)  # no metric measures memory
+    assert (cpu["container"], cpu["resource"]) == ("app", "cpu")
+    assert cpu["counts"][0] == 1
+    assert cpu["counts"] == list(range(1, len(cpu["counts"]) + 1))
+    assert (len(cpu["counts"]) == 10, cpu["goesOn"]) == (most == 10, most == 400)
+    assert all(low <= top for low, top in zip(cpu["smallest"], cpu["largest"], strict=True))
+    assert cpu["largest"][0] == 1000  # the first request: minAllowed is a floor
+    assert cpu["largest"] == sorted(cpu["largest"])
+    assert cpu["marks"]["now"] == {"replicas": 2, "size": 1000}
+    assert decision.joint is not None
+    wanted = decision.joint.wanted
+    assert cpu["marks"]["wanted"]["replicas"] == wanted.replicas
+    assert cpu["marks"].keys() == {"now", "wanted", "usual"}
+
+
+def test_there_is_no_path_with_blend_additive(shell: Shell) -> None:
+    assert path(shop.decided(objects(shell, shop.documents(blend="Additive")))[1]) == []

@@ -1,0 +1,242 @@
+"""The result as a page: complete in itself, the same to the byte, and safe from whatever a scenario holds."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from array import array
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hvpa_lab.simulate.model import SimulationEvent
+from hvpa_lab.simulate.report import page
+from hvpa_lab.simulate.report.compare import compare
+from hvpa_lab.simulate.report.page import LISTED, MOST, to_html
+from tests.unit.lab.simulate.report.results import PRICES, busy, compared, policy, result, series
+
+LOADING = {
+    "src",
+    "srcset",
+    "href",
+    "action",
+    "formaction",
+    "data",
+    "poster",
+    "background",
+    "xlink:href",
+    "ping",
+}
+"""Attributes by which an element loads or leads somewhere."""
+
+
+class Read(HTMLParser):
+    """A page as a browser reads it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self._open = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._open = tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self._open, data))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of all elements of a kind."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def shape(self) -> list[str]:
+        """The elements without their contents."""
+        return [f"{tag} {' '.join(sorted(attributes))}" for tag, attributes in self.elements]
+
+    @property
+    def data(self) -> Any:
+        """What the plots are drawn from."""
+        (text,) = [text for tag, text in self.texts if tag == "script" and text.startswith('{"scenarios"')]
+        return json.loads(text)
+
+    @property
+    def words(self) -> str:
+        """What is read without the plots."""
+        return " ".join(text for tag, text in self.texts if tag not in ("script", "style"))
+
+
+def test_a_page_needs_nothing_else() -> None:
+    read = Read(to_html([compared(), compared()]))
+    for tag, attributes in read.elements:
+        for name in LOADING & attributes.keys():
+            assert (tag, name) == ("a", "href"), f"{tag} {name}"
+            assert str(attributes[name]).startswith("#")
+        assert not any(name.startswith("on") for name in attributes)
+    assert not {"link", "iframe", "img", "object", "embed", "base"} & {tag for tag, _ in read.elements}
+    styles = " ".join(text for tag, text in read.texts if tag == "style")
+    assert not re.search(r"url\(|@import|@font-face|//", styles)
+
+
+def test_the_policy_lets_only_the_pages_own_scripts_run() -> None:
+    read = Read(to_html([compared()]))
+    (policy_of_page,) = [
+        one for one in read.all("meta") if one.get("http-equiv") == "Content-Security-Policy"
+    ]
+    content = str(policy_of_page["content"])
+    assert content.startswith("default-src 'none'; ")
+    assert not re.search(r"https?:|\*|script-src[^;]*unsafe", content)
+    scripts = [text for tag, text in read.texts if tag == "script" and not text.startswith("{")]
+    hashes = [
+        base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts if one.strip()
+    ]
+    assert re.findall(r"'sha256-([^']+)'", content) == hashes
+    assert len(hashes) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("scenarios", "policies"), [(1, 6), (7, 6), (1, 40)])
+def test_a_page_stays_below_a_megabyte(scenarios: int, policies: int) -> None:
+    """More steps than a line has points, no two alike, and more events with long messages than are listed."""
+    whole = busy(steps=1_500, policies=policies)
+    assert len(to_html([whole] * scenarios).encode()) < 1_000_000
+
+
+def test_a_peak_of_one_step_is_on_the_page() -> None:
+    month = series([2] * 20_000)
+    for at, value in ((17_777, 99_000.0), (50, 0.0)):
+        month.unmet[at] = value
+    noisy = replace(month, unmet=array("d", (one + at % 7 for at, one in enumerate(month.unmet))))
+    (scenario,) = Read(to_html([compared(policy(series=noisy))])).data["scenarios"]
+    (line,) = scenario["panels"][-1]["lines"]
+    assert max(line["y"]) == 99.004
+    assert 17_777 in line["x"]
+    assert len(line["x"]) <= MOST
+
+
+def test_the_same_result_gives_the_same_bytes() -> None:
+    assert to_html([compared()]) == to_html([compared()])
+
+
+def test_what_was_simulated_and_what_came_out_is_reported() -> None:
+    words = Read(to_html([compared(warm_up=30.0, notes=("the load has a gap",))])).words
+    for reported in (
+        "day and night",
+        "A web shop's week",
+        "1m from 2026-11-16T00:00:00Z in steps of 15s; the first 30s not counted; seed 7",
+        "the load has a gap",
+        "1,234",
+        "2026-11-16 00:00:45.500000",
+        "app of web-1 used 1.1Gi of 1Gi",
+        "10s / 10s",
+    ):
+        assert reported in words
+
+
+def test_what_nothing_beats_is_marked_and_nothing_else_is_praised() -> None:
+    text = to_html([compared()])
+    assert text.count("<tr class=unbeaten>") == 2, "one policy, in both tables"
+    assert "<b>" not in text.replace("<b>Bold</b>", "")
+
+
+def test_the_conclusion_stands_before_all_else() -> None:
+    words = Read(to_html([compared()])).words
+    assert 0 < words.index("hvpa costs 18 % less than hpa at equal unmet demand") < words.index("Comparison")
+
+
+def test_the_plots_have_their_data() -> None:
+    (scenario,) = Read(to_html([compared(warm_up=15.0)])).data["scenarios"]
+    assert scenario["start"] == 1_794_787_200_000
+    assert (scenario["step"], scenario["duration"], scenario["warmUp"]) == (15.0, 60.0, 15.0)
+    first = scenario["policies"][0]
+    assert (first["name"], round(first["cost"], 3), first["unmet"]) == ("hvpa", 37.419, 0.02)
+    assert len({one["colour"] for one in scenario["policies"]}) == 2
+    assert scenario["panels"][0]["title"] == "Load"
+
+
+def test_scenarios_have_sections_and_contents() -> None:
+    read = Read(to_html([compared(), compared(name="flash crowd")]))
+    assert [one["id"] for one in read.all("section")] == ["scenario-0", "scenario-1"]
+    assert [one["href"] for one in read.all("a")] == ["#scenario-0", "#scenario-1"]
+    assert not Read(to_html([compared()])).all("nav")
+    ids = [one["id"] for _, one in read.elements if "id" in one]
+    assert len(set(ids)) == len(ids)
+
+
+def test_what_there_is_none_of_is_left_out() -> None:
+    bare = compared(policy(events=(), reactions=()), description="")
+    read = Read(to_html([bare]))
+    assert "reaction to a rise" not in read.words
+    assert not read.all("form")
+    assert "None." in read.words
+    assert "class=note>" not in to_html([bare]).replace("<p class=note>", "")
+
+
+def test_without_policies_a_page_is_still_a_page() -> None:
+    (scenario,) = Read(to_html([compare(replace(result(), policies=()), PRICES)])).data["scenarios"]
+    assert scenario["policies"] == scenario["panels"] == []
+
+
+def test_a_long_list_is_cut_and_says_so() -> None:
+    events = tuple(SimulationEvent(float(at), "Replicas", "HPA", "1 -> 2") for at in range(1000))
+    read = Read(to_html([compared(policy(events=events, dropped_events=500))]))
+    assert len([one for one in read.all("tr") if "data-policy" in one]) == LISTED
+    assert f"{1500 - LISTED:,} more are not listed." in read.words
+    assert len(read.all("tr")) > LISTED, "rows of the other tables, too"
+
+
+@given(
+    st.text(st.characters(exclude_categories=()), max_size=20)
+    | st.sampled_from(
+        [
+            "</script><script>alert(1)</script>",
+            "<!--",
+            '"><img src=x onerror=alert(1)>',
+            "' onmouseover='alert(1)",
+            "&lt;b&gt;",
+            "]]>",
+            "\u2028</style>",
+            "\x00\x1b[0m",
+            "<a href='javascript:alert(1)'>x</a>",
+        ]
+    )
+)
+def test_no_text_of_a_scenario_becomes_markup(text: str) -> None:
+    def whole(value: str) -> Read:
+        return Read(
+            to_html(
+                [
+                    compared(
+                        policy(value, events=(SimulationEvent(0.0, value, value, value),)),
+                        name=value,
+                        description=f"d{value}",
+                        notes=(value,),
+                    )
+                ]
+            )
+        )
+
+    read = whole(text)
+    assert read.shape == whole("plain").shape
+
+
+def test_the_script_never_makes_markup_of_a_text() -> None:
+    script = (Path(page.__file__).parent / "page.js").read_text()
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(", script)
+
+
+def test_names_are_read_as_they_were_written() -> None:
+    name = """<script>"it's" & </script>"""
+    read = Read(to_html([compared(policy(name), name=name)]))
+    assert read.words.count(name) >= 3
+    assert read.data["scenarios"][0]["policies"][0]["name"] == name

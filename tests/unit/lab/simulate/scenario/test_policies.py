@@ -1,0 +1,122 @@
+"""Policies of scenarios: what their manifests and specs become."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+
+from hvpa.core.model import ResourceRequirements
+from tests.unit.lab.simulate.scenario.build import HVPA, scenario, with_policies
+
+
+def test_an_hvpa_is_read_from_its_file_and_put_into_the_workloads_namespace(tmp_path: Path) -> None:
+    other = "kind: ConfigMap\nmetadata: {name: other}\n"
+    (tmp_path / "hvpa.yaml").write_text(f"{other}---{HVPA}---\n- 3\n---\n")
+    found = scenario(tmp_path, with_policies("- {name: P, hvpa: hvpa.yaml}"))
+    (policy,) = found.policies
+    assert (policy.name, policy.kind, policy.hpa, policy.vpa) == ("P", "Hvpa", None, None)
+    assert policy.hvpa is not None
+    assert policy.hvpa["metadata"] == {"name": "mine", "namespace": "default"}
+    assert policy.hvpa["spec"] == yaml.safe_load(HVPA)["spec"]
+    (note,) = found.notes
+    assert note.startswith(f"{tmp_path}/hvpa.yaml: spec.weightBasedScalingIntervals[1] overlaps")
+
+
+def test_an_hvpa_may_stand_in_the_scenario_and_is_named_like_the_workload_where_it_has_no_name(
+    tmp_path: Path,
+) -> None:
+    inline = {**yaml.safe_load(HVPA), "metadata": {"generateName": "x"}}
+    del inline["spec"]["weightBasedScalingIntervals"]
+    (policy,) = scenario(tmp_path, with_policies(f"- {{name: P, hvpa: {json.dumps(inline)}}}")).policies
+    assert policy.hvpa is not None
+    assert policy.hvpa["metadata"] == {"name": "web", "generateName": "x", "namespace": "default"}
+
+
+def test_an_hpa_and_a_vpa_by_themselves_become_their_specs(tmp_path: Path) -> None:
+    text = """
+- name: H
+  hpa: &hpa
+    maxReplicas: 4
+    metrics: [{type: Resource, resource: {name: cpu, targetAverageValue: 100m}}]
+    behavior: {scaleDown: {stabilizationWindowSeconds: 60}}
+- name: V
+  vpa: &vpa {updatePolicy: {updateMode: "Off"}, resourcePolicy: {containerPolicies: [{containerName: "*", mode: Auto}]}}
+- {name: Both, hpa: *hpa, vpa: {}}
+"""
+    only_hpa, only_vpa, both = scenario(tmp_path, with_policies(text)).policies
+    target = {"type": "AverageValue", "averageValue": "100m"}
+    assert (only_hpa.kind, only_hpa.vpa) == ("HPA", None)
+    assert only_hpa.hpa == {
+        "maxReplicas": 4,
+        "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}},
+    }
+    assert (only_vpa.kind, only_vpa.hpa) == ("VPA", None)
+    assert only_vpa.vpa == {
+        "updatePolicy": {"updateMode": "Off"},
+        "resourcePolicy": {"containerPolicies": [{"containerName": "*", "mode": "Auto"}]},
+    }
+    assert (both.kind, both.hpa, both.vpa) == (
+        "HPA+VPA",
+        only_hpa.hpa,
+        {"updatePolicy": {"updateMode": "Recreate"}},
+    )
+
+
+def test_a_vpa_may_resize_in_place_where_the_workload_can(tmp_path: Path) -> None:
+    text = with_policies("- {name: V, vpa: {updatePolicy: {updateMode: InPlaceOrRecreate, minReplicas: 1}}}")
+    found = scenario(tmp_path, text)
+    assert found.workload.resize == "InPlace"
+    assert found.policies[0].vpa == {"updatePolicy": {"updateMode": "InPlaceOrRecreate", "minReplicas": 1}}
+
+
+def test_a_fixed_size_replaces_what_it_names(tmp_path: Path) -> None:
+    text = with_policies(
+        "- {name: A, fixed: {}}\n- {name: B, fixed: {replicas: 4, containers: {app: {requests: {cpu: 1}}}}}\n"
+        "- {name: C, fixed: {containers: {app: {limits: {}}}}}"
+    ).replace("{name: app}", "{name: app, requests: {memory: 1}, limits: {memory: 2}}")
+    as_it_is, larger, unlimited = scenario(tmp_path, text).policies
+    assert (as_it_is.kind, as_it_is.replicas, as_it_is.resources) == ("Fixed", None, {})
+    assert (larger.replicas, larger.resources) == (
+        4,
+        {"app": ResourceRequirements({"cpu": 1000}, {"memory": 2})},
+    )
+    assert unlimited.resources == {"app": ResourceRequirements({"memory": 1}, {})}
+
+
+def test_what_a_recommender_asks_of_the_workload_in_vain_is_reported(tmp_path: Path) -> None:
+    text = """
+- name: H
+  hpa:
+    maxReplicas: 4
+    metrics:
+    - {type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 80}}}
+    - {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}
+    - {type: ContainerResource, containerResource: {
+        name: cpu, container: app, target: {type: Utilization, averageUtilization: 80}}}
+- name: V
+  hpa: {maxReplicas: 2}
+  vpa: {resourcePolicy: {containerPolicies: [{containerName: "*"}, {containerName: ap}]}}
+- name: I
+  hvpa:
+    apiVersion: autoscaling.k8s.io/v1alpha1
+    kind: Hvpa
+    metadata: {name: web}
+    spec:
+      targetRef: {kind: Deployment, name: web}
+      vpa: {deploy: true, template: {spec: {resourcePolicy: {containerPolicies: [{containerName: ap}]}}}}
+"""
+    containers = "[{name: app, requests: {memory: 1Gi}}, {name: side, limits: {cpu: 1}}]"
+    found = scenario(tmp_path, with_policies(text).replace("[{name: app}]", containers))
+    lacking = "as long as it has none, the HPA has no utilization"
+    unknown = "the workload has no container ap, only app, side"
+    policy = "resourcePolicy.containerPolicies"
+    assert [note.removeprefix(f"{tmp_path}/scenario.yaml:") for note in found.notes] == [
+        f"15: policies[0].hpa.metrics[0].resource: container side has no request for memory: {lacking}",
+        f"17: policies[0].hpa.metrics[2].containerResource: container app has no request for cpu: {lacking}",
+        f"20: policies[1].hpa: container app has no request for cpu: {lacking}",
+        f"21: policies[1].vpa.{policy}[1].containerName: {unknown}",
+        f"29: policies[2].hvpa.spec.vpa.template.spec.{policy}[0].containerName: {unknown}",
+    ]
