@@ -31,10 +31,10 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 PY := $(VENV)/bin/python
 DOCS_VENV := .venv-docs
-SOURCES := hvpa localcluster builders tests demo benchmarks tools examples
+SOURCES := hvpa hvpa_lab localcluster builders tests demo benchmarks tools examples
 PRESENT = $(wildcard $(SOURCES))
 # The decision, the models, what both stand on, and the simulator: every branch is tested.
-COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov=hvpa.recommend --cov=hvpa_lab.simulate --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
+COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov=hvpa.recommend --cov=hvpa_lab.recommend --cov=hvpa_lab.simulate --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
 # The end-to-end tests mostly wait, so JOBS of them run at once, each with control planes of its own (700 MB);
 # tests/shares.py says which stay together, and which begin.

@@ -52,8 +52,8 @@ SCENARIO: Final = "scenario.yaml"
 """What the file of one run is called, for as long as it is read."""
 DAY: Final = 86400.0
 GIB: Final = 1024.0**3
-ACTING_ROOMS: Final = ("api", "recommend", "simulate")
-HVPA_ROOMS: Final = (*ACTING_ROOMS, "core", "reconcile")
+ACTING_ROOMS: Final = ("hvpa/api", "hvpa/recommend", "hvpa_lab/recommend", "hvpa_lab/simulate")
+HVPA_ROOMS: Final = (*ACTING_ROOMS, "hvpa/core", "hvpa/reconcile")
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -227,7 +227,7 @@ def _beyond(used: Sequence[float], requested: Sequence[float], first: int) -> fl
 def code_version(rooms: tuple[str, ...]) -> str:
     """A hash of what the files of these rooms do."""
     found = hashlib.sha256()
-    root = Path(hvpa.__file__).parent
+    root = Path(hvpa.__file__).parents[1]
     for room in rooms:
         for file in sorted((root / room).rglob("*.py")):
             found.update(f"{file.relative_to(root)}\n{essence(file.read_text())}".encode())

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, NoReturn, TextIO
 
+from hvpa.cli import laboratory
 from hvpa.cli.errors import DONE, USAGE, WRONG, CommandError, one_line
 
 COMMANDS: Final = {
@@ -132,7 +133,8 @@ def _parser(prog: str, arguments: Sequence[str]) -> argparse.ArgumentParser:
     for name, (module, text) in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text)
         if name == wanted:
-            command = importlib.import_module(module)
+            in_laboratory = module.startswith(f"{laboratory.PACKAGE}.")
+            command = laboratory.load(module, name) if in_laboratory else importlib.import_module(module)
             sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG_HELP)
             command.add_arguments(sub)
             sub.set_defaults(run_command=command.main)

@@ -4,7 +4,6 @@ the work starts."""
 from __future__ import annotations
 
 import datetime as dt
-import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -48,10 +47,8 @@ def timestamp(instant: dt.datetime | None) -> str | None:
     return None if instant is None else format_timestamp(instant)
 
 
-def refuse_undrawable(flag: str, path: Path, module: str | None = None) -> None:
-    """Raise CommandError if `module`, which draws, is not installed, or `path` can't be written."""
-    if module is not None and importlib.util.find_spec(module) is None:
-        raise CommandError(f"{flag} needs {module}, which is not installed: pip install 'hvpa[plots]'")
+def refuse_unwritable(flag: str, path: Path) -> None:
+    """Raise CommandError if `path` can't be written."""
     if path.is_dir() or not path.parent.is_dir():
         raise CommandError(f"{flag}: {path} can't be written: it is a folder, or its folder is not there")
     if not os.access(path if path.exists() else path.parent, os.W_OK):

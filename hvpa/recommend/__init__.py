@@ -1,2 +1,4 @@
-"""Pure models of the recommenders: the HPA controller (`hpa/`) and the VPA recommender (`vpa/`). They use the API's
-read models, but no clock and no cluster."""
+"""The parts of the HPA controller's model that the operator needs: selectors, and the requests and readiness of pods.
+
+`hvpa_lab.recommend` has the rest: the complete models of the HPA controller and of the VPA recommender. No clock, no
+cluster."""

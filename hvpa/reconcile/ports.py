@@ -1,5 +1,5 @@
-"""The ports that reconciling uses: the cluster and the clock. `hvpa.kube` has the real implementations, `hvpa_lab.simulate`
-the simulated ones. Tests use hand-written fakes of these protocols."""
+"""The ports that reconciling uses: the cluster and the clock. `hvpa.kube` has the real implementations, and
+`hvpa_lab.simulate` the simulated ones. Tests use hand-written fakes of these protocols."""
 
 from __future__ import annotations
 

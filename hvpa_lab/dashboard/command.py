@@ -15,10 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from hvpa.cli.arguments import add_cluster, add_operator, add_recommenders, decision_settings
-from hvpa_lab.dashboard.access import OwnToken, token_guard
-from hvpa_lab.dashboard.looks import Looks
-from hvpa_lab.dashboard.server import Dashboard, Serving
-from hvpa_lab.dashboard.table import Table
 from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.cli.input.operator import DEFAULT_LEASE
@@ -29,6 +25,10 @@ from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.server.endpoints import AddressError, Guard, parse_address
 from hvpa.kube.server.tls import Certificate
 from hvpa.operator.log import configure_logs
+from hvpa_lab.dashboard.access import OwnToken, token_guard
+from hvpa_lab.dashboard.looks import Looks
+from hvpa_lab.dashboard.server import Dashboard, Serving
+from hvpa_lab.dashboard.table import Table
 
 LOOPBACK: Final = "127.0.0.1"
 _FORBIDDEN: Final = 403

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from hvpa_lab.dashboard.board import Board
-from hvpa_lab.dashboard.sample import path, sample
 from hvpa.cli.errors import CommandError, one_line
 from hvpa.cli.explain.json import as_json as explained
 from hvpa.cli.history import as_json as history_of
@@ -30,6 +28,8 @@ from hvpa.kube.clock import SystemClock
 from hvpa.kube.objects.usage import Usage, read_usage
 from hvpa.kube.server.fair_limit import FairLimit
 from hvpa.reconcile.ports import Key
+from hvpa_lab.dashboard.board import Board
+from hvpa_lab.dashboard.sample import path, sample
 
 PERIOD: Final = 5.0
 """Seconds between reads: metrics-server measures every 15."""

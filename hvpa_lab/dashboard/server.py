@@ -18,6 +18,14 @@ import msgspec
 from aiohttp import web
 
 from hvpa.api.values.names import is_label, is_subdomain
+from hvpa.cli.errors import one_line
+from hvpa.cli.output import Json
+from hvpa.kube.client.errors import ApiError, Unreachable
+from hvpa.kube.client.transport import Transport
+from hvpa.kube.server.acceptor import Acceptor, under_way
+from hvpa.kube.server.endpoints import LIMITS, RESPONSE, Guard, plain
+from hvpa.kube.server.fair_limit import FairLimit
+from hvpa.reconcile.ports import Key
 from hvpa_lab.dashboard.access import namespace_of, owner_of
 from hvpa_lab.dashboard.board import Board
 from hvpa_lab.dashboard.looks import Looks
@@ -30,14 +38,6 @@ from hvpa_lab.dashboard.whatif import (
     read_changes,
     read_manifest,
 )
-from hvpa.cli.errors import one_line
-from hvpa.cli.output import Json
-from hvpa.kube.client.errors import ApiError, Unreachable
-from hvpa.kube.client.transport import Transport
-from hvpa.kube.server.acceptor import Acceptor, under_way
-from hvpa.kube.server.endpoints import LIMITS, RESPONSE, Guard, plain
-from hvpa.kube.server.fair_limit import FairLimit
-from hvpa.reconcile.ports import Key
 
 STREAMS: Final = 64
 """Maximum open streams; a further stream displaces a stream of the user with the most."""

@@ -9,7 +9,6 @@ from typing import Final
 from hvpa.api.hvpa.resource import HvpaObject
 from hvpa.api.hvpa.status import BlockedScaling, HvpaStatus, StatusCondition
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa_lab.dashboard.board import Board
 from hvpa.cli.input.live import NO_CRD
 from hvpa.cli.input.operator import DEFAULT_LEASE, operator_state
 from hvpa.cli.output import Json, timestamp
@@ -24,6 +23,7 @@ from hvpa.kube.objects.resources import HVPAS
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.telemetry import Silent
+from hvpa_lab.dashboard.board import Board
 
 LOOK_EVERY: Final = 1.0
 """Seconds between checks whether the watch fails."""

@@ -22,6 +22,9 @@ from hvpa.cli.arguments import (
     prices_of,
 )
 from hvpa.cli.errors import DONE, CommandError, UsageError, report_skipped
+from hvpa.cli.input.files import Document, read_documents
+from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
+from hvpa.kube.clock import SystemClock
 from hvpa_lab.init.draft import Draft, drafts
 from hvpa_lab.init.files import publish, refuse_taken, workshop
 from hvpa_lab.init.json import to_json
@@ -32,10 +35,6 @@ from hvpa_lab.init.source.present import SCALED_OBJECT, Present, TargetName, pre
 from hvpa_lab.init.text import to_text
 from hvpa_lab.init.trial import Outcome, Trial, Work, outcomes
 from hvpa_lab.init.verdict import MATCHES, best, judged
-from hvpa.cli.input.files import Document, read_documents
-from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
-from hvpa_lab.simulate.progress import add_progress, processors
-from hvpa.kube.clock import SystemClock
 from hvpa_lab.simulate.engine import quiet
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.history.fit import Fit, fit
@@ -43,6 +42,7 @@ from hvpa_lab.simulate.history.pattern import pattern
 from hvpa_lab.simulate.history.record import History
 from hvpa_lab.simulate.history.table import read_history
 from hvpa_lab.simulate.load.series import readable_length
+from hvpa_lab.simulate.progress import add_progress, processors
 from hvpa_lab.simulate.report.text import seconds
 from hvpa_lab.simulate.scenario.documents import read_text
 from hvpa_lab.simulate.scenario.fields import seconds_of

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hvpa.api.values.quantity import CPU, MEMORY, MIB, Resource, parse_cpu, parse_resource
-from hvpa_lab.init.source.present import Present
 from hvpa.cli.input.files import below
+from hvpa_lab.init.source.present import Present
 from hvpa_lab.simulate.history.fit import Fit
 from hvpa_lab.simulate.history.pattern import quantile
 from hvpa_lab.simulate.history.regression import Line

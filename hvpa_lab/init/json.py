@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hvpa.cli.output import Json, indented, timestamp
 from hvpa_lab.init.draft import Draft
 from hvpa_lab.init.result import Result
 from hvpa_lab.init.scenario import LOAD, MANIFEST, SCENARIO, STEP, span_of
 from hvpa_lab.init.trial import Outcome
 from hvpa_lab.init.verdict import on_the_target
-from hvpa.cli.output import Json, indented, timestamp
 from hvpa_lab.simulate.history.regression import Line
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hvpa.api.values.quantity import CPU, Resource, format_resource
+from hvpa.cli.input.files import below
+from hvpa.core.model import API_VERSION
 from hvpa_lab.init.draft import LOW, MARGIN, ROOM, WEIGHT, Draft
 from hvpa_lab.init.lines import Lines, shown
 from hvpa_lab.init.source.present import Present
-from hvpa.cli.input.files import below
-from hvpa.core.model import API_VERSION
 from hvpa_lab.simulate.history.fit import Fit, Usage
 
 _OWN: Final = ("containerName", "minAllowed", "maxAllowed")

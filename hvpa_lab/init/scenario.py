@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 from hvpa.api.objects.kinds import DEFAULT_API_VERSION
 from hvpa.api.values.duration import DAY
 from hvpa.api.values.quantity import CPU, MEMORY, format_resource
+from hvpa.cli.input.files import below
 from hvpa_lab.init.draft import Draft, at_target, today_target
 from hvpa_lab.init.lines import Lines
 from hvpa_lab.init.source.present import IN_PLACE_SINCE, START_UP, Present
-from hvpa.cli.input.files import below
 from hvpa_lab.simulate.history.fit import Fit
 from hvpa_lab.simulate.history.pattern import quantile
 from hvpa_lab.simulate.history.record import History

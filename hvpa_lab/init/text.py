@@ -11,12 +11,12 @@ from hvpa.api.values.duration import DAY
 from hvpa.api.values.prices import money
 from hvpa.api.values.quantity import CPU, MEMORY, Resource
 from hvpa.api.values.timestamp import format_timestamp
+from hvpa.cli.output import table
 from hvpa_lab.init.lines import shown
 from hvpa_lab.init.result import Result
 from hvpa_lab.init.scenario import MANIFEST, SCENARIO, STEP, span_of
 from hvpa_lab.init.trial import Outcome
 from hvpa_lab.init.verdict import on_the_target
-from hvpa.cli.output import table
 from hvpa_lab.simulate.history.fit import Usage
 from hvpa_lab.simulate.history.regression import Line
 from hvpa_lab.simulate.report.text import percent, plain, seconds

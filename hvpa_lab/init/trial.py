@@ -12,11 +12,11 @@ from hvpa.api.values.duration import DAY
 from hvpa.api.values.prices import Prices
 from hvpa.cli.errors import CommandError
 from hvpa_lab.init.draft import Draft
-from hvpa_lab.simulate.progress import progress_bar
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.model import PolicyResult, SimulationResult
 from hvpa_lab.simulate.parallel import Run, plan_seeds, simulate_all
 from hvpa_lab.simulate.policy.base import SimulationError
+from hvpa_lab.simulate.progress import progress_bar
 from hvpa_lab.simulate.report.compare import ALIKE_UNMET
 
 

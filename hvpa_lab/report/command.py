@@ -18,11 +18,11 @@ from hvpa.cli.arguments import (
 from hvpa.cli.errors import DONE, CommandError, UsageError, report_skipped
 from hvpa.cli.input.files import read_documents
 from hvpa.cli.input.gather import DEFAULT_NAMESPACE, Filled
+from hvpa.kube.clock import SystemClock
 from hvpa_lab.report.inventory import DEFAULT_VPA_WEIGHT, Inventory, inventory
 from hvpa_lab.report.json import to_json
 from hvpa_lab.report.rows import report
 from hvpa_lab.report.table import to_text
-from hvpa.kube.clock import SystemClock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

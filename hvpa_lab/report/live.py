@@ -13,7 +13,6 @@ from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Vpa
 from hvpa.cli.errors import CommandError
 from hvpa.cli.input.live import Reader, read_cluster
-from hvpa_lab.report.inventory import LeftOut, named_targets
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import CustomTarget
 from hvpa.kube.cache.scales import AT_ONCE, NotScalable
@@ -30,6 +29,7 @@ from hvpa.kube.objects.resources import (
     VPAS,
     Resource,
 )
+from hvpa_lab.report.inventory import LeftOut, named_targets
 
 _WHOLE_VPAS: Final[Resource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
 """VPAs with all bounds of their recommendations; the operator's own copy drops the lower bounds."""

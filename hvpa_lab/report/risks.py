@@ -15,7 +15,6 @@ from hvpa.api.values.duration import readable_duration
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.api.values.text import names
 from hvpa.api.values.timestamp import format_timestamp
-from hvpa_lab.report.inventory import Subject
 from hvpa.core.model import Decision, Observation
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.desired_replicas import TOO_MANY_REPLICAS, is_of_keda
@@ -23,6 +22,7 @@ from hvpa.core.report.bounds import saturation
 from hvpa.core.report.problems import NO_FAULT
 from hvpa.core.workload.containers import amount, present_resources, recommendations, request_now
 from hvpa.core.workload.rollout import PROGRESSING, rollout_gaps
+from hvpa_lab.report.inventory import Subject
 
 _PERCENT: Final = 100
 _DAY: Final = dt.timedelta(days=1)

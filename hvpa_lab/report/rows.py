@@ -11,12 +11,12 @@ from hvpa.api.hvpa.spec import Blend
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.quantity import Resource
-from hvpa_lab.report.inventory import Candidate, Inventory, Subject
-from hvpa_lab.report.risks import Facts, Risk, risks
 from hvpa.core import Settings, decide, observe
 from hvpa.core.model import Decision, Observation, ResourceRequirements
 from hvpa.core.workload.containers import amount, present_resources
 from hvpa.recommend.hpa.pods import sidecars
+from hvpa_lab.report.inventory import Candidate, Inventory, Subject
+from hvpa_lab.report.risks import Facts, Risk, risks
 
 HOURS_PER_MONTH: Final = 730
 """A year of 8760 hours has twelve months."""

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from hvpa.cli import laboratory
 from hvpa.cli.arguments import add_output, add_prices, count_from, prices_of
 from hvpa.cli.errors import DONE, CommandError, UsageError
-from hvpa.cli.output import refuse_undrawable, write_drawing
-from hvpa_lab.simulate.progress import add_progress, processors, progress_bar
+from hvpa.cli.output import refuse_unwritable, write_drawing
 from hvpa_lab.simulate.engine import quiet
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.parallel import plan, simulate_all
 from hvpa_lab.simulate.policy.base import SimulationError
+from hvpa_lab.simulate.progress import add_progress, processors, progress_bar
 from hvpa_lab.simulate.report.compare import Comparison, compare
 from hvpa_lab.simulate.report.json import to_json
 from hvpa_lab.simulate.report.table import to_text
@@ -69,9 +70,10 @@ def main(args: argparse.Namespace) -> int:
     if args.unmet is not None and not (args.sweep and args.output == "table"):
         raise UsageError("--unmet has a meaning with --sweep and -o table only")
     if args.html is not None:
-        refuse_undrawable("--html", args.html)
+        refuse_unwritable("--html", args.html)
     if args.png is not None:
-        refuse_undrawable("--png", args.png, "matplotlib")
+        laboratory.require("--png", "matplotlib")
+        refuse_unwritable("--png", args.png)
     quiet()
     try:
         run = plan(args.scenarios, args.seed, args.policy)

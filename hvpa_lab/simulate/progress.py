@@ -32,8 +32,11 @@ def progress_bar(wanted: str) -> Iterator[Progress]:
     if wanted == "never" or (wanted == "auto" and not sys.stderr.isatty()):
         yield lambda done, total: None
         return
-    from tqdm import tqdm
-
+    try:
+        from tqdm import tqdm
+    except ModuleNotFoundError:  # without the extra `lab`
+        yield lambda done, total: None
+        return
     tqdm.monitor_interval = 0  # without a separate thread
     bar = tqdm(
         total=1.0,

@@ -118,9 +118,10 @@ def test_the_wheel_works_in_an_empty_environment(releases: Releases, tmp_path: P
     assert run("venv/bin/hvpa", "--version", cwd=tmp_path) == f"hvpa {VERSION}\n"
     crd = (ROOT / "config/crd/autoscaling.k8s.io_hvpas.yaml").read_text()
     assert run("venv/bin/kubectl-hvpa", "crd", cwd=tmp_path) == crd
-    data = {path.relative_to(ROOT / "hvpa") for path in (ROOT / "hvpa").rglob("*.*") if path.suffix in DATA}
-    assert data
-    assert [path for path in data if not (own / path).is_file()] == []
+    for package in ("hvpa", "hvpa_lab"):
+        files = [path.relative_to(ROOT) for path in (ROOT / package).rglob("*.*") if path.suffix in DATA]
+        assert files
+        assert [path for path in files if not (own.parent / path).is_file()] == []
 
 
 def test_the_source_distribution_gives_the_same_wheel(releases: Releases, tmp_path: Path) -> None:

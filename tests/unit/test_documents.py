@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -31,6 +32,7 @@ from tools.reference import metrics_page
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
+LABORATORY = (ROOT / "docs/laboratory.md").read_text()
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
 GATES = (
     gates.PAUSED,
@@ -112,22 +114,32 @@ OTHER_YAML = {
 }
 """YAML that is no Hvpa and no part of one, by page and kind, and what reads it."""
 MOST_MODULES = 12
-NAMED = sorted(set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.py))`", ARCHITECTURE)))
+NAME_OF_A_FILE = re.compile(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.py))`")
+NAMED = sorted(
+    {("hvpa", name) for name in NAME_OF_A_FILE.findall(ARCHITECTURE)}
+    | {("hvpa_lab", name) for name in NAME_OF_A_FILE.findall(LABORATORY)}
+)
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_what_the_page_about_rooms_names_is_there(name: str) -> None:
-    assert (ROOT / "hvpa" / name).exists() or (ROOT / name).exists()
+@pytest.mark.parametrize(("package", "name"), NAMED)
+def test_files_that_the_architecture_names_exist(package: str, name: str) -> None:
+    assert (ROOT / package / name).exists() or (ROOT / name).exists()
 
 
-def test_the_picture_shows_every_room() -> None:
-    picture = ARCHITECTURE.partition("```\nhvpa/")[2].partition("```")[0]
-    rooms = {path.parent.name for path in (ROOT / "hvpa").glob("*/__init__.py")}
-    rooms |= {path.parent.name for path in (ROOT / "hvpa" / "core").glob("*/__init__.py")}
+@pytest.mark.parametrize(
+    ("page", "package", "folders"),
+    [(ARCHITECTURE, "hvpa", (".", "core")), (LABORATORY, "hvpa_lab", (".",))],
+)
+def test_the_picture_shows_every_room(page: str, package: str, folders: Sequence[str]) -> None:
+    picture = page.partition(f"```\n{package}/")[2].partition("```")[0]
+    rooms = {
+        path.parent.name for folder in folders for path in (ROOT / package / folder).glob("*/__init__.py")
+    }
+    assert rooms
     assert {room for room in rooms if not re.search(rf"\b{room}\b", picture)} == set()
 
 
-@pytest.mark.parametrize("part", ["hvpa", "localcluster", "benchmarks"])
+@pytest.mark.parametrize("part", ["hvpa", "hvpa_lab", "localcluster", "benchmarks"])
 def test_no_folder_has_more_than_a_dozen_modules(part: str) -> None:
     modules = Counter(path.parent for path in (ROOT / part).rglob("*.py") if path.name != "__init__.py")
     assert {

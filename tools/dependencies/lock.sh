@@ -20,7 +20,7 @@ compile() {
 
 from=pyproject.toml
 compile "$@" requirements.lock
-compile "$@" --constraint requirements.lock --extra plots --extra test --extra dev requirements-dev.lock
+compile "$@" --constraint requirements.lock --extra lab --extra test --extra dev requirements-dev.lock
 compile "$@" --all-build-deps --only-build-deps requirements-build.lock
 from=requirements-docs.in
 compile "$@" requirements-docs.lock

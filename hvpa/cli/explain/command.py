@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hvpa.api.values.timestamp import format_timestamp
+from hvpa.cli import laboratory
 from hvpa.cli.arguments import (
     add_cluster,
     add_files,
@@ -21,7 +22,7 @@ from hvpa.cli.errors import DONE, CommandError, UsageError
 from hvpa.cli.explain.json import to_json
 from hvpa.cli.explain.text import to_text
 from hvpa.cli.input.gather import Gathered, gather, invalid
-from hvpa.cli.output import refuse_undrawable, write_drawing
+from hvpa.cli.output import refuse_unwritable, write_drawing
 from hvpa.core import Decision, decide, observe
 from hvpa.core.model import Objects, Observation
 from hvpa.kube.clock import SystemClock
@@ -48,7 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Explain an Hvpa. Raises CommandError."""
     if args.plot is not None:
-        refuse_undrawable("--plot", args.plot, "matplotlib")
+        laboratory.require("--plot", "matplotlib")
+        refuse_unwritable("--plot", args.plot)
     gathered, operator = _gathered(args)
     hvpa = gathered.objects.hvpa
     if problems := invalid(hvpa):
@@ -113,6 +115,6 @@ def _drawn(seen: Observation, decision: Decision) -> bytes:
         if view is not None and view.items:
             why = ": no metric of an HPA measures what the VPA has targets for"
         raise CommandError(f"{name}: there is no path to draw{why}")
-    from hvpa_lab.plot import draw  # needs an optional package
-
-    return draw(view, replicas.current, f"{name}, {format_timestamp(seen.now)}")
+    plot = laboratory.load("hvpa_lab.plot", "--plot")
+    drawn: bytes = plot.draw(view, replicas.current, f"{name}, {format_timestamp(seen.now)}")
+    return drawn

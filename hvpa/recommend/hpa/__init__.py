@@ -1,1 +1,1 @@
-"""An exact model of the HPA controller of Kubernetes."""
+"""Selectors, pods and metrics as the HPA controller of Kubernetes reads them."""

@@ -11,13 +11,13 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from hvpa.cli.errors import CommandError
-from hvpa_lab.init.source.present import SCALED_OBJECTS, Present, TargetName, present, read_workload
 from hvpa.cli.input.live import Reader, read_cluster
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import ApiError, decoded
 from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource, custom
+from hvpa_lab.init.source.present import SCALED_OBJECTS, Present, TargetName, present, read_workload
 
 _SCALERS: Final[tuple[Resource[Any], ...]] = (HPAS, VPAS, HVPAS, SCALED_OBJECTS)
 _FORBIDDEN: Final = 403

@@ -1,1 +1,4 @@
-"""The HPA controller of Kubernetes, exactly. Selectors and pods, which the operator needs too, are in `hvpa.recommend.hpa`."""
+"""The HPA controller of Kubernetes, exactly.
+
+Selectors and pods, which the operator needs as well, are in `hvpa.recommend.hpa`.
+"""

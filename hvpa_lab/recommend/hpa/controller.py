@@ -26,12 +26,12 @@ from hvpa.api.objects.read_models import (
     set_anew,
 )
 from hvpa.recommend.hpa.inputs import HpaSettings, Metrics, MetricsError, PodReading, Scale
+from hvpa.recommend.hpa.pods import TargetPods
+from hvpa.recommend.hpa.selector import SelectorError, matches, parse_selector
 from hvpa_lab.recommend.hpa.memory import Bounds, Memory, limit
 from hvpa_lab.recommend.hpa.metrics import MetricFault, evaluate
 from hvpa_lab.recommend.hpa.plan import Plan, make_plan
-from hvpa.recommend.hpa.pods import TargetPods
 from hvpa_lab.recommend.hpa.replicas import Situation
-from hvpa.recommend.hpa.selector import SelectorError, matches, parse_selector
 
 __all__ = [
     "HorizontalAutoscaler",

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from hvpa.api.objects.read_models import Metric, MetricName, MetricSource, MetricValue, ObjectReference
 from hvpa.recommend.golang import format_milli
 from hvpa.recommend.hpa.inputs import MetricsError
+from hvpa.recommend.hpa.selector import SelectorError, check_selector, show_selector
 from hvpa_lab.recommend.hpa.plan import MetricPlan
 from hvpa_lab.recommend.hpa.replicas import (
     Proposal,
@@ -22,7 +23,6 @@ from hvpa_lab.recommend.hpa.replicas import (
     by_resource_usage,
     by_utilization,
 )
-from hvpa.recommend.hpa.selector import SelectorError, check_selector, show_selector
 
 _NO_TARGET: Final = "invalid {} metric source: neither a value target nor an average value target was set"
 

@@ -141,7 +141,7 @@ class MetricsServer:
                 tracks[key] = known
         return tracks
 
-    # --- hvpa_lab.recommend.hpa.controller.Metrics -----------------------------------------------------------------------
+    # --- hvpa_lab.recommend.hpa.controller.Metrics ----------------------------------------------------------
     def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
         """Returns the usage of a resource by pod, of a single container or of all containers together."""
         published = self.published

@@ -11,10 +11,10 @@ from hvpa.api.objects.read_models import Hpa, Meta, Workload
 from hvpa.core.actuation.desired import size_of_new_pods
 from hvpa.core.invariants import Violation
 from hvpa.core.model import Decision, Event, ResourceRequirements, Settings
-from hvpa_lab.recommend.hpa.controller import Scale
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
+from hvpa_lab.recommend.hpa.controller import Scale
 from hvpa_lab.simulate.cluster.port import SimulatedCluster, VirtualClock
 from hvpa_lab.simulate.cluster.state import Template
 from hvpa_lab.simulate.measure import Recorder

@@ -1,7 +1,7 @@
 """The types of the JSON that `hvpa simulate -o json` prints, which is a stable contract.
 
-`python -m hvpa_lab.simulate.report.json` prints its JSON Schema, as in `docs/simulate.schema.json`. The same input and seed
-give the same bytes: the JSON contains no time of day and no version, and numbers have six decimals.
+`python -m hvpa_lab.simulate.report.json` prints its JSON Schema, as in `docs/simulate.schema.json`. The same input and
+seed give the same bytes: the JSON contains no time of day and no version, and numbers have six decimals.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads a scenario from its YAML file, and the files that it names, into the `Scenario` that the engine runs.
 
-The fields are in `schema`, loads in `hvpa_lab.simulate.load`, policies in `policies`. Every error is a `ScenarioError`: one
-line with file, line and field.
+The fields are in `schema`, loads in `hvpa_lab.simulate.load`, policies in `policies`. Every error is a `ScenarioError`:
+one line with file, line and field.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ from hvpa_lab.simulate.load.csv import read_csv
 from hvpa_lab.simulate.load.formula import Formula, FormulaError
 from hvpa_lab.simulate.load.prometheus import read_range
 from hvpa_lab.simulate.load.series import Record, StepLoad, computed, gaps, readable_length, scaled, steps_of
-from hvpa_lab.simulate.model import ContainerModel, Controllers, MetricsModel, NodeModel, Scenario, WorkloadModel
+from hvpa_lab.simulate.model import (
+    ContainerModel,
+    Controllers,
+    MetricsModel,
+    NodeModel,
+    Scenario,
+    WorkloadModel,
+)
 from hvpa_lab.simulate.scenario.documents import Source, read_documents, read_text
 from hvpa_lab.simulate.scenario.policies import read_policies
 from hvpa_lab.simulate.scenario.schema import (

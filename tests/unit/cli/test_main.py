@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -100,6 +101,20 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     with os.fdopen(write, "w") as pipe:
         ran = run("-m", "hvpa", "crd", stdout=pipe)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["simulate", "init", "report", "dashboard"])
+def test_a_command_of_the_laboratory_says_how_to_get_it(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """In the operator's image there is no `hvpa_lab`."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "hvpa_lab" else find(name, *rest)
+    )
+    needs = f"hvpa: error: {command} needs hvpa_lab, which is not installed: pip install 'hvpa[lab]'\n"
+    assert shell.refuses(command, "--help") == needs
+    assert f"\n    {command}" in shell.run("--help").out
 
 
 def test_a_terminal_that_knows_few_characters_is_no_reason_to_fail() -> None:

@@ -30,12 +30,12 @@ from hvpa.api.objects.read_models import (
 from hvpa.api.values.quantity import Resource, parse_resource
 from hvpa.core.model import Decision, Event, Objects, OwnedChange, PodResize, Settings, WorkloadPatch
 from hvpa.recommend.hpa import inputs
-from hvpa_lab.recommend.hpa.controller import HorizontalAutoscaler, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.pods import requests_of
-from hvpa_lab.recommend.vpa.recommender import VerticalRecommender
 from hvpa.reconcile.ports import Conflict, Key, Refused, ResizeFailures, SizeChanges
 from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Silent
+from hvpa_lab.recommend.hpa.controller import HorizontalAutoscaler, MetricsError, PodReading, Scale
+from hvpa_lab.recommend.vpa.recommender import VerticalRecommender
 from hvpa_lab.simulate.cluster.objects import raw
 from hvpa_lab.simulate.cluster.port import VirtualClock, owned_meta
 from hvpa_lab.simulate.policy.hvpa import run_to_end

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import argparse
 
-from hvpa_lab.dashboard.command import add_arguments
 from hvpa.kube.server.endpoints import parse_address
+from hvpa_lab.dashboard.command import add_arguments
 from tests.unit.config.folders import only
 
 POD = only("dashboard", "Deployment", "hvpa-dashboard")["spec"]["template"]["spec"]

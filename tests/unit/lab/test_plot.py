@@ -125,7 +125,7 @@ def test_a_missing_library_is_reported(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "matplotlib" else find(name, *rest)
     )
-    needs = "hvpa: error: --plot needs matplotlib, which is not installed: pip install 'hvpa[plots]'\n"
+    needs = "hvpa: error: --plot needs matplotlib, which is not installed: pip install 'hvpa[lab]'\n"
     assert shell.refuses(*plotting(shell, trajectory)) == needs
 
 

@@ -16,8 +16,8 @@ from hvpa.cli.input.operator import DEFAULT_LEASE, OperatorState, operator_state
 from hvpa.kube.leases.assignment import Names, shard_of
 from hvpa.reconcile.ports import Key
 from tests.unit.cli.api_server import OPERATOR, Api
-from tests.unit.lab.dashboard.harness import Watched
 from tests.unit.kube.fake_server import FakeServer
+from tests.unit.lab.dashboard.harness import Watched
 
 NOW = dt.datetime(2026, 11, 27, 10, tzinfo=dt.UTC)
 HVPA = Key("shop", "web")

@@ -12,13 +12,13 @@ from typing import Any
 
 from aiohttp import ClientResponse, ClientSession, web
 
+from hvpa.core.model import Settings
+from hvpa.kube.cache.store import ALL_NAMESPACES
+from hvpa.kube.server.endpoints import Guard
 from hvpa_lab.dashboard.access import OwnToken
 from hvpa_lab.dashboard.looks import Looks
 from hvpa_lab.dashboard.server import Dashboard
 from hvpa_lab.dashboard.table import Table
-from hvpa.core.model import Settings
-from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.server.endpoints import Guard
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.support import Doc
 from tests.unit.kube.fake_server import FakeServer, background

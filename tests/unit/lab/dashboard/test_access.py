@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from hvpa.kube.server import auth
 from hvpa_lab.dashboard import server as serving_module
 from hvpa_lab.dashboard.access import token_guard
-from hvpa.kube.server import auth
 from tests.unit.cli.api_server import Api
-from tests.unit.lab.dashboard import shop
-from tests.unit.lab.dashboard.harness import Client, Watched, serving
 from tests.unit.cli.support import Doc
 from tests.unit.kube.fake_server import FakeServer
+from tests.unit.lab.dashboard import shop
+from tests.unit.lab.dashboard.harness import Client, Watched, serving
 
 SHOP = "/api/hvpas/default/shop"
 ALLOWED: Doc = {"allowed": True}

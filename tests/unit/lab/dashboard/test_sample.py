@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from hvpa_lab.dashboard.sample import path, sample
 from hvpa.cli.input.gather import gather
 from hvpa.cli.status import view_of
 from hvpa.core.model import Objects
 from hvpa.kube.objects.usage import Usage
-from tests.unit.lab.dashboard import shop
+from hvpa_lab.dashboard.sample import path, sample
 from tests.unit.cli.support import Doc, Shell, without
+from tests.unit.lab.dashboard import shop
 
 GIB = 2**30
 USAGE: Usage = {

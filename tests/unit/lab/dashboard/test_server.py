@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hvpa_lab.dashboard import looks, server
-from hvpa_lab.dashboard.server import FILES
-from hvpa_lab.dashboard.table import PROBLEM, Table
 from hvpa.core.values import memo
 from hvpa.kube.server.auth import USER
 from hvpa.reconcile.ports import Key
+from hvpa_lab.dashboard import looks, server
+from hvpa_lab.dashboard.server import FILES
+from hvpa_lab.dashboard.table import PROBLEM, Table
 from tests.unit.cli import schema
 from tests.unit.cli.api_server import Api
+from tests.unit.cli.support import of_kind
 from tests.unit.lab.dashboard import shop
 from tests.unit.lab.dashboard.harness import Client, Stream, Watched, serving
-from tests.unit.cli.support import of_kind
 
 SHOP = "/api/hvpas/default/shop"
 STATIC = resources.files("hvpa_lab.dashboard").joinpath("static")

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from hvpa_lab.dashboard import table as module
-from hvpa_lab.dashboard.table import PROBLEM, row
 from hvpa.core.report.remedies import REMEDIES
 from hvpa.kube.objects.resources import HVPAS
+from hvpa_lab.dashboard import table as module
+from hvpa_lab.dashboard.table import PROBLEM, row
 from tests.unit.cli.api_server import Api
-from tests.unit.lab.dashboard.harness import Watched, serving
 from tests.unit.cli.resizing import hvpa
 from tests.unit.cli.support import Doc
+from tests.unit.lab.dashboard.harness import Watched, serving
 
 AT = "2026-11-21T09:58:00Z"
 

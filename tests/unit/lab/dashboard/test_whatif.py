@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hvpa.api.hvpa.resource import validate_manifest
+from hvpa.cli.input.gather import gather
+from hvpa.core.model import Objects
 from hvpa_lab.dashboard import whatif
 from hvpa_lab.dashboard.whatif import (
     Changes,
@@ -25,12 +27,10 @@ from hvpa_lab.dashboard.whatif import (
     read_manifest,
     scenario,
 )
-from hvpa.cli.input.gather import gather
-from hvpa.core.model import Objects
 from hvpa_lab.simulate.scenario.read import load_scenario
-from tests.unit.lab.dashboard import shop
 from tests.unit.cli.support import Doc, Shell, of_kind, without
 from tests.unit.kube.fake_server import FakeServer, always
+from tests.unit.lab.dashboard import shop
 
 MIB = 2**20
 FIELDS = ("blend", "target", "minReplicas", "maxReplicas", "headroom")

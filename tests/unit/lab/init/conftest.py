@@ -8,8 +8,8 @@ import pytest
 import structlog
 
 from hvpa_lab.init import command, scenario
-from tests.unit.lab.init.documents import usage
 from tests.unit.cli.support import Doc, Ran, Shell
+from tests.unit.lab.init.documents import usage
 
 Init = Callable[..., Ran]
 """Runs `hvpa init` on documents and a CSV history, with further flags."""

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from hvpa.api.hvpa.resource import validate_manifest
-from tests.unit.lab.init.conftest import Init
-from tests.unit.lab.init.documents import CPU_70, START, hpa, load_at, usage, vpa, workload
 from tests.unit.cli.schema import check, schema_of
 from tests.unit.cli.support import Shell
+from tests.unit.lab.init.conftest import Init
+from tests.unit.lab.init.documents import CPU_70, START, hpa, load_at, usage, vpa, workload
 
 PLAIN = [workload(), hpa(CPU_70)]
 IN_PLACE = ("--kubernetes", "1.33")

@@ -17,8 +17,8 @@ from hvpa_lab.init.scenario import headroom, rivals, today
 from hvpa_lab.init.source.present import Present, TargetName, present
 from hvpa_lab.simulate.history.fit import fit
 from hvpa_lab.simulate.history.record import History
-from tests.unit.lab.init.documents import APP, CPU_70, hpa, keda, resource, vpa, workload
 from tests.unit.cli.support import Doc
+from tests.unit.lab.init.documents import APP, CPU_70, hpa, keda, resource, vpa, workload
 from tests.unit.lab.simulate.history.build import history
 
 NOTHING = (None, None)

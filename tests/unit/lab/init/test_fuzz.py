@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 
 from hvpa.api.hvpa.resource import validate_manifest
 from hvpa.cli.errors import CommandError
+from hvpa.cli.input.files import read_documents
 from hvpa_lab.init.command import documents_present
 from hvpa_lab.init.draft import drafts
 from hvpa_lab.init.manifest import manifest
 from hvpa_lab.init.scenario import MANIFEST, SCENARIO, load_csv, scenario
-from hvpa.cli.input.files import read_documents
 from hvpa_lab.simulate.errors import ScenarioError
 from hvpa_lab.simulate.history.fit import fit
 from hvpa_lab.simulate.history.table import read_history
 from hvpa_lab.simulate.scenario.documents import read_documents as read_yaml
 from hvpa_lab.simulate.scenario.read import load_scenario
-from tests.unit.lab.init.documents import CPU_70, hpa, keda, resource, usage, vpa, workload
 from tests.unit.cli.support import Doc
+from tests.unit.lab.init.documents import CPU_70, hpa, keda, resource, usage, vpa, workload
 
 BEHAVIOR: Final = {"scaleDown": {"stabilizationWindowSeconds": 60, "policies": [
     {"type": "Pods", "value": 1, "periodSeconds": 60}]}}  # fmt: skip

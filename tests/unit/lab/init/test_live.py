@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.api_server import NEXT_VERSION, Api
+from tests.unit.cli.support import Doc, Live, Ran, Shell
 from tests.unit.lab.init.conftest import Init
 from tests.unit.lab.init.documents import CPU_70, hpa, keda, rollout, usage, vpa, workload
-from tests.unit.cli.support import Doc, Live, Ran, Shell
 
 KEDA_API, VPA_API = "/apis/keda.sh/v1alpha1", "/apis/autoscaling.k8s.io/v1"
 VERSION = "/version"

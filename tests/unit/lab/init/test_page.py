@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hvpa_lab.simulate import command as simulate
 from hvpa_lab.init import scenario
 from hvpa_lab.init.command import add_arguments
 from hvpa_lab.init.scenario import STEP
 from hvpa_lab.init.source.prometheus import read_queries
+from hvpa_lab.simulate import command as simulate
 from tests.unit.cli.support import Shell
 
 ROOT = Path(__file__).parents[4]

@@ -10,8 +10,8 @@ import pytest
 from hvpa.cli.errors import CommandError
 from hvpa_lab.init.source.present import Present, TargetName, present, target_name
 from hvpa_lab.simulate.history.table import Share
-from tests.unit.lab.init.documents import APP, CPU_70, TARGET, hpa, keda, meta, rollout, vpa, workload
 from tests.unit.cli.support import Doc
+from tests.unit.lab.init.documents import APP, CPU_70, TARGET, hpa, keda, meta, rollout, vpa, workload
 
 WEB = TargetName("Deployment", "web")
 

@@ -21,9 +21,9 @@ from hvpa.cli.errors import CommandError
 from hvpa_lab.init.source.present import TargetName, present
 from hvpa_lab.init.source.prometheus import expressions, quoted, read_queries, spans, standard
 from tests.unit.cli.api_server import Responder, listening
+from tests.unit.cli.support import Ran, Shell
 from tests.unit.lab.init.conftest import Init
 from tests.unit.lab.init.documents import CPU_70, START, hpa, load_at, rollout, workload
-from tests.unit.cli.support import Ran, Shell
 
 END = "2026-01-07T00:00:00Z"
 FLAGS = ("--since", "2d", "--step", "5m", "--now", END)

@@ -21,6 +21,8 @@ from hvpa.api.objects.read_models import (
     Pod,
 )
 from hvpa.recommend.golang import MAX_INT32, MAX_INT64, MIN_INT64
+from hvpa.recommend.hpa.pods import TargetPods, request_of
+from hvpa.recommend.hpa.selector import SelectorError, check_selector, matches, parse_selector, show_selector
 from hvpa_lab.recommend.hpa.controller import (
     HorizontalAutoscaler,
     HpaResult,
@@ -31,7 +33,6 @@ from hvpa_lab.recommend.hpa.controller import (
 )
 from hvpa_lab.recommend.hpa.memory import Bounds, Memory
 from hvpa_lab.recommend.hpa.plan import Behavior, Policy, Rules, Tolerance
-from hvpa.recommend.hpa.pods import TargetPods, request_of
 from hvpa_lab.recommend.hpa.replicas import (
     Situation,
     by_external,
@@ -39,7 +40,6 @@ from hvpa_lab.recommend.hpa.replicas import (
     by_object_per_pod,
     by_pods_metric,
 )
-from hvpa.recommend.hpa.selector import SelectorError, check_selector, matches, parse_selector, show_selector
 from tests.recorded.hpa import build as w
 
 NOW = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab.report.documents import AGENT, AGENT_VPA, CANARY, ROLLOUT, of, reported
 from tests.unit.cli.schema import DOCS
 from tests.unit.cli.support import DATA, NOW, Doc, Shell, changed, load, with_fields, without
+from tests.unit.lab.report.documents import AGENT, AGENT_VPA, CANARY, ROLLOUT, of, reported
 
 
 def hvpa(blend: str, kind: str, name: str, *, weight: float | None = 0.5, **parts: Any) -> Doc:

@@ -17,9 +17,9 @@ from hvpa.api.objects.read_models import (
 )
 from hvpa.api.values.prices import Prices
 from hvpa.api.values.quantity import Resource
+from hvpa.core.model import ResourceRequirements
 from hvpa_lab.report.risks import human
 from hvpa_lab.report.rows import HOURS_PER_MONTH, Amount, size_of
-from hvpa.core.model import ResourceRequirements
 
 GIB = 2**30
 amounts = st.builds(Amount, st.integers(0, 10**9), st.integers(0, 2**60))

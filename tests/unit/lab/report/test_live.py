@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.cli.api_server import NEXT_VERSION, PLURALS, Api
-from tests.unit.lab.report.documents import AGENT, AGENT_VPA, CANARY, STALE, reported
 from tests.unit.cli.support import NOW, Doc, Live, Shell, with_fields, without
+from tests.unit.lab.report.documents import AGENT, AGENT_VPA, CANARY, STALE, reported
 
 HVPA_API, VPA_API = "/apis/autoscaling.k8s.io/v1alpha1", "/apis/autoscaling.k8s.io/v1"
 

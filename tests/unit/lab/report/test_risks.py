@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab.report.documents import STALE, of, reported
 from tests.unit.cli.support import Doc, Shell, with_fields, without
+from tests.unit.lab.report.documents import STALE, of, reported
 
 HPA, VPA = "HPA", "VPA"
 OFF = {"spec.updatePolicy.updateMode": "Off"}

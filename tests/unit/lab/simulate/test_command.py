@@ -14,8 +14,7 @@ import pytest
 import structlog
 
 from hvpa_lab.simulate import command as simulate
-from hvpa_lab.simulate import progress
-from hvpa_lab.simulate import parallel
+from hvpa_lab.simulate import parallel, progress
 from hvpa_lab.simulate.report import page
 from hvpa_lab.simulate.report.json import schema
 from tests.unit.cli.schema import check
@@ -120,7 +119,7 @@ def test_without_the_extra_the_line_names_it(
     absent = "matplotlib"
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == absent else find(name))
     error = shell.refuses("simulate", scenario, "--png", str(shell.folder / "out"))
-    assert error == "hvpa: error: --png needs matplotlib, which is not installed: pip install 'hvpa[plots]'\n"
+    assert error == "hvpa: error: --png needs matplotlib, which is not installed: pip install 'hvpa[lab]'\n"
     page = shell.refuses("simulate", scenario, "--html", str(shell.folder / "out"))
     assert "internal error" in page, "a page needs none, and the simulation begins"
 

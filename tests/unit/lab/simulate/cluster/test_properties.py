@@ -13,7 +13,14 @@ from hvpa.core.model import ResourceRequirements
 from hvpa_lab.simulate.cluster.pods import Workload
 from hvpa_lab.simulate.cluster.rollout import fenceposts
 from hvpa_lab.simulate.model import ContainerModel, NodeModel, Tick, WorkloadModel
-from tests.unit.lab.simulate.cluster.build import bounds, container, measured, resize_all, rolled_out, workload
+from tests.unit.lab.simulate.cluster.build import (
+    bounds,
+    container,
+    measured,
+    resize_all,
+    rolled_out,
+    workload,
+)
 
 Action = tuple[str, int] | None
 Script = list[tuple[int, Action]]

@@ -10,7 +10,15 @@ from hvpa.core.model import ResourceRequirements
 from hvpa_lab.simulate.cluster.pods import Workload
 from hvpa_lab.simulate.cluster.rollout import deletion_order, fenceposts
 from hvpa_lab.simulate.model import NodeModel
-from tests.unit.lab.simulate.cluster.build import bounds, container, names, rolled_out, run, template, workload
+from tests.unit.lab.simulate.cluster.build import (
+    bounds,
+    container,
+    names,
+    rolled_out,
+    run,
+    template,
+    workload,
+)
 
 APP = container(requests=bounds(100))
 

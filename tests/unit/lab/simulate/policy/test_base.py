@@ -11,8 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from hvpa.api.objects.read_models import Vpa, VpaMeta
-from hvpa_lab.recommend.vpa.recommender import VerticalRecommender
 from hvpa.reconcile.reconciler import Reconciler, Result
+from hvpa_lab.recommend.vpa.recommender import VerticalRecommender
 from hvpa_lab.simulate.cluster.metrics_server import Every
 from hvpa_lab.simulate.cluster.objects import instant
 from hvpa_lab.simulate.cluster.pods import Workload
