@@ -1,6 +1,6 @@
-"""The load of the demo as a function of time, what the viewer reads at each turn of it, and what an HPA beside a VPA
-would have had under it: computed by the simulator, whose models of both are exact (`hvpa.recommend`), with the settings
-of the demo's control plane."""
+"""The demo's load as a function of time, the text for each phase, and the course of an HPA with a VPA under the same
+load. The simulator computes that course with exact models of both (`hvpa.recommend`) and the settings of the demo's
+control plane."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from localcluster.controlplane.flags import Settings
 Json = dict[str, Any]
 HERE: Final = Path(__file__).resolve().parent
 WARM_UP_SECONDS: Final = 60
-"""Low load before second 0, as the demo has while it waits for the first recommendations."""
+"""Seconds of low load before second 0, while the demo waits for the first recommendations."""
 _TARGET_PERCENT: Final = 80
 MIB = 2**20
 BASE_CPU = 10.0
 BASE_MEMORY = 48.0 * MIB
-"""What each pod uses before it serves anything: millicores, bytes."""
+"""Usage of a pod without load: millicores, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of the load between two instants (seconds since the load began to count)."""
+    """A part of the load (seconds since the load began)."""
 
     name: str
     start: float
     end: float
     begin_share: float
-    """Where between the low and the high load it begins (0 to 1)."""
+    """Load at the beginning, from 0 (low) to 1 (high)."""
     end_share: float
-    """Where it ends."""
+    """Load at the end, from 0 (low) to 1 (high)."""
     story: str
-    """What happens and what to look for, for the viewer."""
+    """Text for the viewer: events, and changes to look for."""
 
 
-# Shares of the whole time. The peak lasts until pods have grown, which waits a minute for measurements of all
-# replicas; the last phase until both axes have come back.
+# Shares of the total time. The peak lasts until pods have grown, which waits a minute for measurements of all replicas.
+# The last phase lasts until both axes have returned.
 _PLAN = (
     ("calm", 0.05, 0.0, 0.0, "little load; requests and replicas have no reason to move"),
     ("rise", 0.15, 0.0, 1.0, "the load rises eightfold: look for more pods"),
@@ -63,15 +63,13 @@ _PLAN = (
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The load's whole course over `seconds`. CPU in millicores, memory in bytes, both totals for all
-    pods."""
+    """The load over `seconds`. CPU in millicores, memory in bytes, both as totals of all pods."""
 
     seconds: float = 300.0
     low_cpu: float = 300.0
     high_cpu: float = 2400.0
     low_memory: float = 120.0 * MIB
-    # Below what two pods may use together, limits and base counted: nothing runs out of memory even if
-    # nothing scales.
+    # Below the limits of two pods together, base included: nothing runs out of memory even if nothing scales.
     high_memory: float = 1200.0 * MIB
 
     @property
@@ -86,19 +84,19 @@ class Scenario:
         return tuple(found)
 
     def phase(self, name: str) -> Phase:
-        """The phase of that name."""
+        """Return the phase of that name."""
         return next(phase for phase in self.phases if phase.name == name)
 
     def phase_at(self, elapsed: float) -> Phase:
-        """The phase at an instant; the last one lasts for ever."""
+        """Return the phase at a time; the last phase has no end."""
         return next((phase for phase in self.phases if elapsed < phase.end), self.phases[-1])
 
     def cpu(self, elapsed: float) -> float:
-        """Millicores that arrive at an instant."""
+        """Return the load at a time in millicores."""
         return self.low_cpu + (self.high_cpu - self.low_cpu) * self._share(elapsed)
 
     def memory(self, elapsed: float) -> float:
-        """Bytes that are needed at an instant, without each pod's own base."""
+        """Return the memory of the load at a time in bytes, without each pod's base."""
         return self.low_memory + (self.high_memory - self.low_memory) * self._share(elapsed)
 
     def _share(self, elapsed: float) -> float:
@@ -110,14 +108,14 @@ class Scenario:
 # --- an HPA beside a VPA ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is scaled of the Deployment."""
+    """The scaled fields of the Deployment."""
 
     replicas: int
     requests: Resources
 
     def is_as(self, other: State) -> bool:
-        """Whether it is the same as another. The operator leaves sizes alone within twice the overlap (`hvpa.yaml`), so
-        up to a tenth they are the same: 262m after 250m."""
+        """Whether replicas are equal and sizes are within 10 percent of the other's. The operator ignores differences
+        of up to twice the overlap (`hvpa.yaml`). Example: 262m and 250m count as equal."""
 
         def near(mine: int | None, theirs: int | None) -> bool:
             return abs((mine or 0) - (theirs or 0)) * 10 <= (theirs or 0)
@@ -128,21 +126,24 @@ class State:
 
 
 Course = Sequence[tuple[float, State]]
-"""The state from each second on (since the load began to count), in order."""
+"""States in order, each with the second since the load began from which on it holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """`requested`: core-seconds of CPU requests. `short`: core-seconds of usage above the requests, which a full node
-    would not have given. `end`: the last state."""
+    """The cost and effect of a course."""
 
     requested: float
+    """Core-seconds of CPU requests."""
     short: float
+    """Core-seconds of usage above the requests, which a full node would not have granted."""
     end: State
+    """The last state."""
 
 
 def worth(course: Course, used: Callable[[float, int], float], seconds: int) -> Worth:
-    """What a course is worth from second 0 on; `used` are the millicores in use at a second by so many pods."""
+    """Return the cost and effect of a course from second 0 on. `used` returns the millicores that a number of pods use
+    at a second."""
     requested = short = 0.0
     for (begin, state), (end, _) in itertools.pairwise([*course, (float(seconds), course[-1][1])]):
         total = state.replicas * (state.requests.cpu or 0)
@@ -153,8 +154,8 @@ def worth(course: Course, used: Callable[[float, int], float], seconds: int) -> 
 
 
 def hpa_beside_vpa(load: Scenario, seconds: int) -> Course:
-    """Replicas and mean requests, second by second, of the demo's Deployment under an HPA (AverageValue, which does not
-    move with the requests) and a VPA (mode Recreate) with the demo's bounds, targets and hold before scaling in."""
+    """Return replicas and mean requests by second of the demo's Deployment under an HPA (AverageValue, which does not
+    move with the requests) and a VPA (mode Recreate), with the demo's bounds, targets and stabilization."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "scenario.yaml"
         begin = WARM_UP_SECONDS
@@ -199,7 +200,7 @@ def _scenario(load: Scenario, seconds: int) -> Json:
                 }
             ],
         },
-        # The kubelet of the demo answers at once.
+        # The demo's kubelet reports usage without delay.
         "metrics": {"resolution": plane.metric_resolution, "delay": "0s"},
         "controllers": {
             "hpa": {
@@ -232,7 +233,7 @@ def _scenario(load: Scenario, seconds: int) -> Json:
 
 
 def _metric(name: str, request: str) -> Json:
-    """As much of the first request as the Hvpa's HPA lets a pod use."""
+    """Return an AverageValue metric with the share of the first request that is the target of the Hvpa's HPA."""
     amount = int(request.rstrip("mMi")) * _TARGET_PERCENT // 100
     value = f"{amount}{request.lstrip('0123456789')}"
     return {
@@ -242,5 +243,5 @@ def _metric(name: str, request: str) -> Json:
 
 
 def used(load: Scenario) -> Callable[[float, int], float]:
-    """Millicores that so many pods use together at a second of this load."""
+    """Return the function from second and number of pods to the millicores that they use under this load."""
     return lambda second, pods: load.cpu(second) + pods * BASE_CPU
