@@ -1,4 +1,4 @@
-"""What a test does to etcd behind the API server's back, over its JSON gateway."""
+"""Test access to etcd over its JSON gateway, bypassing the API server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _DATA = "--data-dir="
 
 
 def compact(plane: ControlPlane) -> int:
-    """Forget all revisions but the present one, which is returned: a request for an older one fails as too
-    old."""
+    """Compact etcd to the current revision and return it. Requests for older revisions then fail as too old."""
     revision = int(_ask(plane, "range", {"key": _ANY_KEY})["header"]["revision"])
     _ask(plane, "compaction", {"revision": revision, "physical": True})
     return revision
@@ -36,8 +35,8 @@ def _ask(plane: ControlPlane, what: str, question: dict[str, object]) -> dict[st
 
 @contextlib.contextmanager
 def away(plane: ControlPlane) -> Iterator[Path]:
-    """The API server and etcd are ended for the time of the block, which gets the folder of etcd's data: copied, or
-    replaced by a copy, it is a backup."""
+    """Stop the API server and etcd for the duration of the block, which gets the folder of etcd's data. A copy of the
+    folder is a backup; replacing the folder by a copy restores it."""
     etcd = plane.processes["etcd"]
     [folder] = [flag.removeprefix(_DATA) for flag in etcd.argv if flag.startswith(_DATA)]
     plane.stop_apiserver(graceful=False)

@@ -1,1 +1,1 @@
-"""Building the programs of the control plane from Go modules, once, into the user's cache."""
+"""Builds the programs of the control plane from Go modules, once, into the user's cache."""

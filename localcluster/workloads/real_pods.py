@@ -1,4 +1,4 @@
-"""Pods of real nodes that use what a file says, their resizes, and their cgroups."""
+"""Pods of real nodes that read their usage from a file, their resizes, and their cgroups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from localcluster.workloads.pods import MIB, Amounts, InForce, Pods
 
 @dataclass
 class Versions:
-    """All versions of a namespace's pods, as a watch shows them, with the time at which each came."""
+    """All versions of a namespace's pods from a watch, each with the time at which it came."""
 
     kubeconfig: Path
     namespace: str
@@ -49,7 +49,7 @@ class Versions:
         self._connection.close()
 
     def of(self, name: str, since: float = 0.0) -> list[tuple[float, Json]]:
-        """The versions of one pod from then on (`time.time`)."""
+        """Return the versions of a pod since a time (`time.time`)."""
         return [(at, pod) for at, pod in list(self.found) if at >= since and pod["metadata"]["name"] == name]
 
     def _read(self) -> None:
@@ -60,27 +60,27 @@ class Versions:
                     return
                 self.found.append((time.time(), json.loads(line)["object"]))
             except (OSError, ValueError, http.client.HTTPException):
-                if self._is_ending:  # the end of a connection is read without TLS
+                if self._is_ending:  # ending a connection means reading it without TLS
                     return
                 raise
 
 
 @dataclass
 class RealPods(Pods):
-    """The pods of one namespace on real nodes."""
+    """The pods of a namespace on real nodes."""
 
     api: KubeApi
     nodes: Sequence[Node]
     namespace: str
     control: Path
-    """The folder with a file for each pod, which says what it uses."""
+    """The folder with a file for each pod, which sets its usage."""
 
     def use(self, name: str, cpu: int = 0, memory: int = 0, cache: int = 0) -> None:
-        """What is called `name` uses so many millicores and MiB from now on, and MiB of page cache."""
+        """Set the usage of `name` in millicores, MiB, and MiB of page cache."""
         (self.control / name).write_text(f"cpu={cpu} memory={memory} cache={cache}\n")
 
     def spec(self, name: str, requests: Amounts, limits: Amounts | None = None, **container: Any) -> Json:
-        """The spec of a pod, or of a template of pods, that uses what the file `name` says."""
+        """Return the spec of a pod, or of a pod template, that reads its usage from the file `name`."""
         resources = {"requests": dict(requests), **({"limits": dict(limits)} if limits else {})}
         app = {
             "name": "app",
@@ -112,7 +112,7 @@ class RealPods(Pods):
         self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
     def deploy(self, app: str, requests: Amounts, limits: Amounts | None = None, replicas: int = 1) -> Json:
-        """Create a Deployment whose pods use what the file `app` says."""
+        """Create a Deployment whose pods read their usage from the file `app`."""
         labels = {"app": app}
         template = {"metadata": {"labels": labels}, "spec": self.spec(app, requests, limits)}
         return self.api.create(
@@ -125,7 +125,7 @@ class RealPods(Pods):
         )
 
     def only_pod(self, app: str) -> str:
-        """The name of a Deployment's pod, once it is ready."""
+        """Return the name of a Deployment's only pod once it is ready."""
 
         def found() -> str:
             ready = [one for one in self.api.list("Pod", self.namespace, f"app={app}") if is_ready(one)]
@@ -141,48 +141,48 @@ class RealPods(Pods):
         return InForce(granted.quota // 100, granted.limit)
 
     def cgroup(self, name: str, *, of_pod: bool = False) -> Granted:
-        """What the kernel grants the container, or the pod as a whole."""
+        """Return the kernel's settings for the container, or for the pod."""
         pod = self.get(name)
         return self.node_of(pod).granted(pod, of_pod=of_pod)
 
     def node_of(self, pod: Json) -> Node:
-        """The node of a pod that has been placed."""
+        """Return the node of a scheduled pod."""
         (node,) = (one for one in self.nodes if one.name == pod["spec"]["nodeName"])
         return node
 
 
 def status(pod: Json) -> Json:
-    """The status of its container; empty where it has none yet."""
+    """Return the status of its container; empty if it has none yet."""
     found: list[Json] = pod.get("status", {}).get("containerStatuses") or [{}]
     return found[0]
 
 
 def applied(pod: Json) -> Json:
-    """The resources that its container has, by the kubelet."""
+    """Return the resources of its container that the kubelet reports."""
     found: Json = status(pod).get("resources") or {}
     return found
 
 
 def asked(pod: Json) -> Json:
-    """The resources that its container is to have."""
+    """Return the resources in the spec of its container."""
     found: Json = pod["spec"]["containers"][0].get("resources") or {}
     return found
 
 
 def condition(pod: Json, type_: str) -> Json | None:
-    """One of its conditions."""
+    """Return a condition of the pod."""
     conditions = pod.get("status", {}).get("conditions") or ()
     return next((one for one in conditions if one["type"] == type_), None)
 
 
 def is_resized(pod: Json) -> bool:
-    """Whether its container has what it is to have, and the kubelet says nothing of a resize."""
+    """Whether its container has the resources of its spec, and the kubelet reports no resize."""
     conditions = [condition(pod, one) for one in ("PodResizeInProgress", "PodResizePending")]
     return asked(pod) == applied(pod) and not any(conditions)
 
 
 def await_error(action: Callable[[], object]) -> ApiError:
-    """The refusal of a request."""
+    """Return the error of a refused request, once it is refused."""
     try:
         action()
     except ApiError as error:
