@@ -33,7 +33,7 @@ PY := $(VENV)/bin/python
 DOCS_VENV := .venv-docs
 SOURCES := hvpa localcluster builders tests demo benchmarks tools examples
 PRESENT = $(wildcard $(SOURCES))
-# Every branch of the decision, the models, their foundations and the simulator must be tested.
+# The decision, the models, what both stand on, and the simulator: every branch is tested.
 COVERAGE := --cov=hvpa.api --cov=hvpa.core --cov=hvpa.recommend --cov=hvpa.simulate --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
 # The end-to-end tests mostly wait, so JOBS workers run at once, each with its own control planes (700 MB).

@@ -1,5 +1,6 @@
-"""`make demo`: a local control plane, the operator as a process, and a workload whose load rises and falls.
+"""`make demo`: a control plane on this machine, the operator beside it, and a workload whose load rises and
+falls.
 
-The control plane is that of the end-to-end tests (`localcluster`). The demo does not simulate or replace any part of
-the operator, and scales nothing itself.
+The control plane is the one of the end-to-end tests (`localcluster`); nothing of the operator is simulated
+or replaced here, and nothing in here scales anything.
 """

@@ -1,5 +1,5 @@
-"""`python -m demo`: options in, exit code out. Signals end everything in order. Work that continues after the command
-runs in a separate process: the command waits for its result, not for its end."""
+"""`python -m demo`: options in, exit code out. Signals end everything in order. What goes on when the command has
+returned is done in a process of its own: the command waits for that one's result, not for its end."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from localcluster.controlplane.keeper import KeeperError
 from localcluster.programs.toolchain import BuildError
 
 HandOver = Callable[[int, Path], None]
-"""Lets the command return with an exit code and redirects further output to the end of a file. Raises `BrokenPipeError`
-if the command has ended."""
+"""Lets the command return with an exit code; what is printed from then on goes to the end of a file. Raises
+`BrokenPipeError` when the command is gone."""
 _INTERRUPTED = 130
 _NOT_STARTED = 3
-# Errors of building, starting and querying the control plane. A failed kubectl command is an AssertionError.
+# What building, starting and asking the control plane may end with; kubectl's refusals are AssertionErrors.
 _FAILURES = (
     BuildError,
     DemoError,
@@ -50,9 +50,9 @@ def main(argv: list[str]) -> int:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup requires
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which is what nohup asks for
         signal.signal(signal.SIGHUP, _interrupt)
-    # Also if the shell started us with SIGINT ignored (`make demo &`).
+    # Also where the shell started us with it ignored (`make demo &`).
     signal.signal(signal.SIGINT, _interrupt)
     if chosen.keep:
         return in_background(lambda hand_over: _run(chosen, hand_over))
@@ -89,24 +89,22 @@ def _run(chosen: Options, hand_over: HandOver | None) -> int:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    # Ignore further signals: they must not interrupt the cleanup.
+    # Once is enough: what is being taken down must not be interrupted again.
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def in_background(work: Callable[[HandOver], int]) -> int:
-    """Return the exit code that `work` hands over, or its result if it hands over none.
-
-    Returns in two processes: in the command, and in the background process when the work is done. The command forwards
-    SIGTERM and other causes of `KeyboardInterrupt` to the background process as SIGTERM.
-    """
+    """The exit code that `work` hands over, or returns where it doesn't. It returns in both processes: in the
+    command, and in the background when the work is done. SIGTERM and what else raises `KeyboardInterrupt` in
+    the command is handed on to the work as SIGTERM."""
     reading, writing = os.pipe()
     sys.stdout.flush()
     worker = os.fork()
     if worker == 0:
         os.close(reading)
-        # A new session: the terminal's Ctrl-C and its end don't reach it.
+        # Out of reach of the terminal's Ctrl-C and of its end.
         os.setsid()
         return work(lambda code, log: _hand_over(writing, code, log))
     os.close(writing)

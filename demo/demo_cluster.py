@@ -1,4 +1,4 @@
-"""The parts of the demo that do not depend on the kind of nodes: CRD and RBAC, the operator as a process with its own
+"""What the demo stands on, whatever its nodes are: CRD and RBAC, the operator as a process of its own with its own
 ServiceAccount, the workload, its Hvpa and its load. `simulated.py` and `real/cluster.py` start control planes."""
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 NAMESPACE = "hvpa-demo"
 NAME = "web"
-# In a cluster the operator runs as pods. Here it is a process, and KWOK would simulate the pods in addition.
+# In a cluster the operator runs as pods; here it is a process, and KWOK would pretend to run the pods too.
 _LEFT_OUT = frozenset({"Deployment", "PodDisruptionBudget"})
 _OPERATOR_READY_SECONDS = 60.0
-# metrics-server measures every 11 s, the recommenders run every 2 s.
+# metrics-server looks every 11 s, the recommenders every 2 s.
 _FIRST_RECOMMENDATION_SECONDS = 120.0
 HOUR_SECONDS = 3600
-"""Lifetime of the operator's token, longer than any demo."""
+"""How long the operator's token is good for: longer than any demo."""
 KEPT_SECONDS = 30 * 24 * HOUR_SECONDS
-"""Lifetime of the token if the demo is left running."""
+"""The same where the demo is left running."""
 
 
 class DemoError(Exception):
-    """A part of the demo did not start; the text names it and shows the end of its log."""
+    """Something that the demo needs did not start; its text says what, with the end of its log."""
 
 
 class AnyLoad(Protocol):
-    """A load that runs by itself; `error` is set if it could not continue."""
+    """A load that runs by itself; `error` is why it could not go on."""
 
     error: Exception | None
 
@@ -64,7 +64,7 @@ LoadT = TypeVar("LoadT", bound=AnyLoad)
 
 
 class DemoCluster(Generic[LoadT]):
-    """The running demo. `begin` starts the clock of the load; the load is low before that."""
+    """The running demo. `begin` starts the clock of the load; before that it stays low."""
 
     load: LoadT
     namespace = NAMESPACE
@@ -86,12 +86,12 @@ class DemoCluster(Generic[LoadT]):
         self._began_at = dt.datetime.now(dt.UTC)
         self._start: State | None = None
         self.needs_usual = True
-        """Whether the load waits until the status has a mean of the usual demand."""
+        """Whether the demo begins with a mean of the demand that is usual."""
         self._mark: Mark | None = None
 
     @property
     def elapsed(self) -> float:
-        """Seconds since `begin`; 0 before."""
+        """Seconds since the load began to count; 0 before."""
         return 0.0 if self._began is None else time.monotonic() - self._began
 
     def begin(self) -> None:
@@ -99,12 +99,13 @@ class DemoCluster(Generic[LoadT]):
         self._began, self._began_at = time.monotonic(), dt.datetime.now(dt.UTC)
 
     def look(self) -> Snapshot:
-        """Return the workload and its recommenders now. Raises `DemoError` if the operator or the load has ended."""
+        """The workload and its recommenders now. Raises `DemoError` when the operator or the load has
+        ended."""
         self.check()
         return self.see()
 
     def see(self) -> Snapshot:
-        """Return the workload and its recommenders now, without checking the processes."""
+        """The same, whatever has ended."""
         api = self.plane.api
         seen = snapshot(
             api.get("Deployment", NAME, self.namespace),
@@ -121,7 +122,7 @@ class DemoCluster(Generic[LoadT]):
         return replace(seen, restarts=seen.restarts + len(self._replaced))
 
     def check(self) -> None:
-        """Raise `DemoError` if a required process has ended."""
+        """Raise `DemoError` when something that must run has ended."""
         if not self.operator.alive:
             raise DemoError(f"the operator ended with {self.operator.returncode}:\n{self.operator.tail(15)}")
         for name, process in self.plane.processes.items():
@@ -131,7 +132,7 @@ class DemoCluster(Generic[LoadT]):
             raise DemoError(f"the load can't go on: {self.load.error}")
 
     def manifest(self, name: str) -> Json:
-        """Return the object in a file of the demo."""
+        """The object in a file of the demo."""
         found: Json = yaml.safe_load((HERE / name).read_text())
         return found
 
@@ -148,11 +149,9 @@ class DemoCluster(Generic[LoadT]):
         await_pods(api, self.namespace, NAME)
 
     def await_recommendations(self, report: Report) -> None:
-        """Wait until both recommenders have a recommendation, and the Hvpa has a mean of the usual demand.
-
-        The mean begins with the first measurement of pods that have been ready for a minute. If it began in the rise,
-        it would be the peak's, and fade over hours. If nothing is scaled, it makes no difference.
-        """
+        """Wait until both recommenders have a recommendation, and the Hvpa has a mean of the demand that is usual: it
+        begins with the first measurement of pods that have been ready for a minute. (Begun in the rise, it would be the
+        peak's, and fade over hours. Where nothing is scaled, it makes no difference.)"""
         deadline = time.monotonic() + _FIRST_RECOMMENDATION_SECONDS
         shown = ""
         while waits := self._silent():
@@ -168,7 +167,7 @@ class DemoCluster(Generic[LoadT]):
             time.sleep(1)
 
     def _silent(self) -> list[str]:
-        """Return the names of missing recommendations and measurements."""
+        """What is not known yet."""
         seen = self.look()
         known = (
             ("the HPA's first recommendation", seen.hpa_desired is not None),
@@ -178,7 +177,7 @@ class DemoCluster(Generic[LoadT]):
         return [name for name, is_known in known if not is_known]
 
     def evidence(self, seen: list[Snapshot], course: Course) -> Evidence:
-        """Combine the writes in the audit log with the snapshots and the timed states (`course`)."""
+        """What the audit log says about who wrote what, beside what was seen, and from when on (`course`)."""
         if self._start is None:
             raise DemoError("there is no workload yet")
         scenario = self.scenario
@@ -204,11 +203,11 @@ class DemoCluster(Generic[LoadT]):
         )
 
     def rivals(self) -> Rivals | None:
-        """Return the computed course of an HPA with a VPA under the same load; None if both are measured instead."""
+        """The computed course of an HPA beside a VPA under the same load; None if they are measured instead."""
         return None
 
     def _writes(self, resource: str, name: str | None, subresource: str | None = None) -> list[Request]:
-        """Return the accepted writes to the demo's objects of a kind, or to a subresource of them."""
+        """The accepted writes to our objects of a kind, or to a subresource of them."""
         audit = self.plane.audit
         found = audit.requests(
             self._mark,
@@ -221,7 +220,7 @@ class DemoCluster(Generic[LoadT]):
         return [one for one in found if one.code < 300]
 
     def _writers(self, resource: str, subresource: str, name: str | None = None) -> Counter[str]:
-        """Count the writes to a subresource of the demo's HPA, VPA or pods by user."""
+        """Who wrote a subresource of our HPA, VPA or pods, and how often."""
         return Counter(one.user for one in self._writes(resource, name, subresource))
 
 
@@ -229,7 +228,7 @@ class DemoCluster(Generic[LoadT]):
 def operator_on(
     plane: ControlPlane, chosen: Options, report: Report, configs: Sequence[str] = ("default",)
 ) -> Iterator[tuple[Process, str]]:
-    """Install the operator from these folders of `config` and run it. Yields its process and the user name of its
+    """Install the operator from these folders of `config` and run it: its process, and the user name of its
     ServiceAccount. Raises `DemoError` if it does not start."""
     namespace, account = _install(plane, configs, report)
     token_seconds = KEPT_SECONDS if chosen.keep else HOUR_SECONDS
@@ -247,8 +246,8 @@ def _install(plane: ControlPlane, configs: Sequence[str], report: Report) -> tup
     rendered = [plane.kubectl("kustomize", ROOT / "config" / name).stdout for name in configs]
     documents = [document for text in rendered for document in yaml.safe_load_all(text) if document]
     applied = [document for document in documents if document["kind"] not in _LEFT_OUT]
-    # kube-controller-manager discovers new kinds every 30 s. Restarted after the installation, its HPA controller knows
-    # Hvpas at once.
+    # kube-controller-manager learns of new kinds every 30 s; started when they are there, its HPA controller
+    # knows Hvpas at once.
     with plane.stopped("kube-controller-manager"):
         plane.apply_all(applied)
     kinds = ", ".join(sorted({document["kind"] for document in applied}))
@@ -258,7 +257,7 @@ def _install(plane: ControlPlane, configs: Sequence[str], report: Report) -> tup
 
 
 def _operator(plane: ControlPlane, namespace: str, account: str, token_seconds: int) -> Process:
-    """Start `hvpa run` with only the permissions of its ServiceAccount."""
+    """`hvpa run` with the rights of its ServiceAccount and no others."""
     kubeconfig = plane.service_account_kubeconfig(namespace, account, token_seconds)
     argv: list[str | Path] = [
         sys.executable,
@@ -268,7 +267,7 @@ def _operator(plane: ControlPlane, namespace: str, account: str, token_seconds: 
         *("--health-probe-bind-address", f"127.0.0.1:{free_port()}"),
         *("--log-format", "console"),
     ]
-    # Without the user's configuration (KUBECONFIG, proxies).
+    # Nothing of the user's own configuration (KUBECONFIG, proxies) reaches it.
     environment = {"HOME": str(plane.folder), "PATH": os.environ.get("PATH", ""), "PYTHONUNBUFFERED": "1"}
     return Process("operator", argv, plane.logs / "operator.log", env=environment, cwd=ROOT)
 
@@ -286,7 +285,7 @@ def _start(operator: Process, report: Report, user: str) -> None:
 
 
 def _is_ready(address: str) -> bool:
-    # Directly to loopback: ignores proxies of the environment.
+    # Straight to loopback, whatever proxy the environment names.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"http://{address}/readyz", timeout=2) as answer:
@@ -296,7 +295,7 @@ def _is_ready(address: str) -> bool:
 
 
 def with_sizes(hvpa: Json, sizes: Sizes) -> Json:
-    """Return the Hvpa with this update strategy (unchanged for resizes in place)."""
+    """The Hvpa with this way for a changed size to reach the pods (resizes in place are left as they stand)."""
     if sizes == "Rollout":
         hvpa["spec"]["updateStrategy"] = {"type": "Rollout"}
         hvpa["spec"]["vpa"]["scaleDown"]["stabilizationDuration"] = "2m"
@@ -304,7 +303,8 @@ def with_sizes(hvpa: Json, sizes: Sizes) -> Json:
 
 
 def with_mode(hvpa: Json, mode: Mode) -> Json:
-    """Return the Hvpa with this update mode in all four directions (unchanged for `Auto`, the default)."""
+    """The Hvpa with this update mode in all four directions (`Auto` is the default and is left as it
+    stands)."""
     if mode != "Auto":
         for axis in ("hpa", "vpa"):
             for direction in ("scaleUp", "scaleDown"):

@@ -10,7 +10,7 @@ Mode = Literal["Auto", "Off"]
 Sizes = Literal["InPlaceOrRollout", "Rollout"]
 Nodes = Literal["auto", "real", "simulated"]
 LEAST_SECONDS = 20.0
-"""With a shorter load, metrics-server (every 11 s) would not measure it twice."""
+"""Below this the load is over before metrics-server has looked twice (every 11 s)."""
 MOST_SECONDS = 3600.0
 
 HELP = """\
@@ -32,28 +32,25 @@ could not be started (or, with KEEP=1, a control plane that was left running run
 
 
 class OptionError(Exception):
-    """An invalid option; the text names it."""
+    """An option that can't be used; its text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The demo's options."""
+    """`keep`: leave everything running. `mode`: the update mode of all four directions. `seconds`: length of the
+    load, None if it isn't given. `sizes`: how a changed size reaches the pods. `compares`: whether an HPA and a VPA
+    scale the workload of real nodes, too."""
 
     keep: bool = False
-    """Leave everything running."""
     mode: Mode = "Auto"
-    """The update mode of all four directions."""
     seconds: float | None = None
-    """Length of the load; None if it isn't given."""
     sizes: Sizes = "InPlaceOrRollout"
-    """The Hvpa's update strategy."""
     nodes: Nodes = "auto"
     compares: bool = True
-    """Whether an HPA and a VPA also scale the workload of real nodes."""
 
 
 def options(environment: Mapping[str, str]) -> Options:
-    """Return the options of an environment. Raises `OptionError`."""
+    """The options of an environment. Raises `OptionError`."""
 
     def choice(name: str, *choices: str) -> str:
         text = environment.get(name) or choices[-1]

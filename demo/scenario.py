@@ -1,6 +1,6 @@
-"""The demo's load as a function of time, the text for each phase, and the course of an HPA with a VPA under the same
-load. The simulator computes that course with exact models of both (`hvpa.recommend`) and the settings of the demo's
-control plane."""
+"""The load of the demo as a function of time, what the viewer reads at each turn of it, and what an HPA beside a VPA
+would have had under it: computed by the simulator, whose models of both are exact (`hvpa.recommend`), with the settings
+of the demo's control plane."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from localcluster.controlplane.flags import Settings
 Json = dict[str, Any]
 HERE: Final = Path(__file__).resolve().parent
 WARM_UP_SECONDS: Final = 60
-"""Seconds of low load before second 0, while the demo waits for the first recommendations."""
+"""Low load before second 0, as the demo has while it waits for the first recommendations."""
 _TARGET_PERCENT: Final = 80
 MIB = 2**20
 BASE_CPU = 10.0
 BASE_MEMORY = 48.0 * MIB
-"""Usage of a pod without load: millicores, bytes."""
+"""What each pod uses before it serves anything: millicores, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part of the load (seconds since the load began)."""
+    """A stretch of the load between two instants (seconds since the load began to count)."""
 
     name: str
     start: float
     end: float
     begin_share: float
-    """Load at the beginning, from 0 (low) to 1 (high)."""
+    """Where between the low and the high load it begins (0 to 1)."""
     end_share: float
-    """Load at the end, from 0 (low) to 1 (high)."""
+    """Where it ends."""
     story: str
-    """Text for the viewer: events, and changes to look for."""
+    """What happens and what to look for, for the viewer."""
 
 
-# Shares of the total time. The peak lasts until pods have grown, which waits a minute for measurements of all replicas.
-# The last phase lasts until both axes have returned.
+# Shares of the whole time. The peak lasts until pods have grown, which waits a minute for measurements of all
+# replicas; the last phase until both axes have come back.
 _PLAN = (
     ("calm", 0.05, 0.0, 0.0, "little load; requests and replicas have no reason to move"),
     ("rise", 0.15, 0.0, 1.0, "the load rises eightfold: look for more pods"),
@@ -63,13 +63,15 @@ _PLAN = (
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The load over `seconds`. CPU in millicores, memory in bytes, both as totals of all pods."""
+    """The load's whole course over `seconds`. CPU in millicores, memory in bytes, both totals for all
+    pods."""
 
     seconds: float = 300.0
     low_cpu: float = 300.0
     high_cpu: float = 2400.0
     low_memory: float = 120.0 * MIB
-    # Below the limits of two pods together, base included: nothing runs out of memory even if nothing scales.
+    # Below what two pods may use together, limits and base counted: nothing runs out of memory even if
+    # nothing scales.
     high_memory: float = 1200.0 * MIB
 
     @property
@@ -84,19 +86,19 @@ class Scenario:
         return tuple(found)
 
     def phase(self, name: str) -> Phase:
-        """Return the phase of that name."""
+        """The phase of that name."""
         return next(phase for phase in self.phases if phase.name == name)
 
     def phase_at(self, elapsed: float) -> Phase:
-        """Return the phase at a time; the last phase has no end."""
+        """The phase at an instant; the last one lasts for ever."""
         return next((phase for phase in self.phases if elapsed < phase.end), self.phases[-1])
 
     def cpu(self, elapsed: float) -> float:
-        """Return the load at a time in millicores."""
+        """Millicores that arrive at an instant."""
         return self.low_cpu + (self.high_cpu - self.low_cpu) * self._share(elapsed)
 
     def memory(self, elapsed: float) -> float:
-        """Return the memory of the load at a time in bytes, without each pod's base."""
+        """Bytes that are needed at an instant, without each pod's own base."""
         return self.low_memory + (self.high_memory - self.low_memory) * self._share(elapsed)
 
     def _share(self, elapsed: float) -> float:
@@ -108,14 +110,14 @@ class Scenario:
 # --- an HPA beside a VPA ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class State:
-    """The scaled fields of the Deployment."""
+    """What is scaled of the Deployment."""
 
     replicas: int
     requests: Resources
 
     def is_as(self, other: State) -> bool:
-        """Whether replicas are equal and sizes are within 10 percent of the other's. The operator ignores differences
-        of up to twice the overlap (`hvpa.yaml`). Example: 262m and 250m count as equal."""
+        """Whether it is the same as another. The operator leaves sizes alone within twice the overlap (`hvpa.yaml`), so
+        up to a tenth they are the same: 262m after 250m."""
 
         def near(mine: int | None, theirs: int | None) -> bool:
             return abs((mine or 0) - (theirs or 0)) * 10 <= (theirs or 0)
@@ -126,24 +128,21 @@ class State:
 
 
 Course = Sequence[tuple[float, State]]
-"""States in order, each with the second since the load began from which on it holds."""
+"""The state from each second on (since the load began to count), in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The cost and effect of a course."""
+    """`requested`: core-seconds of CPU requests. `short`: core-seconds of usage above the requests, which a full node
+    would not have given. `end`: the last state."""
 
     requested: float
-    """Core-seconds of CPU requests."""
     short: float
-    """Core-seconds of usage above the requests, which a full node would not have granted."""
     end: State
-    """The last state."""
 
 
 def worth(course: Course, used: Callable[[float, int], float], seconds: int) -> Worth:
-    """Return the cost and effect of a course from second 0 on. `used` returns the millicores that a number of pods use
-    at a second."""
+    """What a course is worth from second 0 on; `used` are the millicores in use at a second by so many pods."""
     requested = short = 0.0
     for (begin, state), (end, _) in itertools.pairwise([*course, (float(seconds), course[-1][1])]):
         total = state.replicas * (state.requests.cpu or 0)
@@ -154,8 +153,8 @@ def worth(course: Course, used: Callable[[float, int], float], seconds: int) -> 
 
 
 def hpa_beside_vpa(load: Scenario, seconds: int) -> Course:
-    """Return replicas and mean requests by second of the demo's Deployment under an HPA (AverageValue, which does not
-    move with the requests) and a VPA (mode Recreate), with the demo's bounds, targets and stabilization."""
+    """Replicas and mean requests, second by second, of the demo's Deployment under an HPA (AverageValue, which does not
+    move with the requests) and a VPA (mode Recreate) with the demo's bounds, targets and hold before scaling in."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "scenario.yaml"
         begin = WARM_UP_SECONDS
@@ -200,7 +199,7 @@ def _scenario(load: Scenario, seconds: int) -> Json:
                 }
             ],
         },
-        # The demo's kubelet reports usage without delay.
+        # The kubelet of the demo answers at once.
         "metrics": {"resolution": plane.metric_resolution, "delay": "0s"},
         "controllers": {
             "hpa": {
@@ -233,7 +232,7 @@ def _scenario(load: Scenario, seconds: int) -> Json:
 
 
 def _metric(name: str, request: str) -> Json:
-    """Return an AverageValue metric with the share of the first request that is the target of the Hvpa's HPA."""
+    """As much of the first request as the Hvpa's HPA lets a pod use."""
     amount = int(request.rstrip("mMi")) * _TARGET_PERCENT // 100
     value = f"{amount}{request.lstrip('0123456789')}"
     return {
@@ -243,5 +242,5 @@ def _metric(name: str, request: str) -> Json:
 
 
 def used(load: Scenario) -> Callable[[float, int], float]:
-    """Return the function from second and number of pods to the millicores that they use under this load."""
+    """Millicores that so many pods use together at a second of this load."""
     return lambda second, pods: load.cpu(second) + pods * BASE_CPU

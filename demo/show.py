@@ -1,5 +1,5 @@
-"""Output of the demo: the table line by line, a sentence for each phase of the load and each scaling, and the summary.
-`demo_cluster.py` runs the demo, `verdict.py` judges it."""
+"""The demo as a viewer sees it: the table line by line, a sentence at each turn of the load and at each
+scaling, and the summary. What it stands on is `demo_cluster.py`, what it makes of it `verdict.py`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from localcluster.client.api import ApiError
 _PERIOD_SECONDS = 1.0
 _LINE_EVERY_SECONDS = 5.0
 _HEADER_EVERY_LINES = 24
-# Seconds to show after the workload is back at its first state.
+# So long a quiet end is shown when all is as in the beginning.
 _QUIET_SECONDS = 15.0
-# Most seconds after the load's end until the workload is back: two stabilization periods of a minute after the last
-# step.
+# So long after the load's end it may take until all is as in the beginning: two holds of a minute after the last step.
 _GRACE_SECONDS = 180.0
 _ERASE_LINE = "\r\x1b[K"
 _ROLLOUT = ("  HPA, VPA target what the recommenders ask for: replicas; CPU and memory requests",)
@@ -34,8 +33,8 @@ _IN_PLACE = (
 
 
 class Screen:
-    """Lines on a terminal or in a file. On a terminal the last line shows the current state and is redrawn each second.
-    In a file there is a line every few seconds and at each change."""
+    """Lines on a terminal or in a file. On a terminal the present state stands in the last line and is
+    redrawn each second; in a file there is a line every few seconds and at each change."""
 
     def __init__(self, out: TextIO) -> None:
         self.columns = ROLLOUT
@@ -45,16 +44,16 @@ class Screen:
         self._printed = float("-inf")
 
     def begin_table(self, columns: Columns) -> None:
-        """Begin a new table."""
+        """A new table."""
         self.columns = columns
         self._lines, self._printed = 0, float("-inf")
 
     def report(self, text: str) -> None:
-        """Print a separate line."""
+        """A line of its own."""
         self._write(f"{text}\n")
 
     def row(self, text: str, at: float, *, changed: bool) -> None:
-        """Print a line of the table for second `at`. The line is kept if a value changed or enough time has passed."""
+        """A line of the table, for second `at`: kept when something changed or enough time has passed."""
         if changed or at - self._printed >= _LINE_EVERY_SECONDS:
             if self._lines % _HEADER_EVERY_LINES == 0:
                 self._write(f"{header(self.columns)}\n")
@@ -62,7 +61,7 @@ class Screen:
             self._lines += 1
             self._printed = at
         elif self._redraws:
-            # A wrapped line could not be redrawn.
+            # A line that wraps could not be taken back.
             self._write(text[: shutil.get_terminal_size().columns - 1])
 
     def _write(self, text: str) -> None:
@@ -71,7 +70,7 @@ class Screen:
 
 
 class Show(ABC):
-    """A run of the load, watched until its outcome is certain."""
+    """One run of the load, watched until its outcome is certain."""
 
     def __init__(self, demo_cluster: DemoCluster[Any], screen: Screen) -> None:
         self.cluster = demo_cluster
@@ -83,20 +82,20 @@ class Show(ABC):
         self._course: list[tuple[float, State]] = []
 
     def remark(self, elapsed: float) -> None:  # noqa: B027, most have nothing to add
-        """Report other changes since the last call."""
+        """Report what else has changed since the last look."""
 
     @abstractmethod
     def row(self, seen: Snapshot, elapsed: float) -> str:
-        """Return a line of the table."""
+        """A line of the table."""
 
     def run(self) -> Verdict:
-        """Watch until all four directions were seen and the workload is back at its first state, or until that can't
-        happen any more."""
+        """Watch until all four directions were seen and the workload is back where it began, or it is certain that
+        this won't be."""
         self.watch()
         return judge(self.cluster.evidence(self._seen, self._course))
 
     def watch(self) -> None:
-        """Watch as `run` does, without a verdict."""
+        """The same, without a verdict."""
         self.cluster.begin()
         last: Snapshot | None = None
         while not self.is_over():
@@ -114,7 +113,7 @@ class Show(ABC):
             time.sleep(_PERIOD_SECONDS)
 
     def is_over(self) -> bool:
-        """Whether the end of the run is reached."""
+        """Whether nothing more is to be seen."""
         elapsed, scenario = self.cluster.elapsed, self._scenario
         rise, fall, after = (scenario.phase(name) for name in ("rise", "fall", "after"))
         lacks = missing(self._steps, rise.start, fall.start)
@@ -144,7 +143,7 @@ class Show(ABC):
 
 
 class SimulatedShow(Show):
-    """A run on simulated nodes, with the load that is distributed to the pods."""
+    """On simulated nodes: the load is what is handed out."""
 
     def __init__(self, demo_cluster: SimulatedCluster, screen: Screen) -> None:
         super().__init__(demo_cluster, screen)
@@ -153,7 +152,7 @@ class SimulatedShow(Show):
             screen.begin_table(IN_PLACE)
 
     def row(self, seen: Snapshot, elapsed: float) -> str:
-        """Return a line of the table."""
+        """A line of the table."""
         usage = self._simulated.load.usage
         load_state = LoadState(
             elapsed, dt.datetime.now(dt.UTC), usage.total_cpu, usage.cpu, self._simulated.rival
@@ -162,7 +161,7 @@ class SimulatedShow(Show):
 
 
 def introduce(demo_cluster: SimulatedCluster, screen: Screen) -> None:
-    """Introduce the run and the columns of the table."""
+    """What is about to be seen, and how to read the table."""
     scenario = demo_cluster.scenario
     course = f"a load of {cpu(scenario.low_cpu)} rises to {cpu(scenario.high_cpu)} and falls back"
     for text in (
@@ -179,7 +178,7 @@ def introduce(demo_cluster: SimulatedCluster, screen: Screen) -> None:
 
 
 def conclude(verdict: Verdict, screen: Screen) -> None:
-    """Print the summary and the missing parts."""
+    """The summary, and what is missing."""
     screen.report("")
     screen.report("Summary")
     for text in verdict.summary:
@@ -192,7 +191,7 @@ def conclude(verdict: Verdict, screen: Screen) -> None:
 
 
 def describe_use(demo_cluster: SimulatedCluster, screen: Screen) -> None:
-    """Explain how to use and stop the running control plane."""
+    """How to use what is left running, and how to stop it."""
     kubectl = f"{demo_cluster.plane.programs['kubectl']} -n {NAMESPACE}"
     for text in (
         "",
@@ -209,8 +208,8 @@ def describe_use(demo_cluster: SimulatedCluster, screen: Screen) -> None:
 
 
 def go_on(demo_cluster: SimulatedCluster) -> NoReturn:
-    """Repeat the load until a signal ends it. A process that ends meanwhile is not restarted (the user may have stopped
-    the operator on purpose)."""
+    """Let the load rise and fall again and again, until a signal ends it. What ends meanwhile (the operator,
+    because a user wants to see that) is left as it is."""
     while True:
         if demo_cluster.elapsed >= demo_cluster.scenario.seconds:
             demo_cluster.begin()

@@ -1,5 +1,5 @@
-"""The demo on simulated nodes: its control plane, a load that is written to the pods as their usage, and the computed
-course of an HPA with a VPA."""
+"""The demo on simulated nodes: its control plane, a load that is written on the pods as their usage, and what an HPA
+beside a VPA would have had meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from localcluster.programs.build import build
 from localcluster.workloads.load import Load
 
 SECONDS = 300.0
-"""Default length of the load."""
+"""Length of the load by default."""
 
 
 class SimulatedCluster(DemoCluster[Load]):
@@ -47,29 +47,30 @@ class SimulatedCluster(DemoCluster[Load]):
 
     @property
     def rival(self) -> float | None:
-        """Return the total millicores that an HPA with a VPA would request now; None before the load begins."""
+        """Millicores that an HPA beside a VPA would request in total at this time; None before the load begins."""
         passed = [state for begin, state in self._rival if begin <= self.elapsed]
         return passed[-1].replicas * (passed[-1].requests.cpu or 0) if passed else None
 
     def rivals(self) -> Rivals:
-        """Return the course of an HPA with a VPA until now."""
+        """What an HPA beside a VPA would have had until now."""
         seconds = round(self.elapsed)
         return Rivals(hpa_beside_vpa(self.scenario, seconds), used(self.scenario), seconds)
 
     def see(self) -> Snapshot:
-        """Return the workload and its recommenders now."""
+        """The workload and its recommenders now."""
         seen = super().see()
         if seen.limits.cpu is not None:
-            # A container's CPU is capped at its limit, whatever the load.
+            # A container gets no more CPU than its limit, however much load there is.
             self.load.most_cpu = seen.limits.cpu
         return seen
 
 
 @contextmanager
 def simulated_cluster(chosen: Options, report: Report) -> Iterator[SimulatedCluster]:
-    """Start everything, and stop it in any case. If the demo is to be kept, this process is the control plane's keeper:
-    `make cluster-down` sends it SIGTERM. Raises `BuildError` if a program can't be built, `DemoError` or `RuntimeError`
-    if a program does not start, and `KeeperError` if another control plane is kept."""
+    """Put everything up, and take it down whatever happens. Where it is to be kept, this process is the
+    control plane's keeper: `make cluster-down` sends it SIGTERM. Raises `BuildError` where a program can't be
+    built, `DemoError` or `RuntimeError` where one does not start, and `KeeperError` where another control
+    plane is being kept."""
     programs = build(report=report)
     began = time.monotonic()
     with keeper.host(programs) if chosen.keep else ControlPlane(programs=programs) as plane:

@@ -1,5 +1,5 @@
-"""The data of the live table, read from the objects of the cluster, and the table itself: a line per snapshot, at
-most 112 columns. Pure: objects as JSON in, a frozen snapshot out, text out."""
+"""What the live table shows, taken from the objects of the cluster, and the table itself: one line for one snapshot, at
+most 112 columns. Pure: objects as JSON in, one frozen snapshot out, text out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """CPU in millicores and memory in bytes; None if not set."""
+    """CPU in millicores and memory in bytes; None where not set."""
 
     cpu: int | None = None
     memory: int | None = None
@@ -24,8 +24,8 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A change that the Hvpa holds back: direction (`out`, `in`, `up`, `down`), subject (`pods`, `cpu`, `memory`),
-    reason (a gate's name), and the time at which the gate opens, if known."""
+    """A change that the Hvpa holds back: its direction (`out`, `in`, `up`, `down`), what of (`pods`, `cpu`,
+    `memory`), why (a gate's name) and until when, where time opens it."""
 
     direction: str
     what: str
@@ -35,7 +35,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A state of the workload and its recommenders."""
+    """One state of the workload and its recommenders."""
 
     replicas: int
     ready: int
@@ -46,13 +46,13 @@ class Snapshot:
     vpa_target: Resources = Resources()
     held: tuple[Held, ...] = ()
     knows_usual: bool = False
-    """Whether the Hvpa's status has a mean of the usual demand."""
+    """Whether the Hvpa has a mean of the demand that is usual."""
     resized: str = ""
-    """Number of pods with the desired size out of all pods, if they are resized in place."""
+    """How many pods have the desired size, of how many, where they are resized in place."""
     asked: int = 0
-    """Total CPU requests of all pods in millicores."""
+    """Millicores that all pods request together."""
     asked_memory: int = 0
-    """Total memory requests of all pods in bytes."""
+    """Bytes that all pods request together."""
     restarts: int = 0
     """Restarts of containers."""
 
@@ -60,7 +60,7 @@ class Snapshot:
 def snapshot(
     deployment: Json, hvpa: Json, hpa: Json | None, vpa: Json | None, pods: Sequence[Json] = ()
 ) -> Snapshot:
-    """Read a snapshot from the objects; recommenders may be missing. Requests are those that the Hvpa has decided, or
+    """Read a snapshot off the objects; recommenders may not be there yet. Requests are those that the Hvpa has decided,
     else the template's."""
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     status: Json = hvpa.get("status", {})
@@ -69,7 +69,7 @@ def snapshot(
     recommendation = (vpa or {}).get("status", {}).get("recommendation") or {}
     recommended = recommendation.get("containerRecommendations") or [{}]
     found = (hpa or {}).get("status", {})
-    # A pod that did not fit on the node after all (OutOfcpu) stays, and requests nothing.
+    # A pod that the node had no room for after all (OutOfcpu) stays, and requests nothing.
     live = [pod for pod in pods if pod["status"].get("phase") not in ("Failed", "Succeeded")]
     has = [one["resources"].get("requests", {}) for pod in live for one in pod["spec"]["containers"]]
     containers = [one for pod in pods for one in pod["status"].get("containerStatuses") or ()]
@@ -90,7 +90,7 @@ def snapshot(
 
 
 def resources(quantities: Json) -> Resources:
-    """Convert a resource list to numbers."""
+    """A resource list as numbers."""
     cpu, memory = quantities.get("cpu"), quantities.get("memory")
     return Resources(
         None if cpu is None else parse_cpu(cpu),
@@ -124,7 +124,7 @@ ROLLOUT: Columns = (
     ("HPA", 3),
     ("VPA target", 12),
 )
-"""Columns if pods are replaced to change their size."""
+"""Where pods are replaced for another size."""
 IN_PLACE: Columns = (
     *_ALWAYS,
     ("cpu", 5),
@@ -134,9 +134,9 @@ IN_PLACE: Columns = (
     ("asked", 6),
     ("HPA+VPA", 7),
 )
-"""Columns if running pods are resized."""
+"""Where running pods are resized."""
 _SEPARATOR = "  "
-# Short names of gates for a column; missing names are already short.
+# The gates' names, short enough for a column; those that are not here are short already.
 _SHORT = {
     "StabilizationWindow": "stabilization",
     "MaintenanceWindow": "window",
@@ -157,8 +157,8 @@ _SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class LoadState:
-    """Time and load of a line: seconds since the load began, the wall clock, the total load, a pod's usage of it, and
-    the total request of an HPA with a VPA (millicores)."""
+    """Time and load of a line: seconds since the load began to count, the wall clock, the total of the
+    load, what one pod uses of it, and what an HPA beside a VPA would request in total (millicores)."""
 
     elapsed: float
     now: dt.datetime
@@ -168,12 +168,12 @@ class LoadState:
 
 
 def header(columns: Columns) -> str:
-    """Return the names of the columns."""
+    """The names of the columns."""
     return join([*(name.rjust(width) for name, width in columns), "held back"])
 
 
 def line(columns: Columns, load_state: LoadState, seen: Snapshot) -> str:
-    """Return a line of the table."""
+    """One line of the table."""
     cells = {
         "time": clock(load_state.elapsed),
         "load": cpu(load_state.load),
@@ -195,31 +195,31 @@ def line(columns: Columns, load_state: LoadState, seen: Snapshot) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Format minutes and seconds."""
+    """Minutes and seconds."""
     whole = max(0, int(seconds))
     return f"{whole // 60}:{whole % 60:02}"
 
 
 def cpu(millicores: float | None) -> str:
-    """Format CPU, always in millicores, so that lines are easy to compare."""
+    """Always in millicores, so that lines can be compared at a glance."""
     return "-" if millicores is None else f"{round(millicores)}m"
 
 
 def memory(size: float | None) -> str:
-    """Format memory, always in whole Mi."""
+    """Always in whole Mi."""
     return "-" if size is None else f"{round(size / _MIB)}Mi"
 
 
 def pair(amounts: Resources) -> str:
-    """Format CPU and memory together."""
+    """CPU and memory together."""
     if amounts.cpu is None and amounts.memory is None:
         return "-"
     return f"{cpu(amounts.cpu)} {memory(amounts.memory)}"
 
 
 def held(entries: Iterable[Held], now: dt.datetime) -> str:
-    """List the changes that are held back, with duration and reason: `pods in 4s, cpu+mem down 12s (stabilization)`.
-    Changes with the same reason are grouped, as are those with the same direction and time."""
+    """What is held back, for how long, and why: `pods in 4s, cpu+mem down 12s (stabilization)`. What shares a
+    reason stands together, what shares direction and time too."""
     by_reason: dict[str, dict[tuple[str, dt.datetime | None], list[str]]] = {}
     for entry in entries:
         what = "mem" if entry.what == "memory" else entry.what
@@ -240,6 +240,6 @@ def _waiting(what: list[str], direction: str, until: dt.datetime | None, now: dt
 
 
 def join(cells: Iterable[str]) -> str:
-    """Join the cells of a line."""
+    """The cells of one line."""
     text = _SEPARATOR.join(cells).rstrip()
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"

@@ -1,5 +1,5 @@
-"""Judges whether the demo showed all steps: from the writes in the audit log to a summary and an exit code. Pure:
-requests in, verdict out."""
+"""Whether the demo showed what it is for: from the writes that the API server logged to a summary and an exit
+code. Pure: requests in, verdict out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from demo.snapshot import Resources, Snapshot, clock, cpu, memory, resources
 Direction = Literal["out", "up", "in", "down"]
 DIRECTIONS: tuple[Direction, ...] = ("out", "up", "in", "down")
 _RISING = frozenset({"out", "up"})
-# The only users that may write the recommenders' status: the HPA controller and the VPA recommender.
+# Who alone may write the recommenders' status: the HPA controller and the VPA recommender themselves.
 _RECOMMENDERS = {
     "HPA": "system:serviceaccount:kube-system:horizontal-pod-autoscaler",
     "VPA": "vpa-recommender",
@@ -24,7 +24,8 @@ _RECOMMENDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """An accepted write to the Deployment: user, time (seconds since the load began), `subresource`, and body."""
+    """One accepted write to the Deployment: who, when (seconds since the load began to count), which part of
+    it (`subresource`), and what was sent."""
 
     user: str
     seconds: float
@@ -34,7 +35,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A scaling step in one direction."""
+    """One scaling in one direction."""
 
     direction: Direction
     seconds: float
@@ -42,7 +43,8 @@ class Step:
 
 
 def changes(before: State, after: State, seconds: float) -> list[Step]:
-    """Return the steps from one state to the next: at most one each for replicas, raised and lowered requests."""
+    """The steps from one state to the next: one for the replicas, one for what was raised, one for what was
+    lowered."""
     steps: list[Step] = []
     if after.replicas != before.replicas:
         direction: Direction = "out" if after.replicas > before.replicas else "in"
@@ -56,12 +58,12 @@ def changes(before: State, after: State, seconds: float) -> list[Step]:
 
 
 def state_of(seen: Snapshot) -> State:
-    """Return the scaled part of a snapshot."""
+    """The governed part of a snapshot."""
     return State(seen.replicas, seen.requests)
 
 
 def states(start: State, writes: Iterable[Write]) -> list[tuple[float, State]]:
-    """Return the first state (at second 0) and the state after each write, read from the patches' bodies."""
+    """The state after each write (and the first one, at second 0), as the patches' bodies have it."""
     found = [(0.0, start)]
     for write in writes:
         found.append((write.seconds, _patched(found[-1][1], write.body or {})))
@@ -83,8 +85,8 @@ def _patched(state: State, body: Mapping[str, Any]) -> State:
 
 @dataclass(frozen=True, slots=True)
 class Rivals:
-    """The course of an HPA with a VPA under the same load, until second `until`. `used` returns the millicores that a
-    number of pods use at a second."""
+    """What an HPA beside a VPA would have had (`course`), under a load of which so many pods use `used` millicores at a
+    second, until second `until`."""
 
     course: Course
     used: Callable[[float, int], float]
@@ -93,35 +95,32 @@ class Rivals:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The input of the verdict. Times are seconds since the load began."""
+    """All that the verdict is made of. `writes` are those to the Deployment since it was created, but for its
+    status; `hpa_writers` and `vpa_writers` are who wrote the recommenders' status. Times are seconds since
+    the load began to count: `rise` where it begins to rise, `fall` where it begins to fall; `gave_up_early`
+    where the fall was not watched to its end."""
 
     start: State
     writes: Sequence[Write]
-    """Writes to the Deployment since its creation, except those of its status."""
     operator: str
     hpa_writers: Counter[str]
-    """Users that wrote the HPA's status."""
     vpa_writers: Counter[str]
-    """Users that wrote the VPA's status."""
     rise: float
-    """When the load begins to rise."""
     fall: float
-    """When the load begins to fall."""
     gave_up_early: bool = False
-    """Whether the fall was not watched to its end."""
     seen: Sequence[Snapshot] = ()
     rivals: Rivals | None = None
     course: Course = ()
-    """The observed states with their times, if pods are resized in place (the Deployment does not have their sizes)."""
+    """What was seen from when on, where pods are resized in place: no write to the Deployment has their sizes."""
     resizes: Counter[str] | None = None
-    """Users that resized pods, with counts; None if pods are replaced."""
+    """Who resized pods, and how often; None where pods are replaced."""
     restarts: int = 0
-    """Restarted containers, and pods that were replaced to change their size."""
+    """Containers that restarted, and pods that were replaced for another size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome: good if `faults` is empty."""
+    """The outcome: good when `faults` is empty."""
 
     steps: tuple[Step, ...]
     faults: tuple[str, ...]
@@ -129,18 +128,20 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """0 if the operator alone scaled the workload in all four directions by real recommendations, and back."""
+        """0 when the workload was scaled all four ways and came back to where it began, by the operator alone and by
+        real recommendations."""
         return 1 if self.faults else 0
 
 
 def missing(steps: Iterable[Step], rise: float, fall: float) -> list[Direction]:
-    """Return the directions that were not seen in time: out and up after the load rises, in and down after it falls."""
+    """The directions that were not seen when they should have been: out and up once the load rises, in and down once it
+    falls."""
     seen = {one.direction for one in steps if one.seconds >= (rise if one.direction in _RISING else fall)}
     return [direction for direction in DIRECTIONS if direction not in seen]
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """Return the verdict with its summary."""
+    """The verdict with its summary."""
     own = [write for write in evidence.writes if write.user == evidence.operator]
     course = evidence.course or states(evidence.start, own)
     steps = [
@@ -173,7 +174,7 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def _meanwhile(rivals: Rivals | None, course: Course, fall: float) -> Iterable[str]:
-    """Compare the workload's course with that of an HPA and a VPA."""
+    """The workload's course beside that of an HPA and a VPA."""
     if rivals is None:
         return
     yield ""
@@ -188,7 +189,7 @@ def _meanwhile(rivals: Rivals | None, course: Course, fall: float) -> Iterable[s
 
 
 def _compared(rivals: Rivals, course: Course, fall: int) -> Iterable[str]:
-    """Describe the difference between the two sums of requests, and the limits of so short a test."""
+    """How the two sums of requests differ, and what so short a time can't show."""
 
     def requested(until: int) -> tuple[float, float]:
         own, other = (worth(one, rivals.used, until).requested for one in (course, rivals.course))
@@ -204,12 +205,12 @@ def _compared(rivals: Rivals, course: Course, fall: int) -> Iterable[str]:
 
 
 def size(state: State) -> str:
-    """Format `2 × 250m, 192Mi`: replicas, and the requests of each."""
+    """`2 × 250m, 192Mi`: replicas, and what each requests."""
     return f"{state.replicas} × {cpu(state.requests.cpu)}, {memory(state.requests.memory)}"
 
 
 def _why_not(direction: Direction, evidence: Evidence) -> str:
-    """Describe a missing direction: the recommendations, and the gate that held the change back."""
+    """What is missing, what the recommenders asked for, and what held it back."""
     if evidence.gave_up_early and direction not in _RISING:
         return f"not scaled {direction}: not waited for, since the rise was not followed"
     reasons = Counter(

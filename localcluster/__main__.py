@@ -32,7 +32,7 @@ then, from nothing to a scaled workload (docs/tutorial.md has more about each li
   make cluster-load LOAD=1000m    # a core of load, shared by the pods of `web`, until Ctrl-C
   hvpa explain web                # from another shell: what is decided, and why
 to end it: make cluster-down"""
-"""Output of `up` for simulated nodes; `exports` are the lines of `env`."""
+"""What `up` prints; `exports` are the lines of `env`."""
 NEXT_STEPS_REAL = """\
 a control plane runs, with a real node; its kubectl and its kubeconfig, for a shell:
   eval "$(make -s cluster-env)"   # that is:
@@ -43,11 +43,11 @@ then the operator as a pod, and a workload (docs/first-day.md has more about eac
   kubectl apply -f examples/first-day/shop.yaml
   make cluster-load LOAD=150m LOAD_ARGS="--namespace shop"   # shared by the pods of `web`, until Ctrl-C
 to end it: make cluster-down"""
-"""Output of `up` for a real node."""
+"""The same where the node is a real one."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run a command; 0 if it succeeded, 1 if it failed (reported on stderr), 2 for wrong usage."""
+    """Exit code: 0 done, 1 it did not work (reported on stderr), 2 wrong usage."""
     parser = argparse.ArgumentParser(prog="python -m localcluster", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="build the programs where they are not in the cache yet")
@@ -110,7 +110,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _up(options: argparse.Namespace) -> None:
-    """Start a control plane that stays. The first line of output gives its kind of nodes, and the reason."""
+    """Start a control plane that stays; the first line says which nodes it has, and why."""
     real = False
     if not options.bare:
         real, reason = which_nodes(options.nodes, options.image)
@@ -128,8 +128,7 @@ def _up(options: argparse.Namespace) -> None:
 
 
 def which_nodes(wanted: str, image: str) -> tuple[bool, str]:
-    """Return whether nodes are real, and a line that explains it. Raises `KeeperError` if real nodes are requested but
-    not possible."""
+    """Whether nodes are real, and a line about it. Raises `KeeperError` if they must be and can't."""
     if wanted in ("", "simulated"):
         more = "" if wanted else "; NODES=real has containers instead"
         return False, f"simulated (KWOK): pods run nothing{more}"
@@ -148,8 +147,7 @@ def _images(file: str) -> tuple[Path, ...]:
 
 
 def exports(state: Mapping[str, Any], *tools: Path) -> list[str]:
-    """Return lines for a shell: the cluster, its kubectl, the `hvpa` of this Python environment, and folders of
-    tools."""
+    """Lines for a shell: the cluster, its kubectl, the `hvpa` of this Python's environment, and folders of tools."""
     folders = (state["programs"], Path(sys.executable).parent, *tools)
     return [
         f"export KUBECONFIG={shlex.quote(state['kubeconfig'])}",
@@ -178,7 +176,7 @@ def _installed(options: argparse.Namespace) -> None:
 
 
 def _load(options: argparse.Namespace) -> None:
-    """Distribute the load until Ctrl-C; print a line whenever a pod's usage changes."""
+    """Share out the load until Ctrl-C; a line whenever what each pod uses changes."""
     kubeconfig = Path(_running()["kubeconfig"])
     load = Load(
         KubeApi(kubeconfig),

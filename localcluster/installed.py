@@ -1,5 +1,5 @@
-"""Programs that run in a real cluster with HVPA, as processes beside the control plane: a Prometheus with two weeks of
-a workload (docs/first-day.md), and, with simulated pods, the operator of the Deployment."""
+"""What runs in a real cluster once HVPA is installed, as processes beside the control plane: a Prometheus that has
+watched the workload for two weeks (docs/first-day.md), and, if pods are simulated, the operator of the Deployment."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from localcluster.prometheus import Prometheus
 from localcluster.workloads import history
 
 DEPLOYMENT: Final = "hvpa"
-"""Name of the Deployment of `make deploy` and of a Helm release `hvpa`."""
+"""What `make deploy` and a Helm release `hvpa` make."""
 DAY: Final = 86400
-"""Lifetime of the operator's token in seconds."""
+"""Seconds that the operator's token lasts."""
 
 
 def become_operator(state: Mapping[str, Any], metrics_port: int) -> NoReturn:
-    """Replace this process by the operator of the Deployment, with its arguments and the rights of its ServiceAccount.
-    It only serves metrics, at 127.0.0.1. Raises `ApiError` if nothing is installed."""
+    """Become what a pod of the operator's Deployment runs: its arguments, with the rights of its ServiceAccount. Of its
+    ports there is the one for metrics, at 127.0.0.1. Raises `ApiError` where nothing is installed."""
     kubeconfig, programs = Path(state["kubeconfig"]), Path(state["programs"])
     cluster = ExternalCluster(state_folder(), kubeconfig, programs / "kubectl")
     pod = cluster.api.get("Deployment", DEPLOYMENT, NAMESPACE)["spec"]["template"]["spec"]
@@ -43,9 +43,9 @@ def become_operator(state: Mapping[str, Any], metrics_port: int) -> NoReturn:
 
 @contextmanager
 def prometheus(port: int, metrics_port: int) -> Iterator[Prometheus]:
-    """Run a Prometheus at 127.0.0.1 with two weeks of `localcluster.workloads.history` until now. It scrapes the
-    operator at `metrics_port`, or its pods if the control plane has a real node. Alerts wait for seconds instead of
-    minutes. Raises `BuildError`, or `RuntimeError` if it does not start."""
+    """A Prometheus at 127.0.0.1 with the two weeks of `localcluster.workloads.history` until now. It scrapes the
+    operator at `metrics_port`, or its pods if the control plane that runs has a real node, and its alerts wait for
+    seconds in place of minutes. Raises `BuildError`, or `RuntimeError` where it does not start."""
     folder = state_folder() / "prometheus"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -61,14 +61,14 @@ def prometheus(port: int, metrics_port: int) -> Iterator[Prometheus]:
 
 @contextmanager
 def _following(kubeconfig: Path, targets: Path) -> Iterator[None]:
-    """Keep a file with the addresses of the operator's pods up to date for the duration of the block."""
+    """For the time of the block a file has the addresses of the operator's pods."""
     end = threading.Event()
     api = KubeApi(kubeconfig)
     selector = ",".join(f"{key}={value}" for key, value in LABEL.items())
 
     def follow() -> None:
         while not end.wait(1):
-            with suppress(ApiError, OSError):  # the API server may be unavailable for a while
+            with suppress(ApiError, OSError):  # the API server may be away for a while
                 write_pods(targets, api.list("Pod", NAMESPACE, selector))
 
     thread = threading.Thread(target=follow, name="targets", daemon=True)

@@ -1,11 +1,10 @@
-"""KEDA's operator and metrics server, for `make keda`:
+"""KEDA itself, operator and metrics server, for `make keda`:
 
     with Keda(cluster, folder):
         ...     # ScaledObjects work
 
-Both run as KEDA's ServiceAccount, with the roles that KEDA installs. Building them from their Go modules takes long
-(docs/decisions/0045), so no test of `make test` needs them.
-"""
+Both run as KEDA's ServiceAccount, with the roles that KEDA installs. They are built from their Go modules, which takes
+long (docs/decisions/0045): no test of `make test` needs that."""
 
 from __future__ import annotations
 
@@ -29,10 +28,10 @@ USER: Final = f"system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}"
 
 
 class Keda:
-    """A context manager: registers KEDA at the API server, and kills it at the end."""
+    """A context manager: registered at the API server meanwhile, and killed at the end."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
-        """Builds KEDA, starts nothing yet. `folder` is for certificates and logs. Raises `BuildError`."""
+        """Nothing is started yet, but built. `folder` is for certificates and logs. Raises `BuildError`."""
         self._programs = build_keda()
         self._api, self._cluster, self._folder = cluster.api, cluster, folder
         self._port, self._grpc = free_port(), free_port()
@@ -65,13 +64,13 @@ class Keda:
         self.close()
 
     def close(self) -> None:
-        """Remove KEDA from the API server, and stop it. CRDs and roles stay."""
+        """Remove it from the API server, and end it. CRDs and roles stay."""
         self._cluster.delete_all(self._registered)
         for process in self.processes:
             process.kill()
 
     def _install(self) -> None:
-        """Install the CRDs, the ServiceAccount and its roles from KEDA's module."""
+        """The CRDs, the ServiceAccount and its roles, as KEDA's module has them."""
         for path in self._programs.shared.values():
             self._cluster.apply_all([one for one in yaml.safe_load_all(path.read_text()) if one])
         watching = {"apiGroups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["watch"]}
@@ -107,7 +106,7 @@ class Keda:
         ]
 
     def _certificates(self, name: str, pair: Pair) -> Path:
-        """Return the folder of the certificates between operator and metrics server."""
+        """The folder with the files that operator and metrics server know each other by."""
         folder = self._folder / name
         folder.mkdir()
         for file, source in (
@@ -124,5 +123,5 @@ class Keda:
                 raise RuntimeError(f"{process.name} ended with {process.returncode}:\n{process.tail()}")
         try:
             return bool(self._api.raw("GET", "/apis/" + "/".join(EXTERNAL))["kind"] == "APIResourceList")
-        except ApiError:  # 503 until the API server has checked it
+        except ApiError:  # 503 until the API server has looked at it
             return False

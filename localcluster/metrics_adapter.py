@@ -1,10 +1,10 @@
-"""An adapter for metrics other than CPU and memory, with values that a test sets: a real API server behind that of the
-control plane, for external.metrics.k8s.io/v1beta1 and custom.metrics.k8s.io/v1beta2.
+"""An adapter for the metrics that are neither CPU nor memory, of which a test sets the values: a real API server behind
+the control plane's, for external.metrics.k8s.io/v1beta1 and custom.metrics.k8s.io/v1beta2.
 
     with MetricsAdapter(cluster) as adapter:
         adapter.external[(namespace, "queue")] = [({"name": "orders"}, 30)]
         adapter.objects[(namespace, "services/web", "hits")] = 250
-        adapter.pods[(namespace, "hits")] = 250     # shared by the pods of the request
+        adapter.pods[(namespace, "hits")] = 250     # shared by the pods that are asked about
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _ROOTS: Final = tuple(f"/apis/{group}/{version}" for group, version in (EXTERNAL
 
 
 class MetricsAdapter:
-    """A context manager that registers the adapter at the API server. Values may be set while it runs; a metric without
+    """A context manager, registered at the API server meanwhile. Values may be set while it runs; a metric without
     value is not found."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Starts nothing yet."""
+        """Nothing is started yet."""
         self.external: dict[tuple[str, str], list[tuple[Labels, int]]] = {}
         """By namespace and metric: the values, with their labels."""
         self.objects: dict[tuple[str, str, str], int] = {}
         """By namespace, `services/web` or `deployments.apps/web`, and metric."""
         self.pods: dict[tuple[str, str], int] = {}
-        """By namespace and metric: the total, shared evenly by the pods."""
+        """By namespace and metric: the total, of which each pod has the same share."""
         self._api, self._cluster = cluster.api, cluster
         self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._tls.load_cert_chain(*cluster.server_certificate)
@@ -70,7 +70,7 @@ class MetricsAdapter:
         self.close()
 
     def close(self) -> None:
-        """Remove the adapter from the API server, and stop it."""
+        """Remove it from the API server, and end it."""
         self._cluster.delete_all(self._registered)
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(30)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -78,7 +78,7 @@ class MetricsAdapter:
         self._loop.close()
 
     def _is_served(self, root: str) -> bool:
-        with contextlib.suppress(ApiError):  # 503 until the API server has checked it
+        with contextlib.suppress(ApiError):  # 503 until the API server has looked at it
             return bool(self._api.raw("GET", root)["resources"] is not None)
         return False
 
@@ -132,14 +132,14 @@ class MetricsAdapter:
 
 
 async def _resources(request: web.Request) -> web.Response:
-    """Answer discovery with an empty list, because metrics come and go."""
+    """What discovery asks for: nothing is listed, as metrics come and go."""
     version = request.path.removeprefix("/apis/")
     body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": []}
     return web.json_response(body)
 
 
 def _labels(selector: str) -> Labels:
-    """Return the labels of a selector such as `a=b,c=d`, the form of `matchLabels`. Raises `HTTPBadRequest`."""
+    """The labels of a selector such as `a=b,c=d`, which is what `matchLabels` become. Raises `HTTPBadRequest`."""
     pairs = [one.partition("=") for one in selector.split(",") if one]
     if any(not separator or "!" in key or " " in key for key, separator, _ in pairs):
         raise web.HTTPBadRequest(text=f"labelSelector {selector!r}: only NAME=VALUE is served")

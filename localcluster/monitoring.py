@@ -1,4 +1,4 @@
-"""The objects of `config/monitoring` for the Prometheus operator, converted for a Prometheus that runs without it."""
+"""What `config/monitoring` has for the Prometheus operator, for a Prometheus that is started without one."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from localcluster.prometheus import scraping
 Json = dict[str, Any]
 CONFIG: Final = REPOSITORY / "config/monitoring"
 _PORT: Final = 9569
-"""Metrics port of the operator's pods."""
+"""Of the metrics of the operator's pods."""
 
 
 def rules() -> Json:
-    """Return the groups of rules in Prometheus' format."""
+    """The groups of rules, as Prometheus reads them."""
     found: Json = yaml.safe_load((CONFIG / "prometheus_rule.yaml").read_text())["spec"]
     return found
 
 
 def write_quick_rules(path: Path) -> Path:
-    """Write the rules with alerts that wait for seconds instead of minutes: 15 s instead of 15 minutes."""
+    """A file of the rules whose alerts wait for seconds in place of minutes: 15 s for 15 minutes."""
     groups = rules()
     for rule in (rule for group in groups["groups"] for rule in group["rules"]):
         for wait in rule.keys() & {"for", "keep_firing_for"}:
@@ -36,8 +36,7 @@ def write_quick_rules(path: Path) -> Path:
 
 
 def scraping_operator(address: str) -> Json:
-    """Return the scrape configuration that the Prometheus operator makes of the PodMonitor: its endpoint, and the pod's
-    labels for each target."""
+    """What the Prometheus operator makes of the PodMonitor: its endpoint, and the pod's labels for each target."""
     (endpoint,) = yaml.safe_load((CONFIG / "pod_monitor.yaml").read_text())["spec"]["podMetricsEndpoints"]
     made = scraping({f"{NAMESPACE}/hvpa": address})
     (job,) = made["scrape_configs"]
@@ -47,7 +46,7 @@ def scraping_operator(address: str) -> Json:
 
 
 def scraping_pods(file: Path) -> Json:
-    """Return the scrape configuration for the pods in a file (`write_pods`), which Prometheus reads when it changes."""
+    """The same for the pods that are in a file (`write_pods`), which Prometheus reads when it changes."""
     made = scraping_operator("")
     (job,) = made["scrape_configs"]
     del job["static_configs"]

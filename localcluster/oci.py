@@ -1,4 +1,4 @@
-"""Writes images (OCI image-spec 1.1) as files without a container engine. The same content gives the same bytes."""
+"""Images (OCI image-spec 1.1) as files, made without a container engine: the same content gives the same bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""Architecture names of images by those of `uname`."""
+"""Architectures by the names that `uname` has for them."""
 _TYPES = "application/vnd.oci.image"
 
 
@@ -36,7 +36,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder. Parents of other entries need no entry: they get mode 755."""
+    """A folder. Parents of other entries need none of their own: they get mode 755."""
 
     mode: int = 0o755
 
@@ -47,7 +47,7 @@ Entries = Mapping[str, File | Link | Folder]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer. `source` is its origin in the image's history."""
+    """One layer. `source` names its origin, which the image's history shows."""
 
     source: str
     entries: Entries
@@ -55,8 +55,8 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A written image: digests of its manifest and its configuration, and the size of each packed layer. The
-    configuration refers to layers by their unpacked content, so its digest does not depend on the compression."""
+    """An image that was written: digests of its manifest and its configuration, and the size of each packed layer. The
+    configuration names the layers by their unpacked content, so its digest does not depend on who packed them."""
 
     manifest: str
     config: str
@@ -64,8 +64,8 @@ class Image:
 
 
 def write(path: Path, name: str, layers: Sequence[Layer], config: Mapping[str, Any], epoch: int = 0) -> Image:
-    """Write an image as a tar file for `ctr images import`, `docker load`, `podman load` and `skopeo`. `name` includes
-    the tag, `config` has the settings of containers, and all timestamps are `epoch`."""
+    """Write an image as a tar file that `ctr images import`, `docker load`, `podman load` and `skopeo` read. `name` is
+    its name with its tag, `config` the settings of its containers; all times are `epoch`."""
     unpacked = [tar(with_parents(layer.entries), epoch) for layer in layers]
     packed = [gzip.compress(layer, compresslevel=6, mtime=0) for layer in unpacked]
     created = datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -89,7 +89,7 @@ def write(path: Path, name: str, layers: Sequence[Layer], config: Mapping[str, A
     full = full_name(name)
     names = {"io.containerd.image.name": full, "org.opencontainers.image.ref.name": full.rpartition(":")[2]}
     entry = {**_described(f"{_TYPES}.manifest.v1+json", manifest), "platform": system, "annotations": names}
-    # Docker's format in addition to OCI's: without containerd's store, Docker loads no other.
+    # Docker's own format beside OCI's: a Docker without containerd's store loads no other.
     docker = {"Config": _blob(config_blob), "RepoTags": [name], "Layers": [_blob(blob) for blob in packed]}
     files = {
         "oci-layout": _json({"imageLayoutVersion": "1.0.0"}),
@@ -102,7 +102,7 @@ def write(path: Path, name: str, layers: Sequence[Layer], config: Mapping[str, A
 
 
 def tar(entries: Entries, epoch: int = 0) -> bytes:
-    """Return these entries as a tar archive: sorted, owned by root, with a single timestamp."""
+    """These entries as a tar archive: sorted, owned by root, all of one time."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path, entry in sorted(entries.items()):
@@ -122,19 +122,19 @@ def tar(entries: Entries, epoch: int = 0) -> bytes:
 
 
 def with_parents(entries: Entries) -> Entries:
-    """Return these entries and their parent folders."""
+    """These entries and the folders that they are in."""
     parents = {str(parent): Folder() for path in entries for parent in PurePosixPath(path).parents}
     parents.pop(".", None)
     return {**parents, **entries}
 
 
 def architecture() -> str:
-    """Return this machine's architecture in the terms of images."""
+    """This machine's, as images name it."""
     return MACHINES.get(platform.machine(), platform.machine())
 
 
 def full_name(name: str) -> str:
-    """Return an image's name with the registry, namespace and tag that short names omit."""
+    """An image's name with its registry, its namespace and its tag, which short names leave to defaults."""
     if ":" not in name.rpartition("/")[2]:
         name = f"{name}:latest"
     first, slash, _ = name.partition("/")

@@ -1,5 +1,5 @@
-"""Child processes that are owned by handle and can't outlive the process that started them. This module starts and
-stops them and reads their logs; `flags.py` has the programs' flags."""
+"""Child processes that are owned by handle and cannot outlive the process that started them. What a program
+is and which flags it gets belongs to `flags.py`; here is only starting, ending and reading the log."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-# Runs between fork and the program: makes Linux kill the program when the thread that started it ends (which also
-# covers SIGKILL of the tests), and exits if that has already happened. 1 is PR_SET_PDEATHSIG (linux/prctl.h).
+# Runs between fork and the program: asks Linux to kill the program when the thread that started it is gone
+# (which also covers SIGKILL of the tests), and gives up when that already happened. 1 is PR_SET_PDEATHSIG
+# (linux/prctl.h).
 _TIED = """
 import ctypes, os, signal, sys
 if sys.platform == "linux":
@@ -26,20 +27,20 @@ if sys.platform == "linux":
 os.execv(sys.argv[2], sys.argv[2:])
 """
 
-# Ports below the kernel's range for outgoing connections (from 32768 on Linux, 49152 on macOS). Otherwise a client that
-# reconnects while a server restarts could get the server's own port.
+# Ports are taken from below the range that the kernel hands out to outgoing connections (32768 and up on
+# Linux, 49152 on macOS): a client that reconnects while a server restarts could otherwise be given the
+# server's own port.
 _PORTS = range(20000, 30000)
 _BLOCK = 100
 _choosing = threading.Lock()
 _handed_out: set[int] = set()
 _blocks: list[socket.socket] = []
-"""Sockets that reserve this process's blocks of ports against other test processes: each is bound to the UDP port with
-the block's first number."""
+"""What shows other processes of tests which blocks of ports are this one's: of each, the first number as a UDP port."""
 
 
 def free_port() -> int:
-    """Return a free TCP port on 127.0.0.1 that this process has not returned before. No other test process returns it
-    while this process lives, so it is reserved between this call and its use."""
+    """A TCP port on 127.0.0.1 that is free, that this process has not handed out before, and that no other
+    process of tests will hand out while this one lives: between its choice and its use it is as good as taken."""
     with _choosing:
         mine = [one.getsockname()[1] for one in _blocks]
         while True:
@@ -53,8 +54,7 @@ def free_port() -> int:
 
 
 def _another_block() -> int:
-    """Reserve a block of ports for the life of this process, and return its first port. Raises `OSError` if none is
-    left."""
+    """Take a block of ports for as long as this process lives; its first one. Raises `OSError` where none is left."""
     for first in random.sample(_PORTS[::_BLOCK], len(_PORTS) // _BLOCK):
         sign = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -78,8 +78,8 @@ def _is_free(port: int) -> bool:
 
 
 class _Spawner:
-    """Starts all processes from a single thread that never ends. The kernel sends the parent-death signal when the
-    *thread* that forked ends, so a process from a short-lived thread would die with that thread."""
+    """Starts all processes from one thread that never ends: the kernel's parent-death signal comes when the
+    *thread* that forked ends, so a process that a short-lived thread started would die with that thread."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -114,7 +114,7 @@ _spawner = _Spawner()
 
 
 class Child(Protocol):
-    """The part of `subprocess.Popen` that is used here."""
+    """What is used of a `subprocess.Popen`."""
 
     pid: int
 
@@ -127,12 +127,12 @@ class Child(Protocol):
         ...
 
     def send_signal(self, sig: int) -> None:
-        """Send a signal, unless the process has ended."""
+        """Send a signal, unless it has ended."""
         ...
 
 
 def spawn(argv: list[str], log: Path, env: dict[str, str] | None, cwd: Path | None) -> Child:
-    """Start a program in its own session; it does not outlive this process."""
+    """Start a program in a session of its own that does not outlive this process."""
     tied = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), *argv]
     with log.open("ab") as output:
         return _spawner.call(
@@ -149,11 +149,11 @@ def spawn(argv: list[str], log: Path, env: dict[str, str] | None, cwd: Path | No
 
 
 Start = Callable[[list[str], Path, dict[str, str] | None, Path | None], Child]
-"""Starts a program from arguments, log, environment and working directory."""
+"""Starts a program: arguments, log, environment, working directory."""
 
 
 class Process:
-    """A program, its handle and its log. A restart appends to the same log."""
+    """One program, its handle and its log. Starting again after an end appends to the same log."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Process:
         cwd: Path | None = None,
         start: Start = spawn,
     ) -> None:
-        """`argv[0]` is the absolute path of the program. `env` replaces the environment; None inherits it."""
+        """`argv[0]` is the absolute path of the program; `env` replaces the environment, None inherits it."""
         self.name = name
         self.argv = [str(part) for part in argv]
         self.log = log
@@ -175,19 +175,20 @@ class Process:
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Start the program in its own session (the tests handle Ctrl-C and stop it in order)."""
+        """Start it in a session of its own (Ctrl-C on a terminal is for the tests, which then end it in
+        order)."""
         if self.alive:
             raise RuntimeError(f"{self.name} runs already")
         self._child = self._start(self.argv, self.log, self._env, self._cwd)
 
     @property
     def alive(self) -> bool:
-        """Whether the program was started and has not ended."""
+        """Whether it was started and has not ended."""
         return self._child is not None and self._child.poll() is None
 
     @property
     def pid(self) -> int:
-        """Process id, which is also the process group and session."""
+        """Process id, which is also its process group and session."""
         if self._child is None:
             raise RuntimeError(f"{self.name} was never started")
         return self._child.pid
@@ -198,25 +199,25 @@ class Process:
         return None if self._child is None else self._child.poll()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal only to the program, unless it has ended."""
+        """Send a signal to the program alone; nothing happens when it has ended."""
         if self._child is not None:
             self._child.send_signal(number)
 
     def wait(self, timeout: float) -> int:
-        """Return the exit code after the end. Raises `subprocess.TimeoutExpired` after `timeout` seconds."""
+        """Exit code, once it ended; raises `subprocess.TimeoutExpired` after `timeout` seconds."""
         if self._child is None:
             raise RuntimeError(f"{self.name} was never started")
         return self._child.wait(timeout)
 
     def kill(self) -> None:
-        """Kill the program and its process group with SIGKILL, and wait for its end."""
+        """SIGKILL to the program and everything in its process group, and wait for its end."""
         if self._child is None or self._child.poll() is not None:
             return
         os.killpg(self._child.pid, signal.SIGKILL)
         self._child.wait(60)
 
     def terminate(self, timeout: float = 10) -> int:
-        """Send SIGTERM, and SIGKILL after `timeout` seconds; return the exit code (-9 if it had to be killed)."""
+        """SIGTERM, then SIGKILL after `timeout` seconds; the exit code (-9 when it had to be killed)."""
         self.signal(signal.SIGTERM)
         try:
             return self.wait(timeout)
@@ -225,12 +226,12 @@ class Process:
             return self.wait(60)
 
     def tail(self, lines: int = 40) -> str:
-        """Return the last lines of the log."""
+        """The last lines of its log."""
         return tail(self.log, lines) if self.log.exists() else ""
 
 
 def tail(log: Path, lines: int) -> str:
-    """Return the last lines of a file, from its last 200 bytes per line."""
+    """The last lines of a file, of about the last 200 bytes per line."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 200 * lines))
         return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])

@@ -1,11 +1,10 @@
-"""A real Prometheus on a loopback port (by default a free port), with a configuration, rules and a history of the
+"""A real Prometheus on a loopback port, a free one by default: with a configuration, rules and a history of the
 caller's choice.
 
     with Prometheus(folder, scraping({"hvpa": "127.0.0.1:9569"}), rules=[folder / "rules.yaml"]) as prometheus:
         prometheus.query("up")
 
-`backfill` writes a made-up history; call it before the start.
-"""
+`backfill` writes a history that was made up; it does so before the start."""
 
 from __future__ import annotations
 
@@ -26,13 +25,13 @@ from localcluster.programs.build import Programs, build_prometheus
 
 Json = dict[str, Any]
 RETENTION: Final = "1y"
-"""How long samples are kept: made-up histories may begin weeks ago."""
+"""For how long samples are kept: made-up histories may begin weeks ago."""
 BLOCK: Final = "24h"
-"""Duration of a history block. Two weeks are 14 blocks; with the default of 2 h they would be 168."""
+"""How much of a history one block holds: two weeks are 14 blocks, and the default of 2 h would make 168."""
 
 
 class Prometheus:
-    """A Prometheus process. As a context manager it is started, and killed at the end."""
+    """One Prometheus process. As a context manager it is started, and killed at the end."""
 
     def __init__(
         self,
@@ -62,8 +61,8 @@ class Prometheus:
         self.process = Process("prometheus", argv, folder / "prometheus.log")
 
     def backfill(self, lines: Iterable[str]) -> None:
-        """Store samples of the past. `lines` are OpenMetrics text with timestamps in seconds, such as `up{job="a"} 1
-        1700000000`, grouped by metric, without the final `# EOF`."""
+        """Store samples of the past; `lines` are OpenMetrics text with timestamps in seconds, such as
+        `up{job="a"} 1 1700000000`, all samples of one metric one after the other, without the final `# EOF`."""
         text = self.data.parent / "history.txt"
         with text.open("w") as file:
             file.writelines(f"{line}\n" for line in lines)
@@ -89,12 +88,11 @@ class Prometheus:
         try:
             with urllib.request.urlopen(f"{self.url}/-/ready", timeout=5) as response:
                 return bool(response.status == 200)
-        except OSError:  # also its 503 responses while it starts
+        except OSError:  # also its answers of 503 while it starts
             return False
 
     def get(self, path: str, **parameters: object) -> Any:
-        """Return the `data` of an API response: `get("query", query="up")`. Raises `ValueError` with the API's
-        error."""
+        """The `data` of an answer of its API: `get("query", query="up")`. Raises `ValueError` with what is wrong."""
         query = urllib.parse.urlencode({key: str(value) for key, value in parameters.items()})
         try:
             with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as response:
@@ -104,12 +102,12 @@ class Prometheus:
                 raise ValueError(f"{path}?{query}: {error.read().decode()}") from error
 
     def query(self, expression: str) -> list[Json]:
-        """Return the series of an instant query, now."""
+        """The series of an instant query, now."""
         return list(self.get("query", query=expression)["result"])
 
 
 def promtool(programs: Programs, *args: str | Path) -> str:
-    """Return promtool's output. Raises `ValueError` with the output if it fails."""
+    """The output of promtool, which must succeed. Raises `ValueError` with what it says."""
     argv = [str(programs["promtool"]), *map(str, args)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=240)
     if done.returncode:
@@ -118,7 +116,7 @@ def promtool(programs: Programs, *args: str | Path) -> str:
 
 
 def scraping(targets: Mapping[str, str], *, every: str = "1s") -> Json:
-    """Return a configuration that scrapes these addresses, by job name, and evaluates rules at the same interval."""
+    """A configuration that scrapes these addresses, by the names of their jobs, and evaluates rules as often."""
     return {
         "global": {"scrape_interval": every, "evaluation_interval": every},
         "scrape_configs": [

@@ -1,11 +1,10 @@
-"""The parts of a VPA that resize pods: its updater, and its webhook for new pods, for the duration of
+"""What a VPA needs to resize pods, and not only to recommend: its updater, and its webhook for new pods, for as long as
 
     with VpaActs(plane, namespace):
         ...     # VPAs of that namespace act
 
-The recommender is part of the control plane. Both programs are the VPA's own code. The updater acts as fast as the
-control plane's recommender.
-"""
+lasts. The recommender is part of the control plane. Both are the VPA's own code; the updater acts as fast as the
+recommender here recommends."""
 
 from __future__ import annotations
 
@@ -20,18 +19,17 @@ from localcluster.process import Process, free_port
 from localcluster.programs.build import build_vpa
 
 UPDATER_SECONDS: Final = 10
-"""Interval between two checks of the pods; the default is a minute."""
+"""Between two looks at the pods; by default a minute."""
 LIFETIME_SECONDS: Final = 30
-"""Age from which a pod is resized for any difference of 10 percent. The default is 12 hours; younger pods are only
-resized if a request is outside of the recommendation's bounds. These are wide after minutes of measurements, so no pod
-would shrink."""
+"""From this age on a pod is resized for any difference of a tenth. 12 hours by default: before, only a request beyond
+the recommendation's bounds counts. These are wide after minutes of measurements: no pod would get smaller."""
 
 
 class VpaActs:
-    """A context manager: registers the webhook at the API server, and kills both programs at the end."""
+    """A context manager: registered at the API server meanwhile, and killed at the end."""
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
-        """Builds the programs, starts nothing yet. Raises `BuildError`."""
+        """Nothing is started yet, but built. Raises `BuildError`."""
         programs = build_vpa()
         self._plane = plane
         self._port = free_port()
@@ -46,7 +44,7 @@ class VpaActs:
             f"--vpa-object-namespace={namespace}",
             f"--updater-interval={UPDATER_SECONDS}s",
             f"--in-recommendation-bounds-eviction-lifetime-threshold={LIFETIME_SECONDS}s",
-            "--use-admission-controller-status=false",  # the Lease by which the updater checks that the webhook runs
+            "--use-admission-controller-status=false",  # the Lease by which the updater knows that the webhook runs
         ]
         webhook = [
             programs["vpa-webhook"],
@@ -76,13 +74,13 @@ class VpaActs:
         self.close()
 
     def close(self) -> None:
-        """Remove the registration, and stop both programs."""
+        """Remove the registration, and end both."""
         self._plane.delete_all([self._registration])
         for process in self.processes:
             process.kill()
 
     def check(self) -> None:
-        """Raise `RuntimeError` if a program has ended."""
+        """Raises `RuntimeError` if one of them has ended."""
         for process in self.processes:
             if not process.alive:
                 raise RuntimeError(f"{process.name} ended with {process.returncode}:\n{process.tail(15)}")
@@ -94,7 +92,7 @@ class VpaActs:
 
 
 def _registration(port: int, authority: bytes, namespace: str) -> Json:
-    """Return the admission controller's own registration, for the pods of a single namespace."""
+    """As the admission controller registers itself, for the pods of one namespace."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",

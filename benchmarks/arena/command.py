@@ -1,9 +1,9 @@
 """Compares an Hvpa with its rivals under workloads that nothing was tuned on: `python -m benchmarks arena --seed N`.
 
-At least 300 workloads drawn from a seed (`draw`) run in the simulator (`hvpa.simulate`) under an Hvpa, under HPA + VPA
-and under an HPA alone with the same headroom and bounds (`policies`), and with weight 100 under a VPA alone. Steps are
-15 seconds, and a run is 36 hours, of which the first day does not count and is calm (`draw.HOURS`). Seeds 1 to 9 are
-for tuning, seeds from 100 on for judging: after looking at such a seed, take another.
+At least 300 workloads drawn from a seed (`draw`) run in the simulator (`hvpa.simulate`) under an Hvpa, under HPA +
+VPA and under an HPA alone with the same headroom and bounds (`policies`), and with weight 100 under a VPA alone.
+A step is 15 seconds. A run is 36 hours, of which the first day does not count and is calm (`draw.HOURS`). Seeds 1 to 9
+are for tuning, seeds from 100 on for judging: after looking at such a seed, take another.
 
 A workload is *worse* if it costs 15 percent more than under its rival at no less unmet demand, if one percentage point
 more of the demand is unmet, or if there are more OOMs. `outcome` defines cost, unmet demand and the queueing model of

@@ -1,7 +1,7 @@
 """Compares the cost of joint scaling with an HPA, a VPA and both: `python -m benchmarks joint --out DIR`.
 
 Every load runs under every policy with every workload and seed, in the simulator (`hvpa.simulate`), in steps of 5
-seconds. A day of warm-up does not count. These rules make points comparable:
+seconds. A day of warm-up does not count. The rules that make points comparable:
 
 - **Loads** are drawn from a seed (`generated`), of kinds that no rule was tuned on. Five seeds are five loads of each
   kind. The same seed also draws the noise, and the phases of metrics-server and each controller. `--tuned` runs the

@@ -1,2 +1,2 @@
-"""The demo on real nodes: its pods are processes of this machine in their own cgroups, and serve HTTP requests. All
-printed figures are measured."""
+"""The demo on real nodes: its pods are processes of this machine, in cgroups of their own, and serve HTTP requests. All
+that it prints was measured."""

@@ -1,5 +1,5 @@
-"""The demo on real nodes: its control plane, HTTP requests to the ready pods, and the resources that the kernel grants
-their containers. After the Hvpa, an HPA and a VPA scale the same workload in another namespace."""
+"""The demo on real nodes: its control plane, requests to the pods that are ready, and what the kernel grants their
+containers. After the Hvpa an HPA and a VPA scale the same workload, in a namespace of their own."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from localcluster.workloads.traffic import TIMEOUT_SECONDS, Answers, Traffic
 
 HERE = Path(__file__).resolve().parent
 REQUEST_CPU = 5.0
-"""CPU of a request per second in millicores, as in `workload.yaml`."""
+"""Millicores of a request per second: what `workload.yaml` says."""
 _GONE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A running container: the resources that the kernel grants it, and its restarts."""
+    """A container that runs: what the kernel grants it, and how often it was restarted."""
 
     pod: str
     granted: Granted
@@ -54,7 +54,7 @@ class RealCluster(DemoCluster[Traffic]):
         self._port = free_port()
         self._samples: list[Sample] = []
         self.containers: list[Container] = []
-        """The containers as `see` last found them."""
+        """At the last look."""
         self.load = Traffic(
             plane.api,
             self.namespace,
@@ -66,32 +66,31 @@ class RealCluster(DemoCluster[Traffic]):
         )
 
     def manifest(self, name: str) -> Json:
-        """Return the object in a file of the demo on real nodes."""
+        """The object in a file of the demo on real nodes."""
         (found,) = self.manifests(name)
         return found
 
     def manifests(self, name: str) -> list[Json]:
-        """Return the objects in a file."""
+        """The objects in a file."""
         text = string.Template((HERE / name).read_text()).safe_substitute(
             NAMESPACE=self.namespace, IMAGE=IMAGE, PORT=self._port
         )
         return list(yaml.safe_load_all(text))
 
     def see(self) -> Snapshot:
-        """Return the workload and its recommenders now."""
+        """The workload and its recommenders now."""
         seen = super().see()
         self.containers = self._containers()
         self._samples.append(Sample(self.elapsed, seen.asked, seen.asked_memory))
         return seen
 
     def answers(self) -> dict[int, Answers]:
-        """Return the requests by second since the load began, without the last two seconds, whose requests have not
-        ended."""
+        """The requests by the second since the load began; those of the last two seconds have not ended."""
         begin = round(self._began_at.timestamp())
         return {second - begin: found for second, found in self.load.answers().items() if second >= begin}
 
     def result(self, name: str) -> Run:
-        """Return all measurements since the load began."""
+        """All that was measured since the load began."""
         end = self.elapsed
         time.sleep(TIMEOUT_SECONDS + 1)
         return Run(
@@ -102,7 +101,7 @@ class RealCluster(DemoCluster[Traffic]):
         )
 
     def remove(self) -> None:
-        """Delete the scalers of the workload, then the workload, and wait until no pod is left."""
+        """Delete what scales the workload, and then that; wait until no pod is left."""
         api = self.plane.api
         for kind in ("Hvpa", "HorizontalPodAutoscaler", "VerticalPodAutoscaler", "Deployment"):
             api.delete(kind, NAME, self.namespace)
@@ -131,10 +130,10 @@ class RivalCluster(RealCluster):
     ) -> None:
         super().__init__(plane, operator, account, scenario, sizes)
         self.vpa = VpaActs(plane, self.namespace)
-        """Applies the VPA's recommendations to pods."""
+        """What makes sizes of the VPA's recommendations."""
 
     def check(self) -> None:
-        """Raise `DemoError` or `RuntimeError` if a required process has ended."""
+        """Raise `DemoError` or `RuntimeError` when something that must run has ended."""
         super().check()
         self.vpa.check()
 
@@ -149,12 +148,12 @@ class RivalCluster(RealCluster):
 
 @contextmanager
 def real_plane(report: Report) -> Iterator[ControlPlane]:
-    """Start a control plane with one real node, and stop it in any case. Raises `BuildError` if a program can't be
-    built, and `RuntimeError` if a program does not start."""
+    """A control plane with one real node, ended whatever happens. Raises `BuildError` if a program can't be built, and
+    `RuntimeError` if one does not start."""
     programs = build(report=report)
     build_node(report=report)
     began = time.monotonic()
-    # All CPU of the machine, except the control plane's minimum.
+    # All of the machine, but for what the control plane needs in any case.
     settings = Settings(reserved_cpu="100m")
     with ControlPlane(nodes="real", settings=settings, programs=programs) as plane:
         report(f"control plane: {', '.join(plane.processes)} ({time.monotonic() - began:.0f} s)")

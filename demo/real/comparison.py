@@ -1,4 +1,4 @@
-"""Compares the measurements of two runs under the same load. Pure: measurements in, text out."""
+"""What two runs under the same load came to, side by side. Pure: measurements in, text out."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from demo.snapshot import clock
 from localcluster.workloads.traffic import Answers, is_slow, together
 
 GOAL: Final = 250.0
-"""Highest P99 of a second's requests in milliseconds. A single request takes 5 to 10 ms."""
+"""Milliseconds that 99 of 100 requests of a second may take at most. A request alone takes 5 to 10."""
 _GIB = 2**30
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The requests of all pods at a time: millicores and bytes."""
+    """What all pods requested at a moment: millicores and bytes."""
 
     elapsed: float
     cpu: int
@@ -28,7 +28,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run: the HTTP requests by the second of their start, the resource requests of pods, and the restarts of all
+    """One run: the requests by the second in which they began, what pods requested, and the restarts of all
     containers."""
 
     name: str
@@ -39,22 +39,20 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a part of a run. Percentiles are in milliseconds, and infinite if too many requests failed."""
+    """The figures of a stretch of a run. `above`: seconds above the goal; `cpu` in core-seconds and
+    `memory` in GiB-seconds, both as requested; percentiles in milliseconds, infinite if so many requests failed."""
 
     above: int
-    """Seconds with a P99 above the goal."""
     sent: int
     failed: int
     median: float | None
     slow: float | None
     cpu: float
-    """Requested core-seconds."""
     memory: float
-    """Requested GiB-seconds."""
 
 
 def figures(run: Run, begin: float, end: float) -> Figures:
-    """Return the figures from `begin` to `end`."""
+    """Those of a stretch."""
     seconds = [answers for second, answers in run.answers.items() if begin <= second < end]
     all_of_them = together(seconds)
     cpu = memory = 0.0
@@ -74,7 +72,7 @@ def figures(run: Run, begin: float, end: float) -> Figures:
 
 
 def back(run: Run) -> float | None:
-    """Return the second from which on pods request at most 10 percent more CPU than at first; None if never."""
+    """The second from which on pods request no more CPU than a tenth above the first; None if that wasn't seen."""
     within: float | None = None
     for one in run.samples:
         if one.cpu * 10 > run.samples[0].cpu * 11:
@@ -85,7 +83,7 @@ def back(run: Run) -> float | None:
 
 
 def milliseconds(value: float | None) -> str:
-    """Format a percentile: `5 ms`; `failed` if too many requests failed, `-` without requests."""
+    """`5 ms`; `failed` if so many have, `-` without requests."""
     if value is None:
         return "-"
     return "failed" if math.isinf(value) else f"{value:.0f} ms"
@@ -105,7 +103,7 @@ _HEAD = (
 
 
 def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable[str]:
-    """Return the table of both runs until second `end`, in total and by phase, and their differences."""
+    """Both runs until a second, in all and by phases, and how they differ."""
     yield f"Until {clock(end)}, and when the requests were back at the first ones. Above the goal: seconds with a P99"
     yield f"above {GOAL:.0f} ms. No answer within 2 s counts as failed."
     yield _HEAD
@@ -131,7 +129,7 @@ def table(own: Run, other: Run, phases: Sequence[Phase], end: float) -> Iterable
 def _differences(
     own: Run, other: Run, stretches: Sequence[tuple[str, float, float]], end: float
 ) -> Iterable[str]:
-    """Describe the better and worse figures, and the phase that contributes most to the worse ones."""
+    """What is better and what is worse, and in which phase most of the latter comes about."""
     yield f"{own.name} beside {other.name}:"
     mine, theirs = figures(own, 0, end), figures(other, 0, end)
     rows = (

@@ -1,4 +1,4 @@
-"""The demo on real nodes from beginning to end: the Hvpa's run, the run of an HPA and a VPA, and the verdict."""
+"""The demo on real nodes from beginning to end: the Hvpa's run, that of an HPA and a VPA, and the verdict."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from localcluster.vpa import LIFETIME_SECONDS, UPDATER_SECONDS
 from localcluster.workloads.traffic import recovered
 
 SECONDS = 160.0
-"""Default length of the load."""
+"""Length of the load by default."""
 _LOW, _HIGH = 100.0, 800.0
-# As `make deploy` does: new pods begin with their decided size. In the comparison, the VPA's webhook does the same.
+# As `make deploy` does: new pods begin with their size, as the VPA's webhook gives it to those of the comparison.
 _CONFIGS = ("default", "size-at-creation")
 
 
 def why_simulated(chosen: Options) -> str:
-    """Return in a line why the demo's nodes are simulated; empty if they are real."""
+    """Why the demo's nodes are simulated, in a line; empty if they are real."""
     if chosen.nodes == "simulated":
         return "NODES=simulated"
     if chosen.keep:
@@ -36,7 +36,7 @@ def why_simulated(chosen: Options) -> str:
 
 
 def run_on_real_nodes(chosen: Options, screen: Screen) -> int:
-    """Run the demo and return the exit code. Raises the errors of starting it."""
+    """The exit code. Raises what starting may end with."""
     scenario = Scenario(seconds=chosen.seconds or SECONDS, low_cpu=_LOW, high_cpu=_HIGH)
     if chosen.compares:
         build_vpa(report=screen.report)
@@ -85,7 +85,7 @@ def _run_of_rivals(rivals: RivalCluster, screen: Screen, seconds: float) -> Run:
 
 
 def faults(result: Run, grown: set[str], scenario: Scenario) -> list[str]:
-    """Return the parts of the story on real nodes that were not seen; `judge` has those of any demo."""
+    """The parts of the story on real nodes that were not seen; `judge` has those of any demo."""
     found = []
     if not grown:
         found.append("no running container was granted more CPU")
@@ -96,5 +96,5 @@ def faults(result: Run, grown: set[str], scenario: Scenario) -> list[str]:
 
 
 def with_more(verdict: Verdict, comparison: list[str]) -> Verdict:
-    """Return the verdict with more lines of summary."""
+    """The verdict with more lines of summary."""
     return replace(verdict, summary=(*verdict.summary, *(("", *comparison) if comparison else ())))

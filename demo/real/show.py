@@ -1,4 +1,4 @@
-"""Output of the demo on real nodes: response times, and the resources that the kernel grants the containers."""
+"""The demo on real nodes as a viewer sees it: how requests fare, and what the kernel grants the containers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ COLUMNS: Columns = (
     ("restarts", 8),
 )
 _SHOWN_SECONDS = 5
-"""Seconds of requests per line."""
+"""The requests of so many seconds make one line."""
 _MICROSECONDS = 100
-"""CPU microseconds per 100 ms (the kernel's period) for a millicore."""
+"""Of CPU in the kernel's period of 100 ms: one millicore."""
 
 
 class RealShow(Show):
-    """A run under the load, and the resources that the kernel grants during it."""
+    """One run under the load, and what the kernel grants meanwhile."""
 
     def __init__(self, real: RealCluster, screen: Screen) -> None:
         super().__init__(real, screen)
@@ -40,11 +40,11 @@ class RealShow(Show):
         self._before: dict[str, Granted] = {}
         self._first: dict[str, Granted] = {}
         self.grown: set[str] = set()
-        """Pods whose containers got more CPU while running, without a restart."""
+        """The pods whose containers got more CPU while they ran, without a restart."""
         screen.begin_table(COLUMNS)
 
     def remark(self, elapsed: float) -> None:
-        """Report the kernel's limits of running containers if they have changed."""
+        """Report what the kernel grants containers that run on, if that has changed."""
         now = self._real.containers
         if text := resized(self._before, now):
             self.screen.report(f"   {clock(elapsed)} {text}")
@@ -55,19 +55,19 @@ class RealShow(Show):
         self._before = {one.pod: one.granted for one in now}
 
     def row(self, seen: Snapshot, elapsed: float) -> str:
-        """Return a line of the table."""
+        """A line of the table."""
         return row(self._real.answers(), self._real.containers, seen, elapsed, dt.datetime.now(dt.UTC))
 
 
 class RivalShow(RealShow):
-    """The run for the comparison, limited to some seconds."""
+    """The run for the comparison, for some seconds."""
 
     def __init__(self, real: RealCluster, screen: Screen, seconds: float) -> None:
         super().__init__(real, screen)
         self._seconds = seconds
 
     def is_over(self) -> bool:
-        """Whether the run has reached its length."""
+        """Whether it has lasted as long."""
         return self.cluster.elapsed >= self._seconds
 
 
@@ -78,7 +78,7 @@ def row(
     elapsed: float,
     now: dt.datetime,
 ) -> str:
-    """Return a line of the table. Its HTTP requests are from the last seconds whose requests have all ended."""
+    """A line of the table. Its requests are those of the last seconds whose requests have all ended."""
     shown = [answers[second] for second in sorted(answers)[-_SHOWN_SECONDS:]]
     recent = together(shown)
     granted = [one.granted for one in containers]
@@ -98,7 +98,7 @@ def row(
 
 
 def resized(before: Mapping[str, Granted], now: Sequence[Container]) -> str:
-    """Describe the changed cgroup files of running containers; empty if none has changed."""
+    """Which files of running containers' cgroups have other values than before, as one text; empty if none has."""
     pairs = [
         (before[one.pod], one.granted)
         for one in now
@@ -126,7 +126,7 @@ def _limits(granted: Granted) -> tuple[int, int, int]:
 
 
 def _range(values: Iterable[float], show: Callable[[float], str]) -> str:
-    """Format `200m`, or `200-410m` if values differ."""
+    """`200m`, or `200-410m` if they differ."""
     known = sorted(values)
     if not known:
         return "-"
@@ -135,7 +135,7 @@ def _range(values: Iterable[float], show: Callable[[float], str]) -> str:
 
 
 def introduce(scenario: Scenario, screen: Screen) -> None:
-    """Introduce the run and the columns of the table."""
+    """What is about to be seen, and how to read the table."""
     low, high = (round(load / REQUEST_CPU) for load in (scenario.low_cpu, scenario.high_cpu))
     for text in (
         "",

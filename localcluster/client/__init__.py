@@ -1,1 +1,1 @@
-"""Access to an API server: requests, credentials and the audit log."""
+"""Access to an API server: requests, credentials, and what the audit log says."""

@@ -1,5 +1,5 @@
-"""A small synchronous Kubernetes client for tests, on the standard library: fast enough for polling, and independent of
-the client under test."""
+"""A small synchronous Kubernetes client for tests, on the standard library: fast enough to poll with, and
+separate from the client that is under test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CONTENT_TYPES: dict[PatchType, str] = {
     "json": "application/json-patch+json",
     "apply": "application/apply-patch+yaml",
 }
-# Versions of kinds that are named without their group.
+# Where a kind is named without its group.
 _DEFAULT_VERSIONS = {
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
@@ -56,7 +56,7 @@ _DEFAULT_VERSIONS = {
 
 
 class ApiError(Exception):
-    """A response of the API server other than 2xx. `causes` are the reasons in its details."""
+    """A response of the API server other than 2xx. `causes` are the reasons among its details."""
 
     def __init__(self, status: int, reason: str, message: str, causes: Sequence[str] = ()) -> None:
         super().__init__(f"{status} {reason}: {message}")
@@ -68,7 +68,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Credentials for the API server: a TLS context with or without client certificate, or a bearer token."""
+    """Who we are to the API server: a TLS context with or without client certificate, or a bearer token."""
 
     server: str
     tls: ssl.SSLContext
@@ -76,7 +76,7 @@ class Credentials:
 
 
 def read_kubeconfig(path: Path) -> Credentials:
-    """Return address and credentials of the current context: certificates or a token (no exec plugins)."""
+    """Address and credentials of the current context: certificates or a token (no exec plugins)."""
     config = yaml.safe_load(path.read_text())
     context = _named(config["contexts"], config["current-context"])["context"]
     cluster = _named(config["clusters"], context["cluster"])["cluster"]
@@ -103,40 +103,37 @@ def _material(entry: Json, field: str, config: Path, folder: Path) -> str | None
 
 
 _IDLE_SECONDS = 30
-"""Idle seconds after which a connection is not reused. The API server closes a connection after 90 s, possibly during a
-request."""
+"""After which a connection is not used again: the API server closes one after 90 s, maybe under a request."""
 
 
 class _Connection(http.client.HTTPSConnection):
-    """A connection that closes with its owner: when a thread ends, so does its connection."""
+    """Closes with its owner: a thread that ends takes its connection along."""
 
     used_at = 0.0
-    """Time of its last use, by `time.monotonic`."""
+    """When it was last used, by `time.monotonic`."""
 
     def __del__(self) -> None:
         self.close()
 
 
 class KubeApi:
-    """Requests as the user of a kubeconfig. Safe to use from several threads.
-
-    A kind is named `Deployment`, or with its version if it is not in the table of well-known kinds:
-    `apps/v1/Deployment`. Raises `ApiError` if the server refuses a request and `OSError` if it can't be reached.
-    """
+    """Requests as the user of one kubeconfig. A kind is named `Deployment`, or with its version where it is
+    not in the table of well-known ones: `apps/v1/Deployment`. Safe to use from several threads. Raises
+    `ApiError` for what the server refuses and `OSError` where it cannot be reached."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        """Read the kubeconfig; sends no request."""
+        """Read the kubeconfig; nothing is sent yet."""
         self._credentials = read_kubeconfig(kubeconfig)
         self._address = urlsplit(self._credentials.server)
         self._local = threading.local()
         self._resources: dict[str, tuple[str, bool]] = {}
 
     def get(self, kind: str, name: str, namespace: str | None = None, *, subresource: str = "") -> Json:
-        """Return the object, or one of its subresources."""
+        """The object, or one of its subresources."""
         return self._request("GET", self.path(kind, namespace, name, subresource))
 
     def find(self, kind: str, name: str, namespace: str | None = None) -> Json | None:
-        """Return the object, or None if it does not exist."""
+        """The object, or None where there is none."""
         try:
             return self.get(kind, name, namespace)
         except ApiError as error:
@@ -145,13 +142,13 @@ class KubeApi:
             raise
 
     def list(self, kind: str, namespace: str | None = None, selector: str = "") -> Jsons:
-        """Return all objects of a kind, in a namespace or in all, that match a label selector."""
+        """All objects of a kind, in one namespace or in all, that match a label selector."""
         query = {"labelSelector": selector} if selector else None
         items: Jsons = self._request("GET", self.path(kind, namespace), query=query)["items"]
         return items
 
     def columns(self, kind: str, name: str, namespace: str | None = None) -> dict[str, str]:
-        """Return the columns of `kubectl get -o wide` for an object, by heading."""
+        """What `kubectl get -o wide` shows of an object, by the columns' headings."""
         path, accept = self.path(kind, namespace, name), "application/json;as=Table;v=v1;g=meta.k8s.io"
         table = self._request("GET", path, accept=accept)
         headings = [column["name"].upper() for column in table["columnDefinitions"]]
@@ -159,12 +156,12 @@ class KubeApi:
         return dict(zip(headings, cells, strict=True))
 
     def create(self, manifest: Json, *, strict: bool = True) -> Json:
-        """Create an object. With `strict`, the API server refuses unknown and duplicate fields."""
+        """Create an object; unknown and duplicate fields are refused when `strict`."""
         query = {"fieldValidation": "Strict" if strict else "Ignore", "fieldManager": "test"}
         return self._request("POST", self._path_of(manifest, named=False), manifest, query=query)
 
     def replace(self, manifest: Json, *, subresource: str = "") -> Json:
-        """Write a whole object (PUT), conditional on its resourceVersion if it has one."""
+        """Write a whole object (PUT), conditional on its resourceVersion where it has one."""
         return self._request("PUT", self._path_of(manifest, subresource=subresource), manifest)
 
     def apply(self, manifest: Json, *, manager: str = "test", force: bool = True) -> Json:
@@ -202,7 +199,7 @@ class KubeApi:
         missing_ok: bool = True,
         grace: int | None = None,
     ) -> None:
-        """Delete an object; `grace` is its grace period in seconds."""
+        """Delete an object; `grace` are its seconds to end in."""
         body: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
@@ -213,11 +210,12 @@ class KubeApi:
                 raise
 
     def raw(self, method: str, path: str, body: object = None) -> Json:
-        """Send any request by its path, such as `/readyz`. A response other than JSON is returned as {"text": …}."""
+        """Any request by its path, such as `/readyz` (a response that is no JSON comes back as {"text":
+        …})."""
         return self._request(method, path, body)
 
     def path(self, kind: str, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """Return the URL path of a kind's objects, or of a single object."""
+        """The URL path of a kind's objects, or of one of them."""
         version, _, short = kind.rpartition("/")
         version = version or _DEFAULT_VERSIONS.get(short, "v1")
         root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
@@ -274,7 +272,7 @@ class KubeApi:
     def _exchange(
         self, method: str, url: str, data: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, str, bytes]:
-        """Send a request on this thread's connection. A read is sent again if the connection breaks."""
+        """One request on this thread's connection; a read once more where the connection breaks under it."""
         for attempt in (1, 2):
             connection = self._connection()
             try:
@@ -296,13 +294,13 @@ class KubeApi:
         elif time.monotonic() - connection.used_at > _IDLE_SECONDS:
             connection.close()
         elif connection.sock is not None and _is_readable(connection.sock):
-            connection.close()  # readable without a request: the server has closed it
+            connection.close()  # readable while nothing was asked: the server has closed it
         connection.used_at = time.monotonic()
         return connection
 
 
 def _is_readable(line: socket.socket) -> bool:
-    """Whether there is something to read. (`select` does not support file descriptors from 1024 on.)"""
+    """Whether there is something to read. (`select` knows no file descriptor from 1024 on.)"""
     poller = select.poll()
     poller.register(line, select.POLLIN)
     return bool(poller.poll(0))
@@ -322,9 +320,9 @@ def wait_for(
     message: str | Callable[[], str] = "",
     interval: float = 0.1,
 ) -> Value:
-    """Return the first true value of `predicate`, called every `interval` seconds, and less often over time: after five
-    seconds, every half second. `ApiError`, `OSError`, `AssertionError`, `KeyError` and `IndexError` count as false.
-    Raises `TimeoutError` after `timeout` seconds with the message, the last value and the last error."""
+    """The first true value of `predicate`, asked every `interval` seconds, and less often the longer it takes: after
+    five seconds of waiting each half second. `ApiError`, `OSError`, `AssertionError`, `KeyError` and `IndexError` count
+    as not yet. Raises `TimeoutError` after `timeout` seconds with the message, the last value and the last error."""
     began = time.monotonic()
     value: Any = None
     error: Exception | None = None

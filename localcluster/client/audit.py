@@ -1,4 +1,4 @@
-"""Reads the API server's audit log: all requests, with users and written objects."""
+"""Reading the API server's audit log: who asked for what, and who wrote what."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from localcluster.client.api import ApiError, KubeApi, wait_for
 
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 BEGUN = "RequestReceived"
-"""The stage of a line for a received request; the log has such lines only for writes."""
+"""The stage of a line that says that a request has come; the log holds it of writes."""
 _STAGE = re.compile(rb'"auditID":"([^"]+)","stage":"(\w+)"')
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request with its response (a watch appears when it begins)."""
+    """One answered request (a watch appears when it begins)."""
 
     user: str
     user_agent: str
@@ -35,17 +35,17 @@ class Request:
     name: str
     code: int
     time: dt.datetime
-    """Time of the response."""
+    """When it was answered."""
     received: dt.datetime
     uri: str
     body: Any = field(default=None, compare=False)
-    """The body of a write to a workload, Hvpa, HPA, VPA or Lease; None otherwise."""
+    """What was sent, for writes to workloads, Hvpas, HPAs, VPAs and Leases; None otherwise."""
     is_forbidden: bool = False
-    """Whether no role allows it. (A 403 can have other reasons: a policy, or a namespace under deletion.)"""
+    """Whether no role allows it. (A 403 may have other reasons: a policy, or a namespace that is going.)"""
 
     @property
     def is_write(self) -> bool:
-        """Whether it requested a change."""
+        """Whether it asked for a change."""
         return self.verb in WRITE_VERBS
 
     def __str__(self) -> str:
@@ -57,32 +57,32 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A position in the audit log."""
+    """A place in the audit log."""
 
     offset: int
 
 
 class Audit:
-    """The audit log of a control plane, read while it grows."""
+    """The audit log of one control plane, read while it grows."""
 
     def __init__(self, path: Path, api: Callable[[], KubeApi]) -> None:
-        """`api` returns a client whose requests bring the log up to date (`settle`)."""
+        """`api` gives a client whose requests bring the log up to date (`settle`)."""
         self._path = path
         self._api = api
         self._lock = threading.Lock()
         self._scanned = 0
-        """Offset up to which the log was scanned for writes that have begun; the start of a line."""
+        """What is in front of this was looked at for writes that have begun; a beginning of a line."""
         self._begun: set[bytes] = set()
 
     def mark(self) -> Mark:
-        """Return the current position: every answered request and every write that had begun are before it."""
+        """Now: every request that was answered before, and every write that had begun, is in front of it."""
         self.settle()
         self._unanswered()
         return Mark(self._scanned)
 
     def settle(self) -> None:
-        """Wait until the log holds all requests that were answered so far: send a request and look for it. The effects
-        of a write can be visible before its response, so this also waits for every write that has begun."""
+        """Wait until the log holds all that was answered so far: send a request of our own and look for it. What a
+        write has done can be seen before it is answered, so every write that has begun is waited for as well."""
         name = f"audit-{uuid.uuid4().hex}"
         start = self._path.stat().st_size if self._path.exists() else 0
         try:
@@ -97,13 +97,13 @@ class Audit:
         wait_for(lambda: not begun & self._unanswered(), 60, "the audit log shows the ends of writes", 0.02)
 
     def restarted(self) -> None:
-        """Forget the requests that the API server had not answered before its restart: it never will."""
+        """The API server was started anew: what it had not answered before it never will."""
         with self._lock:
             self._scanned = self._path.stat().st_size if self._path.exists() else 0
             self._begun.clear()
 
     def _unanswered(self) -> set[bytes]:
-        """Return the writes that have begun and have no response yet."""
+        """The writes that have begun and have no answer yet."""
         with self._lock:
             self._scan()
             return set(self._begun)
@@ -127,8 +127,9 @@ class Audit:
         name: str | None = None,
         code: int | None = None,
     ) -> list[Request]:
-        """Return the requests since a mark (or the start) that match all arguments, in the order of their responses.
-        `user` is a user name, or `NAMESPACE:NAME` of a ServiceAccount; `resource` is a plural."""
+        """The requests since a mark (from the start without one) that match all that is given, in order of
+        their responses. `user` is a user name, or `NAMESPACE:NAME` of a ServiceAccount; `resource` is a
+        plural."""
         self.settle()
         wanted: dict[str, object] = {
             "user": _user(user),
@@ -141,13 +142,13 @@ class Audit:
         }
         requested = {key: value for key, value in wanted.items() if value is not None}
         lines = self._read(since.offset if since else 0).splitlines()
-        if namespace:  # only few lines of the log are about a single namespace
+        if namespace:  # a log of all tests so far has few lines of one namespace
             lines = [line for line in lines if f'"{namespace}"'.encode() in line]
         found = parse(lines)
         return [request for request in found if all(getattr(request, k) == v for k, v in requested.items())]
 
     def writers(self, resource: str, name: str, namespace: str) -> Counter[str]:
-        """Count the accepted writes to an object or its subresources by user."""
+        """Users whose writes to an object or its subresources were accepted, and how many."""
         found = self.requests(writes=True, resource=resource, namespace=namespace, name=name)
         return Counter(request.user for request in found if request.code < 300)
 
@@ -166,8 +167,8 @@ def _user(user: str | None) -> str | None:
 
 
 def parse(lines: Iterable[bytes]) -> list[Request]:
-    """Return the requests of audit log lines. A watch counts at its beginning, any other request at its end. Incomplete
-    lines (still being written) and dry runs, which change nothing, are skipped."""
+    """The requests of audit log lines; a line that is cut off (still being written) is left out, and of a
+    watch only its beginning is kept, of all else only its end. Dry runs are left out: they change nothing."""
     requests = []
     for line in lines:
         try:
@@ -184,14 +185,14 @@ def parse(lines: Iterable[bytes]) -> list[Request]:
 
 
 def is_dry_run(event: dict[str, Any]) -> bool:
-    """Whether a request was a dry run."""
+    """Whether a request asked for checks alone, and changed nothing."""
     return "dryRun=All" in event["requestURI"]
 
 
 def _request(event: dict[str, Any]) -> Request:
     reference = event.get("objectRef", {})
     body = event.get("requestObject")
-    # A create names its object only in the body.
+    # A create names its object in the body only.
     name = reference.get("name") or (body or {}).get("metadata", {}).get("name", "")
     return Request(
         user=event["user"].get("username", ""),

@@ -1,5 +1,5 @@
-"""A fake exec credential plugin (client.authentication.k8s.io/v1). Its token has a stated lifetime of a minute, and the
-plugin counts its calls."""
+"""A fake exec credential plugin (client.authentication.k8s.io/v1): hands out a token whose stated life is
+a minute, and counts how often it is asked."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ json.dump({
 
 
 class ExecPlugin:
-    """The plugin in its own folder. Its response can be changed while clients use it."""
+    """The plugin in a folder of its own. What it answers can be changed while clients use it."""
 
     def __init__(self, folder: Path, token: str, lifetime: float = 60) -> None:
-        """`lifetime` is the stated lifetime in seconds. The API server gives no token with less than ten minutes: let
-        the proxy reject the old token with `Proxy.reject_token`."""
+        """`lifetime` is what the plugin says, in seconds (the API server itself gives no token below ten
+        minutes; let the proxy reject the old one with `Proxy.reject_token`)."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._script = folder / "plugin.py"
@@ -46,11 +46,11 @@ class ExecPlugin:
         self.answer(token, lifetime)
 
     def answer(self, token: str, lifetime: float = 60) -> None:
-        """Return this token from now on."""
+        """Hand out this token from now on."""
         self._write("answer", {"token": token, "lifetime": lifetime, "code": 0, "message": ""})
 
     def then(self, token: str, lifetime: float = 60) -> None:
-        """Return this token after the next call, which still gets the current token."""
+        """Hand out this token once the plugin has been asked for the present one."""
         self._write("following", {"token": token, "lifetime": lifetime, "code": 0, "message": ""})
 
     def fail(self, message: str = "no credentials to be had", code: int = 1) -> None:
@@ -59,12 +59,12 @@ class ExecPlugin:
 
     @property
     def calls(self) -> int:
-        """Return the number of calls."""
+        """How often it was run."""
         path = self._folder / "calls"
         return len(path.read_text().splitlines()) if path.exists() else 0
 
     def user(self) -> dict[str, Any]:
-        """Return the `user` entry of a kubeconfig that logs in with this plugin."""
+        """The `user` entry of a kubeconfig that logs in by this plugin."""
         return {
             "exec": {
                 "apiVersion": "client.authentication.k8s.io/v1",
@@ -76,7 +76,7 @@ class ExecPlugin:
         }
 
     def kubeconfig(self, server: str, authority: Path) -> Path:
-        """Write a kubeconfig for a server that logs in with this plugin."""
+        """Write a kubeconfig for a server that logs in by this plugin."""
         return write_kubeconfig(self._folder / "exec.kubeconfig", server, authority, self.user())
 
     def _write(self, name: str, answer: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Writes kubeconfig files: with client certificate, token or exec plugin."""
+"""Writing kubeconfig files: by client certificate, by token, by exec plugin."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from localcluster.client.pki import Pair, inline
 
 
 def certificate_user(pair: Pair) -> dict[str, Any]:
-    """Return the `user` entry of a client certificate, with its content inlined."""
+    """The `user` entry of a client certificate, its content inlined so that the file stands alone."""
     return {"client-certificate-data": inline(pair.certificate), "client-key-data": inline(pair.key)}
 
 
 def token_user(token: str) -> dict[str, Any]:
-    """Return the `user` entry of a bearer token."""
+    """The `user` entry of a bearer token."""
     return {"token": token}
 
 
 def write_kubeconfig(
     path: Path, server: str, authority: Path, user: dict[str, Any], namespace: str = "default"
 ) -> Path:
-    """Write a kubeconfig with a single context that trusts `authority` (a PEM file); only its owner can read it."""
+    """Write a kubeconfig with one context that trusts `authority` (a PEM file); readable by its owner
+    only."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,5 +1,5 @@
-"""The certificates of a test control plane: a CA, a serving certificate for loopback, and client certificates by user
-name. They live as long as their temporary folder."""
+"""The certificates of a test control plane: one CA, a serving certificate for loopback, client certificates
+by user name. They live as long as the temporary folder they are in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFETIME = dt.timedelta(days=7)
-# Host names of the programs; the API server uses the `.svc` name for an aggregated API.
+# Names under which the programs reach each other; `.svc` is what the API server asks of an aggregated API.
 _SERVER_NAMES = ("localhost", "kubernetes.default.svc", "metrics-server.kube-system.svc")
 
 
@@ -28,10 +28,10 @@ class Pair:
 
 
 class Authority:
-    """A certificate authority in a folder; its own certificate is `ca.crt`."""
+    """A certificate authority in a folder; `ca.crt` is its own certificate."""
 
     def __init__(self, folder: Path, name: str = "hvpa-test") -> None:
-        """Create the folder, and the authority's key and certificate."""
+        """Make the folder and the authority's own key and certificate."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -54,18 +54,19 @@ class Authority:
         self.certificate.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
     def server(self, name: str) -> Pair:
-        """Return a serving certificate for localhost and 127.0.0.1."""
+        """A serving certificate for localhost and 127.0.0.1."""
         names: list[x509.GeneralName] = [x509.DNSName(host) for host in _SERVER_NAMES]
         names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
         return self._issue(name, [], ExtendedKeyUsageOID.SERVER_AUTH, names)
 
     def kubelet(self, address: str) -> Pair:
-        """Return a serving certificate for a kubelet at a loopback address."""
+        """A serving certificate for a kubelet at an address on loopback."""
         names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(address))]
         return self._issue(f"kubelet-{address}", [], ExtendedKeyUsageOID.SERVER_AUTH, names)
 
     def client(self, user: str, *groups: str, lifetime: dt.timedelta = _LIFETIME) -> Pair:
-        """Return a client certificate for this user and these groups. It replaces the user's earlier certificate."""
+        """A client certificate that the API server reads as this user and these groups. A second one for the same user
+        takes the first one's place."""
         return self._issue(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, [], lifetime)
 
     def _issue(
@@ -116,5 +117,5 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 def inline(path: Path) -> str:
-    """Return a file's content in the format of a kubeconfig's `…-data` field."""
+    """A file's content as a kubeconfig holds it in a `…-data` field."""
     return base64.b64encode(path.read_bytes()).decode()

@@ -1,5 +1,5 @@
-"""Compares the operator's requests to the test control planes with the RBAC rules of `config/`. Each control plane
-leaves a summary of its audit log when it stops; the summaries are judged at the end of a run."""
+"""What the operator asked for while control planes of the tests ran, and what `config/` allows it: taken from the audit
+log of each when it stops, and judged over all of them at the end of a run."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from localcluster.client.api import Json
 from localcluster.client.audit import Request, parse
 
 VARIABLE = "HVPA_E2E_RIGHTS"
-"""Environment variable with the folder for the summaries. Without it, control planes leave none."""
+"""Environment variable: the folder that control planes leave their summaries in; none is left without it."""
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 FOLDERS = ("rbac", "secure-metrics", "sharded", "custom-kinds")
 ACCOUNT = ("hvpa-system", "hvpa")
 """Namespace and name of the operator's ServiceAccount."""
 USER = f"system:serviceaccount:{':'.join(ACCOUNT)}"
 PRIVATE = frozenset({"secrets", "configmaps"})
-"""Resources that the operator must not request, whatever the response."""
+"""What the operator has no business with, whatever the response."""
 EXAMPLES = 10
-"""Number of requests in a complaint."""
+"""Requests that a complaint shows."""
 
 Right = tuple[str, str, str]
 """API group, resource (with subresource), verb."""
@@ -35,38 +35,38 @@ Interval = tuple[dt.datetime, dt.datetime]
 
 @dataclass(slots=True)
 class Circumstances:
-    """Facts about a control plane that are needed to judge its audit log."""
+    """What is to be known of a control plane to judge its audit log."""
 
     operators: set[str] = field(default_factory=lambda: {USER})
-    """Users that act as operators."""
+    """Users that act as operators: their requests count."""
     starts: list[Interval] = field(default_factory=list)
-    """Intervals in which its API server started. Until it is ready, it knows no roles and denies everything."""
+    """When its API server was starting: until it is ready it knows no roles and denies everything."""
     meant: set[str] = field(default_factory=set)
-    """Namespaces and users of tests that expect denied requests; such a test adds its own."""
+    """Namespaces and users of tests that mean to be denied something; such a test adds its own."""
 
     def excuse(self, request: Request) -> bool:
-        """Whether a denied request is expected."""
+        """Whether a denied request is none to complain of."""
         starting = any(begin <= request.time <= end for begin, end in self.starts)
         return starting or bool({request.namespace, request.user} & self.meant)
 
 
 @dataclass(slots=True)
 class Summary:
-    """The operator's requests to a control plane, or to all of them."""
+    """What one control plane, or all of them together, heard from the operator."""
 
     used: Counter[Right] = field(default_factory=Counter)
     denied: list[str] = field(default_factory=list)
     private: list[str] = field(default_factory=list)
 
     def add(self, other: Summary) -> None:
-        """Add another summary."""
+        """Take another one in."""
         self.used.update(other.used)
         self.denied += other.denied
         self.private += other.private
 
 
 def expanded(rule: Json) -> set[Right]:
-    """Return the rights of a role's rule (resources only)."""
+    """The rights that a rule of a role gives (resources only)."""
     return {
         (group, resource, verb)
         for group in rule.get("apiGroups", ())
@@ -76,7 +76,7 @@ def expanded(rule: Json) -> set[Right]:
 
 
 def granted() -> set[Right]:
-    """Return the rights that `config/` binds to the operator's account, including those of options."""
+    """The rights that `config/` binds to the operator's account, those of options included."""
     documents = [
         document
         for folder in FOLDERS
@@ -91,19 +91,19 @@ def granted() -> set[Right]:
 
 
 def used(requests: Iterable[Request]) -> Counter[Right]:
-    """Count the rights that requests needed and had. (A 404 counts, too.)"""
+    """The rights that requests needed and had, and how often. (A 404 is a response, too.)"""
     rights: Counter[Right] = Counter()
     for one in requests:
         resource = "/".join(part for part in (one.resource, one.subresource) if part)
         if one.code not in (401, 403):
             rights[one.group, resource, one.verb] += 1
-        if one.verb == "patch" and one.code == 201:  # server-side apply of a new object
+        if one.verb == "patch" and one.code == 201:  # server-side apply of what was not there
             rights[one.group, resource, "create"] += 1
     return rights
 
 
 def summary(log: Path, known: Circumstances) -> Summary:
-    """Summarize the operators' requests in an audit log."""
+    """What an audit log says of operators."""
     requests = [one for one in parse(_lines(log, known.operators)) if one.user in known.operators]
     return Summary(
         used(requests),
@@ -113,14 +113,14 @@ def summary(log: Path, known: Circumstances) -> Summary:
 
 
 def _lines(log: Path, users: Set[str]) -> Iterator[bytes]:
-    """Return the lines that name one of the users; most lines name others."""
+    """The lines that name one of them; most name others."""
     names = [user.encode() for user in users]
     with log.open("rb") as lines:
         yield from (line for line in lines if any(name in line for name in names))
 
 
 def leave(folder: Path, log: Path, known: Circumstances) -> None:
-    """Write the summary of a stopped control plane into the run's folder, if it has an audit log."""
+    """Write the summary of a control plane that has stopped into the run's folder; nothing where it has no log."""
     if not (log.exists() and folder.is_dir()):
         return
     found = summary(log, known)
@@ -133,7 +133,7 @@ def leave(folder: Path, log: Path, known: Circumstances) -> None:
 
 
 def collect(folder: Path) -> Summary:
-    """Return the sum of all summaries of a run."""
+    """All summaries of a run together."""
     together = Summary()
     for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text())
@@ -143,8 +143,8 @@ def collect(folder: Path) -> Summary:
 
 
 def complaints(found: Summary, allowed: Set[Right], *, whole: bool) -> list[str]:
-    """Return the faults of the roles or the operator, a line each. Unused rights are a fault only if the `whole` test
-    suite ran."""
+    """What is wrong with the roles or with the operator, a line each. Rights that were not used are a fault only when
+    the `whole` of the tests ran."""
     lines = _shown(
         "requests of the operator were denied: config/rbac lacks a right, or they are too many", found.denied
     )

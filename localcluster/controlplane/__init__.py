@@ -1,1 +1,1 @@
-"""The control plane: its programs, their flags and manifests, start and end."""
+"""The control plane itself: its programs, their flags and manifests, start and end."""

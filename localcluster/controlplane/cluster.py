@@ -1,5 +1,5 @@
-"""A cluster as tests see it, whoever started it: requests as administrator, kubectl, ServiceAccount identities, a proxy
-with faults. `controlplane.py` adds the functions that need an owned control plane."""
+"""What a test sees of a cluster, whoever started it: requests as administrator, kubectl, identities of
+ServiceAccounts, a proxy with faults. `controlplane.py` adds what only an owned control plane can do."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from localcluster.proxy.proxy import Proxy
 
 
 class Cluster:
-    """A cluster that tests reach by an administrator's kubeconfig."""
+    """A cluster that is reached by an administrator's kubeconfig."""
 
     audit: Audit
-    """The API server's audit log, if the control plane is owned."""
+    """The API server's audit log, where the control plane is owned."""
 
     def __init__(self, folder: Path, kubeconfig: Path, kubectl: Path) -> None:
-        """`folder` is for generated files; `kubectl` is the program."""
+        """`folder` takes the files that are written on the way; `kubectl` is the program."""
         self.folder = folder
         self.kubeconfig = kubeconfig
         self._kubectl = kubectl
@@ -36,7 +36,7 @@ class Cluster:
 
     @property
     def api(self) -> KubeApi:
-        """A JSON client with administrator permissions."""
+        """A JSON client as administrator."""
         if self._api is None:
             self._api = KubeApi(self.kubeconfig)
         return self._api
@@ -48,18 +48,19 @@ class Cluster:
 
     @property
     def authority(self) -> Path:
-        """The certificate authority (PEM) of the API server's certificate."""
+        """The certificate authority (PEM) that the API server's certificate is from."""
         raise unittest.SkipTest("needs a control plane that the tests start themselves")
 
     @property
     def server_certificate(self) -> tuple[Path, Path]:
-        """A certificate and key for 127.0.0.1 that clients of this cluster trust."""
+        """Certificate and key that clients of this cluster trust on 127.0.0.1."""
         raise unittest.SkipTest("needs a control plane that the tests start themselves")
 
     def kubectl(
         self, *args: str | Path, input: str | None = None, check: bool = True, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as administrator. Raises `AssertionError` with its output if it fails and `check` is set."""
+        """Run kubectl as administrator; raises `AssertionError` with its output when it fails and `check`
+        is set."""
         argv = [str(self._kubectl), f"--kubeconfig={self.kubeconfig}", *map(str, args)]
         environment = {**os.environ, "HOME": str(self.folder)}
         done = subprocess.run(
@@ -79,7 +80,7 @@ class Cluster:
                 self.await_crd(document["metadata"]["name"])
 
     def delete_all(self, documents: list[Json]) -> None:
-        """Delete objects in reverse order, and ignore missing objects."""
+        """Delete objects, the last one first; one that is not there is none to delete."""
         for document in reversed(documents):
             meta = document["metadata"]
             kind = f"{document['apiVersion']}/{document['kind']}"
@@ -100,8 +101,8 @@ class Cluster:
         wait_for(served, 60, f"the API server serves {name}", interval=0.05)
 
     def await_right(self, user: str, rule: Json, namespace: str = "") -> None:
-        """Wait until the API server grants a user the rights of a rule: new roles and bindings take effect after a
-        short delay."""
+        """Wait until the API server knows that a user has the rights of a rule: it learns of roles and bindings a
+        little after they were written."""
         verb = rule["verbs"][0]
         if "nonResourceURLs" in rule:
             requested = {"nonResourceAttributes": {"path": rule["nonResourceURLs"][0], "verb": verb}}
@@ -118,7 +119,7 @@ class Cluster:
         )
 
     def service_account_token(self, namespace: str, name: str, seconds: int = 3600) -> str:
-        """Return a token of a ServiceAccount (at least ten minutes, the API server's minimum)."""
+        """A token of a ServiceAccount (at least ten minutes: the API server gives none shorter)."""
         body = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -128,14 +129,14 @@ class Cluster:
         return str(self.api.raw("POST", path, body)["status"]["token"])
 
     def service_account_kubeconfig(self, namespace: str, name: str, seconds: int = 3600) -> Path:
-        """Return a kubeconfig with the identity and rights of a ServiceAccount."""
+        """A kubeconfig that acts as a ServiceAccount, with its own rights."""
         token = self.service_account_token(namespace, name, seconds)
         path = self.folder / f"sa-{namespace}-{name}-{next(self._numbers)}.kubeconfig"
         return write_kubeconfig(path, self.server, self._authority_file(), token_user(token), namespace)
 
     @contextlib.contextmanager
     def proxy(self) -> Iterator[Proxy]:
-        """Run a proxy in front of the API server with faults that the test controls."""
+        """A proxy in front of the API server whose faults the test controls."""
         certificate, key = self.server_certificate
         folder = self.folder / f"proxy-{next(self._numbers)}"
         with Proxy(self.server, self.authority, certificate, key, folder) as proxy:
@@ -151,12 +152,12 @@ class Cluster:
 
 
 class ExternalCluster(Cluster):
-    """A cluster that was started elsewhere (kind, for example), without audit log and faults. Tests that need them are
-    skipped."""
+    """A cluster that was started elsewhere (kind, say): no audit log, no faults; tests that ask
+    for those are skipped."""
 
     @property
     def audit(self) -> Audit:  # type: ignore[override]
-        """Not available."""
+        """Not to be had."""
         raise unittest.SkipTest("needs the audit log of a control plane that the tests start themselves")
 
     def _authority_file(self) -> Path:

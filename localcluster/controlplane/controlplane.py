@@ -1,5 +1,5 @@
-"""A control plane of real programs on loopback, each an owned child process. `programs/build.py` builds the programs,
-`flags.py` has their flags."""
+"""A control plane of real programs on loopback, each a child process that is ended by its handle. Where the
+programs come from is `build.py`, their flags are `flags.py`."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from localcluster.programs.build import Programs, build, build_node
 
 MIB = 2**20
 LEAST_FREE = 256
-"""Least free MiB on the folder's disk: etcd allocates 64 for its log at once, and a node the same for images."""
+"""MiB on the disk of the folder: etcd takes 64 for its log at once, and a node as much for images."""
 _MASTERS = "system:masters"
-# Users of the control plane's programs. kwok, metrics-server and the recommender have all rights, because their rights
-# are not tested.
+# How the programs of the control plane log in; kwok, metrics-server and the recommender have every right,
+# since their rights are not what is tested.
 _USERS = {
     "admin": ("admin", _MASTERS),
     "kube-controller-manager": ("system:kube-controller-manager",),
@@ -52,12 +52,9 @@ _USERS = {
 
 
 class ControlPlane(Cluster):
-    """A cluster that this process owns.
-
-    `full=False` starts only etcd and kube-apiserver: without controllers, a test writes the status of all objects
-    itself. With `nodes="real"` pods are containers of this machine (`localcluster.node`); `why_not` there checks
-    whether the machine supports that.
-    """
+    """A cluster that this process owns. `full=False` leaves it at etcd and kube-apiserver: no controllers, so
+    a test writes the status of everything itself. With `nodes="real"` its pods are containers of this machine
+    (`localcluster.node`); `why_not` there says whether it can run them."""
 
     def __init__(
         self,
@@ -69,8 +66,8 @@ class ControlPlane(Cluster):
         folder: Path | None = None,
         images: Sequence[Path] = (),
     ) -> None:
-        """Starts nothing yet. `folder` keeps certificates, kubeconfigs and logs (default: a temporary folder). `images`
-        are tar files of further images for real nodes."""
+        """Nothing is started yet. `folder` keeps certificates, kubeconfigs and logs; a temporary one by
+        default. `images` are tar files of the images that real nodes have beside their own."""
         self.full = full
         self.settings = settings or Settings()
         if nodes == "real" and not full:
@@ -110,17 +107,17 @@ class ControlPlane(Cluster):
 
     @property
     def authority(self) -> Path:
-        """The certificate authority (PEM) of the API server's certificate."""
+        """The certificate authority (PEM) that the API server's certificate is from."""
         return self._files.authority
 
     @property
     def server_certificate(self) -> tuple[Path, Path]:
-        """A certificate and key for 127.0.0.1 that clients of this cluster trust (for the proxy)."""
+        """Certificate and key that clients of this cluster trust on 127.0.0.1 (for the proxy)."""
         return self._files.server.certificate, self._files.server.key
 
     def start(self) -> None:
-        """Start everything and wait until it is usable; on failure, stop everything. Raises `RuntimeError` if the disk
-        is full, or if a program does not start."""
+        """Start everything and wait until it can be used; on failure everything is ended again. Raises `RuntimeError`
+        if the disk is full, or a program does not start."""
         atexit.register(self.stop)
         try:
             _need_room(self.folder)
@@ -133,7 +130,8 @@ class ControlPlane(Cluster):
             raise
 
     def stop(self) -> None:
-        """Kill all programs (no data needs saving), and remove the folder if it is temporary."""
+        """End all programs at once (there is nothing to save) and remove the folder when it was a temporary
+        one."""
         if self._stopped:
             return
         self._stopped = True
@@ -156,7 +154,7 @@ class ControlPlane(Cluster):
         self.circumstances.starts.append((began, dt.datetime.now(dt.UTC)))
 
     def stop_apiserver(self, *, graceful: bool = True) -> None:
-        """Stop the API server: in order, as a node's drain does (it closes its watches), or by SIGKILL."""
+        """End the API server: in order, as a node's drain does (it closes its watches), or by SIGKILL."""
         process = self.processes["kube-apiserver"]
         if graceful:
             process.terminate(15)
@@ -164,14 +162,15 @@ class ControlPlane(Cluster):
             process.kill()
 
     def restart_apiserver(self, *, graceful: bool = True, pause: float = 0) -> None:
-        """Stop the API server, wait for `pause` seconds, and start it again on the same port with the same data."""
+        """End the API server and start it again on the same port with the same data, `pause` seconds
+        apart."""
         self.stop_apiserver(graceful=graceful)
         time.sleep(pause)
         self.start_apiserver()
 
     @contextlib.contextmanager
     def stopped(self, name: str) -> Iterator[None]:
-        """Stop a program (a key of `processes`, such as `metrics-server`) for the duration of the block."""
+        """One program (a key of `processes`) is ended for the time of the block, such as `metrics-server`."""
         process = self.processes[name]
         process.kill()
         try:
@@ -231,15 +230,15 @@ class ControlPlane(Cluster):
             "metrics-server": lambda: flags.metrics_server(kubeconfig, ports, files, settings),
             "vpa-recommender": lambda: flags.recommender(kubeconfig, ports, settings),
         }
-        # Keeps proxies and configuration of the user's home away from the programs. GOGC: garbage collection runs a
-        # quarter as often. With it the API server's start with all definitions takes 2.0 s of CPU instead of 2.8, and
-        # 190 MB more memory.
+        # Neither proxies nor configuration of the user's home reach the programs.
+        # GOGC: garbage collection a quarter as often; the API server's start with all definitions takes 2.0 s of CPU
+        # instead of 2.8, and 190 MB more memory.
         environment = {"HOME": str(self.folder), "PATH": os.environ.get("PATH", ""), "GOGC": "400"}
         argv: list[str | Path] = [self.programs[name], *arguments[name]()]
         return Process(name, argv, self.logs / f"{name}.log", env=environment, cwd=self.folder)
 
     def _node(self, number: int, images: Sequence[Path]) -> Node:
-        """Return a real node with the rights of a kubelet."""
+        """A real node, with the rights of a kubelet."""
         name = f"127.0.0.{number}"
         user = certificate_user(self.pki.client(f"system:node:{name}", "system:nodes"))
         kubeconfig = self.folder / f"kubelet-{number}.kubeconfig"
@@ -289,8 +288,8 @@ class ControlPlane(Cluster):
         self._await("metrics-server", lambda: self.api.list("NodeMetrics") is not None, 120)
 
     def _warm_up(self, node: str) -> None:
-        """Request the kubelet's usage of a pod once: KWOK fills its cache of pods at the first request, and returns no
-        pods for it."""
+        """Ask the kubelet for the usage of a pod once: KWOK fills its cache of pods at the first question,
+        and answers that one without pods."""
         name, namespace = "warm-up", "default"
         self.api.create(
             {
@@ -315,7 +314,8 @@ class ControlPlane(Cluster):
         self.api.delete("Pod", name, namespace, grace=0)
 
     def _await(self, name: str, ready: Callable[[], object], timeout: float) -> None:
-        """Wait until a program works. Raises `RuntimeError` with the end of its log if it doesn't."""
+        """Wait for a program to do its work; raises `RuntimeError` with the end of its log when it
+        doesn't."""
         process = self.processes[name]
 
         def check() -> bool:
@@ -330,8 +330,7 @@ class ControlPlane(Cluster):
 
 
 def _need_room(folder: Path) -> None:
-    """Raise `RuntimeError` if the folder's disk is full: etcd would end, and other programs would fail without a
-    reason."""
+    """Raises `RuntimeError` if the disk of a folder is full: etcd would end, and other programs would not say why."""
     free = shutil.disk_usage(folder).free // MIB
     if free < LEAST_FREE:
         where = f"the disk of {folder.parent} has {free} MiB left"

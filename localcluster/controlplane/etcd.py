@@ -1,4 +1,4 @@
-"""Test access to etcd over its JSON gateway, bypassing the API server."""
+"""What a test does to etcd behind the API server's back, over its JSON gateway."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _DATA = "--data-dir="
 
 
 def compact(plane: ControlPlane) -> int:
-    """Compact etcd to the current revision and return it. Requests for older revisions then fail as too old."""
+    """Forget all revisions but the present one, which is returned: a request for an older one fails as too
+    old."""
     revision = int(_ask(plane, "range", {"key": _ANY_KEY})["header"]["revision"])
     _ask(plane, "compaction", {"revision": revision, "physical": True})
     return revision
@@ -35,8 +36,8 @@ def _ask(plane: ControlPlane, what: str, question: dict[str, object]) -> dict[st
 
 @contextlib.contextmanager
 def away(plane: ControlPlane) -> Iterator[Path]:
-    """Stop the API server and etcd for the duration of the block, which gets the folder of etcd's data. A copy of the
-    folder is a backup; replacing the folder by a copy restores it."""
+    """The API server and etcd are ended for the time of the block, which gets the folder of etcd's data: copied, or
+    replaced by a copy, it is a backup."""
     etcd = plane.processes["etcd"]
     [folder] = [flag.removeprefix(_DATA) for flag in etcd.argv if flag.startswith(_DATA)]
     plane.stop_apiserver(graceful=False)

@@ -1,5 +1,5 @@
-"""The flags of each program of the control plane, and the settings that a test may change. Comments give the reason of
-flags that are not obvious."""
+"""The flags of each program of the control plane, and the settings that a test may change about them. Each
+flag that is not self-evident says why it is there."""
 
 from __future__ import annotations
 
@@ -11,43 +11,44 @@ from localcluster.client.pki import Pair
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of the control plane's autoscalers and nodes. Durations are Go durations. With the defaults, changes of
-    the load show within a minute, where the programs' own defaults need minutes to days."""
+    """How fast the autoscalers of the control plane go. Durations are Go durations; the defaults let a rise
+    and a fall of load show within a minute, where the programs' own need minutes to days."""
 
     hpa_sync_period: str = "2s"
     hpa_tolerance: float = 0.1
-    # Both 0: a pod counts as soon as it is ready and has a metric (defaults: 5m and 30s).
+    # Both 0: a pod counts as soon as it is ready and has a metric (5m and 30s by default).
     hpa_cpu_initialization_period: str = "0s"
     hpa_initial_readiness_delay: str = "0s"
     hpa_downscale_stabilization: str = "5m0s"
-    # metrics-server refuses less than 10s; `manifests.kwok_config` explains why it is more.
+    # metrics-server refuses less than 10s; above 10s see `manifests.kwok_config` for why.
     metric_resolution: str = "11s"
     recommender_interval: str = "2s"
-    # With a target percentile of 0.9, a fall shows once the old samples weigh less than a tenth: after 3.3 half-lives.
+    # With a target percentile of 0.9 a fall shows once the old samples weigh less than a tenth: 3.3
+    # half-lives.
     cpu_half_life: str = "5s"
     memory_half_life: str = "5s"
-    # One sample, the peak, per interval. An unused history is kept for the window (interval x count).
+    # One sample, the peak, per interval; the window (interval x count) is how long an unused history is kept.
     memory_aggregation_interval: str = "10s"
     memory_aggregation_count: int = 360
     recommendation_margin: float = 0.15
     pod_min_cpu_millicores: int = 10
     pod_min_memory_megabytes: int = 10
-    # Number and size of the nodes; pods is the maximum number of pods per node.
+    # Count and size of the nodes; pods is the number of pods that a node takes.
     nodes: int = 2
     node_cpu: str = "64"
     node_memory: str = "256Gi"
     node_pods: str = "500"
-    # Number of real nodes, and the resources that each leaves to the rest of the machine.
+    # Real nodes: how many, and what each leaves to the rest of the machine.
     real_nodes: int = 1
     reserved_cpu: str = "500m"
     reserved_memory: str = "1Gi"
-    # Write the audit log (costs about a tenth of the API server's throughput).
+    # Write the audit log (costs the API server about a tenth of its throughput).
     audit: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports on 127.0.0.1 of a control plane."""
+    """The ports on 127.0.0.1 of one control plane."""
 
     etcd: int
     etcd_peer: int
@@ -59,7 +60,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of a control plane that the flags name."""
+    """The files of one control plane that the flags name."""
 
     etcd_data: Path
     authority: Path
@@ -74,7 +75,7 @@ class Files:
 
 
 def etcd(ports: Ports, files: Files) -> list[str]:
-    """A single member on loopback that does not wait for the disk: its data is temporary."""
+    """A single member on loopback that does not wait for the disk: its data is thrown away."""
     client, peer = f"http://127.0.0.1:{ports.etcd}", f"http://127.0.0.1:{ports.etcd_peer}"
     return [
         "--name=test",
@@ -92,19 +93,19 @@ def etcd(ports: Ports, files: Files) -> list[str]:
 
 def apiserver(ports: Ports, files: Files, settings: Settings, *, real: bool) -> list[str]:
     """TLS, RBAC, service account tokens, the aggregation layer and the audit log. With real nodes, pods have projected
-    tokens, and their logs are readable."""
+    tokens, and their logs can be read."""
     arguments = [
         f"--etcd-servers=http://127.0.0.1:{ports.etcd}",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
         f"--secure-port={ports.apiserver}",
-        # No `kubernetes` endpoints: they can't be loopback addresses.
+        # No `kubernetes` endpoints: they may not be loopback addresses.
         "--endpoint-reconciler-type=none",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--authorization-mode=Node,RBAC",
-        # ServiceAccount would hold back simulated pods until their namespace has a default account, which none of them
-        # needs. TaintNodesByCondition would taint every new node, and the controller that removes the taint does not
-        # run.
+        # ServiceAccount would hold simulated pods back until their namespace has a default account, which
+        # none of them needs; TaintNodesByCondition would taint every new node, and the controller that takes that
+        # away does not run.
         f"--disable-admission-plugins={'' if real else 'ServiceAccount,'}TaintNodesByCondition",
         f"--client-ca-file={files.authority}",
         f"--tls-cert-file={files.server.certificate}",
@@ -131,15 +132,15 @@ def apiserver(ports: Ports, files: Files, settings: Settings, *, real: bool) -> 
         arguments += [
             f"--audit-policy-file={files.audit_policy}",
             f"--audit-log-path={files.audit_log}",
-            "--audit-log-maxsize=10000",  # megabytes: never rotated, because a test reads the log from the start
+            "--audit-log-maxsize=10000",  # megabytes: never rotated, a test reads it from the start
         ]
     return arguments
 
 
 def controller_manager(kubeconfig: Path, files: Files, settings: Settings, *, real: bool) -> list[str]:
-    """The controllers that workloads and autoscaling need, each with its own service account, so that the audit log
-    distinguishes the HPA controller from the deployment controller. With real nodes, also the controllers for projected
-    tokens."""
+    """The controllers that workloads and their autoscaling need, each with its own service account, so that
+    the audit log distinguishes the HPA controller from the deployment controller. With real nodes, those as well
+    that make what projected tokens need."""
     controllers = [
         "clusterrole-aggregation-controller",
         "daemonset-controller",
@@ -150,7 +151,7 @@ def controller_manager(kubeconfig: Path, files: Files, settings: Settings, *, re
         "namespace-controller",
         "replicaset-controller",
         "replicationcontroller-controller",
-        "resourcequota-controller",  # counts usage: without a count, the API server enforces no quota
+        "resourcequota-controller",  # counts what is used: without a count, the API server enforces no quota
         "statefulset-controller",
     ]
     if real:
@@ -174,7 +175,7 @@ def controller_manager(kubeconfig: Path, files: Files, settings: Settings, *, re
 
 
 def scheduler(kubeconfig: Path) -> list[str]:
-    """The default scheduler only."""
+    """The default scheduler, alone."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
@@ -187,7 +188,7 @@ def scheduler(kubeconfig: Path) -> list[str]:
 
 
 def kwok(kubeconfig: Path, ports: Ports, files: Files) -> list[str]:
-    """The kubelet of all simulated nodes: makes pods ready and serves their usage."""
+    """The kubelet of all nodes: makes pods ready and serves their usage as a kubelet does."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--config={files.kwok_config}",
@@ -203,7 +204,8 @@ def kwok(kubeconfig: Path, ports: Ports, files: Files) -> list[str]:
 
 
 def metrics_server(kubeconfig: Path, ports: Ports, files: Files, settings: Settings) -> list[str]:
-    """metrics-server, which reads kubelets by their Hostname (localhost): other address types could leave loopback."""
+    """metrics-server, reading kubelets by their Hostname (localhost): addresses of other types may leave
+    loopback."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",

@@ -1,6 +1,6 @@
-"""A control plane that stays after the command that started it. A background process, the keeper, owns it as a test
-does. Clients ask the keeper over loopback to stop, so no process is ever stopped by its name or by a process id from a
-file."""
+"""A control plane that stays when the command that started it has ended: a background process, the keeper, owns it by
+handle like a test does, and is asked over loopback to end itself. So no process is ever ended by its name or by a
+number out of a file."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from localcluster.programs.toolchain import cache_folder
 Json = dict[str, Any]
 _OK = b"ok\n"
 _RESERVED_CPU = "100m"
-"""CPU of a real node for the rest of the machine: workloads get all but the control plane's minimum."""
+"""Of a real node, for the rest of the machine: workloads get all but what the control plane needs in any case."""
 
 
 class KeeperError(Exception):
-    """The keeper did not start, or did not carry out a request."""
+    """The keeper could not be started, or did not do what it was asked."""
 
 
 def state_folder() -> Path:
-    """Return the folder for the files of the control plane that stays; HVPA_CLUSTER_FOLDER sets another folder."""
+    """Where the control plane that stays keeps its files; HVPA_CLUSTER_FOLDER sets another."""
     return Path(os.environ.get("HVPA_CLUSTER_FOLDER") or cache_folder() / "cluster")
 
 
@@ -48,8 +48,8 @@ def _state_file() -> Path:
 
 
 def running() -> Json | None:
-    """Return the state of the running control plane: `kubeconfig`, `programs` (their folder), `logs`; None if none
-    runs."""
+    """What is known of the control plane that runs: `kubeconfig`, `programs` (their folder), `logs`; None
+    where none runs."""
     try:
         state: Json = json.loads(_state_file().read_text())
         ask("ping", state)
@@ -59,8 +59,8 @@ def running() -> Json | None:
 
 
 def up(*, full: bool = True, real: bool = False, images: Sequence[Path] = (), timeout: float = 240) -> Json:
-    """Start a control plane that stays, unless one is running, and return the result of `running`. The programs must
-    have been built. With `real` its node is real and has these images. Raises `KeeperError`."""
+    """Start a control plane that stays, unless one runs already; what `running` says of it. The programs must
+    have been built. With `real` its node is a real one, with these images. Raises `KeeperError`."""
     arguments = [*([] if full else ["--bare"]), *(["--nodes=real"] if real else [])]
     arguments += [f"--image={image.resolve()}" for image in images]
     with _starting() as folder:
@@ -69,8 +69,9 @@ def up(*, full: bool = True, real: bool = False, images: Sequence[Path] = (), ti
 
 @contextlib.contextmanager
 def host(programs: Programs) -> Iterator[ControlPlane]:
-    """Run a control plane that is found like that of `up`, with this process as its keeper for the duration of the
-    block. A request to stop it sends this process SIGTERM. Raises `KeeperError` if a control plane is running."""
+    """A control plane that is found like one that `up` started, with this process as its keeper for the
+    length of the block; who asks to end it has this process sent SIGTERM. Raises `KeeperError` where one runs
+    already."""
     with contextlib.ExitStack() as stack:
         with _starting():
             if state := running():
@@ -90,8 +91,7 @@ def host(programs: Programs) -> Iterator[ControlPlane]:
 
 @contextlib.contextmanager
 def _starting() -> Iterator[Path]:
-    """Prevent other processes from starting a control plane that stays, for the duration of the block. Yields the
-    folder for it."""
+    """For the length of the block no other process starts a control plane that stays; the folder for it."""
     folder = state_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -125,18 +125,18 @@ def _start_keeper(folder: Path, arguments: Sequence[str], timeout: float) -> Jso
 
 
 def down() -> bool:
-    """Stop the control plane that stays; False if none runs."""
+    """End the control plane that stays; False where none runs."""
     state = running()
     if state is None:
         return False
     ask("stop", state)
-    # The keeper deletes its file when everything has ended.
+    # The keeper takes its file back when everything has ended.
     wait_for(lambda: not _state_file().exists(), 60, "the control plane ends")
     return True
 
 
 def ask(question: str, state: Json) -> None:
-    """Send `ping` or `stop` to the keeper. Raises `KeeperError` or `OSError` if it does not acknowledge it."""
+    """Send `ping` or `stop` to the keeper; raises `KeeperError` or `OSError` where it does not acknowledge it."""
     with socket.create_connection(("127.0.0.1", int(state["port"])), timeout=30) as connection:
         connection.sendall(f"{state['secret']} {question}\n".encode())
         with connection.makefile("rb") as lines:
@@ -145,7 +145,7 @@ def ask(question: str, state: Json) -> None:
 
 
 def keep(*, full: bool = True, real: bool = False, images: Sequence[Path] = ()) -> None:
-    """Act as the keeper: start the control plane, and answer requests until `stop`."""
+    """Be the keeper: start the control plane, answer questions until one says stop."""
     with _kept(full=full, real=real, images=images) as (_, serve):
         serve()
 
@@ -154,13 +154,13 @@ def keep(*, full: bool = True, real: bool = False, images: Sequence[Path] = ()) 
 def _kept(
     *, full: bool, real: bool = False, images: Sequence[Path] = (), programs: Programs | None = None
 ) -> Iterator[tuple[ControlPlane, Callable[[], None]]]:
-    """Yield the control plane and the function that answers requests until `stop`."""
+    """The control plane, and what answers questions until one says stop."""
     folder = state_folder()
     shutil.rmtree(folder / "run", ignore_errors=True)
     settings = Settings(reserved_cpu=_RESERVED_CPU)
     with contextlib.ExitStack() as stack:
         stack.callback(lambda: _state_file().unlink(missing_ok=True))
-        # Remove the files that real nodes have unpacked; keep logs.
+        # What real nodes have unpacked goes with them; logs stay.
         stack.callback(shutil.rmtree, folder / "run" / "nodes", ignore_errors=True)
         plane = stack.enter_context(
             ControlPlane(
@@ -201,7 +201,7 @@ def _write_state(state: Json) -> None:
 
 
 def _serve_one(listener: socket.socket, secret: str) -> bool:
-    """Answer one request; return whether to continue. A client without the secret gets no answer."""
+    """Answer one question; whether to go on. Who does not know the secret gets no answer."""
     connection, _ = listener.accept()
     with connection, connection.makefile("rwb") as lines, contextlib.suppress(OSError):
         connection.settimeout(5)

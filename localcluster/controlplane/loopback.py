@@ -1,5 +1,5 @@
-"""The operator's pods on real nodes share the machine's network: `on_loopback.yaml` gives them the API server's
-address, and their own addresses to listen at."""
+"""Pods of the operator on real nodes, whose network is the machine's: `on_loopback.yaml` gives them the API server's
+address, and addresses of their own to listen at."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from localcluster.controlplane.cluster import Cluster
 
 POLICY: Final = Path(__file__).parent / "on_loopback.yaml"
 LABEL: Final = {"app.kubernetes.io/name": "hvpa"}
-"""Label of the operator's pods."""
+"""Of the operator's pods."""
 
 
 def put_operator_on_loopback(cluster: Cluster) -> None:
-    """Apply the policy, and wait until it takes effect."""
+    """Apply the policy, and wait until it is in force."""
     port = cluster.server.rpartition(":")[2]
     cluster.apply_all(list(yaml.safe_load_all(POLICY.read_text().replace("$PORT", port))))
     wait_for(lambda: _is_in_force(cluster), 30, "the policy is in force", 0.2)
 
 
 def _is_in_force(cluster: Cluster) -> bool:
-    """Whether the policy changes a pod like the operator's."""
+    """Whether a pod like the operator's would get what the policy adds."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,5 +1,5 @@
-"""Configuration and initial objects of a test control plane: the audit policy, KWOK's behaviour, nodes, and the
-registration of metrics-server."""
+"""What a test control plane is configured with and holds from the start: the audit policy, KWOK's behaviour,
+nodes, and how metrics-server is reached through the API server."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ KUBELET = Path(__file__).parent / "kubelet.yaml"
 
 CPU_ANNOTATION = "kwok.x-k8s.io/usage-cpu"
 MEMORY_ANNOTATION = "kwok.x-k8s.io/usage-memory"
-# Usage of the program `load` in a container of a real node that mounts this annotation as a file: `cpu=400 memory=50`,
-# in millicores and MiB.
+# What the program `load` uses in a container of a real node that has it as a file: `cpu=400 memory=50`, in millicores
+# and MiB.
 USAGE_ANNOTATION = "hvpa.test/usage"
-# On a pod (or pod template): seconds from its creation until it is ready (`30s`).
+# On a pod (or a pod template): becomes ready so long after its creation (in seconds: `30s`).
 START_UP_ANNOTATION = "hvpa.test/start-up"
-# On a pod: the delay of a resize; its failure (`Deferred`, `Infeasible`, `Error`, `Silent`); and with `Enforced` the
-# end of containers above their memory limit. See kubelet.yaml.
+# Likewise: is resized so long after the request; is not resized (`Deferred`, `Infeasible`, `Error`, `Silent`); and,
+# `Enforced`: loses containers that use more memory than their limit. See kubelet.yaml.
 RESIZE_ANNOTATION = "hvpa.test/resize-delay"
 IN_VAIN_ANNOTATION = "hvpa.test/resize"
 MEMORY_LIMIT_ANNOTATION = "hvpa.test/memory-limit"
-# On a pod: page cache of each container that counts as usage when its memory limit is lowered.
+# On a pod: so much page cache of each container counts as usage where its memory limit is lowered.
 PAGE_CACHE_ANNOTATION = "hvpa.test/page-cache"
-# On a pod: seconds without metrics at first (`10s`).
+# On a pod: it has no metrics in the first so many seconds (`10s`).
 LATE_METRICS_ANNOTATION = "hvpa.test/late-metrics"
 
-# Users of the control plane's own programs (client certificates of `controlplane.py`).
+# The users of the control plane's own programs (client certificates of `controlplane.py`).
 COMPONENT_USERS = (
     "system:kube-controller-manager",
     "system:kube-scheduler",
@@ -42,13 +42,13 @@ COMPONENT_USERS = (
     "vpa-recommender",
 )
 
-# Age that each container reports at every scrape; see `kwok_config`.
+# How long ago each container claims to have started, at every scrape; see `kwok_config`.
 _CLAIMED_AGE_SECONDS = 10.9
 
 
 def audit_policy() -> str:
-    """Log every request except reads by the control plane's own programs. Also log when a write is received, and the
-    bodies of writes to Leases and the objects that HVPA uses."""
+    """Every request but the reads of the control plane's own programs, of writes also that they have come; the bodies
+    of writes to what HVPA is about, and to Leases."""
     governed = [
         {"group": "apps"},
         {"group": "autoscaling"},
@@ -79,20 +79,19 @@ def audit_policy() -> str:
 
 
 def kwok_config(programs: Programs) -> str:
-    """KWOK's stages and metrics as a file, so that its CRDs are not needed.
+    """KWOK's stages and metrics as a file, so that none of its CRDs is needed.
 
-    The pod's annotations define a container's usage: `kwok.x-k8s.io/usage-cpu.NAME` for the container NAME, else
-    `kwok.x-k8s.io/usage-cpu` (for each container), else 1m; memory likewise, else 1Mi.
+    A container's usage is what the pod's annotations say: `kwok.x-k8s.io/usage-cpu.NAME` for the container
+    NAME, else `kwok.x-k8s.io/usage-cpu` (for each container), else 1m; memory likewise, else 1Mi.
 
-    metrics-server computes CPU usage from two points of a counter. At each scrape the counters here report that the
-    container started 10.9 s ago with no usage, and metrics-server takes that start as the first point. It does so for
-    containers that are at least 10 s old at the request, which may be some time before the response, but younger than
-    its resolution, which is therefore 11 s. So a pod has metrics from its first scrape on, and each scrape shows the
-    current usage; KWOK's own counters need three scrapes. The counter is one percent low to compensate for the time
-    between the scrape's timestamp and this evaluation, a tenth of a second on a busy machine: an HPA that rounds up
-    must not see 402m instead of 400m. While a pod's annotation delays its metrics, its containers report that they have
-    just started.
-    """
+    metrics-server makes a CPU usage of two points of a counter. The counters here say at each scrape that the
+    container started 10.9 s ago with nothing used, and metrics-server takes that start for the first point. It
+    does for containers that are 10 s old when it asks, which may be a while before it is answered, but younger
+    than its resolution, which is therefore 11 s. So a pod has metrics from its first scrape on, and each scrape
+    shows the usage of that moment; KWOK's own counters need three scrapes. The counter is one percent short, to
+    make up for the time between the scrape's and this evaluation, a tenth of a second on a busy machine: an HPA
+    that rounds up must not see 402m where 400m were set. Containers of a pod whose annotation says that its metrics are
+    late say until then that they have just started."""
     stages = [
         yaml.safe_load(programs.shared[f"stage-{name}.yaml"].read_text())
         for name in ("node-initialize", "pod-ready", "pod-complete", "pod-delete")
@@ -100,7 +99,7 @@ def kwok_config(programs: Programs) -> str:
     ready = next(stage for stage in stages if stage["metadata"]["name"] == "pod-ready")["spec"]
     ready["delay"] = {
         "durationMilliseconds": 0,
-        # A time, not a duration: KWOK restarts a duration with each write to the pod, such as a resize.
+        # A time, not a duration: KWOK begins a duration anew with each write to the pod, such as a resize.
         "durationFrom": {
             "expressionFrom": f'(.metadata.annotations["{START_UP_ANNOTATION}"] | rtrimstr("s") | tonumber)'
             " + (.metadata.creationTimestamp | fromdate) | todate"
@@ -109,7 +108,7 @@ def kwok_config(programs: Programs) -> str:
     started = "- image: {{ .image | Quote }}\n"
     template = ready["next"]["statusTemplate"]
     assert template.count(started) == 2, "stage-pod-ready.yaml of KWOK has changed"
-    # The resources of a container: without them the API server assumes that the node can't resize.
+    # What a container has: without it the API server takes the node for one that can't resize.
     has = (
         "  resources: {{ .resources | default dict | toJson }}\n"
         '  allocatedResources: {{ .resources | default dict | dig "requests" dict | toJson }}\n'
@@ -185,7 +184,7 @@ def _metric() -> Json:
 
 
 def node(name: str, settings: Settings) -> Json:
-    """Return a node on loopback; KWOK makes it ready and adds the port of its kubelet."""
+    """A node on loopback; KWOK makes it ready and adds the port of its kubelet."""
     size = {"cpu": settings.node_cpu, "memory": settings.node_memory, "pods": settings.node_pods}
     return {
         "apiVersion": "v1",
@@ -210,13 +209,12 @@ def node(name: str, settings: Settings) -> Json:
 
 
 def metrics_api(port: int) -> list[Json]:
-    """Return the objects that register the metrics API at the API server."""
+    """The metrics API behind the API server."""
     return aggregated_api("metrics-server", "metrics.k8s.io", "v1beta1", port)
 
 
 def aggregated_api(name: str, group: str, version: str, port: int) -> list[Json]:
-    """Return the objects that register an API at the API server: an ExternalName service leads the aggregator to a
-    loopback port."""
+    """An API behind the API server: an ExternalName service leads the aggregator to a port on loopback."""
     service = {"name": name, "namespace": "kube-system"}
     return [
         {

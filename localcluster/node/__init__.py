@@ -1,1 +1,1 @@
-"""A node with a real kubelet, containerd and runc on loopback: its containers are processes of this machine."""
+"""A node with a real kubelet, containerd and runc, on loopback: its containers are processes of this machine."""

@@ -1,5 +1,5 @@
-"""The cgroups of a node in the hierarchies of cgroup v1: one in each hierarchy, with all of the node's processes below
-it. Only the owner can remove an empty cgroup, so nothing is left after the node has ended."""
+"""The cgroups of a node, in the hierarchies of cgroup v1: one of its own in each, below which all its processes are.
+An empty one can be removed by its owner alone, so nothing is left after the node has ended."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
 UNIFIED = "unified"
-"""The mount of cgroup v2 beside v1: it has no controllers, and runc creates a cgroup in it too."""
+"""The mount of cgroup v2 beside v1: it has no controllers, and runc makes a cgroup in it too."""
 _PREFIX = "hvpa-node"
 _CPUSET_FILES = ("cpuset.cpus", "cpuset.mems")
 _GOES_WITHIN = 20.0
-"""Seconds; the kernel needs some time to release the memory of a killed container."""
+"""Seconds; the kernel needs a moment to release the memory of a container that was killed."""
 CPU_SHARES = 6144
-"""CPU shares of a node, for all its pods together. With the usual 1024, each other process of the machine would weigh
-the same."""
+"""Of a node: all its pods together. With the usual 1024 each other process of the machine would weigh as much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The kernel's settings: CPU shares, quota in microseconds per 100 ms (-1: none), bytes of memory; and the used
-    bytes, page cache included."""
+    """What the kernel grants: CPU shares, quota in microseconds per 100 ms (-1: none), bytes of memory; and the bytes
+    that are used, page cache included."""
 
     shares: int
     quota: int
@@ -34,7 +33,7 @@ class Granted:
 
 
 def granted(cpu: Path, memory: Path) -> Granted:
-    """Read a cgroup from its folders of the two controllers. Raises `OSError` if it is gone."""
+    """What a cgroup has, by its folders of the two controllers. Raises `OSError` if it is gone."""
     files = (
         cpu / "cpu.shares",
         cpu / "cpu.cfs_quota_us",
@@ -45,12 +44,12 @@ def granted(cpu: Path, memory: Path) -> Granted:
 
 
 def name_of(node: str) -> str:
-    """Return the cgroup name of a node of this process."""
+    """The cgroup of a node of this process."""
     return f"{_PREFIX}-{os.getpid()}-{node}"
 
 
 def hierarchies() -> list[Path]:
-    """Return the mounts of cgroup v1's controllers; empty with cgroup v2 only."""
+    """The mounts of cgroup v1's controllers; none if there is only cgroup v2."""
     if not ROOT.is_dir() or (ROOT / "cgroup.controllers").exists():
         return []
     return sorted(
@@ -59,13 +58,12 @@ def hierarchies() -> list[Path]:
 
 
 def make(name: str) -> None:
-    """Create the node's cgroups, with a cgroup for its runtime and kubelet. Raises `OSError` if that is not
-    permitted."""
+    """Make the node's cgroups, with one for its runtime and kubelet. Raises `OSError` if that is not allowed."""
     for hierarchy in hierarchies():
         for part in (name, f"{name}/system"):
             folder = hierarchy / part
             folder.mkdir(exist_ok=True)
-            for file in _CPUSET_FILES:  # empty in a new cgroup, so that no process may enter it
+            for file in _CPUSET_FILES:  # a new one has neither, and no process may enter it
                 if (folder / file).exists():
                     (folder / file).write_text((hierarchy / file).read_text())
     shares = ROOT / "cpu" / name / "cpu.shares"
@@ -74,7 +72,7 @@ def make(name: str) -> None:
 
 
 def remove(name: str) -> list[Path]:
-    """Remove the node's cgroups after its processes have ended; return those that could not be removed."""
+    """Remove the node's cgroups once its processes have ended; those that could not be removed."""
     deadline = time.monotonic() + _GOES_WITHIN
     while (left := list(_remove(name))) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -82,7 +80,7 @@ def remove(name: str) -> list[Path]:
 
 
 def remove_stale() -> None:
-    """Remove the cgroups of killed runs: those without a process, whose owner is gone."""
+    """Remove the cgroups that killed runs have left: those without a process, whose owner is gone."""
     names = {one.name for hierarchy in hierarchies() for one in hierarchy.glob(f"{_PREFIX}-*")}
     for name in names:
         found = re.fullmatch(rf"{_PREFIX}-(\d+)-.+", name)
@@ -91,7 +89,7 @@ def remove_stale() -> None:
 
 
 def _remove(name: str) -> Iterator[Path]:
-    """Try to remove the cgroups, the deepest first; yield the remaining ones."""
+    """Try it once, the deepest first; those that stay."""
     for hierarchy in (*hierarchies(), ROOT / UNIFIED):
         for folder, _, _ in os.walk(hierarchy / name, topdown=False):
             try:

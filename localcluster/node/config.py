@@ -1,4 +1,4 @@
-"""The configuration of a node's containerd and kubelet. Comments give the reason of lines that are not obvious."""
+"""The configuration of a node's containerd and kubelet. Each line that is not self-evident says why it is there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from localcluster.client.pki import Pair
 
 SOCKET = "/run/containerd/containerd.sock"
 IMAGE = "hvpa.test/node:1"
-"""The image of sandboxes and test pods. No image is ever pulled."""
+"""The image of sandboxes and of the pods of tests. None is ever pulled."""
 
 TUNABLES = {
     "vm/overcommit_memory": "1",
@@ -22,8 +22,8 @@ TUNABLES = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
-"""Kernel settings that the kubelet would write. Files with its values replace them in the node's mount namespace, so it
-finds its values and writes nothing."""
+"""Settings of the machine that the kubelet would write. Files with its values stand for them in the node's mount
+namespace: it finds them as it wants them, and writes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Size:
 
 
 def containerd(state: Path, runc: Path) -> str:
-    """Return the configuration of containerd, which keeps its files in `state`."""
+    """The configuration of containerd, which keeps its files in `state`."""
     return f"""\
 version = 4
 root = "{state}/containerd"
@@ -74,7 +74,7 @@ oom_score = 0
 
 
 NETWORK = '{"cniVersion": "1.0.0", "name": "none", "plugins": [{"type": "addresses"}]}'
-"""The network of pods without host network."""
+"""The network of pods that don't ask for the host's."""
 
 PLUGIN = r"""#!/bin/sh
 # Gives each pod an address on the machine's loopback. Nothing is set up for it: all of 127.0.0.0/8 is there.
@@ -93,13 +93,13 @@ END
     ;;
 esac
 """
-"""The CNI plugin. `unfiltered-runc` keeps the pod in the machine's network."""
+"""The plugin (CNI). `unfiltered-runc` leaves the pod in the network of the machine."""
 
 
 def kubelet(
     state: Path, address: str, port: int, authority: Path, serving: Pair, cgroup: str, size: Size
 ) -> str:
-    """Return the configuration of the kubelet, which listens only at `address`."""
+    """The configuration of the kubelet, which listens at `address` alone."""
     config: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -124,7 +124,7 @@ def kubelet(
         "failSwapOn": False,
         "makeIPTablesUtilChains": False,
         "localStorageCapacityIsolation": False,
-        # A full disk of the machine must not evict pods or remove the only image.
+        # A full disk of the machine is no reason to evict pods or to remove the one image.
         "evictionHard": {
             "memory.available": "0%",
             "nodefs.available": "0%",
@@ -178,4 +178,4 @@ kubelet --config "$STATE/kubelet.yaml" --kubeconfig "$STATE/kubelet.kubeconfig" 
 wait $! || {{ tail -20 "$STATE/kubelet.log"; exit 1; }}
 # Not exec: as the namespace's first process, sh reaps what containerd's shims leave behind; the kubelet does not.
 """
-"""The script of the node's first process, in its own mount and PID namespace."""
+"""The script of the node's first process, in a mount and PID namespace of its own."""

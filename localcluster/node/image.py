@@ -1,4 +1,4 @@
-"""The image of a node's pods: a single layer with static programs."""
+"""The image of a node's pods: one layer with programs that need nothing else."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _FOLDERS = ("bin", "dev", "etc", "proc", "sys")
 
 
 def write_image(path: Path, name: str, programs: Mapping[str, Path], entrypoint: Sequence[str]) -> Path:
-    """Write an image as a tar file to `path`. The image has `programs` in `/bin` by their names; `name` is the image's
-    name with its tag."""
+    """Write an image as a tar file to `path`. In the image `programs` are in `/bin` by their names; `name` is the
+    image's name with its tag."""
     entries: dict[str, oci.File | oci.Link | oci.Folder] = {name: oci.Folder() for name in _FOLDERS}
     entries["tmp"] = oci.Folder(0o1777)
     for program, file in programs.items():

@@ -1,5 +1,5 @@
-"""A real node: containerd, runc and the kubelet in their own mount and PID namespace, with cgroups below a separate
-cgroup. The node's process is the first of the namespace: when it ends, everything ends, containers included."""
+"""A real node: containerd, runc and the kubelet in a mount and PID namespace of their own, with cgroups below one of
+their own. Its one process is the namespace's first; when that ends, everything ends, containers included."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEAST_CORES = 2
 
 
 def why_not() -> str:
-    """Return in a line why this machine can't run a real node; empty if it can. Changes nothing."""
+    """Why this machine can't run a real node, in a line; empty if it can. Nothing is changed on the way."""
     if sys.platform != "linux":
         return "real nodes need Linux"
     if os.geteuid() != 0:
@@ -50,7 +50,7 @@ def why_not() -> str:
 
 
 def why_simulated() -> str:
-    """Return in a line why scaling a workload needs simulated nodes on this machine; empty if real nodes work."""
+    """Why a workload that is to scale needs simulated nodes on this machine, in a line; empty if real nodes will do."""
     if reason := why_not():
         return reason
     if (cores := len(os.sched_getaffinity(0))) < _LEAST_CORES:
@@ -60,26 +60,24 @@ def why_simulated() -> str:
 
 @dataclass(slots=True)
 class Node:
-    """A node that this process owns."""
+    """A node that this process owns. `name` is its address on loopback (127.0.0.1, 127.0.0.2, …), which the kubelet
+    takes as it is; `serving` is its kubelet's certificate for that, `kubeconfig` a client of the API server as this
+    node. `reserved` is not for its pods. `images` are tar files of further images: none is
+    pulled."""
 
     name: str
-    """Address on loopback (127.0.0.1, 127.0.0.2, …), which the kubelet uses as the node's name."""
     state: Path
     programs: Programs
     kubeconfig: Path
-    """Client of the API server with the rights of this node."""
     authority: Path
     serving: Pair
-    """The kubelet's certificate for its address."""
     reserved: Size = field(default_factory=Size)
-    """Resources that its pods can't use."""
     images: Sequence[Path] = ()
-    """Tar files of further images; no image is pulled."""
     process: Process = field(init=False)
     cgroup: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Write the node's files; starts nothing yet."""
+        """Write its files; nothing is started yet."""
         self.cgroup = cgroups.name_of(self.name)
         for folder in _FOLDERS:
             (self.state / folder).mkdir(parents=True, exist_ok=True)
@@ -122,7 +120,7 @@ class Node:
         self.process = Process(f"node {self.name}", argv, log, env=environment, cwd=self.state)
 
     def start(self) -> None:
-        """Start the node; its Node object is Ready some seconds later. Raises `OSError` if cgroups can't be created."""
+        """Start it; its Node object is Ready some seconds later. Raises `OSError` if cgroups can't be made."""
         cgroups.remove_stale()
         try:
             cgroups.make(self.cgroup)
@@ -132,20 +130,20 @@ class Node:
         self.process.start()
 
     def stop(self) -> list[Path]:
-        """Stop the node and remove its cgroups; return those that could not be removed."""
+        """End everything of it, and remove its cgroups; those that could not be removed."""
         self.process.kill()
         return cgroups.remove(self.cgroup)
 
     def cgroup_of(self, pod_uid: str, quality: str, container: str, controller: str) -> Path:
-        """Return the cgroup of a pod's container for a controller (`cpu`, `memory`), or that of the pod if `container`
-        is empty. `quality` is the pod's QoS class, `container` the id without its scheme."""
+        """The cgroup of a controller (`cpu`, `memory`) of a pod's container, of the pod if `container` is empty.
+        `quality` is the pod's QoS class, `container` the id without its scheme."""
         top = cgroups.ROOT / controller / self.cgroup / "kubepods"
         pods = top if quality == "Guaranteed" else top / quality.lower()
         return pods / f"pod{pod_uid}" / container
 
     def granted(self, pod: Json, *, of_pod: bool = False) -> Granted:
-        """Return the kernel's settings for the only container of a pod of this node, or for the pod. Raises `OSError`
-        if that is gone, and `KeyError` or `IndexError` if it has not been started."""
+        """What the kernel grants the only container of a pod of this node, or the pod as a whole. Raises `OSError` if
+        that is gone, and `KeyError` or `IndexError` if it has not been started."""
         status = pod["status"]
         container = "" if of_pod else status["containerStatuses"][0]["containerID"].rpartition("://")[2]
         cpu, memory = (

@@ -1,1 +1,1 @@
-"""The operator as a process beside the control plane, with optional faults from inside."""
+"""The operator as a process beside the control plane, also with faults from inside."""

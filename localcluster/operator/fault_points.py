@@ -1,8 +1,8 @@
-"""Kills the operator at named points, for tests of recovery; `with_faults` runs such an operator.
+"""Death at named points, for tests of what survives it; `with_faults` runs an operator with them.
 
 `HVPA_FAULT_POINT=before-patch-deployments` kills the process (SIGKILL) right before it sends its first patch of a
-Deployment. `after-patch-deployments:3` kills it after the API server has carried out the third patch, before the
-process has seen the response. The points are in the transport, because every write passes it.
+Deployment; `after-patch-deployments:3` when the API server has carried out the third one, before anybody in the process
+has seen the response. The points lie in the transport, which every write passes.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ WRITES = (
     "update-leases",
     "delete-leases",
 )
-"""All writes of the operator: VERB-RESOURCE[-SUBRESOURCE], with the transport's verb. (A `patch` of an HPA or VPA
-releases it; all other writes to them are server-side apply.)"""
+"""Every write that the operator makes: VERB-RESOURCE[-SUBRESOURCE], the verb as the transport gets it. (A `patch` of
+an HPA or VPA gives it up; everything else about them is applied.)"""
 REVIEWS = ("create-tokenreviews", "create-subjectaccessreviews")
-"""Reviews: a POST that changes nothing."""
+"""Questions that are asked by a POST and change nothing."""
 POINTS = tuple(f"{when}-{write}" for write in WRITES for when in ("before", "after"))
 
 
 class FaultPointError(ValueError):
-    """HVPA_FAULT_POINT names no known point, or a write has no point."""
+    """HVPA_FAULT_POINT names no point, or a write has none."""
 
 
 class FaultyTransport(Transport):
-    """A transport that kills the process when it passes `point` for the `left`-th time. It refuses a write that is not
-    in the table with FaultPointError: no test could reach it."""
+    """A transport that dies at `point`, the `left`-th time that it comes by. A write that is not in the table is
+    refused with FaultPointError: no test could reach it."""
 
     def __init__(self, credentials: Credentials, on_request: OnRequest, point: str, left: int = 1) -> None:
         super().__init__(credentials, on_request)
@@ -72,7 +72,7 @@ class FaultyTransport(Transport):
         timeout: float = REQUEST_TIMEOUT,
         verb: str = "",
     ) -> bytes:
-        """See `Transport.request`. `after-` counts successful writes."""
+        """See `Transport.request`. `after-` counts writes that succeeded."""
         if method == "GET":
             return await super().request(method, path, query, body, timeout, verb)
         write = write_of(verb or method.lower(), path)
@@ -91,7 +91,7 @@ class FaultyTransport(Transport):
 
 
 def write_of(verb: str, path: str) -> str:
-    """Return the request's entry in WRITES or REVIEWS. Raises FaultPointError if there is none."""
+    """The entry of WRITES or REVIEWS that a request is. Raises FaultPointError where there is none."""
     parts = [part for part in path.split("/") if part]
     parts = parts[2:] if parts[:1] == ["api"] else parts[3:]
     if parts[:1] == ["namespaces"] and len(parts) > 2:
@@ -103,7 +103,7 @@ def write_of(verb: str, path: str) -> str:
 
 
 def parse_point(setting: str | None) -> tuple[str, int] | None:
-    """Return point and count of `POINT` or `POINT:N`; None if not set. Raises FaultPointError."""
+    """Point and count of `POINT` or `POINT:N`; None when nothing is set. Raises FaultPointError."""
     if not setting:
         return None
     point, colon, count = setting.partition(":")
@@ -113,8 +113,7 @@ def parse_point(setting: str | None) -> tuple[str, int] | None:
 
 
 def transport_with_faults(credentials: Credentials, on_request: OnRequest, setting: str | None) -> Transport:
-    """Return a transport that kills the process at the point of `setting`; a plain transport if it is empty. Raises
-    FaultPointError."""
+    """A transport that dies where `setting` says; a plain one where that is empty. Raises FaultPointError."""
     parsed = parse_point(setting)
     return (
         Transport(credentials, on_request)

@@ -1,10 +1,9 @@
-"""Operators that start quickly: each is forked from a process that has already imported the operator, because imports
-take nearly all CPU time of a start (`python -m hvpa run` needs 1.5 s until it is ready, forked 0.1 s). A forked
-operator is still a separate process with its own arguments, environment, log, session and signals.
+"""Operators that start at once: each is forked from a process that has imported the operator already, since imports
+take nearly all of a start's processor time (`python -m hvpa run` needs 1.5 s of it until it is ready, forked 0.1 s).
+A forked operator is a process of its own all the same, with its own arguments, environment, log, session and signals.
 
-`python -m localcluster.operator.forked SOCKET` is the forking process. Each operator has a connection: a line of JSON
-(`argv` after `python -m`, `env`, `cwd`, `log`), the operator's process id, and at its end its exit code.
-"""
+`python -m localcluster.operator.forked SOCKET` is the process that forks. There is one connection per operator: a line
+of JSON (`argv` after `python -m`, `env`, `cwd`, `log`), the operator's process id, and at its end its exit code."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ _PARENT_DEATH_SIGNAL = 1
 
 
 class Forker:
-    """The process that forks operators, for the duration of a `with` block."""
+    """The process that forks operators, for the length of a `with` block."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="hvpa-fork-")
@@ -53,7 +52,7 @@ class Forker:
         self._folder.cleanup()
 
     def fork(self, argv: list[str], log: Path, env: dict[str, str] | None, cwd: Path | None) -> Child:
-        """Start `python -m MODULE …`; other programs (a shell, for example) are started as `spawn` does."""
+        """Start `python -m MODULE …`; anything else (a shell, say) is started as `spawn` does."""
         if argv[:2] != [sys.executable, "-m"]:
             return spawn(argv, log, env, cwd)
         connection = wait_for(partial(_connected, self._address), 60, self._process.tail, 0.02)
@@ -73,7 +72,7 @@ def _connected(address: str) -> socket.socket:
 
 
 class _Forked:
-    """A forked operator, seen from the process that started it."""
+    """An operator as its starter sees it."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -95,18 +94,18 @@ class _Forked:
             except (TimeoutError, BlockingIOError):
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0) from None
             self._connection.close()
-            self.returncode = int(code or -signal.SIGKILL)  # no code: it ended with the forking process
+            self.returncode = int(code or -signal.SIGKILL)  # no code: it went with the process that forks
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, unless the process has ended."""
+        """Send a signal, unless it has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
 
-# --- the forking process ----------------------------------------------------------------------------------------------
+# --- the process that forks ------------------------------------------------------------------------------------------
 def main(address: str) -> NoReturn:
-    """Fork an operator for each connection and report each exit code, until killed."""
+    """Fork an operator for each connection and report each one's end, until killed."""
     for module in _IMPORTED:
         importlib.import_module(module)
     gc.collect()
@@ -152,7 +151,7 @@ def _report_end(selector: selectors.BaseSelector, key: selectors.SelectorKey) ->
 
 
 def _run(request: dict[str, Any], connection: socket.socket) -> NoReturn:
-    """Run the operator in its own session, tied to the forking process, as `python -m MODULE …`."""
+    """Be the operator: in its session, dying with the process that forks, then `python -m MODULE …`."""
     code: object = 1
     try:
         os.setsid()

@@ -1,5 +1,6 @@
-"""The operator with short waits and pages, so that a test need not wait for minutes or create hundreds of objects to
-see their effects: `python -m localcluster.operator.hasty run …`, or `hasten` an `Operator` before it starts."""
+"""The operator with its waits and pages cut short, so that a test need not wait for minutes, nor make hundreds of
+objects, to see what comes after them: `python -m localcluster.operator.hasty run …`, or `hasten` an `Operator` before
+it starts."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ PAGE = 5
 
 
 def hasten(operator: Operator) -> Operator:
-    """Let an operator that has not started run with these settings."""
+    """Let an operator that was not started yet run like this."""
     argv = operator.process.argv
     argv[argv.index("-m") + 1] = __name__
     return operator
@@ -29,7 +30,7 @@ def hasten(operator: Operator) -> Operator:
 def _shorten() -> None:
     limits = {
         (reflector, "SILENCE"): SILENCE,
-        (reflector, "LONG_LIVED"): SILENCE / 4,  # a quiet watch that lives longer has worked
+        (reflector, "LONG_LIVED"): SILENCE / 4,  # a watch that was merely quiet has worked
         (reflector, "STALE"): STALE,
         (pages, "PAGE"): PAGE,
         (reflector, "RETRY"): Backoff(base=0.02, cap=0.2),

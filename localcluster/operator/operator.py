@@ -1,4 +1,5 @@
-"""The operator as tests run it: a separate process with its own identity and rights, as in a cluster."""
+"""The operator as tests run it: a process of its own with its own identity and rights, as it would run in a
+cluster."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ SERVICE_ACCOUNT = "hvpa"
 CUSTOM_KINDS = REPOSITORY / "config" / "custom-kinds"
 WITH_FAULTS = "localcluster.operator.with_faults"
 ROUNDING = 0.05
-"""Seconds by which the clocks of two processes may differ about a page's age."""
+"""Seconds by which clocks of two processes may differ in finding a page old."""
 FAULTS = frozenset({fault_points.VARIABLE, shifted_clock.VARIABLE})
-"""Environment variables that only WITH_FAULTS supports."""
+"""What of the environment only WITH_FAULTS knows."""
 
 
 def install_crds(cluster: Cluster) -> None:
@@ -39,15 +40,15 @@ def install_crds(cluster: Cluster) -> None:
 
 
 def install_vpa_crd(cluster: Cluster) -> None:
-    """Apply the CRD of VPAs on a control plane without a recommender. Raises `BuildError`."""
+    """Apply the CRD of VPAs, on a control plane without a recommender. Raises `BuildError`."""
     text = build(full=True).shared["vpa-crd.yaml"].read_text()
     cluster.apply_all([document for document in yaml.safe_load_all(text) if document])
 
 
 def install_operator_rbac(cluster: Cluster, *, deployment: bool = True) -> Path:
-    """Apply `config/default` and, if supported, `config/size-at-creation`, as `make deploy` does. Return a kubeconfig
-    of the operator's ServiceAccount. (KWOK runs the operator's pods, which do nothing; a real node has no image for
-    them, so set `deployment` to False.)"""
+    """Apply `config/default`, and `config/size-at-creation` where it can be used, as `make deploy` does, and return a
+    kubeconfig of the operator's own ServiceAccount. (The operator's pods are KWOK's then, and do nothing; a real
+    node has no image for them, so `deployment` is False.)"""
     _apply_kustomization(cluster, "default", () if deployment else ("Deployment",))
     if serves_mutating_policies(cluster):
         _apply_kustomization(cluster, "size-at-creation")
@@ -58,7 +59,7 @@ def install_operator_rbac(cluster: Cluster, *, deployment: bool = True) -> Path:
 
 
 def install_custom_kinds(cluster: Cluster) -> None:
-    """Apply the operator's part of `config/custom-kinds`: permission to read and scale Argo Rollouts."""
+    """Apply the operator's part of `config/custom-kinds`: the right to read and scale Argo Rollouts."""
     documents = [yaml.safe_load(path.read_text()) for path in sorted(CUSTOM_KINDS.glob("operator_*.yaml"))]
     cluster.apply_all(documents)
     cluster.await_right(
@@ -67,7 +68,7 @@ def install_custom_kinds(cluster: Cluster) -> None:
 
 
 def serves_mutating_policies(cluster: Cluster) -> bool:
-    """Whether the API server has MutatingAdmissionPolicies (from Kubernetes 1.36 on)."""
+    """Whether the API server has MutatingAdmissionPolicies, as from Kubernetes 1.36 on."""
     known = cluster.api.raw("GET", "/apis/admissionregistration.k8s.io/v1")["resources"]
     return any(one["name"] == "mutatingadmissionpolicies" for one in known)
 
@@ -77,7 +78,7 @@ def _rule(group: str, resource: str, verb: str) -> Json:
 
 
 def operator_kubeconfig(cluster: Cluster) -> Path:
-    """Return a kubeconfig with the identity of the operator's ServiceAccount."""
+    """A kubeconfig that acts as the operator's ServiceAccount."""
     wait_for(
         lambda: cluster.api.find("ServiceAccount", SERVICE_ACCOUNT, NAMESPACE), 60, "the operator's account"
     )
@@ -91,11 +92,12 @@ def _apply_kustomization(cluster: Cluster, name: str, without: Container[str] = 
 
 
 class Operator:
-    """An operator process, `python -m hvpa run`, or `with_faults` if the environment requires it. As a context manager
-    it is started, and killed at the end."""
+    """One operator process, `python -m hvpa run`, or `with_faults` where the environment asks for what only
+    that does. As a context manager it is started, and killed at the
+    end."""
 
     starter: ClassVar[Start] = spawn
-    """Starts the processes; tests that start many use that of a `Forker`."""
+    """What starts the processes; tests that start many set that of a `Forker`."""
 
     def __init__(
         self,
@@ -105,7 +107,7 @@ class Operator:
         name: str = "operator",
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """`args` are further arguments of `hvpa run`, `env` further environment variables."""
+        """`args` are further arguments of `hvpa run`, `env` further environment."""
         self._health, self._metrics = free_port(), free_port()
         self._page_until = 0.0
         module = WITH_FAULTS if FAULTS & (env or {}).keys() else "hvpa"
@@ -130,7 +132,8 @@ class Operator:
         self.kill()
 
     def start(self, *, wait: bool = True, timeout: float = 90) -> None:
-        """Start the operator, and wait until it is ready. Raises `RuntimeError` with the end of its log if it isn't."""
+        """Start it, and wait until it says that it is ready; raises `RuntimeError` with the end of its log
+        when it isn't."""
         self.process.start()
         if wait:
             self.await_ready(timeout)
@@ -151,11 +154,11 @@ class Operator:
             raise RuntimeError(f"{error}\n{self.process.tail()}") from error
 
     def probe(self, path: str = "healthz") -> int:
-        """Return the HTTP status of a health path; 0 if no process answers."""
+        """The HTTP status of one of its health paths; 0 where no process answers."""
         return self.health(path)[0]
 
     def health(self, path: str) -> tuple[int, str]:
-        """Return HTTP status and text of a health path; 0 and empty if no process answers."""
+        """HTTP status and text of one of its health paths; 0 and empty where no process answers."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._health}/{path}", timeout=5) as response:
                 return int(response.status), response.read().decode()
@@ -167,17 +170,17 @@ class Operator:
 
     @property
     def health_address(self) -> str:
-        """The address of a kubelet's probes."""
+        """Where a kubelet would probe it."""
         return f"127.0.0.1:{self._health}"
 
     @property
     def metrics_address(self) -> str:
-        """The address of its metrics for Prometheus."""
+        """Where Prometheus finds its metrics."""
         return f"127.0.0.1:{self._metrics}"
 
     def metrics(self) -> str:
-        """Return its current Prometheus metrics as text. The operator serves the same page for a second, so this waits
-        for the next page if necessary."""
+        """Its Prometheus metrics as text, rendered now: the operator gives the same page for a second, so whoever asks
+        again sooner waits for the next one."""
         time.sleep(max(0.0, self._page_until - time.monotonic()))
         with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics}/metrics", timeout=30) as response:
             text = str(response.read().decode())
@@ -185,7 +188,7 @@ class Operator:
         return text
 
     def metric(self, name: str, **labels: str) -> float:
-        """Return the sum of a metric's samples with these labels; 0 if there are none."""
+        """The sum of a metric's samples that carry all these labels; 0 where there are none."""
         total = 0.0
         for line in self.metrics().splitlines():
             series, _, value = line.rpartition(" ")
@@ -195,7 +198,7 @@ class Operator:
         return total
 
     def log_lines(self) -> list[dict[str, Any]]:
-        """Return its log so far; a line that is no JSON is {"text": …}."""
+        """Its log so far; a line that is no JSON comes as {"text": …}."""
         lines: list[dict[str, Any]] = []
         for line in self.log.read_text(errors="replace").splitlines():
             try:
@@ -206,17 +209,17 @@ class Operator:
         return lines
 
     def kill(self) -> None:
-        """Kill the process with SIGKILL, and wait for its end."""
+        """SIGKILL, and wait for the end."""
         self.process.kill()
 
     def terminate(self, timeout: float = 60) -> int:
-        """Send SIGTERM and return the exit code (-9 if it had to be killed after `timeout` seconds)."""
+        """SIGTERM; its exit code (-9 when it had to be killed after `timeout` seconds)."""
         return self.process.terminate(timeout)
 
     def pause(self) -> None:
-        """Send SIGSTOP: the process hangs, as on a hanging node."""
+        """SIGSTOP: it hangs, as on a node that does."""
         self.process.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Send SIGCONT after `pause`."""
+        """SIGCONT after `pause`."""
         self.process.signal(signal.SIGCONT)

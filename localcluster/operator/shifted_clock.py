@@ -1,5 +1,5 @@
-"""A clock that a test can change while the operator runs: HVPA_CLOCK_OFFSET_FILE names a file with a number of seconds,
-which the clock adds to the system's time at each reading. `with_faults` runs an operator with it."""
+"""A clock that a test lets jump while the operator runs: HVPA_CLOCK_OFFSET_FILE names a file whose content, a number of
+seconds, is added to the system's time whenever that is read. `with_faults` runs an operator with it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ VARIABLE = "HVPA_CLOCK_OFFSET_FILE"
 
 
 class ShiftedClock:
-    """The system's clock plus the seconds in a file. A missing or invalid file adds nothing."""
+    """The system's clock and a number of seconds that a file holds. A file that is missing or holds no number shifts
+    nothing."""
 
     def __init__(self, file: Path) -> None:
-        """Every reading of the time reads `file`."""
+        """`file` is read whenever the time is."""
         self._file = file
         self._system = SystemClock()
 
     def now(self) -> dt.datetime:
-        """Return the current time of the shifted clock, UTC."""
+        """The present instant as the shifted clock shows it, UTC."""
         now = self._system.now()
         try:
             return now + dt.timedelta(seconds=float(self._file.read_text()))
@@ -31,6 +32,6 @@ class ShiftedClock:
 
 
 def clock_of(environment: Mapping[str, str]) -> Clock:
-    """Return the system's clock, or a shifted clock if HVPA_CLOCK_OFFSET_FILE is set."""
+    """The clock to use: the system's, unless HVPA_CLOCK_OFFSET_FILE asks for a shifted one."""
     file = environment.get(VARIABLE)
     return ShiftedClock(Path(file)) if file else SystemClock()

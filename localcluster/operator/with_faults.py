@@ -1,6 +1,6 @@
-"""The operator with faults from inside, which the product does not contain: `python -m
-localcluster.operator.with_faults run …` is `hvpa run …`, but it dies at HVPA_FAULT_POINT (`fault_points.py`), and
-HVPA_CLOCK_OFFSET_FILE shifts its clock (`shifted_clock.py`)."""
+"""The operator with what tests do to it from inside, which the product knows nothing of:
+`python -m localcluster.operator.with_faults run …` is `hvpa run …`, but that it dies at HVPA_FAULT_POINT
+(`fault_points.py`) and that its clock is shifted by HVPA_CLOCK_OFFSET_FILE (`shifted_clock.py`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localcluster.operator.shifted_clock import clock_of
 
 
 def main() -> int:
-    """Run as `hvpa run`; 2 also for an unknown fault point."""
+    """As `hvpa run`; 2 also for a fault point that there is not."""
     parser = argparse.ArgumentParser()
     run.add_arguments(parser.add_subparsers(required=True).add_parser("run"))
     args = parser.parse_args()

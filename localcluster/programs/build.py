@@ -1,10 +1,9 @@
-"""Builds the programs of the control plane from Go modules, once per version, into the user's cache.
-`localcluster/programs/modules/*/go.mod` has the modules and versions; `controlplane.py` starts the programs.
-
-Also builds our own programs beside those files, which replay scenarios through the code of the real recommenders and
-the real VPA updater (`tests/recorded`), API servers of other versions (`tests/e2e/compat`), Helm (`tests/e2e/chart`),
-Prometheus (`localcluster/prometheus.py`), and KEDA (`localcluster/keda.py`).
-"""
+"""Building the programs of the control plane from Go modules, once per version, into the user's cache. The
+modules and their versions are in `localcluster/programs/modules/*/go.mod`; what starts the programs is
+`controlplane.py`. Also built here are the programs of our own beside those files, which replay scenarios through the
+code of the real recommenders and the real VPA updater (`tests/recorded`), API servers of other versions
+(`tests/e2e/compat`), Helm (`tests/e2e/chart`), Prometheus (`localcluster/prometheus.py`), and KEDA
+(`localcluster/keda.py`)."""
 
 from __future__ import annotations
 
@@ -51,30 +50,30 @@ _HEARTBEAT_SECONDS = 15
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Programs that are built from a folder of modules into a folder of the cache."""
+    """Programs that are built from one folder of modules into one folder of the cache."""
 
     modules: str
     packages: dict[str, str]
-    """By program: its package."""
+    """Program -> package."""
     shared: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Files of the modules that are needed at run time, by name in the cache: module, and path in the module."""
+    """Files of the modules that are needed at run time: name in the cache -> module, path in the module."""
     sources: str = ""
-    """The folder of our own source next to the modules' go.mod, if any."""
+    """The folder of our own source beside the modules' go.mod, if any."""
     version: str = ""
-    """The version that the programs report, instead of the default of such a build (v0.0.0)."""
+    """What the programs give as their version, if not what such a build gives (v0.0.0)."""
     tags: str = ""
     """Go's build tags."""
     cgo: bool | None = None
-    """Whether C is compiled, too (None: Go's default)."""
+    """Whether C is compiled too (None: as Go likes it)."""
 
 
 _APISERVER = "k8s.io/kubernetes/cmd/kube-apiserver"
 _OTHERS = "apiserver-"
-"""Prefix of a folder with the modules of another API server; its minor version follows."""
+"""What the name of a folder with the modules of another API server begins with; its minor version follows."""
 
 
 def _version(modules: str) -> str:
-    """Return the Kubernetes version in the go.mod of a folder of modules: `v1.30.14`."""
+    """The version of Kubernetes that the go.mod of a folder of modules requires: `v1.30.14`."""
     text = (MODULES / modules / "go.mod").read_text()
     found = re.search(r"^(?:require |\t)k8s\.io/kubernetes (\S+)", text, re.MULTILINE)
     if found is None:
@@ -82,8 +81,8 @@ def _version(modules: str) -> str:
     return found[1]
 
 
-# Two folders of modules, because their k8s.io versions differ. Programs from our own source are separate: a change of
-# that source rebuilds nothing else.
+# Two folders of modules: their k8s.io versions differ, so they stay apart. What is built from our own source is kept
+# apart too: where only that changes, nothing else is built again.
 _GROUPS = {
     "core": _Group(
         "core",
@@ -94,7 +93,7 @@ _GROUPS = {
             "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
             "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
         },
-        version=_version("core"),  # `kubectl version` refuses to compare the default
+        version=_version("core"),  # `kubectl version` refuses to compare what such a build gives
     ),
     "addons": _Group(
         "addons",
@@ -114,7 +113,7 @@ _GROUPS = {
             "stage-pod-delete.yaml": ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-delete.yaml"),
         },
     ),
-    # Programs of a real node. The kubelet shares most packages with the API server.
+    # A real node. The kubelet shares most packages with the API server.
     "kubelet": _Group("core", {"kubelet": "k8s.io/kubernetes/cmd/kubelet"}, version=_version("core")),
     "containerd": _Group(
         "containerd",
@@ -132,7 +131,7 @@ _GROUPS = {
         sources=".",
         cgo=False,
     ),
-    # The VPA's updater and webhook, for the comparison of the demo. The recommender is in "addons".
+    # What makes of recommendations sizes of pods, for the comparison of the demo. The recommender is in "addons".
     "vpa": _Group(
         "addons",
         {
@@ -144,10 +143,10 @@ _GROUPS = {
     "hpa-replay": _Group("core", {"hpa-replay": "./hpa-replay"}, sources="hpa-replay"),
     "vpa-replay": _Group("addons", {"vpa-replay": "./vpa-replay"}, sources="vpa-replay"),
     "updater-replay": _Group("addons", {"updater-replay": "./updater-replay"}, sources="updater-replay"),
-    # Only for tests of the chart. Needs newer modules than "core", so hardly any compiled code is shared.
+    # For the tests of the chart alone. Needs newer modules than "core", so hardly anything compiled is shared.
     "helm": _Group("helm", {"helm": "helm.sh/helm/v4/cmd/helm"}),
-    # For tests of rules, the dashboard and programs that read a history; without the web page and without the discovery
-    # of targets in clouds, which is a sixth of all packages.
+    # For tests of rules, the dashboard and what reads a history; without the web page, and without the discovery of
+    # targets in clouds, which is a sixth of all packages.
     "prometheus": _Group(
         "prometheus",
         {
@@ -167,7 +166,7 @@ _GROUPS = {
             for kind in ("podmonitors", "prometheusrules")
         },
     ),
-    # KEDA itself, only for `make keda` (docs/decisions/0045); the other tests use its CRD.
+    # KEDA itself is built for `make keda` alone (docs/decisions/0045): the other tests take its CRD.
     "keda": _Group(
         "keda",
         {f"keda-{name}": f"github.com/kedacore/keda/v2/cmd/{name}" for name in ("operator", "adapter")},
@@ -183,7 +182,7 @@ _GROUPS = {
             )
         },
     ),
-    # Separate from its programs, so that a change here does not rebuild them.
+    # Apart from its programs, since a change here must not build them again.
     "keda-install": _Group(
         "keda-crds",
         {},
@@ -218,14 +217,14 @@ _CONTROL_PLANE = ("core", "addons")
 _NODE = ("kubelet", "containerd", "runc", "node")
 _TOOLS = ("helm", "prometheus")
 _REPLAYS = ("hpa-replay", "vpa-replay", "updater-replay")
-# Programs of KUBEBUILDER_ASSETS by convention (envtest), used instead of building them.
+# What KUBEBUILDER_ASSETS holds by convention (envtest); used instead of building these.
 _ASSETS = ("etcd", "kube-apiserver", "kubectl")
 _BARE = ("etcd", "kube-apiserver", "kubectl")
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Folder of the built programs and of files of their modules: `vpa-crd.yaml`, KWOK's `stage-….yaml`."""
+    """Where the built programs are, and files of their modules: `vpa-crd.yaml`, KWOK's `stage-….yaml`."""
 
     paths: dict[str, Path]
     shared: dict[str, Path]
@@ -235,81 +234,82 @@ class Programs:
 
 
 def to_stderr(line: str) -> None:
-    """Report progress on stderr (the default)."""
+    """The default way to report progress."""
     print(line, file=sys.stderr, flush=True)
 
 
 def build(*, full: bool = True, report: Report = to_stderr) -> Programs:
-    """Return all programs of the control plane, and build those that are not in the cache. `full=False` returns only
-    those of an API server. Raises `BuildError`."""
+    """All programs of the control plane, built where they are not in the cache yet; `full=False` asks for
+    those of a bare API server only. Raises `BuildError`."""
     have = _assets()
     built = _build(_CONTROL_PLANE, lambda name: name not in have and (full or name in _BARE), report)
     return Programs({**have, **built.paths}, built.shared)
 
 
 def build_replays(*, report: Report = to_stderr) -> Programs:
-    """Return the programs `hpa-replay`, `vpa-replay` and `updater-replay`, built if they are not in the cache. Raises
+    """The programs `hpa-replay`, `vpa-replay` and `updater-replay`, built where they are not in the cache yet. Raises
     `BuildError`."""
     return _build(_REPLAYS, lambda _: True, report)
 
 
 def build_node(*, report: Report = to_stderr) -> Programs:
-    """Return the programs of a real node and of its pods, built if they are not in the cache. Raises `BuildError`."""
+    """The programs of a real node, and those of its pods, built if they are not in the cache yet. Raises
+    `BuildError`."""
     return _build(_NODE, lambda _: True, report)
 
 
 def build_vpa(*, report: Report = to_stderr) -> Programs:
-    """Return the programs `vpa-updater` and `vpa-webhook`, built if they are not in the cache. Raises `BuildError`."""
+    """The programs `vpa-updater` and `vpa-webhook`, built if they are not in the cache yet. Raises `BuildError`."""
     return _build(("vpa",), lambda _: True, report)
 
 
 def build_helm(*, report: Report = to_stderr) -> Path:
-    """Return the program `helm`, built if it is not in the cache. Raises `BuildError`."""
+    """The program `helm`, built where it is not in the cache yet. Raises `BuildError`."""
     return _build(("helm",), lambda _: True, report)["helm"]
 
 
 def build_prometheus(*, report: Report = to_stderr) -> Programs:
-    """Return the programs `prometheus` and `promtool`, built if they are not in the cache. Raises `BuildError`."""
+    """The programs `prometheus` and `promtool`, built where they are not in the cache yet. Raises `BuildError`."""
     return _build(("prometheus",), lambda _: True, report)
 
 
 def build_tools(*, report: Report = to_stderr) -> Programs:
-    """Return the programs `helm`, `prometheus` and `promtool`, built if they are not in the cache. Raises
+    """The programs `helm`, `prometheus` and `promtool`, built where they are not in the cache yet. Raises
     `BuildError`."""
     return _build(_TOOLS, lambda _: True, report)
 
 
 def tool_folders() -> list[Path]:
-    """Return the existing folders of the programs of `build_tools`."""
+    """Where the programs of `build_tools` are, as far as they have been built."""
     go = find_go()
     folders = [cache_folder() / "controlplane" / _key(name, go) / "bin" for name in _TOOLS]
     return [folder for folder in folders if folder.exists()]
 
 
 def monitoring_crds(*, report: Report = to_stderr) -> list[Path]:
-    """Return the Prometheus operator's CRDs for PodMonitors and PrometheusRules, downloaded if they are not in the
-    cache. Raises `BuildError`."""
+    """The CRDs of the Prometheus operator for PodMonitors and PrometheusRules, downloaded where they are not in the
+    cache yet. Raises `BuildError`."""
     return list(_build(("monitoring-crds",), lambda _: True, report).shared.values())
 
 
 def keda_crd(*, report: Report = to_stderr) -> Path:
-    """Return the CRD of KEDA's ScaledObjects, downloaded if it is not in the cache. Raises `BuildError`."""
+    """The CRD of KEDA's ScaledObjects, downloaded where it is not in the cache yet. Raises `BuildError`."""
     return _build(("keda-crds",), lambda _: True, report).shared["scaledobjects-crd.yaml"]
 
 
 def build_keda(*, report: Report = to_stderr) -> Programs:
-    """Return the programs `keda-operator` and `keda-adapter`, built if they are not in the cache, and KEDA's CRDs,
+    """The programs `keda-operator` and `keda-adapter`, built where they are not in the cache yet, and KEDA's CRDs,
     ServiceAccount and roles. Raises `BuildError`."""
     return _build(("keda", "keda-install"), lambda _: True, report)
 
 
 def kubernetes_version() -> str:
-    """Return the version of the control plane: `v1.37.2`."""
+    """The version of the control plane: `v1.37.2`."""
     return _version("core")
 
 
 def other_versions() -> dict[str, str]:
-    """Return the other available API servers: minor version to version, the oldest first."""
+    """The other API servers that can be built: minor version to version, the oldest first."""
     return {
         name.removeprefix(_OTHERS): group.version
         for name, group in _GROUPS.items()
@@ -318,12 +318,12 @@ def other_versions() -> dict[str, str]:
 
 
 def build_apiserver(minor: str, *, report: Report = to_stderr) -> Path:
-    """Return the API server of another minor version, built if it is not in the cache. Raises `BuildError`."""
+    """The API server of another minor version, built where it is not in the cache yet. Raises `BuildError`."""
     return _build((f"{_OTHERS}{minor}",), lambda _: True, report)["kube-apiserver"]
 
 
 def _build(names: tuple[str, ...], wanted: Callable[[str], bool], report: Report) -> Programs:
-    """Return the wanted programs of these groups, and all their shared files."""
+    """The wanted programs of these groups, and all their shared files."""
     paths: dict[str, Path] = {}
     shared: dict[str, Path] = {}
     go = find_go()
@@ -350,8 +350,7 @@ def _assets() -> dict[str, Path]:
 
 
 def _key(name: str, go: Go) -> str:
-    """Return the name of a group's cache folder: a hash of all inputs of its programs. Go's patch releases count as the
-    same Go."""
+    """Name of a group's cache folder: all that its programs are made of. Go's patch releases count as the same Go."""
     group = _GROUPS[name]
     digest = hashlib.sha256()
     for file in ("go.mod", "go.sum"):
@@ -394,7 +393,7 @@ def _complete(folder: Path, packages: dict[str, str], group: _Group) -> bool:
 @contextlib.contextmanager
 def _locked(folder: Path, report: Report) -> Iterator[None]:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # A single lock, because all groups share the installed Go and Go's own caches.
+    # One lock for all, since both groups share the installed Go and Go's own caches.
     with (folder.parent / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -406,7 +405,7 @@ def _locked(folder: Path, report: Report) -> Iterator[None]:
 
 def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, report: Report) -> None:
     if _complete(folder, packages, group):
-        return  # another run has built it in the meantime
+        return  # another run has built it meanwhile
     missing = {name: package for name, package in packages.items() if not (folder / "bin" / name).exists()}
     program = go.program or install_go(report)
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
@@ -414,7 +413,7 @@ def _build_group(folder: Path, packages: dict[str, str], group: _Group, go: Go, 
         "GOROOT",
         "GOOS",
         "GOARCH",
-    ):  # PyPI's Go finds its own root; the programs are for this machine
+    ):  # PyPI's Go knows its own root; the programs are for this machine
         environment.pop(name, None)
     if group.cgo is not None:
         environment["CGO_ENABLED"] = str(int(group.cgo))
@@ -471,7 +470,7 @@ def _copy_shared(folder: Path, group: _Group, program: Path, environment: dict[s
 
 
 def _module_folder(module: str, modules: str, program: Path, environment: dict[str, str]) -> Path:
-    """Return Go's folder of a module's files, downloaded if it is missing."""
+    """Where Go keeps a module's files; downloads it where it does not have it."""
     argv = [str(program), "mod", "download", "-json", module]
     done = subprocess.run(argv, capture_output=True, text=True, env=environment, cwd=MODULES / modules)
     if done.returncode:

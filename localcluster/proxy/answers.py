@@ -1,4 +1,4 @@
-"""Responses of the proxy: its own, the API server's, or a damaged copy of the latter."""
+"""How the proxy responds: with an answer of its own, the API server's answer, or a damaged copy of that."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from aiohttp import web
 
 from localcluster.proxy.faults import Damage, Fault, status_body
 
-# Headers of a single connection (RFC 9110, 7.6.1), and headers that aiohttp sets itself.
+# Headers that belong to one connection (RFC 9110, 7.6.1), and what aiohttp sets itself.
 OF_THE_CONNECTION = frozenset(
     {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host", "content-length"}
 )
 _PAGE = b"<!DOCTYPE html>\n<html>\n<body>Please log in to this network.</body>\n</html>\n"
 _OTHER = b'{"all": "well"}\n'
 _TICK = 0.005
-"""Seconds: the resolution of the event loop's clock on a loaded machine."""
+"""Seconds: the event loop's clock is no finer than this on a loaded machine."""
 
 
 def refusal(fault: Fault) -> web.Response:
-    """Return the response of a fault with a code, in the API server's format."""
+    """The response of a fault that has a code: as the API server would put it."""
     headers = {}
     if fault.retry_after is not None:
         headers["Retry-After"] = str(fault.retry_after)
@@ -31,7 +31,7 @@ def refusal(fault: Fault) -> web.Response:
 
 
 def like(upstream: aiohttp.ClientResponse) -> web.StreamResponse:
-    """Return an empty response with the API server's status and headers."""
+    """A response with the API server's status and headers, and nothing in it yet."""
     response = web.StreamResponse(status=upstream.status, reason=upstream.reason)
     for name, value in upstream.headers.items():
         if name.lower() not in OF_THE_CONNECTION:
@@ -40,7 +40,7 @@ def like(upstream: aiohttp.ClientResponse) -> web.StreamResponse:
 
 
 async def damaged(request: web.Request, upstream: aiohttp.ClientResponse, fault: Fault) -> web.StreamResponse:
-    """Send a damaged copy of the API server's response. A watch is cut off from it."""
+    """Send a damaged copy of the API server's answer. A watch is cut off from it."""
     response = like(upstream)
     is_watch = request.query.get("watch") in ("true", "1")
     body = b"" if is_watch and fault.damage is not Damage.SLOW else await upstream.read()
@@ -65,7 +65,7 @@ async def damaged(request: web.Request, upstream: aiohttp.ClientResponse, fault:
 
 
 async def slowly(chunks: AsyncIterator[bytes], pause: float) -> AsyncIterator[bytes]:
-    """Yield the same bytes one by one, on average `pause` seconds apart."""
+    """The same bytes one by one, `pause` seconds apart on average."""
     debt = 0.0
     async for chunk in chunks:
         for position in range(len(chunk)):
@@ -106,6 +106,6 @@ def reset(request: web.Request) -> None:
 
 
 def _close(request: web.Request) -> None:
-    """Close the connection in order after sending the written data: the peer sees an early end, not a reset."""
+    """End the connection in order, once what was written is sent: the peer sees an early end, not a reset."""
     if request.transport is not None:
         request.transport.close()

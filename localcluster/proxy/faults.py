@@ -1,4 +1,4 @@
-"""Faults of the proxy as data: the matching requests, the effect, and the count. Without I/O."""
+"""What the proxy does to requests, as data: which ones, what, and how often. Without I/O."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 def verb_of(method: str, path: str, query: Mapping[str, str]) -> str:
-    """Return the Kubernetes verb of a request: get, list, watch, create, update, patch, delete."""
+    """The Kubernetes verb of a request: get, list, watch, create, update, patch, delete."""
     if method != "GET":
         return _VERBS.get(method, method.lower())
     if query.get("watch") in ("true", "1"):
         return "watch"
-    # /api/v1/pods · /api/v1/namespaces/x/pods · /apis/g/v/pods · /apis/g/v/namespaces/x/pods: the path of a list ends
-    # in a plural.
+    # /api/v1/pods · /api/v1/namespaces/x/pods · /apis/g/v/pods · /apis/g/v/namespaces/x/pods: a list ends in
+    # a plural.
     parts = [part for part in path.split("/") if part]
     rest = parts[2:] if parts[:1] == ["api"] else parts[3:]
     if rest[:1] == ["namespaces"] and len(rest) > 2:
@@ -46,7 +46,7 @@ def verb_of(method: str, path: str, query: Mapping[str, str]) -> str:
 
 
 def status_body(code: int, retry_after: int | str | None = None) -> dict[str, Any]:
-    """Return the API server's Status object for this code."""
+    """The Status object that the API server sends with such a code."""
     details = {"details": {"retryAfterSeconds": retry_after}} if isinstance(retry_after, int) else {}
     return {
         "kind": "Status",
@@ -72,7 +72,7 @@ class Seen:
 
     @classmethod
     def of(cls, request: web.Request, code: int) -> Seen:
-        """Return the record of a request."""
+        """What is kept of a request."""
         return cls(
             dt.datetime.now(dt.UTC),
             verb_of(request.method, request.path, request.query),
@@ -84,8 +84,8 @@ class Seen:
 
 
 class Damage(Enum):
-    """Damage to a response, after the API server has carried the request out. All but SLOW have code 200 if the API
-    server's response has."""
+    """What is done to a response on its way back, after the API server has carried the request out. All but SLOW
+    have code 200 where the API server's response has."""
 
     SHORT = "less comes than Content-Length says"
     CHUNKED = "the connection ends before the last chunk"
@@ -98,15 +98,15 @@ class Damage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Selects requests by Kubernetes verb, and by regular expressions searched in the path and in the (decoded) query
-    string. None matches all."""
+    """Which requests: by Kubernetes verb, and by regular expressions searched in the path and in the query string
+    (decoded); None matches all."""
 
     verb: str | None
     path: str | None
     query: str | None = None
 
     def matches(self, method: str, path: str, query: Mapping[str, str]) -> bool:
-        """Whether the request matches."""
+        """Whether it is such a request."""
         if self.verb is not None and verb_of(method, path, query) != self.verb:
             return False
         if self.query is not None and not re.search(
@@ -118,7 +118,7 @@ class Matcher:
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """A fault for the next `times` matching requests (None: until removed)."""
+    """Something done to matching requests, `times` often (None: until removed)."""
 
     matcher: Matcher
     times: int | None
@@ -131,7 +131,7 @@ class Fault:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, method: str, path: str, query: Mapping[str, str]) -> bool:
-        """Whether the fault hits this request; counts the hit."""
+        """Whether the fault hits this request; counts it."""
         with self._lock:
             if self.times is not None and self.hits >= self.times:
                 return False
@@ -141,41 +141,41 @@ class Fault:
             return True
 
     def remove(self) -> None:
-        """Stop hitting requests."""
+        """Hit no further request."""
         with self._lock:
             self.times = 0
 
 
 class Hold(Fault):
-    """A fault that holds requests until the test decides how they continue."""
+    """A fault that stops requests at a point until the test says how they go on."""
 
     def __init__(self, matcher: Matcher, times: int | None, *, answered: bool) -> None:
-        """`answered`: hold them after the API server's response, else before the request reaches it."""
+        """`answered`: stop them when the API server has answered, else before it is asked."""
         super().__init__(matcher, times)
         self.answered = answered
         self.caught: list[str] = []
-        """Method and URL of the held requests."""
+        """Method and URL of what was stopped."""
         self._reached = threading.Event()
         self._decided = threading.Event()
         self._go_on = True
 
     def wait(self, timeout: float = 60) -> str:
-        """Return method and URL of the first held request. Raises `TimeoutError` if none came."""
+        """Method and URL of the first request that was stopped; raises `TimeoutError` when none came."""
         if not self._reached.wait(timeout):
             raise TimeoutError(f"no request for {self.matcher} within {timeout:g} s")
         return self.caught[0]
 
     def release(self) -> None:
-        """Let held and later requests continue."""
+        """Let what is held, and what comes after, go on."""
         self._decided.set()
 
     def drop(self) -> None:
-        """Reset the connections of held requests: their clients never get a response."""
+        """Reset the connections of what is held: the caller never gets a response."""
         self._go_on = False
         self._decided.set()
 
     async def pass_by(self, method: str, url: str) -> bool:
-        """Hold the request (in the proxy's event loop); return whether it continues."""
+        """Stop here (in the proxy's event loop); whether the request goes on."""
         self.caught.append(f"{method} {url}")
         self._reached.set()
         while not self._decided.is_set():

@@ -1,4 +1,4 @@
-"""Stops servers of a test process while clients still connect."""
+"""Servers in a process of tests that stop listening while clients still connect."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class _Socket(Protocol):
 
 
 async def stop_accepting(listeners: Iterable[_Socket]) -> None:
-    """Stop accepting connections on these sockets, and hand the accepted connections to the server. Await this before
-    closing the server: asyncio drops a connection that was accepted in the same turn of the loop without closing its
-    socket (`asyncio.Server._attach`, Python 3.11)."""
+    """Take no more connections on these sockets, and let the server have those that were taken a moment ago. To be
+    awaited before the server is closed: of a connection that was accepted in the same turn of the loop, asyncio gives
+    up the socket without closing it (`asyncio.Server._attach`, Python 3.11)."""
     loop = asyncio.get_running_loop()
     for listener in listeners:
         loop.remove_reader(listener.fileno())
@@ -22,9 +22,9 @@ async def stop_accepting(listeners: Iterable[_Socket]) -> None:
 
 
 async def end_connections() -> None:
-    """Close the loop's remaining connections. Await this last, after closing the server."""
+    """End what the loop still has of connections. To be awaited last, after the server was closed."""
     loop = asyncio.get_running_loop()
     await asyncio.sleep(0.05)  # aiohttp's TLS connections end in the loop, after their `close`
     for transport in list(getattr(loop, "_transports", {}).values()):
-        transport.abort()  # an unfinished handshake, or a peer that does not report its close
+        transport.abort()  # one whose handshake was never ended, or whose peer does not say that it closes
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Drops packets that arrive at a socket: for the peer, the connection is dead."""
+"""Packets that arrive at a socket and vanish: for the peer, the line is dead."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from asyncio.trsock import TransportSocket
 
 _SO_ATTACH_FILTER = 26
 _RETURN_NOTHING = struct.pack("HBBI", 0x06, 0, 0, 0)
-"""The only instruction of a filter (classic BPF) that accepts no byte of any packet."""
+"""The one instruction of a filter (classic BPF) that accepts no byte of any packet."""
 
 
 def swallow(connection: socket.socket | TransportSocket) -> None:
-    """Make the system drop every packet for this connection before it is acknowledged."""
+    """From now on the system drops every packet that comes for this connection, before it is acknowledged."""
     code = ctypes.create_string_buffer(_RETURN_NOTHING)
     connection.setsockopt(
         socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HxxxxxxP", 1, ctypes.addressof(code))

@@ -1,6 +1,7 @@
-"""A proxy in front of the API server with faults that a test controls. It refuses, redirects, delays or holds requests,
-damages responses, and cuts, ends, slows or expires watches. It terminates TLS and passes the bearer token on, so its
-clients log in by token (client certificates end here). `wire.py` has faults of the connection itself."""
+"""A proxy in front of the API server whose faults a test controls: requests refused, redirected, delayed, held at a
+chosen point, answers damaged, watches cut, ended, slow, or expired. It ends TLS itself and passes
+the caller's bearer token on, so its clients log in by token (client certificates end here). Faults of the connection
+itself are `wire.py`'s."""
 
 from __future__ import annotations
 
@@ -27,14 +28,14 @@ from localcluster.proxy.watches import GONE, Cut, Watches
 
 Value = TypeVar("Value")
 ANSWER = 10.0
-"""Seconds to wait for the API server's response to a pending request."""
+"""Seconds for which the API server's response to a request under way is waited for."""
 
 
 class Proxy:
-    """Use as a context manager. Faults apply to later requests; each counts its hits."""
+    """Use as a context manager. Faults apply to requests that come after; each counts its hits."""
 
     def __init__(self, server: str, authority: Path, certificate: Path, key: Path, folder: Path) -> None:
-        """`server` is the API server's address; `certificate` and `key` are the proxy's for clients."""
+        """`server` is the API server behind, `certificate` and `key` what clients are shown."""
         self._server = server
         self._authority = authority
         self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -49,7 +50,7 @@ class Proxy:
         self._numbers = itertools.count(1)
         self._seen: list[Seen] = []
         self._asked: set[object] = set()
-        """Requests without a response of the API server so far."""
+        """Requests that the API server has not answered yet."""
 
     def __enter__(self) -> Proxy:
         self._thread.start()
@@ -67,24 +68,24 @@ class Proxy:
 
     @property
     def address(self) -> str:
-        """The address for clients."""
+        """What clients connect to."""
         return f"https://127.0.0.1:{self._port}"
 
     @property
     def seen(self) -> list[Seen]:
-        """Every answered request, in order; watches when they begin. Waits shortly for pending responses, so that the
-        list contains everything that a test has just seen at the API server."""
+        """Every answered request, in order; watches when they begin. What a test has just found at the API server is
+        among them: answers that are under way are waited for, for a moment."""
         under_way, deadline = set(self._asked), time.monotonic() + ANSWER
         while under_way & self._asked and time.monotonic() < deadline:
             time.sleep(0.002)
         return self._seen
 
     def kubeconfig_for(self, token: str) -> Path:
-        """Write a kubeconfig for the proxy with a bearer token."""
+        """A kubeconfig that goes through the proxy with a bearer token."""
         return self.kubeconfig_with(token_user(token))
 
     def kubeconfig_with(self, user: dict[str, Any]) -> Path:
-        """Write a kubeconfig for the proxy; `user` is its `user` entry (of an exec plugin, for example)."""
+        """A kubeconfig that goes through the proxy; `user` is its `user` entry (an exec plugin's, say)."""
         path = self._folder / f"{next(self._numbers)}.kubeconfig"
         return write_kubeconfig(path, self.address, self._authority, user)
 
@@ -99,10 +100,10 @@ class Proxy:
         retry_after: int | str | None = None,
         location: str | None = None,
     ) -> Fault:
-        """Answer the next `times` matching requests (None: all, until `remove`) with this code. `verb` is a Kubernetes
-        verb (get, list, watch, create, update, patch, delete); `path` and `query` are regular expressions searched in
-        the URL's path and query; `retry_after` are seconds, or any text for the header; `location` is the target of a
-        redirect."""
+        """Answer the next `times` matching requests (None: all, until `remove`) with this code. `verb` is a
+        Kubernetes verb (get, list, watch, create, update, patch, delete), `path` and `query` regular expressions
+        searched in the URL's path and query; `retry_after` are seconds, or any text for the header; `location` is
+        where a redirect points."""
         matcher = Matcher(verb, path, query)
         return self._add(Fault(matcher, times, code=code, retry_after=retry_after, location=location))
 
@@ -115,14 +116,14 @@ class Proxy:
         path: str | None = None,
         seconds: float = 1,
     ) -> Fault:
-        """Let matching requests pass, and damage their responses. `seconds` is the duration of a slow response (of a
-        watch: of each kilobyte)."""
+        """Let matching requests be carried out, and damage the responses. `seconds` is how long a slow one takes (of
+        a watch: each kilobyte of it)."""
         return self._add(Fault(Matcher(verb, path), times, damage=how, seconds=seconds))
 
     def delay(
         self, seconds: float, *, times: int | None = None, verb: str | None = None, path: str | None = None
     ) -> Fault:
-        """Delay matching requests by this number of seconds."""
+        """Pass matching requests on so much later."""
         return self._add(Fault(Matcher(verb, path), times, seconds=seconds))
 
     def hold(
@@ -133,15 +134,15 @@ class Proxy:
         answered: bool = False,
         times: int | None = 1,
     ) -> Hold:
-        """Hold the next matching request: before it reaches the API server, or with `answered` after it was carried out
-        but before the response reaches the client. `Hold.wait` returns when a request is held; then `release` or `drop`
-        it."""
+        """Stop the next matching request: before it reaches the API server, or with `answered` after it was
+        carried out but before its response reaches the caller. `Hold.wait` reports when one is caught; `release`
+        or `drop` it."""
         hold = Hold(Matcher(verb, path), times, answered=answered)
         self._add(hold)
         return hold
 
     def clear(self) -> None:
-        """Remove all faults, and release all held requests."""
+        """Take all faults back and let everything that is held go on."""
         for fault in self._faults:
             fault.remove()
             if isinstance(fault, Hold):
@@ -150,34 +151,35 @@ class Proxy:
         self._rejected_tokens.clear()
 
     def reject_token(self, token: str) -> None:
-        """Answer 401 to this token from now on, as if it had expired."""
+        """Answer 401 to this token from now on, as when it has expired."""
         self._rejected_tokens.add(token)
 
     def cut_watches(self) -> int:
-        """Reset the connections of all open watches; return their number."""
+        """Reset the connections of all open watches; how many there were."""
         return self._call(self._watches.reset())
 
     def cut_in_event(self, path: str = "", how: Cut = "reset") -> int:
-        """End the open watches with this text in their path in the middle of their next event: by a reset, or in order,
-        as if the first half were everything. Return their number."""
+        """End the open watches whose path holds this text in the middle of their next event: by a reset of the
+        connection, or in order, as if that half were all. How many watches those are."""
         return self._call(self._watches.cut_in_event(path, how))
 
     def expire_watches(self) -> int:
-        """End all open watches with the event 410 Gone (resource version too old); return their number."""
+        """End all open watches with the event that says 410 Gone (resource version too old); how many there
+        were."""
         return self._call(self._watches.end(GONE))
 
     def end_watches(self) -> int:
-        """End all open watches in order, as the API server does when their time is over; return their number."""
+        """End all open watches in order, as the API server does when their time is over; how many there were."""
         return self._call(self._watches.end(b""))
 
     @property
     def open_watches(self) -> list[str]:
-        """Return the URLs of the open watches."""
+        """The URLs of the watches that are open."""
         return self._watches.urls
 
     @contextlib.contextmanager
     def refused(self) -> Iterator[None]:
-        """Reset all connections and refuse new connections for the duration of the block."""
+        """For the time of the block, reset all connections and refuse new ones."""
         self._call(self._refuse())
         try:
             yield
@@ -256,14 +258,14 @@ class Proxy:
         return refusal(fault)
 
     async def _held(self, request: web.Request, hold: Hold) -> bool:
-        """Wait for the test's decision; return whether the request continues (if not, its connection is reset)."""
+        """Wait for the test's word; whether the request goes on (if not, its connection is reset)."""
         going_on = await hold.pass_by(request.method, str(request.rel_url))
         if not going_on:
             reset(request)
         return going_on
 
     async def _forward(self, request: web.Request, body: bytes, fault: Fault | None) -> web.StreamResponse:
-        """Forward the request, and pass the response on as far as the fault allows."""
+        """Ask the API server, and pass its response on as far as the fault lets it."""
         headers = {k: v for k, v in request.headers.items() if k.lower() not in OF_THE_CONNECTION}
         url = self._server + request.raw_path
         mark = object()
@@ -274,7 +276,7 @@ class Proxy:
             )
             self._seen.append(Seen.of(request, upstream.status))
         except aiohttp.ClientError:
-            reset(request)  # the API server is unavailable, and so are we
+            reset(request)  # the API server is away: so are we
             return web.Response(status=502)
         finally:
             self._asked.discard(mark)

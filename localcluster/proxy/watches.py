@@ -1,4 +1,4 @@
-"""The open watches of the proxy, and the ways in which a test ends them. Everything runs in the proxy's event loop."""
+"""The watches that are open through the proxy, and how a test ends them. All of it runs in the proxy's event loop."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from localcluster.proxy.faults import status_body
 
 Cut = Literal["reset", "end"]
 GONE = json.dumps({"type": "ERROR", "object": status_body(410)}).encode() + b"\n"
-"""The event for a resource version that is too old."""
+"""The event that says that a watch's resource version is too old."""
 _OVERTAKEN = 0.05
-"""Seconds until sent data has arrived: an earlier reset would overtake it."""
+"""Seconds after which what was sent has arrived: a reset would overtake it."""
 
 
 class _Watch:
     def __init__(self, request: web.Request) -> None:
         self.request = request
         self.ended = asyncio.Event()
-        """Set to end the watch at once, with `last` as the last event."""
+        """To be ended at once, with `last` as the last event."""
         self.last = b""
         self.cut: Cut | None = None
-        """How the watch ends in the middle of its next event."""
+        """How it ends in the middle of its next event."""
 
 
 class Watches:
@@ -38,18 +38,18 @@ class Watches:
 
     @property
     def urls(self) -> list[str]:
-        """Return their URLs."""
+        """Which they are."""
         return [str(watch.request.rel_url) for watch in list(self._open)]
 
     async def reset(self) -> int:
-        """Reset their connections; return their number."""
+        """Reset their connections; how many there were."""
         watches = list(self._open)
         for watch in watches:
             reset(watch.request)
         return len(watches)
 
     async def end(self, last: bytes) -> int:
-        """End them in order after these last bytes; return their number."""
+        """End them in order after these last bytes; how many there were."""
         watches = list(self._open)
         for watch in watches:
             watch.last = last
@@ -57,14 +57,14 @@ class Watches:
         return len(watches)
 
     async def cut_in_event(self, path: str, how: Cut) -> int:
-        """End those with this text in their path in the middle of their next event; return their number."""
+        """End those whose path holds this text in the middle of their next event; how many they are."""
         watches = [watch for watch in self._open if path in watch.request.path]
         for watch in watches:
             watch.cut = how
         return len(watches)
 
     async def relay(self, request: web.Request, upstream: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        """Yield the API server's data of a watch, until either side or a test ends it."""
+        """What the API server sends on a watch, until either side or a test ends it."""
         watch = _Watch(request)
         self._open.add(watch)
         ended = asyncio.ensure_future(watch.ended.wait())
@@ -94,6 +94,6 @@ class Watches:
 
 
 def _first_half(chunk: bytes) -> bytes:
-    """Return the first half of the event at the beginning of `chunk`."""
+    """What begins with an event, up to the middle of that."""
     line, _, _ = chunk.partition(b"\n")
     return line[: len(line) // 2]

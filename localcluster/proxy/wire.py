@@ -1,5 +1,5 @@
-"""A connection between a client and a server that passes bytes on unchanged, TLS included. A test can make it dead:
-then no packet passes in either direction and nothing is closed, as when a router forgets its connections."""
+"""The line between a client and a server, byte for byte: TLS goes through it from end to end. A test can let it die:
+then no packet passes either way and nothing is closed, as when a machine on the way forgets its connections."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _CHUNK = 2**16
 
 
 class _Connection:
-    """A client's connection and the matching connection to the server."""
+    """One client's connection and the one to the server that belongs to it."""
 
     def __init__(self) -> None:
         self.writers: list[asyncio.StreamWriter] = []
         self.passing = asyncio.Event()
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass bytes on in one direction until its end; none while the connection is dead."""
+        """Pass bytes on in one direction until its end; while the line is dead, none."""
         with contextlib.suppress(OSError):
             while chunk := await reader.read(_CHUNK):
                 await self.passing.wait()
@@ -40,7 +40,7 @@ class _Connection:
         self.close()
 
     def die(self) -> None:
-        """Stop acknowledging the client's packets, and pass nothing on."""
+        """Nothing that the client sends is acknowledged any more, and nothing is passed on."""
         self.passing.clear()
         swallow(self.writers[0].get_extra_info("socket"))
 
@@ -54,7 +54,7 @@ class Wire:
     """Use as a context manager."""
 
     def __init__(self, server: str) -> None:
-        """`server` is the server's address, https://HOST:PORT."""
+        """`server` is the address behind, https://HOST:PORT."""
         address = urlsplit(server)
         self._behind = (address.hostname or "127.0.0.1", address.port or 443)
         self._port = free_port()
@@ -63,7 +63,7 @@ class Wire:
         self._connections: set[_Connection] = set()
         self._dead = False
         self.accepted = 0
-        """Number of connections that clients have opened so far."""
+        """Connections that clients have opened so far."""
 
     def __enter__(self) -> Wire:
         self._thread.start()
@@ -78,11 +78,11 @@ class Wire:
 
     @property
     def address(self) -> str:
-        """The address for clients."""
+        """What clients connect to."""
         return f"https://127.0.0.1:{self._port}"
 
     def kubeconfig(self, like: Path) -> Path:
-        """Return a copy of a kubeconfig, in the same folder, that uses this connection."""
+        """A copy of a kubeconfig, beside it, that goes through this line."""
         document = yaml.safe_load(like.read_text())
         document["clusters"][0]["cluster"]["server"] = self.address
         path = like.with_suffix(f".{self._port}.kubeconfig")
@@ -91,8 +91,9 @@ class Wire:
 
     @contextlib.contextmanager
     def dead(self) -> Iterator[None]:
-        """Pass nothing on during the block; new connections are accepted, and nothing passes on them either.
-        Connections that were open or opened during the block stay dead afterwards; later connections work."""
+        """For the time of the block, nothing passes on any connection; new ones are accepted, and nothing passes on
+        them either. What was open at its beginning, or was opened in it, stays dead afterwards; new connections work
+        again."""
         self._call(self._die())
         try:
             yield
@@ -100,7 +101,7 @@ class Wire:
             self._dead = False
 
     def lose_connections(self) -> None:
-        """Make the open connections dead; later connections work."""
+        """What is open goes dead, until the next time; new connections work."""
         with self.dead():
             pass
 
@@ -116,7 +117,7 @@ class Wire:
             if connection.passing.is_set() and not connection.writers[0].is_closing():
                 connection.die()
             else:
-                connection.close()  # dead or ended: its socket may already be closed
+                connection.close()  # dead since the last time, or at its end: its socket may be closed already
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
@@ -135,7 +136,7 @@ class Wire:
             connection.writers.append(far_writer)
             await asyncio.gather(connection.carry(reader, far_writer), connection.carry(far_reader, writer))
         except asyncio.CancelledError:
-            return  # the wire is closed; asyncio would complain of a cancelled handler
+            return  # the wire is closed; asyncio would complain of a handler that was cancelled
         finally:
             connection.close()
             self._connections.discard(connection)
@@ -150,5 +151,5 @@ class Wire:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
         for transport in list(getattr(self._loop, "_transports", {}).values()):
-            transport.abort()  # accepted a short time ago
+            transport.abort()  # one that was accepted a moment ago
         await asyncio.sleep(0)

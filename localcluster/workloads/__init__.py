@@ -1,1 +1,1 @@
-"""Workloads, recommenders and load for a control plane."""
+"""Workloads, recommenders and load that are put on a control plane."""

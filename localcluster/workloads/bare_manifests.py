@@ -8,7 +8,7 @@ from hvpa.api.objects.kinds import api_version_of
 from localcluster.client.api import Json
 
 AT_ONCE: Json = {"minChange": {"cpu": {"value": "1m"}, "memory": {"value": "1k"}}}
-"""Allows any change of requests."""
+"""Any change of requests is large enough."""
 ROLLOUTS: Json = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -37,11 +37,11 @@ ROLLOUTS: Json = {
         ],
     },
 }
-"""A CRD like that of Argo Rollouts: objects with any fields, and the subresources `status` and `scale`."""
+"""A CRD as that of Argo Rollouts, whose objects may have any fields, with the subresources `status` and `scale`."""
 
 
 def merged(base: Json, changes: Json) -> Json:
-    """Return `base` with `changes` merged into it as a JSON merge patch."""
+    """`base` with `changes` merged into it as a JSON merge patch would."""
     result = dict(base)
     for key, value in changes.items():
         if value is None:
@@ -54,7 +54,7 @@ def merged(base: Json, changes: Json) -> Json:
 
 
 def deployment(name: str, namespace: str, replicas: int = 2, kind: str = "Deployment") -> Json:
-    """Return a workload with a single container `app` that requests 500m and 500M, with limits of twice that."""
+    """A workload of one container `app` that requests 500m and 500M, with limits of twice as much."""
     resources = {
         "requests": {"cpu": "500m", "memory": "500M"},
         "limits": {"cpu": "1", "memory": "1G"},
@@ -78,8 +78,8 @@ def deployment(name: str, namespace: str, replicas: int = 2, kind: str = "Deploy
 
 
 def hvpa(name: str, namespace: str, changes: Json | None = None, kind: str = "Deployment") -> Json:
-    """Return an Hvpa that owns HPA (1 to 10 replicas, on CPU) and VPA; without intervals, so all scaling is horizontal.
-    `changes` are merged into its spec."""
+    """An Hvpa that owns HPA (1 to 10 replicas, on CPU) and VPA; without intervals, so all is horizontal. `changes` are
+    merged into its spec."""
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}]
     metrics[0]["resource"]["target"]["averageUtilization"] = 100  # type: ignore[index]
     labels = {"hvpa": name}
@@ -110,14 +110,14 @@ def hvpa(name: str, namespace: str, changes: Json | None = None, kind: str = "De
 
 
 def weight(percent: float) -> Json:
-    """Return a change of an Hvpa's spec: a single interval with this vertical weight."""
+    """A change of an Hvpa's spec: one interval of this vertical weight for all counts."""
     return {"weightBasedScalingIntervals": [{"vpaWeight": percent}]}
 
 
 def trajectory(*, least: Json | None = None, most: int = 20, metrics: tuple[str, ...] = ("cpu",)) -> Json:
-    """Return a change of an Hvpa's spec: joint scaling up to `most` replicas, by an HPA on the utilization of these
-    resources (target 100 percent) and a VPA; pods are replaced. `least` is the VPA's minAllowed, the beginning of the
-    path."""
+    """A change of an Hvpa's spec: joint scaling up to `most` replicas, by an HPA on the utilization of these resources
+    (100 percent of the requests) and a VPA; pods are replaced. `least` is the VPA's minAllowed, where the path
+    begins."""
     target = {"type": "Utilization", "averageUtilization": 100}
     reported = [{"type": "Resource", "resource": {"name": one, "target": target}} for one in metrics]
     changes: Json = {
@@ -132,12 +132,12 @@ def trajectory(*, least: Json | None = None, most: int = 20, metrics: tuple[str,
 
 
 def request(workload: Json, **requests: str) -> None:
-    """Set requests of the container `app` in a workload that is not created yet, without limits."""
+    """Let a workload that is not created yet request this much for its container `app`, without limits."""
     workload["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": requests}
 
 
 def closed_window() -> Json:
-    """Return a change of an Hvpa's spec: a daily maintenance window that is closed now and for hours."""
+    """A change of an Hvpa's spec: a daily maintenance window that is closed now, and for hours."""
     opens = dt.datetime.now(dt.UTC) + dt.timedelta(hours=12)
     ends = opens + dt.timedelta(seconds=1)
     return {
@@ -149,28 +149,28 @@ def closed_window() -> Json:
 
 
 VERTICAL_ONLY: Json = {"hpa": None}
-"""A change of an Hvpa's spec: no HPA, so all scaling is vertical."""
+"""A change of an Hvpa's spec: no HPA, so all is vertical."""
 HORIZONTAL_ONLY: Json = {"vpa": None}
 """A change of an Hvpa's spec: no VPA."""
 
 
 def rfc3339(when: dt.datetime) -> str:
-    """Format a time as Kubernetes does."""
+    """A time as Kubernetes writes it."""
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def ago(**age: float) -> str:
-    """Return a time in the past, such as `ago(hours=2)`."""
+    """A time in the past, such as `ago(hours=2)`."""
     return rfc3339(dt.datetime.now(dt.UTC) - dt.timedelta(**age))
 
 
 def time_of(text: str) -> dt.datetime:
-    """Parse a Kubernetes timestamp."""
+    """What a Kubernetes timestamp means."""
     return dt.datetime.fromisoformat(text)
 
 
 def condition(kind: str, status: str, reason: str, since: str | None = None) -> Json:
-    """Return a condition in the format of controllers."""
+    """A condition as controllers write it."""
     return {
         "type": kind,
         "status": status,
@@ -181,7 +181,7 @@ def condition(kind: str, status: str, reason: str, since: str | None = None) -> 
 
 
 def entry(container: str, target: Json) -> Json:
-    """Return a container's entry of a VPA recommendation."""
+    """A container's entry of a VPA recommendation."""
     return {
         "containerName": container,
         "target": target,

@@ -1,5 +1,5 @@
 """Two made-up weeks of a Deployment `web` in namespace `shop`, as cAdvisor and kube-state-metrics report them: the load
-follows the day, and an HPA on CPU at 70 percent follows the load. A pod's usage is known exactly."""
+follows the day, and an HPA on CPU at 70 percent follows the load. What a pod uses is known exactly."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ DAYS: Final = 14
 EVERY: Final = 120
 """Seconds between two samples."""
 CPU_BASE, CPU_PER_UNIT = 0.015, 0.001
-"""CPU in cores: of each pod, and of each request per second."""
+"""Cores: of each pod, and of each request per second."""
 MEMORY_BASE, MEMORY_PER_UNIT = 40 * 2**20, 0.4 * 2**20
-"""Memory in bytes: of each pod, and of each request per second."""
+"""Bytes."""
 POD_CPU: Final = 0.1
-"""CPU request of each pod in cores."""
+"""Cores that each pod requests."""
 MOST: Final = 12
 
 
 def load(at: int) -> float:
-    """Return the load in requests per second: 40 to 360, and three fifths of that at weekends."""
+    """Requests per second: 40 to 360, and three fifths of that at weekends."""
     day = 200 - 160 * math.cos(2 * math.pi * ((at % 86400) / 86400 - 0.1))
     return day * (0.6 if at // 86400 % 7 in (2, 3) else 1.0) * random.Random(at).uniform(0.95, 1.05)
 
 
 def _rows(end: int, days: int) -> list[tuple[int, int]]:
-    """Return each time with its number of replicas."""
+    """Each time, and how many replicas there are."""
     times = range(end - days * 86400, end, EVERY)
     return list(zip(times, _replicas(times), strict=True))
 
 
 def _replicas(times: range) -> list[int]:
-    """Return the number of pods at each time; a pod is removed after six minutes without need."""
+    """Pods at each time; one is taken away when it was not needed for six minutes."""
     wanted: list[int] = []
     count = 2
     found = []
@@ -47,7 +47,7 @@ def _replicas(times: range) -> list[int]:
 
 
 def lines(end: int, days: int = DAYS) -> Iterator[str]:
-    """Yield OpenMetrics text, metric by metric; the last sample is before `end` (unix seconds)."""
+    """OpenMetrics text, metric by metric; the last sample is before `end` (unix seconds)."""
     rows = _rows(end, days)
     yield from _per_pod("container_cpu_usage_seconds_total", 'container="app",image="web"', _cpu, rows)
     yield from _per_pod("container_memory_working_set_bytes", 'container="app",image="web"', _memory, rows)
@@ -63,7 +63,7 @@ def lines(end: int, days: int = DAYS) -> Iterator[str]:
 
 
 def recorded(end: int, days: int = DAYS) -> Iterator[str]:
-    """Yield the same history as the output of recording rules, with the names in docs/init.md."""
+    """The same as recording rules may have it, under the names of docs/init.md."""
     rows = _rows(end, days)
     of_web = '{namespace="shop",workload="web"}'
     of_app = '{namespace="shop",workload="web",container="app"}'
@@ -79,7 +79,7 @@ def recorded(end: int, days: int = DAYS) -> Iterator[str]:
 
 
 def renamed(samples: Iterable[str], labels: Mapping[str, str]) -> Iterator[str]:
-    """Yield the samples with renamed labels."""
+    """The samples with other names of labels."""
     for one in samples:
         for before, after in labels.items():
             one = re.sub(rf'([{{,]){before}="', rf'\1{after}="', one)
@@ -87,12 +87,12 @@ def renamed(samples: Iterable[str], labels: Mapping[str, str]) -> Iterator[str]:
 
 
 def without(samples: Iterable[str], begin: int, end: int) -> Iterator[str]:
-    """Yield the samples except those from `begin` up to `end` (unix seconds)."""
+    """The samples but for those from `begin` up to `end` (unix seconds)."""
     return (one for one in samples if not begin <= int(one.rpartition(" ")[2]) < end)
 
 
 Value = Callable[[int, int, float], float]
-"""Returns a pod's sample from the time, the replicas, and its previous sample."""
+"""A sample of a pod, by the time, the replicas, and the sample before it."""
 
 
 def _per_pod(metric: str, labels: str, value: Value, rows: Sequence[tuple[int, int]]) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""A total load on a workload that its ready pods share. With more pods, each gets less, as with a real service."""
+"""Load as it is in life: a total that arrives at a workload, shared by the pods that are ready. More pods
+mean less for each, which is what an autoscaler lives by."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from pathlib import Path
 from localcluster.client.api import ApiError, Json, KubeApi, wait_for
 from localcluster.controlplane.manifests import CPU_ANNOTATION, MEMORY_ANNOTATION, USAGE_ANNOTATION
 
-# A smaller relative change of a pod's usage is not written: it would be lost in an HPA's tolerance and a VPA's buckets.
+# A smaller change of a pod's usage is not written: it would be lost in an HPA's tolerance and a VPA's
+# buckets.
 _MEANINGFUL = 0.005
 _PERIOD_SECONDS = 1.0
 
@@ -25,8 +27,8 @@ Total = float | Callable[[float], float]
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """A kubelet's reported CPU of a container: the mean of a `window`, `delay` seconds ago. Example: with a window of
-    15 and a delay of 10, a new usage is reported by a third after 15 seconds, and completely after 25."""
+    """What a kubelet reports of a container's CPU: the mean of a `window`, as it was `delay` seconds ago. With a window
+    of 15 and a delay of 10, a usage that begins now is reported by a third after 15 seconds, and whole after 25."""
 
     delay: float
     window: float
@@ -34,18 +36,17 @@ class Delayed:
 
 @dataclass(slots=True)
 class Course:
-    """Usage of a container over time: `before` until the first entry of `steps`; each step is a time, and the usage
-    from then on."""
+    """What a container used: `before` until the first entry of `steps`, which are times with the usage from then on."""
 
     before: float
     steps: list[tuple[float, float]] = field(default_factory=list)
 
     def add(self, now: float, usage: float) -> None:
-        """Set the usage from now on."""
+        """The usage from now on."""
         self.steps.append((now, usage))
 
     def mean(self, now: float, how: Delayed) -> float:
-        """Return the mean of the window; deletes older steps."""
+        """The mean of the window; what is older is forgotten."""
         end = now - how.delay
         begin = end - how.window
         while len(self.steps) > 1 and self.steps[1][0] <= begin:
@@ -60,7 +61,7 @@ class Course:
 
 @dataclass(slots=True)
 class Usage:
-    """Each ready pod's share of the load, as last distributed."""
+    """What the last sharing-out gave to each ready pod."""
 
     cpu: int = 0
     """Millicores per pod."""
@@ -68,36 +69,32 @@ class Usage:
     """Bytes per pod."""
     pods: int = 0
     total_cpu: float = 0
-    """Total millicores of the load."""
+    """Millicores that arrived."""
 
 
 @dataclass(slots=True)
 class Load:
-    """The total load on the pods of a label selector. It is distributed by annotations. Containers of real nodes use
-    their share if they run the program `load` (examples/first-day/shop.yaml).
+    """The total load on the pods of one label selector. `cpu` (millicores) and `memory` (bytes) are totals
+    and may be set while it runs; each pod uses its share, plus `base_cpu` and `base_memory` whatever arrives.
+    Of more than `most_cpu` per pod (its node's headroom, or its limit; a number, or a function of the pod) the rest is
+    lost. With `delayed` the CPU is reported late; a pod used `base_cpu` before it was ready. The
+    annotations are written for `container` where it is named, for every container of the pod otherwise. Containers of
+    real nodes use their share if they run the program `load` (examples/first-day/shop.yaml).
 
-    Use it as a context manager: it runs in its own thread, and `error` is set if it could not continue.
-    """
+    Use it as a context manager: it runs in a thread of its own, and `error` reports when it could not go on."""
 
     api: KubeApi
     namespace: str
     selector: str
     cpu: Total = 0.0
-    """Total millicores; may be changed while it runs."""
     memory: Total = 0.0
-    """Total bytes; may be changed while it runs."""
     base_cpu: float = 0.0
-    """Millicores of each pod in addition to its share."""
     base_memory: float = 16 * 2**20
-    """Bytes of each pod in addition to its share."""
     most_cpu: float | Callable[[Json], float] = math.inf
-    """Most millicores per pod (its node's headroom, or its limit); CPU beyond it is lost."""
     container: str = ""
-    """The container with the usage; every container of the pod if empty."""
     delayed: Delayed | None = None
-    """Delays the reported CPU; a pod used `base_cpu` before it was ready."""
     keeps_memory: bool = False
-    """Whether all pods share the memory, ready or not: a restarted container then holds the same memory as before."""
+    """Memory is shared by all pods, ready or not: a container that was started again holds what it held before."""
     usage: Usage = field(default_factory=Usage, init=False)
     error: Exception | None = field(default=None, init=False)
     _written: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
@@ -114,7 +111,7 @@ class Load:
         self.stop()
 
     def start(self) -> None:
-        """Start to distribute the load; it is distributed once when this returns."""
+        """Begin to share out the load; the first sharing-out is done when this returns."""
         self._started = time.monotonic()
         self.share_out()
         self._thread = threading.Thread(
@@ -123,7 +120,7 @@ class Load:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread; the pods keep their usage."""
+        """End the thread; the pods keep the usage they have."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(10)
@@ -134,12 +131,12 @@ class Load:
         return time.monotonic() - self._started
 
     def share_out(self) -> Usage:
-        """Write each ready pod's share of the current total."""
+        """Write each ready pod's share of the present total."""
         found = self.api.list("Pod", self.namespace, self.selector)
         pods = [pod for pod in found if is_ready(pod)]
         cpu, memory = self._now(self.cpu), self._now(self.memory)
         count = max(1, len(pods))
-        # At least 1: metrics-server drops pods without usage.
+        # At least 1: metrics-server drops pods that use nothing.
         holders = sum("deletionTimestamp" not in pod["metadata"] for pod in found)
         each = max(1, round(self.base_memory + memory / max(1, holders if self.keeps_memory else count)))
         share = 1
@@ -153,7 +150,7 @@ class Load:
         return self.usage
 
     def _reported(self, pod: Json, wanted: float) -> float:
-        """Return the reported millicores of a pod that would use `wanted`."""
+        """What is reported of a pod that would use so many millicores."""
         used = min(wanted, self.most_cpu(pod) if callable(self.most_cpu) else self.most_cpu)
         if self.delayed is None:
             return used
@@ -190,16 +187,15 @@ class Load:
                 self.share_out()
                 failures = 0
             except (ApiError, OSError) as error:
-                # The API server may be unavailable for a while: tests restart it.
+                # The API server may be away for a while: tests restart it.
                 failures += 1
                 self.error = error if failures > 30 else self.error
 
 
 @contextmanager
 def alone(folder: Path, namespace: str, selector: str) -> Iterator[None]:
-    """Prevent another process from distributing a load to these pods, for the duration of a manual load: each would
-    overwrite the other's values. Raises RuntimeError if there is such a process. The lock is a file in `folder`, and
-    ends with its process."""
+    """For the time of a load by hand. Raises RuntimeError if another process shares out a load to these pods: each
+    would set back what the other one has written. The lock is a file in `folder`, and ends with its process."""
     name = hashlib.sha256(f"{namespace}/{selector}".encode()).hexdigest()[:16]
     with (folder / f"load-{name}.lock").open("w") as lock:
         try:
@@ -213,7 +209,8 @@ def alone(folder: Path, namespace: str, selector: str) -> Iterator[None]:
 
 
 def await_pods(api: KubeApi, namespace: str, name: str) -> None:
-    """Wait until all pods of a Deployment are ready. If a load begins earlier, the few ready pods get all of it."""
+    """Wait until the pods that a Deployment asks for are ready. A load that begins before is measured as if all of it
+    came to the few that are."""
 
     def ready() -> bool:
         found = api.get("Deployment", name, namespace)
@@ -223,7 +220,7 @@ def await_pods(api: KubeApi, namespace: str, name: str) -> None:
 
 
 def is_ready(pod: Json) -> bool:
-    """Whether a Service would send the pod requests."""
+    """Whether a Service would send it requests."""
     if "deletionTimestamp" in pod["metadata"]:
         return False
     conditions = pod.get("status", {}).get("conditions", [])

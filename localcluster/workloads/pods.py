@@ -1,4 +1,4 @@
-"""Pods with a set usage, on nodes of any kind, and their resizes."""
+"""Pods that use as much as they are told, on nodes of whatever kind, and their resizes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Amounts = Mapping[str, str]
 
 
 class InForce(NamedTuple):
-    """The limits in force of a running container: millicores and bytes."""
+    """The limits that a container runs with: millicores and bytes."""
 
     cpu: int
     memory: int
 
 
 class Pods(ABC):
-    """The pods of a namespace. Each has a single container, `app`."""
+    """The pods of one namespace. Each has one container, `app`."""
 
     api: KubeApi
     namespace: str
 
     @abstractmethod
     def use(self, name: str, cpu: int = 0, memory: int = 0, cache: int = 0) -> None:
-        """Set the usage of `name` in millicores, MiB, and MiB of page cache."""
+        """What is called `name` uses so many millicores and MiB from now on, and MiB of page cache."""
 
     @abstractmethod
     def begin(
@@ -38,11 +38,11 @@ class Pods(ABC):
 
     @abstractmethod
     def await_used(self, name: str, memory: int) -> None:
-        """Wait until a pod uses more than `memory` MiB, page cache included."""
+        """Wait until a pod uses more than so many MiB, page cache included."""
 
     @abstractmethod
     def in_force(self, name: str) -> InForce:
-        """Return the limits in force of its container, whatever its spec says."""
+        """The limits that its container runs with now, whatever its spec says."""
 
     def create(
         self,
@@ -58,7 +58,7 @@ class Pods(ABC):
         return self.until(name, is_ready, "is ready")
 
     def resize(self, name: str, requests: Amounts | None = None, limits: Amounts | None = None) -> Json:
-        """Request other resources of the container."""
+        """Ask for other resources of the container."""
         parts = {"requests": requests, "limits": limits}
         resources = {part: dict(amounts) for part, amounts in parts.items() if amounts is not None}
         body = {"spec": {"containers": [{"name": "app", "resources": resources}]}}
@@ -68,7 +68,7 @@ class Pods(ABC):
         return self.api.get("Pod", name, self.namespace)
 
     def until(self, name: str, test: Callable[[Json], object], what: str, timeout: float = 60) -> Json:
-        """Return the pod once it passes the test."""
+        """The pod, once it passes."""
 
         def found() -> Json | None:
             pod = self.get(name)
@@ -77,6 +77,6 @@ class Pods(ABC):
         return wait_for(found, timeout, f"{name} {what}", 0.05) or {}
 
     def delete(self, name: str) -> None:
-        """Delete the pod, and wait until it is gone."""
+        """Delete it, and wait until it is gone."""
         self.api.delete("Pod", name, self.namespace, grace=0)
         wait_for(lambda: self.api.find("Pod", name, self.namespace) is None, 60, f"{name} is gone", 0.05)

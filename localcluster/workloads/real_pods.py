@@ -1,4 +1,4 @@
-"""Pods of real nodes that read their usage from a file, their resizes, and their cgroups."""
+"""Pods of real nodes that use what a file says, their resizes, and their cgroups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from localcluster.workloads.pods import MIB, Amounts, InForce, Pods
 
 @dataclass
 class Versions:
-    """All versions of a namespace's pods from a watch, each with the time at which it came."""
+    """All versions of a namespace's pods, as a watch shows them, with the time at which each came."""
 
     kubeconfig: Path
     namespace: str
@@ -49,7 +49,7 @@ class Versions:
         self._connection.close()
 
     def of(self, name: str, since: float = 0.0) -> list[tuple[float, Json]]:
-        """Return the versions of a pod since a time (`time.time`)."""
+        """The versions of one pod from then on (`time.time`)."""
         return [(at, pod) for at, pod in list(self.found) if at >= since and pod["metadata"]["name"] == name]
 
     def _read(self) -> None:
@@ -60,27 +60,27 @@ class Versions:
                     return
                 self.found.append((time.time(), json.loads(line)["object"]))
             except (OSError, ValueError, http.client.HTTPException):
-                if self._is_ending:  # ending a connection means reading it without TLS
+                if self._is_ending:  # the end of a connection is read without TLS
                     return
                 raise
 
 
 @dataclass
 class RealPods(Pods):
-    """The pods of a namespace on real nodes."""
+    """The pods of one namespace on real nodes."""
 
     api: KubeApi
     nodes: Sequence[Node]
     namespace: str
     control: Path
-    """The folder with a file for each pod, which sets its usage."""
+    """The folder with a file for each pod, which says what it uses."""
 
     def use(self, name: str, cpu: int = 0, memory: int = 0, cache: int = 0) -> None:
-        """Set the usage of `name` in millicores, MiB, and MiB of page cache."""
+        """What is called `name` uses so many millicores and MiB from now on, and MiB of page cache."""
         (self.control / name).write_text(f"cpu={cpu} memory={memory} cache={cache}\n")
 
     def spec(self, name: str, requests: Amounts, limits: Amounts | None = None, **container: Any) -> Json:
-        """Return the spec of a pod, or of a pod template, that reads its usage from the file `name`."""
+        """The spec of a pod, or of a template of pods, that uses what the file `name` says."""
         resources = {"requests": dict(requests), **({"limits": dict(limits)} if limits else {})}
         app = {
             "name": "app",
@@ -112,7 +112,7 @@ class RealPods(Pods):
         self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
     def deploy(self, app: str, requests: Amounts, limits: Amounts | None = None, replicas: int = 1) -> Json:
-        """Create a Deployment whose pods read their usage from the file `app`."""
+        """Create a Deployment whose pods use what the file `app` says."""
         labels = {"app": app}
         template = {"metadata": {"labels": labels}, "spec": self.spec(app, requests, limits)}
         return self.api.create(
@@ -125,7 +125,7 @@ class RealPods(Pods):
         )
 
     def only_pod(self, app: str) -> str:
-        """Return the name of a Deployment's only pod once it is ready."""
+        """The name of a Deployment's pod, once it is ready."""
 
         def found() -> str:
             ready = [one for one in self.api.list("Pod", self.namespace, f"app={app}") if is_ready(one)]
@@ -141,48 +141,48 @@ class RealPods(Pods):
         return InForce(granted.quota // 100, granted.limit)
 
     def cgroup(self, name: str, *, of_pod: bool = False) -> Granted:
-        """Return the kernel's settings for the container, or for the pod."""
+        """What the kernel grants the container, or the pod as a whole."""
         pod = self.get(name)
         return self.node_of(pod).granted(pod, of_pod=of_pod)
 
     def node_of(self, pod: Json) -> Node:
-        """Return the node of a scheduled pod."""
+        """The node of a pod that has been placed."""
         (node,) = (one for one in self.nodes if one.name == pod["spec"]["nodeName"])
         return node
 
 
 def status(pod: Json) -> Json:
-    """Return the status of its container; empty if it has none yet."""
+    """The status of its container; empty where it has none yet."""
     found: list[Json] = pod.get("status", {}).get("containerStatuses") or [{}]
     return found[0]
 
 
 def applied(pod: Json) -> Json:
-    """Return the resources of its container that the kubelet reports."""
+    """The resources that its container has, by the kubelet."""
     found: Json = status(pod).get("resources") or {}
     return found
 
 
 def asked(pod: Json) -> Json:
-    """Return the resources in the spec of its container."""
+    """The resources that its container is to have."""
     found: Json = pod["spec"]["containers"][0].get("resources") or {}
     return found
 
 
 def condition(pod: Json, type_: str) -> Json | None:
-    """Return a condition of the pod."""
+    """One of its conditions."""
     conditions = pod.get("status", {}).get("conditions") or ()
     return next((one for one in conditions if one["type"] == type_), None)
 
 
 def is_resized(pod: Json) -> bool:
-    """Whether its container has the resources of its spec, and the kubelet reports no resize."""
+    """Whether its container has what it is to have, and the kubelet says nothing of a resize."""
     conditions = [condition(pod, one) for one in ("PodResizeInProgress", "PodResizePending")]
     return asked(pod) == applied(pod) and not any(conditions)
 
 
 def await_error(action: Callable[[], object]) -> ApiError:
-    """Return the error of a refused request, once it is refused."""
+    """The refusal of a request."""
     try:
         action()
     except ApiError as error:

@@ -17,8 +17,8 @@ def deployment(
     limits: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
 ) -> Json:
-    """Return a Deployment with a single container, `app`, that replaces its pods without waiting for each other. Its
-    pods are labelled `app: NAME` and have these annotations."""
+    """A Deployment of one container, `app`, that replaces its pods without waiting for one another; its pods
+    are labelled `app: NAME`, and `annotations` are those of its pods."""
     resources: Json = {"requests": {"cpu": cpu, "memory": memory}}
     if limits:
         resources["limits"] = limits
@@ -42,7 +42,7 @@ def deployment(
 
 
 def hpa(name: str, namespace: str, target: Json, *, most: int = 10, utilization: int = 50) -> Json:
-    """Return an HPA on CPU utilization without stabilization, for `target` {apiVersion, kind, name}."""
+    """An HPA on CPU utilization without stabilization, for `target` {apiVersion, kind, name}."""
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -66,7 +66,7 @@ def hpa(name: str, namespace: str, target: Json, *, most: int = 10, utilization:
 
 
 def vpa(name: str, namespace: str, target: Json, *, mode: str = "Off") -> Json:
-    """Return a VPA for `target` {apiVersion, kind, name}."""
+    """A VPA for `target` {apiVersion, kind, name}."""
     return {
         "apiVersion": "autoscaling.k8s.io/v1",
         "kind": "VerticalPodAutoscaler",
@@ -76,7 +76,7 @@ def vpa(name: str, namespace: str, target: Json, *, mode: str = "Off") -> Json:
 
 
 def target_of(workload: Json) -> Json:
-    """Return the reference to a workload in the form of HPAs and VPAs."""
+    """The reference to a workload as HPAs and VPAs hold it."""
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],

@@ -1,5 +1,5 @@
-"""A workload with its Hvpa on an API server without controllers. The test writes the statuses of the HPA controller,
-the VPA recommender, the Deployment controller and the kubelet."""
+"""One workload with its Hvpa on a bare API server, and the parts whose statuses a test writes there: the HPA
+controller, the VPA recommender, the Deployment controller and the kubelet."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from localcluster.workloads.view import LAST_APPLIED, View
 
 _numbers = itertools.count(1)
 SEEN = 0.15
-"""Seconds until the operator has seen a write."""
+"""Seconds in which the operator has seen what was written."""
 
 
 def new_namespace(api: KubeApi, prefix: str = "test") -> str:
-    """Create a namespace. It is never deleted: the API server accepts no new objects during a deletion, and the cluster
-    ends as a whole."""
+    """Make a namespace. It is never deleted: the API server takes nothing new in one that is going, and the
+    cluster goes as a whole."""
     made = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}})
     return str(made["metadata"]["name"])
 
@@ -43,16 +43,16 @@ class Scenario(View):
         replicas: int = 2,
         changes: Json | None = None,
     ) -> None:
-        """Creates nothing yet; `workload` and `manifest` may be changed before `create`."""
+        """Nothing is created yet; `workload` and `manifest` may be changed before `create`."""
         super().__init__(api, namespace, name or f"app-{next(_numbers)}", kind)
         self.workload = deployment(self.name, namespace, replicas, kind)
         self.manifest = hvpa(self.name, namespace, changes, kind)
         self.has_pods = False
         self.nodes = replicas
 
-    # --- the user -----------------------------------------------------------------------------------------------------
+    # --- what the user does ------------------------------------------------------------------------------------------
     def create(self, *, wait: bool = True) -> Scenario:
-        """Create workload and Hvpa; wait until the operator has created the HPA and VPA that the Hvpa deploys."""
+        """Create workload and Hvpa; wait until the operator has made the HPA and VPA that the Hvpa deploys."""
         self.api.create(self.workload)
         self.rollout_completes()
         self.api.create(self.manifest)
@@ -67,7 +67,7 @@ class Scenario(View):
                 self.soon(partial(self.api.find, kind, self.name, self.namespace), f"a {kind}")
 
     def await_gone(self, kind: str) -> None:
-        """Wait until there is no HPA or VPA with the Hvpa's name."""
+        """Wait until there is no HPA or VPA of the Hvpa's name."""
         self.soon(lambda: self.api.find(kind, self.name, self.namespace) is None, f"no {kind}")
 
     def change(self, spec: Json) -> None:
@@ -88,10 +88,10 @@ class Scenario(View):
         """Delete the Hvpa."""
         self.api.delete("Hvpa", self.name, self.namespace)
 
-    # --- the controllers ----------------------------------------------------------------------------------------------
+    # --- what controllers do -----------------------------------------------------------------------------------------
     def hpa_wants(self, replicas: int, *, name: str | None = None, **status: Any) -> None:
-        """Act as the HPA controller: write the desired replicas into the Hvpa by its scale subresource, and report a
-        matching measurement in the HPA's status. `status` is merged into that."""
+        """The HPA controller: measure what calls for so many replicas, write that count into the Hvpa by its scale
+        subresource, and report it in the HPA's status. `status` is merged into that."""
         reported = merged(self.hpa_status(replicas), status)
         if self.hvpa["spec"].get("replicas") != replicas:
             body = {"spec": {"replicas": replicas}}
@@ -99,7 +99,7 @@ class Scenario(View):
         self.api.patch_status("HorizontalPodAutoscaler", name or self.name, self.namespace, reported)
 
     def hpa_status(self, replicas: int) -> Json:
-        """Return the status of an HPA with these desired replicas."""
+        """The status of an HPA whose measurement calls for so many replicas."""
         workload = self.target
         present = workload["spec"]["replicas"]
         counted = workload.get("status", {}).get("readyReplicas") or present or 1
@@ -113,13 +113,13 @@ class Scenario(View):
         }
 
     def under(self, cpu: int, memory: int = 0) -> None:
-        """Act as both recommenders under this load on all pods together (millicores, bytes)."""
+        """Both recommenders under this load on all pods together (millicores, bytes)."""
         self.hpa_measures(cpu, memory)
         self.vpa_sees(cpu, memory)
 
     def hpa_measures(self, cpu: int, memory: int = 0) -> None:
-        """Act as the HPA controller under this load (millicores, bytes), shared by the number of pods in the workload's
-        spec: measure utilization, and write the resulting count, without stabilization."""
+        """The HPA controller under this load on as many pods as the workload's spec asks for (millicores, bytes): it
+        measures how far their requests are used, and writes the count that follows, without stabilization."""
         spec = self.manifest["spec"]["hpa"]["template"]["spec"]
         workload, loads = self.target, {"cpu": cpu, "memory": memory}
         pods, requests = workload["spec"]["replicas"], _requests(workload)
@@ -138,8 +138,7 @@ class Scenario(View):
         self.hpa_wants(desired, currentMetrics=reported)
 
     def vpa_sees(self, cpu: int, memory: int = 0) -> None:
-        """Act as the VPA recommender under this load on all pods together (millicores, bytes): recommend each pod's
-        usage."""
+        """The VPA recommender under this load on all pods together (millicores, bytes): what each of them uses."""
         ready = self.target["status"]["readyReplicas"]
         target: Json = {"cpu": f"{math.ceil(cpu / ready)}m"}
         if memory:
@@ -147,7 +146,7 @@ class Scenario(View):
         self.vpa_recommends(**target)
 
     def request(self, resource: str) -> int:
-        """Return the request of each pod, in millicores or bytes."""
+        """What each pod requests, in millicores or bytes."""
         return _requests(self.target)[resource]
 
     def vpa_recommends(
@@ -159,33 +158,32 @@ class Scenario(View):
         others: Json | None = None,
         **target: str,
     ) -> None:
-        """Act as the VPA recommender: recommend for a container (and `others`: container to target), with
-        recommendations `since` that time (default: two hours ago)."""
+        """The VPA recommender: recommend for one container (and `others`: container to target), as it has done
+        `since` (two hours ago)."""
         reported = [entry(one, wanted) for one, wanted in {container: target, **(others or {})}.items()]
         provided = condition("RecommendationProvided", "True", "", since or ago(hours=2))
         status = {"conditions": [provided], "recommendation": {"containerRecommendations": reported}}
         self.api.patch_status("VerticalPodAutoscaler", name or self.name, self.namespace, status)
 
     def scales(self) -> None:
-        """Check that the operator works: the HPA desires two more replicas, and the operator sets them."""
+        """The operator is at work: the HPA wants two replicas more, and they are set."""
         wanted = self.replicas + 2
         self.hpa_wants(wanted)
         self.await_replicas(wanted)
 
     def vpa_is_content(self) -> None:
-        """Recommend the present requests, and wait until the operator knows: an unusable axis would not hold back the
-        other."""
+        """The VPA recommends what is requested, and the operator knows: an axis that can't be used would not hold back
+        the other."""
         self.vpa_recommends(**self.requests)
         self.await_condition("VpaActive", "True", "Recommending")
 
     def rollout_completes(self) -> None:
-        """Act as the workload's controller: all pods have the current template and are available."""
+        """The workload's controller: all pods are of the present template and available."""
         self.rollout(complete=True)
 
     def rollout(self, *, complete: bool) -> None:
-        """Act as the workload's controller, which has seen the current template. With `complete` the pods are updated
-        and available; otherwise they are not yet (and the operator has seen that, before the next rollout is
-        needed)."""
+        """The workload's controller has seen the present template; the pods are updated and available, or not yet (and
+        the operator knows that they are not, before anything asks for the next rollout)."""
         workload = self.target
         if self.kind == "DaemonSet":
             self._daemons(workload, complete)
@@ -203,7 +201,7 @@ class Scenario(View):
             time.sleep(SEEN)
 
     def _daemons(self, workload: Json, complete: bool) -> None:
-        """Act as a DaemonSet's controller, with a pod on each of `nodes` nodes."""
+        """A DaemonSet's controller, which wants a pod on each of `nodes` nodes."""
         names = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "numberAvailable")
         status: Json = {
             **dict.fromkeys(names, self.nodes),
@@ -214,7 +212,7 @@ class Scenario(View):
         self.api.patch_status(self.kind, self.name, self.namespace, status)
 
     def pod(self, name: str, *, container_status: Json | None = None, **status: Any) -> str:
-        """Act as the kubelet: create a pod of the current template, with this status of its container `app`."""
+        """The kubelet: a pod that runs the template as it is now, with this status of its container `app`."""
         target = self.target
         template = target["spec"]["template"]
         owner = {name: target[name] for name in ("apiVersion", "kind")}
@@ -231,16 +229,16 @@ class Scenario(View):
         self.api.patch_status("Pod", made, self.namespace, reported)
         return made
 
-    # --- time ---------------------------------------------------------------------------------------------------------
+    # --- what time does ----------------------------------------------------------------------------------------------
     def later(self, **age: float) -> None:
-        """Simulate the passing of time, such as `later(days=10)`: shift all of the operator's stored times into the
-        past."""
+        """As if so much time had gone by, such as `later(days=10)`: all that the operator remembers is that much
+        older."""
         self._age(frozenset({"lastScaleTime", "since", "time"}), dt.timedelta(**age))
 
     def minutes_under(self, cpu: int, memory: int = 0) -> None:
-        """Simulate some minutes under this load on all pods together: a rollout completes, the HPA measures, and
-        changes settle; the VPA does not learn that fast. The Hvpa is paused meanwhile, because these minutes take no
-        time here: a mean over the old pods would be used for the new pods."""
+        """Some minutes under this load on all pods together: a rollout completes, the HPA measures, and what was done
+        has settled; the VPA does not learn that fast. Meanwhile the Hvpa is paused: what takes minutes in life takes
+        none here, so that a mean over the old pods would be taken for one over the new."""
         self.change({"mode": "Paused"})
         self.settled()
         if self.has_pods:
@@ -256,14 +254,14 @@ class Scenario(View):
         if LAST_APPLIED in self.target["metadata"].get("annotations", {}):
             body = {"metadata": {"annotations": {LAST_APPLIED: json.dumps(_aged(self.record, times, age))}}}
             generation = self.api.patch(self.kind, self.name, self.namespace, body)["metadata"]["generation"]
-            seen = {"observedGeneration": generation}  # annotations change the generation, too
+            seen = {"observedGeneration": generation}  # it counts annotations as well
             self.api.patch_status(self.kind, self.name, self.namespace, seen)
         axes = _aged(self.status["axes"], times, age)
         self.api.patch_status("Hvpa", self.name, self.namespace, {"axes": axes})
 
     def arrives(self, replicas: int, cpu: int, load: int) -> None:
-        """Run under this load (millicores), minute by minute, until the workload has these replicas with this CPU
-        request, and check that it stays there. Usual demand is reported to one percent."""
+        """Under this load (millicores) the workload comes to have so many replicas of this CPU, minute by minute, and
+        stays so. Usual demand is reported to one percent."""
 
         def is_there() -> bool:
             return self.replicas == replicas and abs(self.request("cpu") - cpu) <= cpu / 50
@@ -280,8 +278,8 @@ class Scenario(View):
         self.minutes_under(load)
 
     def replace_pods(self) -> None:
-        """Act as the workload's controller: replace all pods by pods of the current template that have been ready for a
-        minute. From now on there are pods, and `minutes_under` replaces them, too."""
+        """The workload's controller has replaced all pods by as many of the template as it is now, that are ready for a
+        minute. From now on there are pods, which `minutes_under` replaces as well."""
         self.has_pods = True
         selector = f"app={self.name}"
         for one in self.api.list("Pod", self.namespace, selector):
@@ -295,7 +293,7 @@ def _container_status(changes: Json) -> Json:
 
 
 def _requests(workload: Json) -> dict[str, int]:
-    """Return the requests of each pod of a workload, all containers together, in millicores and bytes."""
+    """What each pod of a workload requests, all containers together, in millicores and bytes."""
     found: dict[str, int] = {"cpu": 0, "memory": 0}
     for container in workload["spec"]["template"]["spec"]["containers"]:
         requests = container["resources"].get("requests", {})
@@ -305,7 +303,7 @@ def _requests(workload: Json) -> dict[str, int]:
 
 
 def _aged(record: Any, times: frozenset[str], age: dt.timedelta) -> Any:
-    """Return the record with these of its times shifted into the past."""
+    """The same with these of its times so much earlier."""
     if isinstance(record, list):
         return [_aged(one, times, age) for one in record]
     if not isinstance(record, dict):
@@ -317,7 +315,7 @@ def _aged(record: Any, times: frozenset[str], age: dt.timedelta) -> Any:
 
 
 def parallel(scenarios: list[Scenario]) -> list[Scenario]:
-    """Create several scenarios, then wait for their HPAs and VPAs."""
+    """Create several scenarios, and only then wait for their HPAs and VPAs."""
     for one in scenarios:
         one.create(wait=False)
     for one in scenarios:

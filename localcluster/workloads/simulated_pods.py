@@ -1,4 +1,4 @@
-"""Pods of KWOK's nodes with usage in their annotations."""
+"""Pods of KWOK's nodes that use what their annotations say."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from localcluster.workloads.pods import Amounts, InForce, Pods
 
 @dataclass
 class SimulatedPods(Pods):
-    """The pods of a namespace, all on the same node; they end if they use more memory than their limit."""
+    """The pods of one namespace, all on one node, which end if they use more memory than their limit."""
 
     api: KubeApi
     namespace: str
     node: str = "node-0"
     _usage: dict[str, Json] = field(default_factory=dict)
-    """By pod: the annotations that set its usage."""
+    """Of each pod, the annotations that say what it uses."""
 
     def use(self, name: str, cpu: int = 0, memory: int = 0, cache: int = 0) -> None:
-        """Set the usage of `name`; at least 1m and 1 MiB, as without annotations."""
+        """What is called `name` uses so much from now on; no less than 1m and 1 MiB, as without annotations."""
         self._usage[name] = {
             CPU_ANNOTATION: f"{max(1, cpu)}m",
             MEMORY_ANNOTATION: f"{max(1, memory)}Mi",
@@ -53,9 +53,9 @@ class SimulatedPods(Pods):
         self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
     def await_used(self, name: str, memory: int) -> None:
-        """Return at once: the annotation is the usage."""
+        """It is used as soon as the annotation says so."""
 
     def in_force(self, name: str) -> InForce:
-        """Return the limits in the pod's status: there is no kernel."""
+        """By its status: there is no kernel to ask."""
         limits = self.get(name)["status"]["containerStatuses"][0]["resources"].get("limits", {})
         return InForce(parse_cpu(limits.get("cpu", 0)), parse_memory(limits.get("memory", 0)))

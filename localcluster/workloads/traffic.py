@@ -1,6 +1,5 @@
-"""Sends HTTP requests to the pods of a real node, spread over the ready pods as a Service does, and measures their
-duration. The program `traffic` (in `localcluster/programs/modules/node`) sends and measures; this module sets its
-targets."""
+"""HTTP requests to the pods of a real node, spread over those that are ready as a Service does, and how long each took.
+The program `traffic` (in `localcluster/programs/modules/node`) sends and measures; here is whom it may send to."""
 
 from __future__ import annotations
 
@@ -17,26 +16,26 @@ from localcluster.workloads.load import is_ready
 
 _PERIOD_SECONDS = 0.5
 TIMEOUT_SECONDS = 2.0
-"""Seconds after which a request has failed."""
+"""After this a request has failed."""
 QUIET_SECONDS = 5
-"""Number of consecutive seconds without slow requests that count as recovered."""
+"""So many in a row without slow requests are an end of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The requests that began in some seconds: number of failures, and the milliseconds of all others."""
+    """The requests that began in some seconds: how many failed, and the milliseconds of all others."""
 
     failed: int = 0
     milliseconds: tuple[float, ...] = ()
 
     @property
     def sent(self) -> int:
-        """Number of requests."""
+        """How many there were."""
         return self.failed + len(self.milliseconds)
 
     def percentile(self, percent: float) -> float | None:
-        """Return the response time in milliseconds that this percentage of the requests did not exceed. Infinite if
-        fewer were answered, None without requests."""
+        """So many percent of the requests took so many milliseconds at most. Infinite if fewer were answered, None
+        without requests."""
         if not self.sent:
             return None
         place = max(1, math.ceil(self.sent * percent / 100))
@@ -45,14 +44,14 @@ class Answers:
 
 
 def is_slow(answers: Answers, goal: float) -> bool:
-    """Whether more than 1 percent of these requests took more than `goal` milliseconds, or failed."""
+    """Whether more than one in a hundred of these requests took more than so many milliseconds, or failed."""
     slow = answers.percentile(99)
     return slow is not None and slow > goal
 
 
 def recovered(answers: Mapping[int, Answers], begin: float, end: float, goal: float) -> int | None:
-    """Return the first second after slow requests from which on `QUIET_SECONDS` seconds in a row are not slow. `begin`
-    if none was slow, None if requests stay slow until `end`."""
+    """The second of a stretch from which on so many in a row (`QUIET_SECONDS`) are not slow, the first time after one
+    was; `begin` if none ever was, None if that does not come."""
     seconds = [second for second in sorted(answers) if begin <= second < end]
     slow = next((second for second in seconds if is_slow(answers[second], goal)), None)
     if slow is None:
@@ -67,14 +66,15 @@ def recovered(answers: Mapping[int, Answers], begin: float, end: float, goal: fl
 
 
 def together(seconds: Sequence[Answers]) -> Answers:
-    """Combine the requests of several seconds."""
+    """The requests of several seconds."""
     return Answers(
         sum(one.failed for one in seconds), tuple(took for one in seconds for took in one.milliseconds)
     )
 
 
 def read(text: str) -> dict[int, Answers]:
-    """Parse the program's output: requests by second of the clock. An incomplete line is left out."""
+    """What the program has printed: seconds of the clock, each with its requests. A line that is not whole yet is left
+    out."""
     lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
     return {
         one["second"]: Answers(one["failed"], tuple(one["milliseconds"] or ()))
@@ -84,14 +84,14 @@ def read(text: str) -> dict[int, Answers]:
 
 
 def addresses(pods: Sequence[Json], port: int) -> list[str]:
-    """Return the addresses of the ready pods."""
+    """Of the pods that are ready."""
     return sorted(f"{pod['status']['podIP']}:{port}" for pod in pods if is_ready(pod))
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Requests to the pods of a label selector, `rate` per second. A context manager: it runs in its own thread and
-    process. `error` is set if it could not continue. `folder` is for its files."""
+    """Requests to the pods of a label selector, `rate` per second. A context manager: it runs in a thread and a process
+    of its own; `error` is why it could not go on. `folder` takes its files."""
 
     api: KubeApi
     namespace: str
@@ -107,7 +107,7 @@ class Traffic:
     _thread: threading.Thread = field(init=False)
 
     def __post_init__(self) -> None:
-        """Sends nothing yet."""
+        """Nothing is sent yet."""
         name = f"traffic-{self.namespace}"
         self._plan = self.folder / f"{name}.json"
         argv: list[str | Path] = [self.program, "-plan", self._plan, "-timeout", f"{TIMEOUT_SECONDS}s"]
@@ -126,7 +126,7 @@ class Traffic:
         self._process.kill()
 
     def answers(self) -> dict[int, Answers]:
-        """Return all past seconds whose requests have ended."""
+        """All seconds that are over and whose requests have ended."""
         return read(self._process.log.read_text())
 
     def _direct(self) -> None:

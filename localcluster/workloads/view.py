@@ -1,5 +1,4 @@
-"""The visible state of a scenario, and functions to wait for it: the workload, the Hvpa, its status, conditions and
-Events."""
+"""What is to be seen of a scenario, and waiting for it: the workload, the Hvpa, its status, conditions and Events."""
 
 from __future__ import annotations
 
@@ -17,14 +16,14 @@ from localcluster.workloads.bare_manifests import time_of
 
 LAST_APPLIED = "hvpa.autoscaling.k8s.io/last-applied"
 TIMEOUT = 90.0
-"""Seconds to wait for changes that take milliseconds on an idle machine."""
+"""Seconds to wait for what takes milliseconds on an idle machine."""
 FIRST_LOOK = 0.01
-"""Seconds until the second check."""
+"""Seconds until the second look."""
 Value = TypeVar("Value")
 
 
 class Version(NamedTuple):
-    """A version of a workload's spec: replicas, and the requests of each in millicores and bytes."""
+    """What a workload's spec asked for at one time: replicas, and each one's requests in millicores and bytes."""
 
     replicas: int
     cpu: int
@@ -32,7 +31,7 @@ class Version(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Total millicores of all replicas."""
+        """The millicores of all replicas."""
         return self.replicas * self.cpu
 
 
@@ -40,13 +39,13 @@ class View:
     """A workload and the Hvpa of the same name, as they are now."""
 
     def __init__(self, api: KubeApi, namespace: str, name: str, kind: str) -> None:
-        """`kind` is the workload's kind."""
+        """`kind` is the workload's."""
         self.api = api
         self.namespace = namespace
         self.name = name
         self.kind = kind
 
-    # --- state --------------------------------------------------------------------------------------------------------
+    # --- what is to be seen ------------------------------------------------------------------------------------------
     @property
     def target(self) -> Json:
         """The workload as it is now."""
@@ -92,13 +91,13 @@ class View:
 
     @property
     def record(self) -> Json:
-        """The annotation that the operator writes on the workload with each step."""
+        """The annotation that the operator leaves on the workload with each step."""
         record: Json = json.loads(self.target["metadata"]["annotations"][LAST_APPLIED])
         return record
 
     def versions(self, audit: Audit) -> list[Version]:
-        """Return the versions of the workload's spec from its creation to now, an entry for each write in the audit
-        log."""
+        """What the workload's spec asked for from its creation to now, one entry for each write, by the API server's
+        audit log."""
         resource = f"{self.kind.lower()}s"
         found = [Version(1, 0, 0)]
         for one in audit.requests(resource=resource, namespace=self.namespace, name=self.name, writes=True):
@@ -118,28 +117,28 @@ class View:
         return found[1:]
 
     def patches(self, audit: Audit, user: str, since: Mark | None = None) -> list[Json]:
-        """Return the spec in each accepted patch of the workload by this user, in order."""
+        """The spec in each patch of the workload by this user that was accepted, in order."""
         plural = f"{self.kind.lower()}s"
         found = audit.requests(since, user=user, resource=plural, namespace=self.namespace, code=200)
         accepted = [one for one in found if one.verb == "patch" and one.name == self.name]
         return [(one.body or {}).get("spec", {}) for one in accepted]
 
     def recommends(self, replicas: int, **requests: str) -> bool:
-        """Whether the status recommends these replicas, and these requests for the first container."""
+        """Whether the status recommends these replicas, and for the first container these requests."""
         found = self.status["recommended"]
         recommended: dict[str, str] = found["containers"][0]["requests"] if requests else {}
         return bool(found["replicas"] == replicas and requests.items() <= recommended.items())
 
     def last_scale_time(self, axis: str) -> dt.datetime:
-        """Return the time when the operator last changed the workload on this axis."""
+        """When the operator last changed the workload on this axis."""
         return time_of(self.record[axis]["lastScaleTime"])
 
     def condition(self, kind: str) -> Json:
-        """Return a condition of the Hvpa; empty if it does not exist."""
+        """One condition of the Hvpa; empty where there is none."""
         return next((one for one in self.status.get("conditions", []) if one["type"] == kind), {})
 
     def events(self, reason: str | None = None) -> list[Json]:
-        """Return the Events on the Hvpa."""
+        """The Events on the Hvpa."""
         return [
             one
             for one in self.api.list("Event", self.namespace)
@@ -150,13 +149,13 @@ class View:
 
     # --- waiting -----------------------------------------------------------------------------------------------------
     def soon(self, predicate: Callable[[], Value], what: str, timeout: float = TIMEOUT) -> Value:
-        """Wait for a true value and return it; a timeout describes the state of the Hvpa."""
+        """Wait until something is so; says how the Hvpa stands where it does not come."""
         return wait_for(
             predicate, timeout, lambda: f"{what} for {self.name}; {self._described()}", FIRST_LOOK
         )
 
     def await_replicas(self, count: int, timeout: float = TIMEOUT) -> None:
-        """Wait until the workload has this number of replicas."""
+        """Wait until the workload has so many replicas."""
         self.soon(lambda: self.replicas == count, f"{count} replicas", timeout)
 
     def await_requests(self, timeout: float = TIMEOUT, container: str = "app", **requests: str) -> None:
@@ -190,7 +189,7 @@ class View:
         self.soon(lambda: self.condition("Ready").get("reason", reason) != reason, f"Ready without {reason}")
 
     def await_event(self, reason: str, text: str = "", timeout: float = TIMEOUT) -> Json:
-        """Wait for an Event on the Hvpa whose message contains a text."""
+        """Wait for an Event on the Hvpa whose message holds a text."""
         found = self.soon(
             lambda: [one for one in self.events(reason) if text in one["message"]],
             f"event {reason} {text!r}",
@@ -199,7 +198,7 @@ class View:
         return found[0]
 
     def blocked(self, reason: str, axis: str | None = None, direction: str | None = None) -> Json | None:
-        """Return the entry of `lastBlockedScaling` with this reason, if it exists."""
+        """The entry of `lastBlockedScaling` with this reason, if there is one."""
         for one in self.status.get("lastBlockedScaling", []):
             if (
                 one["reason"] == reason
@@ -211,7 +210,7 @@ class View:
         return None
 
     def await_blocked(self, reason: str, axis: str, direction: str = "up", timeout: float = TIMEOUT) -> Json:
-        """Wait until the status reports this reason for blocking this axis."""
+        """Wait until the status reports that this axis is blocked so."""
         return (
             self.soon(
                 lambda: self.blocked(reason, axis, direction), f"{axis} {direction} held by {reason}", timeout
@@ -223,8 +222,8 @@ class View:
     def held(
         self, operator: Operator, reason: str, axis: str, direction: str = "up", *, idle: bool = True
     ) -> Iterator[None]:
-        """Check that a change wanted in this block is held back, and reported by the status's entry and condition, an
-        Event and the metric. With `idle`, the workload does not change at all."""
+        """What is wanted in this block is held back, and everything reports so: the status's entry and condition, an
+        Event, the metric. With `idle`, the workload is not touched at all."""
         labels = {"reason": reason, "axis": axis, "direction": direction}
         before = operator.metric("hvpa_scalings_blocked_total", **labels)
         generation = self.target["metadata"]["generation"]
@@ -240,12 +239,12 @@ class View:
             assert self.target["metadata"]["generation"] == generation
 
     def await_unblocked(self) -> None:
-        """Wait until no change is held back."""
+        """Wait until nothing is held back."""
         self.await_condition("ScalingBlocked", "False", "NotBlocked")
         assert "lastBlockedScaling" not in self.status
 
     def settled(self) -> None:
-        """Wait until the operator has seen the current spec and reported it."""
+        """Wait until the operator has seen the present spec and reported so."""
 
         def reported() -> bool:
             now = self.hvpa
