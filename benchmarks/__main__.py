@@ -1,7 +1,10 @@
-"""`python -m benchmarks [NAME] [options]`: one of decision, simulation, client, scale, resizes, joint, arena, jumps,
-hostile and node, or all but the last six one after the other: the simulation of three days only, scale with 100 and
-2,000 Hvpas (its own default is 10,000 too). `jumps --cluster` measures on a local control plane what `jumps`
-simulates."""
+"""`python -m benchmarks [NAME] [options]`: runs one of decision, simulation, client, scale, resizes, joint, arena,
+jumps, hostile and node.
+
+Without a name it runs the first four in order, with a simulation of three days, and scale with 100 and 2,000 Hvpas
+(scale's own default includes 10,000). `jumps --cluster` measures on a local control plane the jumps that `jumps`
+simulates.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +24,16 @@ MODULES = {
     "node": "benchmarks.node.command",
 }
 ALL = {"decision": [], "simulation": ["--days", "3"], "client": [], "scale": ["--hvpas", "100,2000"]}
-"""What runs without a name, and its options."""
+"""Benchmarks that run without a name, and their options."""
 
 
 def run(name: str, options: list[str]) -> int:
-    """Run one; only that one is imported, as its workers import it again, and their memory is measured."""
+    """Run a benchmark. Only that benchmark is imported: its workers import it again, and their memory is measured."""
     return int(import_module(MODULES[name]).main(options))
 
 
 def main() -> int:
-    """Run what was asked for; 0 when every goal was met."""
+    """Run the requested benchmarks; 0 if every goal was met."""
     if len(sys.argv) == 1:
         return max([run(name, options) for name, options in ALL.items()])
     name, *options = sys.argv[1:]

@@ -1,9 +1,10 @@
-"""What a request costs the processor: a PATCH over TLS to a small server on loopback, by the operator's `Transport`, by
-kubernetes-asyncio's ApiClient and by a bare aiohttp session, one at a time and eight at once.
+"""CPU cost of a request, compared with other clients.
 
-The server is a process of its own, so its CPU does not count. The three take turns, and of each one's rounds the
-cheapest counts: what else the machine does only adds to it. Times depend on the machine; what can be compared are the
-ratios to the bare session, the floor, measured in the same run.
+Measures a PATCH over TLS to a small server on loopback, by the operator's `Transport`, by kubernetes-asyncio's
+ApiClient and by a bare aiohttp session, one at a time and eight at once. The server is a separate process, so its CPU
+does not count. The three clients take turns, and each client's cheapest round counts, because other load of the machine
+only adds to it. Times depend on the machine; compare the ratios to the bare session, the floor, measured in the same
+run.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ PATCH = {"metadata": {"resourceVersion": "1"}, "status": {"conditions": [{"messa
 OBJECT = json.dumps(
     {"metadata": {"name": "web", "resourceVersion": "2"}, "status": {"message": "x" * 3000}}
 ).encode()
-"""A patch and a response of the sizes that are usual for an Hvpa's status."""
+"""A patch and a response with the usual sizes of an Hvpa's status."""
 ROUND = 500
 """Requests that are timed together."""
 AT_ONCE = (1, 8)
 GOAL = 1.5
-"""What the Transport may cost at most, times the floor: more would be work of our own without need."""
+"""Highest cost of the Transport as a multiple of the floor: more would be unnecessary work of our own."""
 
 Send = Callable[[], Awaitable[object]]
 
 
 class _Server(asyncio.Protocol):
-    """Answers each request with OBJECT, and parses no more of it than where it ends."""
+    """Answers each request with OBJECT; parses a request only to find its end."""
 
     _RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
         len(OBJECT),
@@ -74,7 +75,7 @@ class _Server(asyncio.Protocol):
 
 
 def _serve(listener: socket.socket, pair: Pair, ready: Connection) -> None:
-    """The server's process: serves until it is ended."""
+    """Serve until the process is ended."""
 
     async def run() -> None:
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -135,7 +136,7 @@ async def _bare(stack: AsyncExitStack, url: str, authority: Path) -> Send:
 
 
 async def _cost(send: Send, at_once: int) -> float:
-    """CPU milliseconds of this process for each request of one round."""
+    """Return the CPU milliseconds of this process for each request of a round."""
 
     async def some() -> None:
         for _ in range(ROUND // at_once):
@@ -155,7 +156,7 @@ async def _measure(url: str, kubeconfig: Path, authority: Path, rounds: int) -> 
         }
         best: dict[str, dict[int, float]] = {name: {} for name in senders}
         for at_once in AT_ONCE:
-            for _ in range(rounds + 1):  # the first one opens the connections
+            for _ in range(rounds + 1):  # the first round opens the connections
                 for name, send in senders.items():
                     cost = await _cost(send, at_once)
                     best[name][at_once] = min(cost, best[name].get(at_once, cost))
@@ -169,7 +170,7 @@ async def _measure(url: str, kubeconfig: Path, authority: Path, rounds: int) -> 
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """CPU per request and its ratio to the floor, by client and by number of requests at once."""
+    """Return CPU per request and its ratio to the floor, by client and by number of concurrent requests."""
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
         authority = Authority(Path(folder) / "pki")
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
@@ -191,7 +192,7 @@ def measure(rounds: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run it: 0 when the goal is met, 1 when not."""
+    """Run the benchmark; 0 if the goal is met, else 1."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks client", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=10, help=f"of {ROUND} requests each (default: 10)")
     parser.add_argument("--json", action="store_true", help="print JSON")

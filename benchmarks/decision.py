@@ -1,9 +1,8 @@
-"""What one reconcile costs the processor, in this process and without a cluster.
+"""CPU cost of one reconcile, in this process and without a cluster.
 
-Each case drives the operator's own `Reconciler` against objects in memory: at rest, where only the clock goes on; after
-a recommender has spoken and there is nothing to do; with a change held back; with a step; and with many pods. Times
-depend on the machine; what can be compared are the ratios to the yardstick, which is reading one Hvpa's status from
-JSON, measured in the same run.
+Each case drives the operator's own `Reconciler` with objects in memory: at rest, with only the clock advancing; after a
+new recommendation that changes nothing; with a change held back; with a step; and with many pods. Times depend on the
+machine; compare the ratios to the yardstick, which is reading an Hvpa's status from JSON, measured in the same run.
 """
 
 from __future__ import annotations
@@ -38,20 +37,20 @@ KEY = Key("default", "web")
 PERIOD = dt.timedelta(seconds=15)
 """Virtual time between two reconciles: the HPA's period, and a step of the simulator."""
 GOAL_US = 50.0
-"""What a reconcile may take in the ordinary cases, so that a simulated month is done in 20 seconds."""
+"""Most microseconds of a reconcile in the ordinary cases, so that a month is simulated in 20 seconds."""
 ORDINARY = ("at rest", "HPA measured, nothing to do", "VPA held back, HPA says something new")
-"""Nearly all reconciles of a simulation are of these kinds."""
+"""The cases of nearly all reconciles in a simulation."""
 ROUND = 30
-"""Reconciles that are timed together. Of all rounds the quickest counts: what else the machine does only adds to it."""
+"""Reconciles that are timed together. The fastest round counts, because other load of the machine only adds time."""
 
 ObjectSets = Sequence[Objects]
-"""The objects of each reconcile, over and over again."""
+"""The objects of successive reconciles, repeated."""
 
 
 @dataclass
 class Memory:
-    """The cluster port and the clock in memory. The status is kept, other writes are only counted: the next turn brings
-    what it is to see."""
+    """The cluster port and the clock in memory. The status is kept; other writes are only counted, because the next
+    objects are prepared."""
 
     seen: Objects
     time: dt.datetime = build.NOW
@@ -96,14 +95,14 @@ class Memory:
         self.writes += 1
 
     async def change_owned(self, hvpa: Meta, change: OwnedChange) -> None:
-        """See the cluster port. HPA and VPA are here already, as they are to be."""
+        """See the cluster port. HPA and VPA already exist in their desired form."""
         raise AssertionError(f"{change.action} {change.kind}: the case does not begin at rest")
 
     async def record_event(self, hvpa: Meta, event: Event) -> None:
         """See the cluster port."""
 
 
-# --- the cases ------------------------------------------------------------------------------------------------------
+# --- cases ----------------------------------------------------------------------------------------------------------
 SPEC: dict[str, Any] = {
     "hpa": {"scaleDown": {"stabilizationDuration": "5m"}, "template": {"spec": {"maxReplicas": 1000}}},
     "vpa": {"scaleDown": {"stabilizationDuration": "1h"}, "scaleUp": {"minChangeTimeout": "8760h"}},
@@ -116,7 +115,7 @@ TARGET = {"app": {"cpu": "1", "memory": "1Gi"}}
 
 
 def view(desired: int, utilization: int, target: Mapping[str, Any], pods: int = 3) -> Objects:
-    """An Hvpa with `pods` pods of 1 core and 1Gi; what HPA and VPA say of it."""
+    """Return an Hvpa with `pods` pods of 1 core and 1Gi, and these recommendations of HPA and VPA."""
     change = {"spec": {"maxReplicas": 1000}}
     return build.objects(
         build.hvpa({**SPEC, "replicas": desired}),
@@ -127,14 +126,14 @@ def view(desired: int, utilization: int, target: Mapping[str, Any], pods: int = 
 
 
 def rested(seen: Objects) -> Objects:
-    """What is seen once HPA and VPA are as they are to be and the status shows it."""
+    """Return the objects with HPA and VPA in their desired form, and the matching status."""
     for _ in range(3):
         seen = build.settled(seen)
     return seen
 
 
 def later(rest: Objects, other: Objects) -> Objects:
-    """The objects at rest, with the recommendations of other objects."""
+    """Return the objects at rest with the recommendations of other objects."""
     return replace(
         rest,
         hpas=tuple(_with_status(one, new) for one, new in zip(rest.hpas, other.hpas, strict=True)),
@@ -147,7 +146,7 @@ def _with_status(one: Any, other: Any) -> Any:
 
 
 def reported(rest: Objects) -> ObjectSets:
-    """A rise that MinChange holds back and the status shows; every status of the HPA is a new one, in new words."""
+    """Return an increase that MinChange holds back and the status reports; each status of the HPA is new."""
     raised = rested(later(rest, view(3, 50, {"app": {"cpu": "1010m", "memory": "1Gi"}})))
     object_sets = []
     for number in range(REMEMBERED + 1):
@@ -166,13 +165,13 @@ def reported(rest: Objects) -> ObjectSets:
 
 
 def with_pods(count: int) -> ObjectSets:
-    """Objects at rest with so many pods, listed anew for every reconcile: too many to remember them all."""
+    """Return objects at rest with this number of pods, listed again for every reconcile: too many to cache."""
     rest = rested(view(count, 50, TARGET, count))
     return [replace(rest, pods=tuple(list(rest.pods))) for _ in range(REMEMBERED + 1)]
 
 
 def decoded_anew(rest: Objects) -> ObjectSets:
-    """Objects at rest, all decoded anew for every reconcile, as from a watch: nothing is remembered."""
+    """Return objects at rest, all decoded again for every reconcile, as from a watch: no cache helps."""
     found = []
     for _ in range(REMEMBERED + 1):
         one = rest.hvpa
@@ -198,7 +197,7 @@ def _again(one: object, model: Any) -> Any:
 
 
 def cases() -> dict[str, ObjectSets]:
-    """All cases by name."""
+    """Return all cases by name."""
     rest = rested(view(3, 50, TARGET))
     return {
         "at rest": [rest],
@@ -216,9 +215,9 @@ def cases() -> dict[str, ObjectSets]:
     }
 
 
-# --- measuring ------------------------------------------------------------------------------------------------------
+# --- measurement ----------------------------------------------------------------------------------------------------
 def once(reconciler: Reconciler) -> None:
-    """One reconcile, without an event loop."""
+    """Run a reconcile without an event loop."""
     try:
         reconciler.reconcile(KEY).send(None)
     except StopIteration as end:
@@ -227,7 +226,7 @@ def once(reconciler: Reconciler) -> None:
 
 
 def cost(object_sets: ObjectSets, seconds: float) -> tuple[float, float]:
-    """Microseconds of one reconcile, and how many writes it makes."""
+    """Return the microseconds of a reconcile, and its number of writes."""
     memory = Memory(object_sets[0])
     reconciler = Reconciler(memory, memory, Settings(), Silent())
     for memory.seen in object_sets:
@@ -248,7 +247,7 @@ def cost(object_sets: ObjectSets, seconds: float) -> tuple[float, float]:
 
 
 def yardstick(status: HvpaStatus, seconds: float) -> float:
-    """Microseconds that it takes to read a status from JSON."""
+    """Return the microseconds of reading a status from JSON."""
     raw = json.dumps(to_wire(status)).encode()
     repeat = max(3, int(seconds * 500))
     took = timeit.repeat(lambda: read_status(raw), timer=time.thread_time, number=ROUND, repeat=repeat)
@@ -256,7 +255,7 @@ def yardstick(status: HvpaStatus, seconds: float) -> float:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run it: 0 when the goal is met, 1 when not."""
+    """Run the benchmark; 0 if the goal is met, else 1."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks decision", description=__doc__.splitlines()[0]
     )

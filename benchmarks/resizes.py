@@ -1,9 +1,9 @@
-"""`python -m benchmarks resizes`: what sizes at creation cost when a pod is created, how soon pods are resized after
-the HPA's status or after one of them ran out of memory, and how fast many are.
+"""`python -m benchmarks resizes`: measures the cost of sizes at creation when a pod is created, the delay of resizes
+after the HPA's status or after an OOM, and the rate of many resizes.
 
-On a real API server; nothing but the operator is one of its own programs. Pods are created in turn with
-and without `config/size-at-creation`; the ratio of the medians counts. Resizes are read from the audit log.
-The floor of resizing many is a client that sends the same requests and does nothing else, in the same run.
+Runs on a real API server; the operator is the only real controller. Pods are created in turn with and without
+`config/size-at-creation`; the ratio of the medians counts. Resizes are read from the audit log. The floor for many
+resizes is a client that sends the same requests and does nothing else, in the same run.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from localcluster.client.api import Json
 from localcluster.workloads.bare_manifests import ago
 
 CREATION_GOAL = 1.05
-"""Times the creation of a pod without the policy, for pods that it gives no size."""
+"""Highest ratio of a pod's creation time with and without the policy, for pods that get no size."""
 LATENCY_GOAL = 0.3
-"""Seconds, the median, from the HPA's status to a pod's resize."""
+"""Highest median seconds from the HPA's status to a pod's resize."""
 OOM_GOAL = 1.0
-"""Seconds, the median, from a pod's status that a container ran out of memory to the pod's resize."""
+"""Highest median seconds from a pod's status with an OOM to the pod's resize."""
 FLOOR_GOAL = 1.5
-"""Times the bare client's time."""
+"""Highest multiple of the bare client's time."""
 AT_ONCE = 32
-"""Requests under way at once, but for the operator's."""
+"""Concurrent requests, except the operator's."""
 SMALL, LARGE = {"cpu": "500m", "memory": "500M"}, {"cpu": "900m", "memory": "700M"}
 ADMISSION = "admissionregistration.k8s.io/v1"
 OURS = "hvpa-size-at-creation"
 POLICIES_SEEN = 60.0
 """Seconds in which the API server applies a new policy."""
 SETTLED = 5.0
-"""Seconds after that in which it applies the other one."""
+"""Seconds after that in which it applies the other policy."""
 NODE: Json = {"cpu": "1000000", "memory": "1000Ti", "pods": "1000000"}
 
 
@@ -59,7 +59,8 @@ UNSIZED, SIZED, EMPTY = list(CREATED)[1:]
 
 
 def creation(found: Environment, entries: int, pods: int) -> dict[str, float]:
-    """The median time to create a pod where HvpaSizes has so many entries, as a multiple of the time without."""
+    """Return the median time to create a pod with this number of entries in HvpaSizes, as a multiple of the time
+    without."""
     api = found.plane.api
     sizes = {f"Deployment.apps/web-{number}": _entry(number) for number in range(entries)}
     for namespace in dict.fromkeys(namespace for namespace, _ in CREATED.values()):
@@ -81,7 +82,7 @@ def creation(found: Environment, entries: int, pods: int) -> dict[str, float]:
 
 
 def _bind(found: Environment, policy: str, namespace: str) -> None:
-    """Have a policy apply in this namespace alone."""
+    """Apply a policy only in this namespace."""
     selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     bound = {"spec": {"matchResources": {"namespaceSelector": selector}}}
     found.plane.api.patch(f"{ADMISSION}/MutatingAdmissionPolicyBinding", policy, None, bound)
@@ -114,14 +115,14 @@ async def _create_in_turn(client: Client, pods: int) -> dict[str, float]:
 
 
 async def _created(client: Client, item: Item, number: int) -> str:
-    """Create a pod; its CPU request."""
+    """Create a pod; return its CPU request."""
     path = item.collection("/api/v1", "pods")
     made = msgspec.json.decode(await client.send("POST", path, objects.pod(item, number, _owner(item))))
     return str(made["spec"]["containers"][0]["resources"]["requests"]["cpu"])
 
 
 def _owner(item: Item) -> Json:
-    """The Deployment's ReplicaSet."""
+    """Return the Deployment's ReplicaSet as owner."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{item.name}-1"}
     return {**owner, "uid": "1", "controller": True}
 
@@ -129,7 +130,7 @@ def _owner(item: Item) -> Json:
 # --- resizes ---------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """A resize that the operator asked for: when it began and ended, in seconds since 1970."""
+    """A resize request of the operator: its begin and end in seconds since 1970."""
 
     pod: str
     began: float
@@ -137,7 +138,7 @@ class Resize:
 
 
 def resizes(found: Environment, since: int) -> list[Resize]:
-    """Those in the audit log from this place on. Raises RuntimeError where one failed."""
+    """Return the resizes in the audit log from this position on. Raises RuntimeError if a resize failed."""
     made = []
     for one in audit.entries(found.log, since, found.plane.audit.mark().offset):
         if one.kind.resource == "pods/resize":
@@ -151,7 +152,7 @@ def resizes(found: Environment, since: int) -> list[Resize]:
 
 
 class Workloads:
-    """Deployments with their pods and Hvpas, and what controllers write about them."""
+    """Deployments with their pods and Hvpas, and the writes of their controllers."""
 
     def __init__(self, client: Client, items: Sequence[Item], pods: int) -> None:
         self._client = client
@@ -162,7 +163,7 @@ class Workloads:
             item.replicas = pods
 
     async def prepare(self) -> None:
-        """Namespaces, Deployments and pods, as if they had run for hours, and their Hvpas."""
+        """Create namespaces, Deployments and pods, as if they had run for hours, and their Hvpas."""
         send = self._client.send
         node: Json = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}}
         await send("POST", "/api/v1/nodes", encode(node))
@@ -177,7 +178,7 @@ class Workloads:
         await self._writer.create_hvpa(item, updateStrategy={"type": "InPlace"})
 
     async def are_content(self) -> None:
-        """The HPA and the VPA of each ask for what there is."""
+        """Let each HPA and VPA recommend the current sizes."""
 
         async def settle(item: Item) -> None:
             await self._writer.recommend(item, 500)
@@ -186,14 +187,15 @@ class Workloads:
         await each(self.items, AT_ONCE, settle)
 
     async def step(self, item: Item) -> float:
-        """Both ask for more, the HPA last: when its status was sent, in seconds since 1970."""
+        """Let both recommend more, the HPA last; return when its status was sent, in seconds since 1970."""
         await self._writer.recommend(item, 1100)
         sent = time.time()
         await self._writer.desire(item, item.replicas + 2)
         return sent
 
     async def run_out(self, item: Item) -> float:
-        """The kubelet: the first pod's container ran out of memory. When its status was sent, in seconds since 1970."""
+        """Report an OOM of the first pod's container as the kubelet; return when the status was sent, in seconds since
+        1970."""
         status = msgspec.json.decode(_running())
         ended = {"reason": "OOMKilled", "exitCode": 137, "startedAt": ago(hours=2), "finishedAt": ago()}
         for one in status["status"]["containerStatuses"]:
@@ -204,7 +206,7 @@ class Workloads:
         return sent
 
     async def resize_all(self, cpu: str) -> float:
-        """The floor: all pods by a client that does nothing else, in seconds."""
+        """Measure the floor: resize all pods by a client that does nothing else; return the seconds."""
         container = {"name": "app", "resources": {"requests": {"cpu": cpu}}}
         body = encode({"spec": {"containers": [container]}})
 
@@ -219,7 +221,7 @@ class Workloads:
 
 
 def _running() -> bytes:
-    """The kubelet: running and ready, with the resources that the pod's spec says."""
+    """Return the kubelet's status of a ready pod with the resources of its spec."""
     status = msgspec.json.decode(objects.pod_status())
     for one in status["status"]["containerStatuses"]:
         one["resources"] = {"requests": SMALL}
@@ -227,24 +229,24 @@ def _running() -> bytes:
 
 
 Act = Callable[[Workloads, Item], Awaitable[float]]
-"""What leads to resizes of a workload's pods; when it was sent."""
+"""Causes resizes of a workload's pods; returns when it was sent."""
 
 
 async def latencies(found: Environment, hvpas: int, pods: int, rate: float) -> list[float]:
-    """Seconds from the HPA's status to each pod's resize request, of so many Hvpas per second."""
+    """Return the seconds from the HPA's status to each pod's resize request, at a rate of Hvpas per second."""
     return await _latencies(found, Workloads.step, hvpas, pods, rate, pods)
 
 
 async def oom_latencies(found: Environment, hvpas: int, pods: int, rate: float) -> list[float]:
-    """Seconds from the status that a pod's container ran out of memory to that pod's resize request, of so many Hvpas
-    per second. The other pods wait for that pod's kubelet, which does nothing here."""
+    """Return the seconds from the status with a container's OOM to that pod's resize request, at a rate of Hvpas per
+    second. The other pods wait for that pod's kubelet, which does nothing here."""
     return await _latencies(found, Workloads.run_out, hvpas, pods, rate, 1)
 
 
 async def _latencies(
     found: Environment, act: Act, hvpas: int, pods: int, rate: float, resized: int
 ) -> list[float]:
-    """Seconds from what is done to each of the pods that are resized, so many of each Hvpa."""
+    """Return the seconds from `act` to each resize; `resized` is the number of resized pods per Hvpa."""
     client = Client(found.plane.kubeconfig, "driver")
     workloads = Workloads(client, make_items(hvpas), pods)
     await workloads.prepare()
@@ -266,8 +268,8 @@ async def _latencies(
 
 
 async def many(found: Environment, hvpas: int, pods: int) -> tuple[float, float, int]:
-    """Seconds in which the operator resizes all pods, from its first resize to the last one's response; those that the
-    floor takes; and what else the operator writes meanwhile. All statuses are there when it starts."""
+    """Return the seconds in which the operator resizes all pods, from its first resize to the last response; those of
+    the floor; and the number of the operator's other writes. All statuses exist when it starts."""
     client = Client(found.plane.kubeconfig, "driver")
     workloads = Workloads(client, make_items(hvpas), pods)
     await workloads.prepare()
@@ -304,7 +306,7 @@ def _all_resized(pods: Iterable[str], count: int) -> None:
         raise RuntimeError(f"{found} of {count} pods were resized")
 
 
-# --- all of it -------------------------------------------------------------------------------------------------------
+# --- command ---------------------------------------------------------------------------------------------------------
 def _creation(found: Environment, args: argparse.Namespace) -> bool:
     ratios = creation(found, args.entries, args.creations)
     print(
@@ -349,7 +351,7 @@ PARTS = {"creation": _creation, "latency": _latency, "oom": _oom, "many": _many}
 
 
 def main(options: list[str] | None = None) -> int:
-    """Run it; 0 when every goal was met."""
+    """Run the benchmark; 0 if every goal was met."""
     parser = argparse.ArgumentParser(
         prog="benchmarks resizes", description="sizes at creation, and resizes of pods"
     )

@@ -1,10 +1,10 @@
-"""What a simulated month costs: one workload at 15 s steps, by policy, each in a process of its own on one core.
+"""The cost of a simulated month: one workload at 15 s steps, by policy, each in a separate process on one core.
 
-The load never stands still (a daily and a weekly wave, and noise), so every sync of the HPA finds something new and the
-operator decides at nearly every step. Noise of 2 percent is what 200 independent requests per second make of 15
-seconds (1 / sqrt(3000)); with 5 percent the HPA changes its mind every few minutes, and each time something is written.
-Seconds depend on the machine; what can be compared are the ratios to a fixed size, which is the workload's pods alone,
-simulated in the same run.
+The load always changes (a daily and a weekly wave, and noise), so every sync of the HPA finds a new value and the
+operator decides at nearly every step. Noise of 2 percent corresponds to 200 independent requests per second within 15
+seconds (1 / sqrt(3000)). With 5 percent the HPA's recommendation changes every few minutes, and each change is written.
+Seconds depend on the machine; compare the ratios to a fixed size, which is the workload's pods alone, simulated in the
+same run.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ policies:
 
 
 class Cost(NamedTuple):
-    """What one run took: processor seconds, the process's largest memory in MiB, and the steps that it made."""
+    """The cost of a run: CPU seconds, the process's peak memory in MiB, and the number of steps."""
 
     seconds: float
     mebibytes: float
@@ -98,7 +98,7 @@ def run(path: Path, policy: str) -> Cost:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run it: 0 when the goals are met, 1 when not."""
+    """Run the benchmark; 0 if the goals are met, else 1."""
     summary = (__doc__ or "").splitlines()[0]
     parser = argparse.ArgumentParser(prog="python -m benchmarks simulation", description=summary)
     parser.add_argument("--days", type=float, default=DAYS, help=f"simulated days (default: {DAYS})")

@@ -1,4 +1,4 @@
-"""Writes the recorded loads of the examples anew: `python examples/series.py`. They are made up, from fixed seeds."""
+"""Writes the recorded loads of the examples: `python examples/series.py`. They are made up, from fixed seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 START = 1_767_571_200  # 2026-01-05T00:00:00Z, a Monday
 HOURS_OF_WEEK = 7 * 24
 OUTAGE = range(8 * 24 + 10, 8 * 24 + 15)
-"""Hours for which there are no values: five on the second Tuesday."""
+"""Hours without values: five on the second Tuesday."""
 
 
 def growth() -> Iterator[tuple[int, float]]:
@@ -30,7 +30,7 @@ def growth() -> Iterator[tuple[int, float]]:
 
 
 def crowds(share: float, seed: int) -> Iterator[tuple[int, float]]:
-    """One zone's requests per second at each minute of six hours, with three crowds."""
+    """A zone's requests per second at each minute of six hours, with three crowds."""
     noise = random.Random(seed)
     for minute in range(6 * 60 + 1):
         crowd = 0.0
@@ -50,7 +50,7 @@ def growth_csv() -> str:
 
 
 def crowds_json() -> str:
-    """The answer of Prometheus for the example Flash crowd, a line for each value."""
+    """The response of Prometheus for the example Flash crowd, a line for each value."""
     series = []
     for zone, share, seed in (("a", 0.6, 2), ("b", 0.4, 3)):
         values = ",\n".join(json.dumps([time, str(value)]) for time, value in crowds(share, seed))
@@ -61,7 +61,7 @@ def crowds_json() -> str:
 
 def usage() -> Iterator[tuple[int, int, float, int, float]]:
     """Time, replicas, cores, bytes and requests per second of two weeks, each quarter of an hour. Pods use 150m and
-    600Mi before they serve anything; an HPA wants 70 percent of 1 core in use, and takes pods away a quarter later."""
+    600Mi without load. An HPA targets 70 percent of 1 core, and removes pods a quarter of an hour later."""
     noise = random.Random(4)
     before = count = 2
     for quarter in range(2 * HOURS_OF_WEEK * 4):

@@ -1,1 +1,1 @@
-"""What `make` runs beside the package itself. Nothing here is installed."""
+"""Programs that `make` runs for development. Nothing here is installed."""

@@ -2,8 +2,9 @@
 operator-policy.yaml`), or the README with its table of values (`python -m tools.chart README.md`).
 
 Templates differ from their manifests in names, namespace and labels, which follow the release, and in the condition
-around them. What has values of its own (the Deployment, for instance) is written by hand;
-`tests/e2e/chart/test_template.py` holds all of the chart against what kustomize renders."""
+around them. Templates with values of their own (the Deployment, for example) are written by hand.
+`tests/e2e/chart/test_template.py` compares the whole chart with the output of kustomize.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ TEMPLATES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     ),
     "size-at-creation.yaml": (SIZES, ("size-at-creation/policy.yaml",)),
 }
-"""Template -> when it is rendered (always, where empty), and its manifests in `config/`."""
+"""By template: the condition for rendering it (always if empty), and its manifests in `config/`."""
 FULL_NAME: Final = '{{ include "hvpa.fullname" . }}'
 ACCOUNT: Final = '{{ include "hvpa.serviceAccountName" . }}'
 NAMESPACE: Final = "{{ .Release.Namespace }}"
@@ -101,17 +102,17 @@ SUBSTITUTIONS: Final = (
     (r"(paramRef:\n    name: )hvpa(?=\n    namespace:)", rf"\g<1>{ACCOUNT}"),
     (r"(serviceAccount: \{namespace: )hvpa-system, name: hvpa\}", rf"\g<1>{NAMESPACE}, name: {ACCOUNT}}}"),
     (r"hvpa-system", NAMESPACE),
-    # The object of sizes has the same name in every namespace, whatever the release is called.
+    # The HvpaSizes object has the same name in every namespace, regardless of the release's name.
     (r"(?<!paramRef:\n    )((?<!/)(?:name|policyName): )hvpa(-[a-z-]+)?$", rf"\g<1>{FULL_NAME}\g<2>"),
     (_KIND, _EACH_KIND),
     (_WORKLOADS, r"\g<1>[list, watch{{ if not .Values.inPlaceOnly }}, patch{{ end }}]"),
 )
-"""Applied to each manifest, one after the other."""
+"""Patterns and replacements, applied to each manifest in order."""
 _ROWS = re.compile(r"(<!-- values: begin -->\n).*(<!-- values: end -->)", re.DOTALL)
 
 
 def template(name: str) -> str:
-    """The template of some manifests."""
+    """Return the template of this name."""
     condition, sources = TEMPLATES[name]
     note = f"{{{{- /* make generate writes this from config/: {', '.join(sources)} */ -}}}}\n"
     text = "---\n".join(map(_adapted, sources))
@@ -119,9 +120,7 @@ def template(name: str) -> str:
 
 
 def _adapted(source: str) -> str:
-    text = (
-        (ROOT / "config" / source).read_text().replace("{{", '{{ "{{" }}')
-    )  # Prometheus evaluates it, not Helm
+    text = (ROOT / "config" / source).read_text().replace("{{", '{{ "{{" }}')  # for Prometheus, not for Helm
     for pattern, by in SUBSTITUTIONS:
         text = re.sub(pattern, by, text, flags=re.MULTILINE)
     if source.startswith("crd/"):
@@ -133,7 +132,7 @@ def _adapted(source: str) -> str:
 
 
 def values() -> dict[str, tuple[str, str]]:
-    """Each value of `values.yaml`: its default and the comment above it."""
+    """Return the default and the comment of each value in `values.yaml`."""
     found: dict[str, tuple[str, str]] = {}
     path: list[str] = []
     comment: list[str] = []
@@ -158,7 +157,7 @@ def values() -> dict[str, tuple[str, str]]:
 
 
 def readme() -> str:
-    """The README with its table of values."""
+    """Return the README with its table of values."""
     rows = "".join(
         f"| `{name}` | `{default.removesuffix('...' + chr(10)).strip()}` | {text} |\n"
         for name, (default, text) in values().items()

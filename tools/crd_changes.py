@@ -1,5 +1,6 @@
-"""What a newer CustomResourceDefinition refuses or drops that an older one took: one line for each change that an
-object which was valid could fail on (docs/releases.md says what may change). Pure: both come as objects."""
+"""Finds incompatible changes of a CustomResourceDefinition: a line for each change by which the newer version refuses
+or drops a valid object of the older version (docs/releases.md lists the allowed changes). Pure: both versions are
+objects."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ NARROWS: Final = (
     "multipleOf",
     "not",
 )
-"""Keywords that only take values away: one that goes is no harm."""
+"""Keywords that only exclude values, so that removing them is safe."""
 
 
 def refusals(older: Schema, newer: Schema) -> list[str]:
-    """What an object or a client of the older CRD could fail on with the newer one."""
+    """Return the changes that can break an object or a client of the older CRD."""
     after = {one["name"]: one for one in newer["spec"]["versions"] if one["served"]}
     found: list[str] = []
     for part in ("group", "scope", "names"):
@@ -44,7 +45,7 @@ def refusals(older: Schema, newer: Schema) -> list[str]:
 
 
 def _lost(older: object, newer: object, path: str) -> Iterator[str]:
-    """What of a value is not there any more, or differs; what is new is no harm."""
+    """Yield the parts of a value that are missing or different in the newer version. Additions are safe."""
     if isinstance(older, dict) and isinstance(newer, dict):
         for key, value in older.items():
             yield from _lost(value, newer.get(key), f"{path}.{key}")

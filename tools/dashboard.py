@@ -1,5 +1,5 @@
-"""Prints Grafana's dashboard of the operator (`python -m tools.dashboard`): what each panel shows is in `ROWS`.
-`tests/e2e/bare/reporting/test_monitoring.py` asks a Prometheus that scraped an operator each of these queries."""
+"""Prints the operator's Grafana dashboard (`python -m tools.dashboard`). `ROWS` defines the panels.
+`tests/e2e/bare/reporting/test_monitoring.py` runs each query in a Prometheus that scraped an operator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 WIDTH: Final = 24
-"""Grafana's grid."""
+"""Width of Grafana's grid."""
 HEIGHT: Final = 8
 CHOSEN: Final = 'namespace=~"$namespace",name=~"$name"'
 EACH: Final = "{{namespace}}/{{name}}"
@@ -19,7 +19,7 @@ RATE: Final = "[$__rate_interval]"
 
 @dataclass(frozen=True)
 class Panel:
-    """A graph (or a table, or a number), its queries with their legends, and what it means."""
+    """A graph, table or number: its queries with their legends, and its explanation."""
 
     title: str
     queries: dict[str, str]
@@ -29,13 +29,13 @@ class Panel:
 
 
 def each(metric: str, more: str = "") -> str:
-    """A metric of the chosen Hvpas, whichever replica of the operator reports it."""
+    """Return the query of a metric of the chosen Hvpas, independent of the reporting replica."""
     by = "namespace, name" + (", container" if more else "")
     return f"max by ({by}) ({metric}{{{CHOSEN}{more}}})"
 
 
 def sizes(resource: str) -> dict[str, str]:
-    """Requests of a resource: now, and recommended."""
+    """Return the queries of requests of a resource: current and recommended."""
     return {
         each("hvpa_request", f',resource="{resource}"'): f"{EACH} {{{{container}}}}",
         each("hvpa_recommended_request", f',resource="{resource}"'): f"{EACH} {{{{container}}}} recommended",
@@ -43,7 +43,7 @@ def sizes(resource: str) -> dict[str, str]:
 
 
 def slowest(metric: str) -> dict[str, str]:
-    """The median of a histogram and its 99th percentile."""
+    """Return the queries of a histogram's median and 99th percentile."""
     return {
         f"histogram_quantile({part}, sum by (le) (rate({metric}_bucket{RATE})))": name
         for part, name in ((0.5, "median"), (0.99, "99th percentile"))
@@ -128,7 +128,7 @@ ROWS: Final[dict[str, tuple[Panel, ...]]] = {
 
 
 def variable(name: str, label: str, query: str) -> dict[str, Any]:
-    """A choice of the values of a label."""
+    """Return a variable that selects from the values of a label."""
     return {
         "type": "query",
         "name": name,
@@ -144,7 +144,7 @@ def variable(name: str, label: str, query: str) -> dict[str, Any]:
 
 
 def panel(one: Panel, x: int, y: int, width: int) -> dict[str, Any]:
-    """A panel in Grafana's words."""
+    """Return a panel in Grafana's format."""
     now = one.kind != "timeseries"
     targets = [
         {
@@ -169,7 +169,7 @@ def panel(one: Panel, x: int, y: int, width: int) -> dict[str, Any]:
 
 
 def dashboard() -> dict[str, Any]:
-    """The whole dashboard: four panels in a line."""
+    """Return the whole dashboard: four panels in a row."""
     panels: list[dict[str, Any]] = []
     y, width = 0, WIDTH // 4
     for title, row in ROWS.items():

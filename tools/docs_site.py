@@ -1,5 +1,5 @@
-"""Hooks by which mkdocs builds the site (mkdocs.yml): pages that stand outside of `docs/`, the navigation's patterns,
-and links that lead out of `docs/`, which GitHub follows as they are."""
+"""Hooks for building the site with mkdocs (mkdocs.yml): pages outside of `docs/`, patterns in the navigation, and links
+that lead out of `docs/`. GitHub follows those links unchanged."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ PAGES: Final = {
     "CONTRIBUTING.md": "contributing.md",
     "charts/hvpa/README.md": "chart.md",
 }
-"""Pages outside of `docs/`, and what they are on the site."""
+"""Pages outside of `docs/`, and their paths on the site."""
 COPIES: Final = "repository"
-"""Folder of the site for other files that pages link to, as long as the repository has no public address."""
+"""Folder of the site for other linked files, while the repository has no public address."""
 SOURCES: Final = {uri: source for source, uri in PAGES.items()}
 _FENCE: Final = re.compile(r"(^ *```.*?^ *```\n)", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"\[((?:[^][]|\[[^][]*\])*)\]\((?![a-z]+:|#)([^)\s#]+)(#[^)\s]*)?\)")
-"""Text, path and anchor of a link or picture inside of the repository."""
+"""Text, path and anchor of a link or picture within the repository."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages outside of `docs/`, and write the navigation out."""
+    """Add the pages outside of `docs/`, and expand the navigation."""
     for source, uri in PAGES.items():
         files.append(File.generated(config, uri, abs_src_path=str(_root(config) / source)))
     config.nav = navigation(config.nav or [], [file.src_uri for file in files.documentation_pages()])
@@ -41,7 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Make links lead to where their targets are on the site."""
+    """Rewrite links to the paths of their targets on the site."""
 
     def replaced(found: re.Match[str]) -> str:
         return link(found, page.file.src_uri, config, files)
@@ -51,7 +51,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def navigation(entries: Iterable[Any], pages: list[str]) -> list[Any]:
-    """The entries without pages that are not there, and with pages in place of patterns."""
+    """Return the entries without missing pages, and with pages instead of patterns."""
     entries = list(entries)
     named = set(_names(entries))
 
@@ -61,7 +61,7 @@ def navigation(entries: Iterable[Any], pages: list[str]) -> list[Any]:
                 {title: [page for one in inner for page in written_out(one)]}
                 for title, inner in entry.items()
             ]
-        # `*` is no slash: a pattern is about one folder
+        # `*` does not match a slash: a pattern covers a single folder
         matching = [
             page for page in pages if fnmatch.fnmatch(page, entry) and page.count("/") == entry.count("/")
         ]
@@ -71,7 +71,7 @@ def navigation(entries: Iterable[Any], pages: list[str]) -> list[Any]:
 
 
 def link(found: re.Match[str], uri: str, config: MkDocsConfig, files: Files) -> str:
-    """A link of the page `uri` as it is on the site. Warns, and so fails the build, where its target is not there."""
+    """Return a link of the page `uri` as it is on the site. Warns if its target is missing, which fails the build."""
     text, path, anchor = found[1], found[2], found[3] or ""
     source = SOURCES.get(uri, f"docs/{uri}")
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the end-to-end tests on a kind cluster: for machines with Docker. The cluster stays, so that a second run is
-# quick; `kind delete cluster --name hvpa-e2e` removes it. Arguments go to pytest.
+# Runs the end-to-end tests on a kind cluster (needs Docker). The cluster stays, so that the next run is quick;
+# `kind delete cluster --name hvpa-e2e` removes it. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

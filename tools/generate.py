@@ -1,4 +1,4 @@
-"""Writes the files that are generated from the code, or (`--check`) fails where one differs from what the code says."""
+"""Writes the files that are generated from the code. With `--check`, fails if a file differs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # run as a script, Python finds only what is beside it
+sys.path.insert(0, str(ROOT))  # Python only finds the script's own folder
 
 from tools.chart import TEMPLATES  # noqa: E402
 
@@ -30,11 +30,11 @@ GENERATED = {
     "charts/hvpa/README.md": ("-m", "tools.chart", "README.md"),
     **{f"charts/hvpa/templates/{name}": ("-m", "tools.chart", name) for name in TEMPLATES},
 }
-"""File, and the arguments of the Python that prints it."""
+"""By file: arguments of the Python process that prints it."""
 
 
 def main() -> int:
-    """Write or check; 1 where a file differs."""
+    """Write or check the files; 1 if a file differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, show what differs")
     args = parser.parse_args()

@@ -1,11 +1,12 @@
-"""Sets up `.venv` from the lock file, or with the argument `docs` `.venv-docs`, which builds the docs and has no hvpa;
-run by `make` with whichever Python is first on PATH (which `make` has found new enough): it must import nothing else.
+"""Sets up `.venv` from the lock file, or with the argument `docs` `.venv-docs`, which builds the docs and does not
+contain hvpa. `make` runs this with the first Python on PATH, after checking its version, so it must import only the
+standard library.
 
-A stamp in the environment holds a hash of all that it was made from. As long as that is the same, nothing is done;
-otherwise the environment is made anew, so that no package of an older lock stays behind.
+A stamp in the environment holds a hash of all its inputs. If the hash is unchanged, nothing happens. Otherwise the
+environment is created again, so that no package of an older lock remains.
 
-The Python that `make` finds may be the one in `.venv` itself (`.venv/bin` on PATH, or activated), or in another
-project's environment. All of these stand for the Python that they were made with: only that one counts and works here.
+The Python that `make` finds may be that of `.venv` itself (on PATH or activated) or of another project's environment.
+In these cases the Python that created that environment counts and runs the work.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ VENV = ROOT / (".venv-docs" if DOCS else ".venv")
 REPLACED = ROOT / f"{VENV.name}.replaced"
 STAMP = VENV / "made-from"
 LOCK = ROOT / ("requirements-docs.lock" if DOCS else "requirements-dev.lock")
-# Which warnings pip's build of the package leaves out: setuptools warns of every editable installation that folders of
-# the working directory can hide packages of the same name, which is what an editable installation is for.
+# Suppresses a warning of pip's build of the package: setuptools warns that folders of the working directory can hide
+# packages of the same name, which is the purpose of an editable installation.
 QUIET = {"PYTHONWARNINGS": "ignore:Editable installation"}
-# What the standard library's own `venv` makes environments with; the same as sys.executable outside of one.
+# The Python with which `venv` creates environments; equals sys.executable outside of an environment.
 BASE = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]
 
 
 def main() -> int:
-    """Make or leave the environment; the exit code."""
+    """Create the environment if it is out of date; return the exit code."""
     wanted = fingerprint()
     if up_to_date(wanted):
         return 0
-    if sys.prefix != sys.base_prefix:  # this very Python may be about to be replaced
+    if sys.prefix != sys.base_prefix:  # this Python may be replaced below
         os.execv(BASE, [str(BASE), __file__, *sys.argv[1:]])
     with (ROOT / f"{VENV.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if up_to_date(wanted):  # another `make` made it while this one waited
+        if up_to_date(wanted):  # another `make` created it in the meantime
             return 0
         say(f"setting up {VENV.name} with Python {sys.version.split()[0]} (once; about a minute)")
         try:
@@ -55,7 +56,7 @@ def main() -> int:
 
 
 def fingerprint() -> str:
-    """A hash of the Python, the place, the lock and what the package declares, where it is installed."""
+    """Return a hash of the Python, the path, the lock and, if it is installed, the package's declarations."""
     digest = hashlib.sha256(f"{sys.version}\n{BASE}\n{ROOT}\n".encode())
     if not DOCS:
         declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -66,13 +67,12 @@ def fingerprint() -> str:
 
 
 def up_to_date(wanted: str) -> bool:
-    """Whether the environment was made, to the end, from what is there now."""
+    """Whether the environment was completed from the current inputs."""
     return STAMP.is_file() and STAMP.read_text() == wanted and (VENV / "bin" / "python").exists()
 
 
 def replace() -> None:
-    """Make the environment in place of the one that is there, which stays if this fails. Raises
-    CalledProcessError."""
+    """Replace the environment; the old environment stays if this fails. Raises CalledProcessError."""
     shutil.rmtree(REPLACED, ignore_errors=True)
     if VENV.exists():
         VENV.rename(REPLACED)
@@ -87,7 +87,7 @@ def replace() -> None:
 
 
 def create() -> None:
-    """Make the environment. Raises CalledProcessError."""
+    """Create the environment. Raises CalledProcessError."""
     made = subprocess.run([BASE, "-m", "venv", str(VENV)], check=False)
     if made.returncode != 0:
         say("Python's venv module is not complete; on Debian and Ubuntu: apt-get install python3-venv")
@@ -96,8 +96,9 @@ def create() -> None:
     pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     install = [*pip, "install", "--no-input"]
     say(f"  installing what {LOCK.name} pins")
-    # Without --no-deps, pip refuses `coverage[toml]>=7.10` (of pytest-cov) once a newer coverage than the pinned one is
-    # out: it looks at the newest release first, which has no hash here. The lock names all that is needed: `pip check`.
+    # Without --no-deps, pip refuses `coverage[toml]>=7.10` (of pytest-cov) as soon as there is a newer coverage than
+    # the pinned release: pip looks at the newest release first, which has no hash here. The lock is complete: `pip
+    # check`.
     subprocess.run([*install, "--no-deps", "--require-hashes", "--requirement", str(LOCK)], check=True)
     if not DOCS:
         say("  installing hvpa itself")
@@ -107,7 +108,7 @@ def create() -> None:
 
 
 def say(line: str) -> None:
-    """Write progress to stderr, so that `make -s render` and the like print only what they are asked for."""
+    """Write progress to stderr, so that `make -s render` and similar targets print only their output."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -1,7 +1,6 @@
-"""Builds a release of the commit that is checked out into one folder: wheel, source distribution, Helm chart, rendered
-manifests, bill of materials, and their checksums (`make release`). The same commit gives the same bytes, wherever and
-whenever it is built: all times are the commit's (SOURCE_DATE_EPOCH).
-"""
+"""Builds a release of the checked-out commit in a folder: wheel, source distribution, Helm chart, rendered manifests,
+bill of materials, and their checksums (`make release`). The same commit gives the same bytes, wherever and whenever it
+is built: all timestamps are the commit's (SOURCE_DATE_EPOCH)."""
 
 from __future__ import annotations
 
@@ -24,20 +23,20 @@ from tools.dependencies.lockfile import PROJECT, ROOT, read_project
 
 CHECKSUMS: Final = "SHA256SUMS"
 PARTS: Final = {"manager", "operator-policy", "rbac", "samples"}
-"""Folders of `config` that others include, and examples: they get no file of their own."""
+"""Folders of `config` that others include, and examples: no separate files in the release."""
 BUILD: Final = (
     "import sys; from setuptools import build_meta as backend; folder = sys.argv[1];"
     "backend.build_sdist(folder); backend.build_wheel(folder)"
 )
-"""The build backend of pyproject.toml, by its standard interface (PEP 517)."""
+"""Calls the build backend of pyproject.toml by its standard interface (PEP 517)."""
 
 
 class ReleaseError(Exception):
-    """Why there is no release."""
+    """The release can't be built."""
 
 
 def main() -> int:
-    """Build; 1 where that fails, and then nothing is written."""
+    """Build the release; 1 if that fails, and then nothing is written."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the files go")
     parser.add_argument("--image", help="the operator's image in the manifests (default: hvpa:VERSION)")
@@ -53,14 +52,14 @@ def main() -> int:
 
 
 def release(root: Path, kubectl: Path, image: str | None = None) -> dict[str, bytes]:
-    """The files of the release by name. Raises ReleaseError where the folder differs from its commit."""
+    """Return the files of the release by name. Raises ReleaseError if the folder differs from its commit."""
     if changed := _run("git", "status", "--porcelain", "--untracked-files=no", cwd=root).decode():
         raise ReleaseError(
             f"a release is built from a commit; these files differ from it:\n{changed.rstrip()}"
         )
     epoch = int(_run("git", "log", "-1", "--format=%ct", cwd=root))
     version = read_project(root / "pyproject.toml").version
-    os.umask(0o022)  # the wheel's entries have the modes of files
+    os.umask(0o022)  # file modes of the wheel's entries
     with tempfile.TemporaryDirectory(prefix="hvpa-release-") as folder:
         source = Path(folder)
         with tarfile.open(fileobj=io.BytesIO(_run("git", "archive", "HEAD", cwd=root))) as archive:
@@ -76,7 +75,7 @@ def release(root: Path, kubectl: Path, image: str | None = None) -> dict[str, by
 
 
 def tar_gz(files: Mapping[str, bytes], epoch: int) -> bytes:
-    """These files as a compressed archive in which all is of one time and has no owner: the same files give the same
+    """Return a compressed archive of these files with a single timestamp and no owners. The same files give the same
     bytes."""
     packed = io.BytesIO()
     with (
@@ -91,8 +90,8 @@ def tar_gz(files: Mapping[str, bytes], epoch: int) -> bytes:
 
 
 def write(files: Mapping[str, bytes], out: Path) -> None:
-    """Write a release into a folder, the checksums last. Raises ReleaseError, before a file is written, where the
-    folder holds other files: they would have no checksum."""
+    """Write a release into a folder, the checksums last. If the folder holds other files, which would have no checksum,
+    raises ReleaseError before it writes."""
     out.mkdir(parents=True, exist_ok=True)
     if others := {path.name for path in out.iterdir()} - files.keys():
         raise ReleaseError(f"{out} holds what is no part of this release: {', '.join(sorted(others))}")
@@ -101,13 +100,13 @@ def write(files: Mapping[str, bytes], out: Path) -> None:
 
 
 def _chart(folder: Path) -> dict[str, bytes]:
-    """The files of the chart as Helm expects them in a package: below a folder of the chart's name."""
+    """Return the files of the chart below a folder with the chart's name, as Helm packages require."""
     paths = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder.parent)): path.read_bytes() for path in paths}
 
 
 def _manifests(source: Path, kubectl: Path, version: str, image: str | None) -> dict[str, bytes]:
-    """What each overlay of `config` renders to."""
+    """Return the rendered manifests of each overlay of `config`."""
     found = {}
     for path in sorted(source.glob("config/*/kustomization.yaml")):
         overlay = path.parent
@@ -121,7 +120,8 @@ def _manifests(source: Path, kubectl: Path, version: str, image: str | None) -> 
 
 
 def distributions(source: Path, epoch: int) -> dict[str, bytes]:
-    """Wheel and source distribution. The latter is packed anew: setuptools writes times and owners of its own."""
+    """Build wheel and source distribution. The latter is packed again, because setuptools writes its own times and
+    owners."""
     with tempfile.TemporaryDirectory(prefix="hvpa-dist-") as folder:
         environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
         _run(sys.executable, "-c", BUILD, folder, cwd=source, env=environment)
@@ -135,7 +135,7 @@ def distributions(source: Path, epoch: int) -> dict[str, bytes]:
 
 
 def _run(*command: str, cwd: Path, env: Mapping[str, str] | None = None) -> bytes:
-    """What a program prints. Raises ReleaseError with its complaint where it fails."""
+    """Return a program's output. Raises ReleaseError with its error message if it fails."""
     try:
         done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, check=False)
     except OSError as error:

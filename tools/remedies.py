@@ -1,5 +1,4 @@
-"""Prints docs/remedies.md: what to do about each reason of a condition, from the table in
-`hvpa.core.report.remedies`."""
+"""Prints docs/remedies.md: remedies for each reason of a condition, from the table in `hvpa.core.report.remedies`."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ this page.)
 
 
 def page() -> str:
-    """The page."""
+    """Return the page."""
     rows = {**REMEDIES, **{f"{prefix}…": text for prefix, text in FAMILIES.items()}}
     return _BEFORE + "".join(f"| `{reason}` | {text} |\n" for reason, text in rows.items())
 

@@ -1,8 +1,10 @@
-"""`python -m tools.run_all`: all that `make test` checks, and a table of what each part took. The end-to-end tests
-mostly wait, so all else runs beside them on what they leave of the processors, and is printed part by part as it ends.
+"""`python -m tools.run_all`: runs all parts of `make test` and prints a table of their times. The end-to-end tests
+mostly wait, so all other parts run at the same time with lower priority. The output of each part is printed when it
+ends.
 
-What fails of the tests runs once more, alone: real programs on a busy machine can miss a time. What fails again has
-failed. Exit code 1 where a part failed. What was skipped is said at the end: it was not tested here."""
+Failed tests run again, alone, because real programs on a busy machine can miss a deadline. A test that fails again has
+failed. The exit code is 1 if a part failed. Skipped tests are listed at the end.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +26,21 @@ BESIDE: Final = ("lint", "verify", "audit", UNIT)
 TESTS: Final = (E2E, UNIT)
 """Targets of the Makefile that run pytest."""
 NICE: Final = 10
-"""By how much what runs beside the end-to-end tests stands back (0 to 19)."""
+"""Niceness (0 to 19) of the parts that run during the end-to-end tests."""
 GATE: Final = (sys.executable, "-m", "coverage", "report", "--fail-under=100", "--skip-covered")
-"""The coverage of the first run, which a second run of some tests does not measure."""
+"""Checks the coverage of the first run, which a second run of some tests does not measure."""
 _printing = threading.Lock()
 
 
 class Ended(NamedTuple):
-    """A part that has ended, and the seconds that it took."""
+    """A finished part, its exit code and its seconds."""
 
     part: str
     code: int
     wall: float
     processor: float
     skipped: Counter[str]
-    """How many of its tests were skipped, by the reason."""
+    """Number of skipped tests by reason."""
 
     def __str__(self) -> str:
         verdict = f"exit code {self.code}" if self.code else "ok"
@@ -46,7 +48,7 @@ class Ended(NamedTuple):
 
 
 def main() -> int:
-    """Run all parts; the exit code."""
+    """Run all parts; return the exit code."""
     began = time.monotonic()
     with ThreadPoolExecutor(1) as beside:
         others = beside.submit(lambda: [run(part) for part in BESIDE])
@@ -61,7 +63,7 @@ def main() -> int:
 
 
 def run(part: str) -> Ended:
-    """Run a part, and what failed of its tests once more."""
+    """Run a part, and its failed tests again."""
     ended = _run(part)
     if not ended.code or part not in TESTS:
         return ended
@@ -77,7 +79,7 @@ def _run(part: str, pytest_args: str = "") -> Ended:
     if part in TESTS:
         report.unlink(missing_ok=True)
         given = os.environ.get("PYTEST_ARGS", "")
-        # A cache for each, or the one that ends last would forget what failed of the other.
+        # Separate caches, or the part that ends last would delete the failures of the other part.
         arguments.append(
             f"PYTEST_ARGS=-o cache_dir=.pytest_cache/{part} {given} {pytest_args} --junitxml={report}"
         )
@@ -97,7 +99,7 @@ def _run(part: str, pytest_args: str = "") -> Ended:
 
 
 def skipped(report: Path) -> Counter[str]:
-    """How many tests were skipped, by the reason, as pytest has written it (JUnit's XML); none without such a file."""
+    """Count skipped tests by reason in pytest's report (JUnit XML); empty without such a file."""
     if not report.exists():
         return Counter()
     found = ElementTree.parse(report).iter("skipped")

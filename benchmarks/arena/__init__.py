@@ -1,1 +1,1 @@
-"""Many workloads drawn from a seed, under an Hvpa and under what it competes with (`command`)."""
+"""Many random workloads under an Hvpa and under its rivals (`command`)."""

@@ -1,17 +1,17 @@
-"""What an Hvpa does with workloads that nothing was tuned on: `python -m benchmarks arena --seed N`.
+"""Compares an Hvpa with its rivals under workloads that nothing was tuned on: `python -m benchmarks arena --seed N`.
 
 At least 300 workloads drawn from a seed (`draw`) run in the simulator (`hvpa_lab.simulate`) under an Hvpa, under HPA +
 VPA and under an HPA alone with the same headroom and bounds (`policies`), and with weight 100 under a VPA alone.
-Steps of 15 seconds, 36 hours, of which the first day does not count and is calm (`draw.HOURS`). Seeds 1 to 9 are for
-tuning, those from 100 on for judging: whoever has looked at one of these has to take another.
+A step is 15 seconds. A run is 36 hours, of which the first day does not count and is calm (`draw.HOURS`). Seeds 1 to 9
+are for tuning, seeds from 100 on for judging: after looking at such a seed, take another.
 
-A workload is *worse* where it costs 15 percent more than under its rival at no less unmet demand, where one
-percentage point more of the demand is unmet, or where there are more OOMs. Cost, unmet demand and the queueing model
-of the response times are in `outcome`. A table's cost is the geometric mean of Hvpa / rival, with the quartiles;
-unmet demand, seconds below demand and P99 are means over workloads (P99: geometric), OOMs are sums.
+A workload is *worse* if it costs 15 percent more than under its rival at no less unmet demand, if one percentage point
+more of the demand is unmet, or if there are more OOMs. `outcome` defines cost, unmet demand and the queueing model of
+response times. A table's cost is the geometric mean of Hvpa / rival, with the quartiles. Unmet demand, seconds below
+demand and P99 are means over workloads (P99: geometric); OOMs are sums.
 
-What is kept (`--keep`) is found again where scenario, seed and code are the same: while `hvpa/core` is changed, only
-the Hvpas run anew.
+Kept results (`--keep`) are reused if scenario, seed and code are the same: after a change of `hvpa/core`, only the
+Hvpas run again.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from benchmarks.arena.run import CACHE, Found, Result, run_all
 
 WORKLOADS = 300
 BEGIN, END = "<!-- arena -->", "<!-- end -->"
-"""What a page has around the report."""
+"""Markers of the report in a page."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run it: 0 when all could be run, whatever came of it; 1 when not."""
+    """Run the arena; 0 if all runs worked, whatever the results; else 1."""
     args = _arguments(argv)
     workloads = [one for number in range(args.workloads) if _wanted(one := drawn(args.seed, number), args)]
     if args.only is not None:
@@ -86,7 +86,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _write(page: Path, text: str) -> None:
-    """Put the report in place of the last one."""
+    """Replace the last report in the page."""
     before, mark, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (mark and end):

@@ -1,12 +1,12 @@
-"""The workloads of `python -m benchmarks arena`: what is drawn, and from which spread.
+"""The workloads of `python -m benchmarks arena`, and the distributions they are drawn from.
 
-A workload is drawn from the seed and its number alone, so that the first sixty of three hundred are always the same
-sixty. Metrics and weights go round by number, each with each other within 36 workloads; all else is drawn. The load
-is in requests per second, of which a core does `PER_CORE`.
+A workload depends only on the seed and its number, so the first sixty of three hundred are always the same. Metrics and
+weights rotate by number, and every combination occurs within 36 workloads; everything else is drawn. The load is in
+requests per second; a core handles `PER_CORE`.
 
-Owners get requests wrong: if the HPA does not measure a resource, its request is 0.9 to 3 times the use, and the target
-of a queue or a `Value` has as little to do with the CPU request. (A utilization is a share of its request, which can't
-be wrong.)
+Owners set wrong requests: if the HPA does not measure a resource, its request is 0.9 to 3 times the usage, and the
+target of a queue or a `Value` is just as unrelated to the CPU request. (A utilization is a share of its request, which
+can't be wrong.)
 """
 
 from __future__ import annotations
@@ -20,40 +20,42 @@ from typing import Any, Final, NamedTuple
 from hvpa.api.values.quantity import MIB
 
 Fields = dict[str, Any]
-"""A part of a scenario, as YAML has it."""
+"""A part of a scenario, in the form of its YAML."""
 Draw = random.Random
 METRICS: Final = ("CPU", "memory", "CPU and memory", "container CPU", "queue", "Value")
-"""What the HPA scales by. Container CPU is that of the app beside a sidecar."""
+"""Metrics of the HPA. Container CPU is that of the app next to a sidecar."""
 WEIGHTS: Final = (None, 0, 30, 50, 80, 100)
-"""`vpaWeight`; None: no weights are given."""
+"""`vpaWeight`; None: the Hvpa has no weights."""
 PER_CORE: Final = 100
-"""Requests per second that a core does."""
+"""Requests per second that a core handles."""
 SURVIVES: Final = 1.5
-"""A pod holds the memory of so many times its usual load: its owner would have raised a limit below that."""
+"""A pod has enough memory for this multiple of its usual load: its owner would have raised a lower limit."""
 DAY: Final = 86400
 HOURS: Final = 36
-"""Of which the first day does not count. It is calm: no noise, and another load every ten minutes only, which takes a
-fraction of the time to simulate."""
+"""Hours of a run. The first day does not count. It is calm: no noise, and a new load only every ten minutes, which
+reduces the simulation time."""
 CALM: Final = "(t if t >= day else floor(t / 600) * 600)"
 
 
 class Container(NamedTuple):
-    """A container: requests in millicores and MiB, limits as factors of them (None: none), and the VPA's mode. What it
-    uses: `cpu` and `memory` without load, and for each request per second (millicores and MiB)."""
+    """A container."""
 
     name: str
     requests: tuple[int, int]
+    """CPU in millicores, memory in MiB."""
     limits: tuple[float | None, float | None]
+    """Limits as factors of the requests; None: no limit."""
     mode: str
+    """The VPA's mode."""
     cpu: tuple[float, float]
+    """Usage in millicores: without load, and for each request per second."""
     memory: tuple[float, float]
+    """Usage in MiB: without load, and for each request per second."""
     kept: float = 0.0
 
 
 class Drawn(NamedTuple):
-    """A workload with all that scales it. `target` is the share of a request that the HPA lets a pod use, of CPU and
-    of memory; `per_pod` is what a queue or a `Value` lets it do (requests per second). `utilization`: the Hvpa's HPA
-    has targets of that type."""
+    """A workload and its scaling."""
 
     number: int
     metric: str
@@ -64,21 +66,24 @@ class Drawn(NamedTuple):
     load: Fields
     containers: tuple[Container, ...]
     target: float
+    """Share of a request that the HPA lets a pod use, for CPU and for memory."""
     per_pod: float
+    """Requests per second of a pod at the target of a queue or a `Value`."""
     utilization: bool
+    """Whether the Hvpa's HPA has targets of that type."""
     replicas: tuple[int, int, int]
-    """At least, at first, at most."""
+    """Replicas: minimum, initial, maximum."""
     most: float
     """`maxAllowed` of the app, as a factor of its requests."""
     least: float
-    """`minAllowed` likewise; 0: none."""
+    """`minAllowed` of the app, as a factor of its requests; 0: none."""
     nodes: Fields
     kind_of_nodes: str
     further: Fields
     """Further fields of the scenario's workload."""
     kubelet: str
     follows: bool
-    """Most of the memory comes with the load."""
+    """Whether most of the memory follows the load."""
 
     @property
     def in_place(self) -> bool:
@@ -92,7 +97,7 @@ class Drawn(NamedTuple):
 
     @property
     def text(self) -> str:
-        """It in a line."""
+        """A description in a line."""
         app = self.containers[0]
         limits = "/".join("no" if one is None else f"{one:g}x" for one in app.limits)
         others = "".join(f" + {one.name} ({one.mode})" for one in self.containers[1:])
@@ -107,7 +112,7 @@ class Drawn(NamedTuple):
 
 
 def drawn(seed: int, number: int) -> Drawn:
-    """The workload of this number."""
+    """Return the workload of this number."""
     draw = Draw(f"arena {seed} {number}")
     metric = METRICS[number % len(METRICS)]
     weight = WEIGHTS[(number + number // len(METRICS)) % len(WEIGHTS)]
@@ -130,7 +135,7 @@ def drawn(seed: int, number: int) -> Drawn:
     follows = "memory" in metric or (draw.random() < 0.5 and metric != "queue")
     used = _memory(draw, metric, memory * target, memory, limits[1])
     share = draw.uniform(0.5, 0.85) if metric == "memory" else draw.uniform(0.3, 0.8) if follows else 0.05
-    if metric == "queue":  # the simulator offers all that waits at once, which would count as memory
+    if metric == "queue":  # the simulator offers the whole backlog at once, which would count as memory
         share = 0.0
     elif limits[1] is not None:
         share = min(share, (limits[1] * memory / used - 1) / (SURVIVES - 1))
@@ -173,20 +178,20 @@ def drawn(seed: int, number: int) -> Drawn:
     )
 
 
-# --- what is drawn --------------------------------------------------------------------------------------------------
+# --- random values --------------------------------------------------------------------------------------------------
 def _log(draw: Draw, least: float, most: float) -> float:
-    """Evenly over the logarithm."""
+    """Draw evenly over the logarithm."""
     return math.exp(draw.uniform(math.log(least), math.log(most)))
 
 
 def _limits(draw: Draw) -> float | None:
-    """No limit, the request, or 1.5 to 4 times as much."""
+    """Draw no limit, the request, or 1.5 to 4 times the request."""
     return draw.choice((None, None, 1.0, round(draw.uniform(1.5, 4), 1)))
 
 
 def _memory(draw: Draw, metric: str, targeted: float, request: int, limit: float | None) -> float:
-    """MiB that a pod uses at its usual load: where they are measured they are near the target, else the request is
-    wrong. Less than a limit that is no more than the request."""
+    """Return the memory in MiB of a pod at its usual load. If the HPA measures memory it is near the target, else the
+    request is wrong. It is below a limit that equals the request."""
     if metric == "memory":
         return targeted
     if metric == "CPU and memory":
@@ -195,7 +200,7 @@ def _memory(draw: Draw, metric: str, targeted: float, request: int, limit: float
 
 
 def _others(draw: Draw, per_pod: float, has_sidecar: bool) -> list[Container]:
-    """Up to two further containers."""
+    """Return up to two further containers."""
     count = draw.choices((0, 1, 2), (5, 3, 2))[0]
     return [
         Container(
@@ -223,7 +228,7 @@ def _pods(draw: Draw) -> Fields:
 
 
 def _kubelet(draw: Draw, strategy: str) -> tuple[str, Fields]:
-    """What the kubelet makes of resizes, and its name where it is not the usual one."""
+    """Return the kubelet's reaction to resizes: its name (empty for a usual kubelet), and its fields."""
     kind, minutes = draw.choices(("", "defers", "refuses"), (8, 1, 1))[0], draw.randint(2, 15)
     if strategy == "Rollout" or not kind:
         return "", {}
@@ -233,7 +238,7 @@ def _kubelet(draw: Draw, strategy: str) -> tuple[str, Fields]:
 
 
 def _nodes(draw: Draw, containers: tuple[Container, ...], most: float) -> tuple[str, Fields]:
-    """Nodes of 32 cores, or such as just hold the largest pod, or two to four of those that there are at first."""
+    """Return nodes of 34 cores, or nodes just large enough for the largest pod, or for two to four initial pods."""
     fields: Fields = {"headroom": "20%", "startUp": "2m"}
     if draw.random() < 0.6:
         return "large", {"cpu": 34, "memory": "256Gi", **fields}
@@ -252,7 +257,7 @@ def _nodes(draw: Draw, containers: tuple[Container, ...], most: float) -> tuple[
 
 # --- loads ----------------------------------------------------------------------------------------------------------
 def _load(draw: Draw, usual: float) -> tuple[str, Fields]:
-    """The load's name and field; `usual` in requests per second."""
+    """Return the load's name and field; `usual` in requests per second."""
     shape = draw.choice(list(SHAPES))
     noise = 0.05 if shape == "constant" else round(draw.uniform(0.02, 0.1), 3)
     formula = re.sub(r"\bt\b", CALM, SHAPES[shape](draw))
@@ -260,23 +265,23 @@ def _load(draw: Draw, usual: float) -> tuple[str, Fields]:
 
 
 def _constant(draw: Draw) -> str:
-    """At rest, but for noise of 5 percent."""
+    """Return a constant load (with noise of 5 percent)."""
     return "1"
 
 
 def _wave(draw: Draw) -> str:
-    """A daily wave."""
+    """Return a daily wave."""
     return f"(1 + {draw.uniform(0.3, 0.8):.2f} * cos(2 * pi * (t / day - {draw.random():.2f})))"
 
 
 def _steps(draw: Draw) -> str:
-    """Two or three times a day it jumps for 1 to 8 hours, to 1.3 to 3 times or to a part."""
+    """Return jumps for 1 to 8 hours, two or three a day, by -50 to +200 percent."""
     jumps = (_pulse(draw, day, 1, 8) for day in range(2) for _ in range(draw.randint(2, 3)))
     return " + ".join(["1", *jumps])
 
 
 def _bursts(draw: Draw) -> str:
-    """A small wave, and some six bursts a day: 1.5 to 5 times as much for 2 to 40 minutes."""
+    """Return a small wave with four to eight bursts a day: 1.5 to 5 times the load for 2 to 40 minutes."""
     pulses = (_pulse(draw, day, 1 / 30, 2 / 3, 0.5, 4) for day in range(2) for _ in range(draw.randint(4, 8)))
     return " + ".join(
         [f"(1 + {draw.uniform(0, 0.3):.2f} * cos(2 * pi * (t / day - {draw.random():.2f})))", *pulses]
@@ -286,8 +291,8 @@ def _bursts(draw: Draw) -> str:
 def _pulse(
     draw: Draw, day: int, shortest: float, longest: float, least: float = -0.5, most: float = 2.0
 ) -> str:
-    """Somewhere in the first half of this day, which is all there is of the second; lengths in hours. A lower one is
-    as likely as its part of the spread."""
+    """Return a pulse that begins in the first half of this day (the second day has no other half); lengths in hours.
+    Heights are uniform, so a lower load is as likely as its share of the range."""
     start, length = (day + draw.random() / 2) * DAY, _log(draw, shortest, longest) * 3600
     return f"{draw.uniform(least, most):.2f} * pulse(t, {start:.0f}, {length:.0f})"
 
@@ -302,7 +307,7 @@ SHAPES: Final[Mapping[str, Callable[[Draw], str]]] = {
 
 # --- as a scenario --------------------------------------------------------------------------------------------------
 def workload_field(one: Drawn) -> Fields:
-    """The scenario's field `workload`."""
+    """Return the scenario's field `workload`."""
     return {
         "name": "web",
         "replicas": one.replicas[1],

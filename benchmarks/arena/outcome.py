@@ -1,16 +1,16 @@
-"""What came of one run of the arena, in figures.
+"""The figures of a run of the arena.
 
-**Cost** is core-hours + GiB-hours / 8, requested and used beyond that, as in `benchmarks/joint`. **Unmet** is the
-share of the demand for CPU that no pod served; what containers lose that ran out of memory is in it, as they serve
-nothing until they are ready again. The first day counts in nothing.
+**Cost** is core-hours + GiB-hours / 8, requested and used beyond that, as in `benchmarks/joint`. **Unmet** is the share
+of the demand for CPU that no pod served. It includes losses by OOMs: containers that ran out of memory serve nothing
+until they are ready again. The first day counts in no figure.
 
-**Response times** are of a model. Each pod is an M/M/1 queue, as a Service splits Poisson arrivals at random into
-Poisson streams: with a mean service time s and utilization ρ the response time is exponential with mean s / (1 - ρ)
-(L. Kleinrock, Queueing Systems, vol. 1, 3.2, 1975). s is `SERVICE` whatever the pod's size, ρ what pods use over
-what ready ones could use in that step. What is unmet, and all that would take longer on average, takes `TIMEOUT`. Over
-time each step counts with its demand: the 99th percentile is that of all requests. A larger pod does not serve one
-request faster, and does not serve several at once here: what the model compares is how near to its capacity a policy
-runs, and for how long.
+**Response times** follow a model. Each pod is an M/M/1 queue, because a Service splits Poisson arrivals at random into
+Poisson streams: with a mean service time s and utilization ρ the response time is exponential with mean s / (1 - ρ) (L.
+Kleinrock, Queueing Systems, vol. 1, 3.2, 1975). Example: s = 0.05 s and ρ = 0.8 give a mean of 0.25 s. s is `SERVICE`
+for any pod size; ρ is the usage of all pods divided by the capacity of ready pods in that step. Unmet requests, and all
+that would take longer on average, take `TIMEOUT`. Steps are weighted by their demand, so the 99th percentile is that of
+all requests. In this model a larger pod serves a request no faster, and does not serve several at once: the model
+compares how close to its capacity a policy runs, and for how long.
 """
 
 from __future__ import annotations
@@ -26,36 +26,40 @@ from hvpa_lab.simulate.model import PolicyResult, Scenario
 
 GIB_PER_CORE: Final = 8
 SERVICE: Final = 0.05
-"""Seconds that a request takes when it is alone."""
+"""Seconds of a request without waiting."""
 TIMEOUT: Final = 10.0
-"""Seconds after which nobody waits any longer."""
+"""Seconds after which clients stop waiting."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """One policy under one workload. `unmet` is a share of the demand; `below` the seconds in which demand went
-    unmet, and `starting` and `at_most` the shares of unmet demand while fewer pods were ready than there should be,
-    and at the most replicas. `p99` is in seconds. Means over time: replicas, and what a pod requests in cores and
-    GiB. `writes`: changes of the pods' requests. `seconds` is the processor's time."""
+    """A policy under a workload. Replicas, and a pod's requests in cores and GiB, are means over time."""
 
     cost: float
     cpu_cost: float
     unmet: float
+    """Share of the demand."""
     below: float
+    """Seconds with unmet demand."""
     starting: float
+    """Share of the unmet demand while fewer pods were ready than desired."""
     at_most: float
+    """Share of the unmet demand at the maximum of replicas."""
     ooms: int
     restarts: int
     p99: float
+    """Seconds."""
     replicas: float
     cpu: float
     memory: float
     writes: int
+    """Changes of the pods' requests."""
     replica_changes: int
     seconds: float = 0.0
+    """CPU time of the run."""
 
 
 def outcome_of(scenario: Scenario, result: PolicyResult, most: int, seconds: float) -> Outcome:
-    """The figures; `most` is maxReplicas."""
+    """Return the figures; `most` is maxReplicas."""
     totals, series, step = result.totals, result.series, scenario.step
     first = math.ceil(scenario.warm_up / step)
     demand, unmet, replicas, ready = (
@@ -90,7 +94,7 @@ def outcome_of(scenario: Scenario, result: PolicyResult, most: int, seconds: flo
 
 
 def _beyond(used: Sequence[float], requested: Sequence[float], first: int, step: float) -> float:
-    """What was used beyond the requests from this step on, in unit-hours."""
+    """Return the usage beyond the requests from step `first` on, in unit-hours."""
     pairs = zip(used[first:], requested[first:], strict=True)
     return math.fsum(max(0.0, own - asked) for own, asked in pairs) * step / 3600
 
@@ -98,7 +102,7 @@ def _beyond(used: Sequence[float], requested: Sequence[float], first: int, step:
 def response_means(
     demand: Iterable[float], unmet: Iterable[float], used: Iterable[float], capacity: Iterable[float]
 ) -> list[tuple[float, float]]:
-    """Amounts of requests and their mean response time in seconds, unmet ones apart."""
+    """Return amounts of requests with their mean response time in seconds, unmet requests separately."""
     found = []
     for wanted, lost, busy, most in zip(demand, unmet, used, capacity, strict=True):
         free = 1 - busy / most if most > 0 else 0.0
@@ -109,8 +113,8 @@ def response_means(
 
 
 def percentile(means: Sequence[tuple[float, float]], share: float) -> float:
-    """The time within which this share of the requests is answered, where each part of them has exponential response
-    times of its own mean; those of a mean of `TIMEOUT` are not answered before it."""
+    """Return the time within which this share of the requests is answered. Each part of the requests has exponential
+    response times with its own mean; parts with a mean of `TIMEOUT` are not answered earlier."""
     parts: dict[float, float] = {}
     for amount, mean in means:
         parts[round(mean, 4)] = parts.get(round(mean, 4), 0.0) + amount

@@ -1,14 +1,15 @@
-"""The ways to scale that meet in the arena, as a scenario's fields, and what makes them fair.
+"""The policies of the arena as a scenario's fields, and the rules that make them comparable.
 
 - **Bounds** are the same for all: replicas, `minAllowed`, `maxAllowed`; all begin with the same pods.
 - **Headroom** is the same for all, by the rule of `benchmarks/joint/policies.py`. An HPA lets pods use a share T of
-  what they request; beside a VPA that is an `AverageValue`, T of the first request, since `Utilization` would follow
-  the VPA's changes; the VPA puts so much on top of what it saw that pods request 0.92 / T of it (15 percent at T = 80
-  %). A `Trajectory` sizes pods by what its HPA lets them use, so that this is T / 0.92 of the request; also with no
-  weight, when all is horizontal and the rival is sized by a VPA. With weight 0 it is T, as its rival is an HPA alone.
-- **A queue and a Value** say nothing of requests: their targets are the same for all.
-- **The way down** is held for five minutes by all.
-- **The VPA's updater** acts from one replica on (`minReplicas: 1`), and in place where the Hvpa does.
+  their requests. With a VPA its target is an `AverageValue`, T of the first request, because `Utilization` would follow
+  the VPA's changes. The VPA's margin is such that pods request usage x 0.92 / T (15 percent more at T = 80 %). A
+  `Trajectory` sizes pods by its HPA's target, so its target is T / 0.92 of the request. The same holds without weights,
+  if all scaling is horizontal and a VPA sizes the rival. With weight 0 the target is T, because the rival is an HPA
+  alone.
+- **A queue and a Value** do not depend on requests: their targets are the same for all.
+- **Scaling in and down** is delayed by five minutes for all.
+- **The VPA's updater** acts from one replica on (`minReplicas: 1`), and in place if the Hvpa does.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ BOTH: Final = "HPA+VPA"
 HPA: Final = "HPA"
 VPA: Final = "VPA"
 SHARE: Final = 0.92
-"""What a VPA adds, times what an HPA leaves free: 1.15 × 0.8."""
+"""(1 + a VPA's margin) times the share of requests that an HPA lets pods use: 1.15 × 0.8."""
 
 
 def rival(one: Drawn) -> str:
-    """Whom this workload's Hvpa is judged against: an owner who gives a weight of 0 or 100 asked for one axis."""
+    """Return the rival of this workload's Hvpa. With a weight of 0 or 100, the owner uses a single axis."""
     return {0: HPA, 100: VPA}.get(-1 if one.weight is None else one.weight, BOTH)
 
 
 def policies(one: Drawn) -> list[str]:
-    """Those that it is run under."""
+    """Return the policies of this workload."""
     return list(dict.fromkeys((HVPA, rival(one), BOTH, HPA)))
 
 
 def scenario_of(one: Drawn, *names: str) -> Fields:
-    """The scenario with these policies, as YAML has it."""
+    """Return the scenario with these policies, in the form of its YAML."""
     return {
         "name": f"Arena {one.number}",
         "description": one.text,
@@ -105,7 +106,7 @@ def _amounts(requests: tuple[int, int], factor: float) -> Fields:
 
 
 def _hpa(one: Drawn, factor: float, utilization: bool) -> Fields:
-    """An HPA whose shares of requests are times `factor`."""
+    """Return an HPA with its shares of requests multiplied by `factor`."""
     least, _, most = one.replicas
     return {"minReplicas": least, "maxReplicas": most, "metrics": _metrics(one, factor, utilization)}
 

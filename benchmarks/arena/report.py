@@ -1,5 +1,5 @@
-"""The arena's tables: cost beside the rivals, unmet demand, OOMs and response times, and each workload that is worse
-than its rival, with the reason."""
+"""The arena's tables: cost relative to the rivals, unmet demand, OOMs and response times, and each workload that is
+worse than its rival, with the reason."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from benchmarks.arena.policies import BOTH, HPA
 from benchmarks.arena.run import Result
 
 MORE_COST: Final = 1.15
-"""Times the rival's cost from which a workload is worse, at no less unmet demand."""
+"""Ratio to the rival's cost from which a workload is worse, at no less unmet demand."""
 MORE_UNMET: Final = 0.01
-"""Share of the demand that more is unmet from which a workload is worse."""
+"""Additional unmet share of the demand from which a workload is worse."""
 SAME: Final = 0.001
-"""Less of the demand is no difference."""
+"""Share of the demand below which differences are ignored."""
 AT_REST: Final = "constant"
 PERIODS: Final = (HOURS - 24) / 6
-"""How often six hours are counted."""
+"""Number of periods of six hours that count."""
 
 
 class Verdict(NamedTuple):
-    """Why a workload is worse: its kinds (cost, unmet, OOMs), and the reason in words."""
+    """Why a workload is worse: its kinds (cost, unmet, OOMs), and the reason as text."""
 
     kinds: tuple[str, ...]
     reason: str
 
 
 def verdict(one: Result) -> Verdict | None:
-    """Why it is worse than its rival; None where it is not."""
+    """Return why it is worse than its rival; None if it is not."""
     own, other = one.own, one.outcomes[one.rival]
     found = []
     if own.ooms > other.ooms:
@@ -53,7 +53,7 @@ def verdict(one: Result) -> Verdict | None:
 
 
 def _when(own: Outcome) -> str:
-    """When demand went unmet."""
+    """Describe when demand was unmet."""
     if own.starting >= 0.5:
         return f"{own.starting:.0%} of it while pods were missing or not ready"
     if own.at_most >= 0.5:
@@ -62,7 +62,7 @@ def _when(own: Outcome) -> str:
 
 
 def _sizes(own: Outcome, other: Outcome) -> str:
-    """What is larger or smaller, what matters most for the cost first."""
+    """Describe larger and smaller sizes, sorted by their effect on the cost."""
     weight = own.cpu_cost / own.cost if own.cost else 0.0
     parts = {
         "replicas": (own.replicas, other.replicas, 1.0),
@@ -114,12 +114,12 @@ PARTS: Final[Sequence[Group]] = (
 
 
 def _has_no_size(one: Result) -> bool:
-    """Whether the HPA measures nothing that pods could be sized by: they follow the VPA, as the rival's do."""
+    """Whether the HPA measures no resource that could size pods: they follow the VPA, as the rival's pods do."""
     return one.metric in ("queue", "Value")
 
 
 def report(seed: int, results: Sequence[Result]) -> str:
-    """All of it, as text."""
+    """Return the report as text."""
     run = [one for one in results if one.rival in one.outcomes and not one.errors]
     both = [one for one in run if one.rival == BOTH]
     parts = [
@@ -149,7 +149,7 @@ def _beside(results: Sequence[Result], groups: Iterable[Group], rival: str = "")
 
 
 def _row(chosen: Sequence[Result]) -> tuple[str, ...]:
-    """One group: cost is the geometric mean of ratios, the rest sums and means."""
+    """Return the row of a group: cost is the geometric mean of ratios, other columns are sums and means."""
     ratios = sorted(one.own.cost / one.outcomes[one.rival].cost for one in chosen)
     quarters = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
     worse = [found for one in chosen if (found := verdict(one)) is not None]
@@ -168,12 +168,12 @@ def _row(chosen: Sequence[Result]) -> tuple[str, ...]:
 
 
 def geometric(numbers: Iterable[float]) -> float:
-    """The geometric mean."""
+    """Return the geometric mean."""
     return math.exp(statistics.fmean(map(math.log, numbers)))
 
 
 def _at_rest(results: Sequence[Result]) -> str:
-    """How often requests and replicas change under a constant load in place."""
+    """Describe how often requests and replicas change in place under a constant load."""
     chosen = [one for one in results if one.in_place and one.shape == AT_REST]
     rows: Rows = [
         ("writes per 6 h at rest, in place", "median", "mean", "most", "of", "rival's median", "mean")
@@ -202,7 +202,7 @@ def _worse(results: Sequence[Result]) -> str:
 
 
 def table(rows: Rows) -> str:
-    """Columns of equal width, the first one flush left."""
+    """Align columns, the first to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
@@ -213,9 +213,9 @@ def table(rows: Rows) -> str:
     )
 
 
-# --- two results side by side ---------------------------------------------------------------------------------------
+# --- comparison of two results --------------------------------------------------------------------------------------
 def compared(before: Sequence[Result], after: Sequence[Result]) -> str:
-    """Which workloads' Hvpas do something else than before."""
+    """List the workloads whose Hvpas act differently than before."""
     known = {one.number: one for one in before if not one.errors}
     rows: Rows = [("changed", "cost", "unmet", "OOMs", "P99", "writes", "verdict", "")]
     pairs = [(known[one.number], one) for one in after if one.number in known and not one.errors]

@@ -1,7 +1,7 @@
-"""Runs the arena's workloads, several at once, and keeps what came of each run.
+"""Runs the arena's workloads in parallel, and keeps the result of each run.
 
-A result is found again where the scenario with this policy, the seed and the code are the same. The rivals depend on
-the recommenders and the simulator, not on `hvpa/core`: while rules are tuned, only the Hvpas run anew.
+A result is reused if the scenario with this policy, the seed and the code are the same. The rivals depend on the
+recommenders and the simulator, not on `hvpa/core`: while rules are tuned, only the Hvpas run again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from hvpa_lab.simulate.scenario.read import load_scenario
 
 CACHE: Final = Path.home() / ".cache" / "hvpa" / "arena"
 COUNTED: Final = essence(Path(outcome.__file__).read_text())
-"""How figures are made, which each result depends on."""
+"""The code that computes the figures; each result depends on it."""
 
 
 class Result(msgspec.Struct, frozen=True):
-    """A workload's outcomes by policy, or why there is none of one. What it is called in tables comes with it."""
+    """A workload's outcomes and errors by policy, with its names for tables."""
 
     number: int
     text: str
@@ -50,19 +50,19 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def own(self) -> Outcome:
-        """The Hvpa's."""
+        """The Hvpa's outcome."""
         return self.outcomes[HVPA]
 
 
 Found = tuple[Outcome | None, str]
-"""An outcome, or why there is none."""
+"""An outcome, or the error instead."""
 
 
 def run_all(
     seed: int, workloads: Sequence[Drawn], kept: Path, processes: int, report: Callable[[int, int], None]
 ) -> dict[tuple[int, str], Found]:
-    """Run all that is not kept in this folder; what is done stays when it is interrupted. `report` is called with how
-    many runs are done, and of how many."""
+    """Run all that is not kept in this folder. Results of finished runs stay if it is interrupted. `report` is called
+    with the number of finished runs, and of all runs."""
     kept.mkdir(parents=True, exist_ok=True)
     wanted = [(one.number, name) for one in workloads for name in policies(one)]
     found: dict[tuple[int, str], Found] = {}
@@ -80,7 +80,7 @@ def run_all(
 
 
 def run_one(seed: int, number: int, name: str, kept: Path) -> Found:
-    """Run this policy in this process, or find what came of it."""
+    """Run this policy in this process, or return its kept result."""
     one = drawn(seed, number)
     scenario = scenario_of(one, name)
     code = code_version(HVPA_ROOMS if name == HVPA else ACTING_ROOMS)
@@ -94,7 +94,7 @@ def run_one(seed: int, number: int, name: str, kept: Path) -> Found:
             read = load_scenario(write_scenario(Path(folder) / SCENARIO, scenario, "", ""), seed + number)
         result = simulate(read, read.policies[0])
         done = outcome_of(read, result, one.replicas[2], time.process_time() - began)
-    except Exception as error:  # one policy's fault must not end the others
+    except Exception as error:  # a failing policy must not end the others
         return None, f"{type(error).__name__}: {error}".rpartition(f"{SCENARIO}:")[2]
     part = path.with_suffix(f".{os.getpid()}")
     part.write_bytes(msgspec.json.encode(done))

@@ -1,1 +1,1 @@
-"""What users who mean ill can cost the operator and each other."""
+"""The cost of malicious users for the operator and for each other."""

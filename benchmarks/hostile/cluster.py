@@ -1,4 +1,5 @@
-"""One honest Hvpa beside forty that are as expensive as may be: how long it waits, and whether the lease is kept."""
+"""An honest Hvpa next to forty maximally expensive Hvpas: its waiting time, and whether the operator keeps its
+lease."""
 
 from __future__ import annotations
 
@@ -36,23 +37,23 @@ from hvpa.reconcile.reconciler import Reconciler
 from hvpa.reconcile.telemetry import Telemetry
 
 BOMBS = 40
-"""Hostile Hvpas, in one namespace (issue 36)."""
+"""Number of hostile Hvpas, in a single namespace (issue 36)."""
 CHANGES = 0.025
 """Seconds between two changes of a hostile spec."""
 PAUSE = 0.3
 """Seconds between two measurements of the honest Hvpa."""
 WORKERS = 16
 CROWDS = 4
-"""Bombs with many pods: each of them takes 30 MB."""
+"""Hostile Hvpas with many pods: each takes 30 MB."""
 HONEST = "honest"
 EVIL = "evil"
 HONEST_SPEC: Json = {"weightBasedScalingIntervals": None, "vpa": {"deploy": False}}
-"""The HPA alone decides, so that each of its changes is patched."""
+"""Only the HPA decides, so that each of its changes is patched."""
 
 
 @dataclass
 class Load(Telemetry):
-    """What the operator did meanwhile."""
+    """Counts the operator's work."""
 
     decisions: int = 0
     late: int = 0
@@ -75,7 +76,7 @@ class Load(Telemetry):
 
 
 def _named(one: Any, namespace: str, name: str, uid: str = "") -> Json:
-    """An object's JSON, of another namespace, with another name in place of `web`, and of another Hvpa."""
+    """Return an object's JSON with this namespace, this name instead of `web`, and this Hvpa as owner."""
     text = (
         msgspec.json.encode(one)
         .decode()
@@ -88,12 +89,12 @@ def _named(one: Any, namespace: str, name: str, uid: str = "") -> Json:
 
 
 def _uid(namespace: str, name: str) -> str:
-    """An Hvpa's."""
+    """Return an Hvpa's UID."""
     return f"uid-{namespace}-{name}"
 
 
 class Cluster:
-    """The objects, the operator's parts over them, and what happens by itself: a Deployment follows its spec."""
+    """The objects, the operator's parts that use them, and automatic changes: a Deployment follows its spec."""
 
     def __init__(self) -> None:
         self.api = Memory()
@@ -103,7 +104,7 @@ class Cluster:
         self._paths: dict[str, Resource[Any]] = {}
 
     def start(self) -> None:
-        """A new process: nothing is kept of an earlier one."""
+        """Start as a new process, without state of an earlier process."""
         forget_all()
         transport: Any = self.api
         clock, limiter = SystemClock(), Limiter()
@@ -118,7 +119,7 @@ class Cluster:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """The operator's tasks, over all objects that there are."""
+        """Run the operator's tasks with all existing objects."""
         self.start()
         await self.elector.acquire()
         tasks = [
@@ -138,7 +139,7 @@ class Cluster:
             self.aside.close()
 
     def put(self, resource: Resource[Any], one: Json) -> None:
-        """A user or a controller writes an object; the watch shows it."""
+        """Write an object as a user or a controller; the watch reports it."""
         path = resource.path(one["metadata"]["namespace"], one["metadata"]["name"])
         self._paths[path] = resource
         stored = self.api.store(path, one)
@@ -150,7 +151,7 @@ class Cluster:
         self.local.store(resource).put(obj)
 
     def _written(self, path: str, stored: Json) -> None:
-        """Deployments follow their spec at once."""
+        """Let Deployments follow their spec at once."""
         if "/deployments/" in path:
             count, metadata = stored["spec"]["replicas"], stored["metadata"]
             metadata["generation"] = metadata.get("generation", 1) + 1
@@ -163,12 +164,12 @@ class Cluster:
 
 
 def json_of(one: Json) -> bytes:
-    """An object as the API server sends it."""
+    """Encode an object as the API server does."""
     return msgspec.json.encode(one)
 
 
 def put_all(cluster: Cluster, seen: Objects, spec: Json, namespace: str, name: str) -> None:
-    """Write an Hvpa and all that belongs to it."""
+    """Write an Hvpa and all objects that belong to it."""
     hvpa = {"metadata": {"name": name, "generation": 1}, "spec": document(spec)}
     cluster.put(HVPAS, _named(hvpa, namespace, name, _uid(namespace, name)))
     workload = _named(seen.workload, namespace, name)
@@ -184,7 +185,7 @@ def put_all(cluster: Cluster, seen: Objects, spec: Json, namespace: str, name: s
 
 
 def bombs() -> Iterable[tuple[str, Largest]]:
-    """Forty Hvpas, in turn of each kind that is large."""
+    """Yield forty Hvpas that alternate between the kinds of large Hvpas."""
     kinds = [(name, one) for name, one in largest().items() if name != "usual"]
     crowds = [one for one in kinds if "pods" in one[0] or one[0] == "all of it"]
     others = [one for one in kinds if one not in crowds]
@@ -194,7 +195,7 @@ def bombs() -> Iterable[tuple[str, Largest]]:
 
 
 async def honest_waits(cluster: Cluster, seconds: float) -> list[float]:
-    """Seconds from the HPA's new status to the patch of the workload, again and again for so long."""
+    """Measure repeatedly the seconds from the HPA's new status to the patch of the workload."""
     waits: list[float] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -216,7 +217,7 @@ async def honest_waits(cluster: Cluster, seconds: float) -> list[float]:
 
 
 async def change_specs(cluster: Cluster, specs: dict[str, Json]) -> None:
-    """Change one hostile spec after another, for ever: no two versions are alike."""
+    """Change the hostile specs in turn, forever; no two versions are alike."""
     number = 0
     while specs:
         for name, spec in specs.items():
@@ -236,7 +237,7 @@ def _own(spec: Json, name: str) -> Json:
 
 
 async def _lag(longest: list[float]) -> None:
-    """The longest time for which the event loop did not come round."""
+    """Measure the longest delay of the event loop."""
     loop = asyncio.get_running_loop()
     while True:
         began = loop.time()
@@ -245,7 +246,7 @@ async def _lag(longest: list[float]) -> None:
 
 
 async def phase(cluster: Cluster, seconds: float, specs: dict[str, Json]) -> dict[str, Any]:
-    """Run the operator from its start, with these hostile specs changing, and measure."""
+    """Run the operator from its start, while these hostile specs change, and measure."""
     cluster.load.__init__()  # type: ignore[misc]
     cluster.api.renewals.clear()
     longest = [0.0]
@@ -276,7 +277,7 @@ async def phase(cluster: Cluster, seconds: float, specs: dict[str, Json]) -> dic
 
 
 async def measure(seconds: float) -> dict[str, dict[str, Any]]:
-    """Alone; then with forty bombs beside, from a restart on."""
+    """Measure the honest Hvpa alone, then after a restart with forty hostile Hvpas."""
     cluster = Cluster()
     put_all(cluster, build.objects(horizontal=build.hpa()), HONEST_SPEC, HONEST, "web")
     found = {"alone": await phase(cluster, seconds, {})}

@@ -1,7 +1,7 @@
-"""`python -m benchmarks hostile`: CPU of the largest Hvpas that are accepted, and what forty of them cost others.
+"""`python -m benchmarks hostile`: CPU of the largest accepted Hvpas, and the effect of forty of them on others.
 
-No cluster is needed: the API server is in memory. Milliseconds depend on the machine; what counts are the ratios of one
-run, and that the lease is kept.
+No cluster is needed: the API server is in memory. Milliseconds depend on the machine; compare the ratios within a run,
+and check that the lease is kept.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from benchmarks.hostile.inputs import largest
 from benchmarks.hostile.largest import cost
 
 GOAL_MS = 50.0
-"""CPU of a decision about the largest spec that the CRD accepts. Pods are no part of a spec."""
+"""Most CPU milliseconds of a decision about the largest spec that the CRD accepts. A spec does not contain pods."""
 GOAL_WAIT = 2.0
-"""Times its usual time that an honest Hvpa waits at most."""
+"""Longest wait of an honest Hvpa, as a multiple of its usual wait."""
 OF_PODS = ("containers of pods", "all of it")
 
 
 def main(argv: list[str]) -> int:
-    """Run it: 0 when the goals are met, 1 when not."""
+    """Run the benchmark; 0 if the goals are met, else 1."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks hostile", description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=20.0, help="beside the bombs (default: 20)")
     parser.add_argument("--rounds", type=int, default=3, help="of each largest Hvpa (default: 3)")

@@ -1,4 +1,4 @@
-"""The largest Hvpas that the CRD accepts, with the largest workloads that are scaled, one for each way to be large."""
+"""The largest Hvpas that the CRD accepts, with the largest workloads, one for each way to be large."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hvpa.core.observing import MOST_CONTAINERS
 
 Json = dict[str, Any]
 _LONG = "x" * 50
-"""Makes names long: a label of 63 characters is the longest name of a container."""
+"""Makes names long: container names have at most 63 characters (a label)."""
 PODS = 300
 """Pods of a crowd."""
 _BY_WINDOW: Json = {"updatePolicy": {"updateMode": "MaintenanceWindow"}}
@@ -26,12 +26,12 @@ _ZONES = ("Europe/Berlin", "America/Havana", "Australia/Lord_Howe", "Africa/Casa
 
 
 def names(count: int) -> list[str]:
-    """Names of containers."""
+    """Return names of containers."""
     return [f"c{number:03}-{_LONG}" for number in range(count)]
 
 
 def schedules(text: str) -> Json:
-    """A spec with as many windows and floors as may be; `{}` in the text is a number from 0 to 59."""
+    """Return a spec with the maximum number of windows and floors; `{}` in the text is a number from 0 to 59."""
 
     def entry(number: int) -> Json:
         zone = _ZONES[number % len(_ZONES)]
@@ -47,7 +47,7 @@ def schedules(text: str) -> Json:
 
 
 def trajectory() -> Json:
-    """A path with as many intervals as may be."""
+    """Return a path with the maximum number of intervals."""
     intervals = [
         {
             "maxReplicas": 1 + n + n * n // 7,
@@ -63,7 +63,7 @@ def trajectory() -> Json:
 
 
 def weights() -> Json:
-    """A path of as many weights as may be."""
+    """Return a path with the maximum number of weights."""
     intervals = [
         {"vpaWeight": 37 * n % 100, "startReplicaCount": 3 * n + 1, "lastReplicaCount": 3 * n + 3}
         for n in range(LIST_LENGTH)
@@ -76,7 +76,7 @@ def weights() -> Json:
 
 
 def metrics(count: int, containers: int) -> list[Json]:
-    """Metrics of as many containers."""
+    """Return metrics of this number of containers."""
     target = {"type": "Utilization", "averageUtilization": 50}
     every = names(containers)
     return [
@@ -93,20 +93,20 @@ def metrics(count: int, containers: int) -> list[Json]:
 
 
 def policies(containers: int) -> list[Json]:
-    """A policy for each container."""
+    """Return a policy for each container."""
     bounds = {"minAllowed": {"cpu": "10m", "memory": "10Mi"}, "maxAllowed": {"cpu": "100", "memory": "500Gi"}}
     return [{"containerName": name, **bounds} for name in names(containers)]
 
 
 def full(spec: Mapping[str, Any], containers: int) -> Json:
-    """The spec with as many metrics and container policies as may be."""
+    """Return the spec with the maximum number of metrics and container policies."""
     template = {"spec": {"metrics": metrics(LIST_LENGTH, containers)}}
     policy = {"spec": {"resourcePolicy": {"containerPolicies": policies(containers)}}}
     return build.merged(spec, {"hpa": {"template": template}, "vpa": {"template": policy}})
 
 
 def document(spec: Mapping[str, Any]) -> Json:
-    """The spec of the usual Hvpa with this one merged over it."""
+    """Return the usual Hvpa's spec with this spec merged over it."""
     return build.merged(build.SPEC, spec)
 
 
@@ -125,7 +125,7 @@ def _measured(metric: Json, utilization: int) -> Json:
 
 
 def objects(spec: Mapping[str, Any], containers: int = 1, pods: int = 3, starving: bool = False) -> Objects:
-    """The objects of an Hvpa with this spec: an HPA and a VPA that ask for more, and pods, no two of which are alike.
+    """Return the objects of an Hvpa with this spec: an HPA and a VPA that recommend more, and pods that all differ.
     `starving`: each container has run out of memory."""
     amounts = {"cpu": "100m", "memory": "128Mi"}, {"cpu": "200m", "memory": "256Mi"}
     template = [build.container(name, *amounts) for name in names(containers)]
@@ -150,7 +150,7 @@ def objects(spec: Mapping[str, Any], containers: int = 1, pods: int = 3, starvin
 
 @dataclass(frozen=True)
 class Largest:
-    """One way to be as large as the CRD and the operator allow."""
+    """A way to be as large as the CRD and the operator allow."""
 
     spec: Json
     make: Callable[[Json], Objects]
@@ -162,7 +162,7 @@ def _in_place(spec: Mapping[str, Any]) -> Json:
 
 
 def largest() -> dict[str, Largest]:
-    """All ways by name."""
+    """Return all ways by name."""
     many, pods = MOST_CONTAINERS, PODS
     ranges = ",".join(["0-59"] * 36) + " * * * *"
 
@@ -195,5 +195,5 @@ def largest() -> dict[str, Largest]:
 
 
 def encoded(spec: Mapping[str, Any]) -> bytes:
-    """The spec as the API server sends it."""
+    """Encode the spec as the API server does."""
     return msgspec.json.encode(document(spec))

@@ -1,4 +1,4 @@
-"""CPU of one decision about the largest Hvpas that are accepted: with cold caches, and again."""
+"""CPU of a decision about the largest accepted Hvpas: with cold caches, and again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def _timed(work: Callable[[], T]) -> tuple[float, T]:
-    """Milliseconds of this thread, and the result."""
+    """Return the CPU milliseconds of this thread, and the result."""
     began = time.thread_time()
     result = work()
     return 1000 * (time.thread_time() - began), result
@@ -34,13 +34,14 @@ def _decided(seen: Objects, now: dt.datetime) -> Any:
 
 
 def _moved(seen: Objects) -> Objects:
-    """The same with an HPA that was measured again and with pods of which one is news."""
+    """Return the objects with a new measurement of the HPA and a changed pod."""
     again = [msgspec.json.decode(msgspec.json.encode(one), type=Hpa) for one in seen.hpas]
     return replace(seen, hpas=tuple(again), pods=tuple(list(seen.pods)))
 
 
 def cost(one: Largest, rounds: int) -> dict[str, float]:
-    """Milliseconds: reading the spec, reading the status that follows, the first decision, and one after news."""
+    """Return milliseconds of: reading the spec, reading the resulting status, the first decision, and a decision after
+    changes."""
     raw = encoded(one.spec)
     best: dict[str, float] = {}
     for _ in range(rounds):

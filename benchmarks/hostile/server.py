@@ -1,5 +1,5 @@
-"""An API server in memory, for the operator's own client code: it stores what is written, after a while, and says so.
-There are no sockets, so what is measured is the operator."""
+"""An API server in memory for the operator's own client code: it stores each write after a delay and reports it.
+Without sockets, so only the operator is measured."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LATENCY = 0.005
 
 
 class Memory:
-    """In place of a `Transport`. `on_write` gets the path and the object after each write."""
+    """Replaces a `Transport`. `on_write` gets the path and the object after each write."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Json] = {}
         self.on_write: Callable[[str, Json], None] = lambda path, stored: None
         self.renewals: list[float] = []
-        """When the Lease was written, by the event loop's clock."""
+        """Times of the Lease's writes, by the event loop's clock."""
         self._versions = itertools.count(1000)
 
     def store(self, path: str, one: Json) -> Json:
@@ -42,7 +42,7 @@ class Memory:
         timeout: float = 10.0,
         verb: str = "",
     ) -> bytes:
-        """As `Transport.request`. Raises ApiError."""
+        """See `Transport.request`. Raises ApiError."""
         await asyncio.sleep(LATENCY)
         sent: Json = {} if body is None else json.loads(body.data)
         target = path.removesuffix("/status").removesuffix("/scale")
@@ -70,7 +70,7 @@ class Memory:
 
 
 def _merged(old: Any, new: Any) -> Any:
-    """A merge patch; of containers, by name."""
+    """Apply a merge patch; containers are merged by name."""
     if isinstance(old, list) and isinstance(new, list) and all(isinstance(one, dict) for one in old + new):
         if all("name" in one for one in old + new) and old:
             changes = {one["name"]: one for one in new}

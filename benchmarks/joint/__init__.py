@@ -1,1 +1,1 @@
-"""What joint scaling costs beside an HPA, a VPA, and both."""
+"""The cost of joint scaling, compared with an HPA, a VPA, and both."""

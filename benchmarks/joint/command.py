@@ -1,33 +1,32 @@
-"""What joint scaling costs, compared with an HPA, a VPA and both: `python -m benchmarks joint --out DIR`.
+"""Compares the cost of joint scaling with an HPA, a VPA and both: `python -m benchmarks joint --out DIR`.
 
 Every load runs under every policy with every workload and seed, in the simulator (`hvpa_lab.simulate`), in steps of 5
 seconds. A day of warm-up does not count. The rules that make points comparable:
 
 - **Loads** are drawn from a seed (`generated`), of kinds that no rule was tuned on. Five seeds are five loads of each
-  kind; the same seed also draws the noise, and when metrics-server and each controller first look. `--tuned` runs the
+  kind. The same seed also draws the noise, and the phases of metrics-server and each controller. `--tuned` runs the
   formulas that rules were tuned on, and with `--traces DIR` the recorded series.
 - **Timing** is strict: a measurement can be read 10 seconds after it was made, a resize takes 5 seconds, a pod 30, a
   node two minutes.
-- **Cost** is core-hours + GiB-hours / 8, the usual ratio of the prices of cloud machines. It counts what is
-  requested, and what is used beyond that (as OpenCost does: the larger of request and usage). Pods can burst only a
-  fifth beyond their request (`nodes.headroom`): without that, a request that is too small costs nothing, and unmet
-  demand says nothing about requests.
+- **Cost** is core-hours + GiB-hours / 8, the usual price ratio of cloud machines. It counts requests, and usage beyond
+  them (as OpenCost does: the larger of request and usage). Pods can burst only a fifth beyond their request
+  (`nodes.headroom`). Without that, too small a request costs nothing, and unmet demand does not depend on requests.
 - **Bounds** are the same for all: 2 to 30 replicas of 100m/128Mi to 4 cores/16Gi. All begin with 3 replicas of 1 core /
-  2Gi and limit memory to 1.5 times its request, and CPU not at all. The HPA by itself keeps these requests, the VPA by
+  2Gi, limit memory to 1.5 times its request, and do not limit CPU. The HPA by itself keeps these requests, the VPA by
   itself this count.
-- **Headroom**: an HPA, alone, beside a VPA or an Hvpa's, lets a pod use 800m (memory-heavy: and 1600Mi) of 1 core and
-  2Gi; a VPA puts 15 percent on top of what it saw. Other headrooms (600m to 900m) scale the VPA's margin along with 1
-  / target (600m: 53 percent, 900m: 2), since beside a VPA the target alone says little: when there are more pods,
-  each is asked for less, and the sum stays. A `Trajectory` sizes pods by what its HPA lets them use of their request.
-  For it to have the same margin as the VPA, that is 1 / (1 + margin) of 1 core and 2Gi (800m: 870m).
-- **The way down** is held for five minutes by all: an HPA takes its largest count of the last five minutes, and so does
-  the one that a `Trajectory` deploys; any Hvpa also waits for five minutes from its last step out or in
-  (`hpa.scaleDown.stabilizationDuration`). So joint scaling is held by both.
-- **Pods** use nothing more while they start, go at once and give back memory at once; with `--slow` they do not.
-- **All else** of an Hvpa is its default, as the defaults are what is judged, and the same for every load. Where
-  replicas have a base use to speak of, the spec of `Trajectory` has it: an owner knows it.
+- **Headroom**: an HPA (alone, with a VPA or an Hvpa's) lets a pod use 800m (memory-heavy: and 1600Mi) of 1 core and
+  2Gi; a VPA adds 15 percent to the usage. Other headrooms (600m to 900m) scale the VPA's margin with 1 / target (600m:
+  53 percent, 900m: 2). With a VPA the target alone has little effect: with more pods, each requests less, and the sum
+  stays. A `Trajectory` sizes pods by its HPA's target. For the same margin as the VPA's, that target is
+  1 / (1 + margin) of 1 core and 2Gi (800m: 870m).
+- **Scaling in and down** is delayed by five minutes for all: an HPA takes its largest count of the last five minutes,
+  and so does the HPA of a `Trajectory`. Any Hvpa also waits for five minutes after its last step out or in
+  (`hpa.scaleDown.stabilizationDuration`). So both delays apply to joint scaling.
+- **Pods** use nothing more while they start, end at once and release memory at once, except with `--slow`.
+- **Other settings** of an Hvpa are its defaults, which the benchmark judges, and the same for every load. If replicas
+  have a significant base usage, the spec of `Trajectory` has it: an owner knows it.
 
-In the folder of `--out`: `results.json` (what `--keep` keeps), `tables.md` (what is printed), `scenarios/` for
+The folder of `--out` contains `results.json` (kept by `--keep`), `tables.md` (the printed tables), and `scenarios/` for
 `hvpa simulate`.
 """
 
@@ -68,7 +67,7 @@ SEEDS: Final = 5
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run it: 0 when all could be run, whatever came of it; 1 when not."""
+    """Run the comparison; 0 if all runs worked, whatever the results; else 1."""
     args = _arguments(argv)
     try:
         loads = [(load, seed) for seed in _seeds(args) for load in _loads(args, seed)]
@@ -154,7 +153,7 @@ def _loads(args: argparse.Namespace, seed: int) -> list[LoadCase]:
 
 
 def _filter(text: str) -> tuple[str, str, str]:
-    """LOAD,WORKLOAD,POLICY as patterns; parts at the end may be missing."""
+    """Parse LOAD,WORKLOAD,POLICY as patterns; parts at the end may be missing."""
     parts = [part.strip() or "*" for part in text.split(",")]
     if len(parts) > 3:
         raise argparse.ArgumentTypeError(f"{text!r} has more than LOAD,WORKLOAD,POLICY")
@@ -163,7 +162,7 @@ def _filter(text: str) -> tuple[str, str, str]:
 
 
 Wanted = tuple[LoadCase, int, Workload, PolicyCase]
-"""A load and its seed, under which a policy runs this workload."""
+"""A load and its seed, a workload, and a policy."""
 
 
 def _wanted(
@@ -171,7 +170,7 @@ def _wanted(
     workloads: Sequence[Workload],
     only: Sequence[tuple[str, str, str]] | None,
 ) -> list[Wanted]:
-    """What is asked for, and the baselines that it is compared with."""
+    """Return the requested runs, and their baselines."""
     every = [(*load, workload, policy) for load in loads for workload in workloads for policy in POLICIES]
     if not only:
         return [one for one in every if one[3].targets]
@@ -192,7 +191,7 @@ def _matches(one: Wanted, patterns: tuple[str, str, str]) -> bool:
 
 
 def _write_scenarios(folder: Path, wanted: Sequence[Wanted]) -> None:
-    """A scenario of all policies with the default headroom, for each load, workload and kind of resizes."""
+    """Write a scenario of all policies with the default headroom for each load, workload and kind of resizes."""
     folder.mkdir(exist_ok=True)
     files: dict[str, tuple[LoadCase, Case, list[PolicyCase]]] = {}
     for load, seed, workload, policy in wanted:
@@ -204,7 +203,7 @@ def _write_scenarios(folder: Path, wanted: Sequence[Wanted]) -> None:
 
 
 def _oracles(wanted: Sequence[Wanted]) -> dict[Key, list[float]]:
-    """The limits, by seed."""
+    """Return the oracle's costs by seed."""
     found: dict[Key, list[float]] = {}
     places = dict.fromkeys(
         (load.name, seed, workload.name, policy.resize) for load, seed, workload, policy in wanted
@@ -219,7 +218,7 @@ def _oracles(wanted: Sequence[Wanted]) -> dict[Key, list[float]]:
 
 
 class _Progress:
-    """Reports on standard error what is done."""
+    """Reports progress on standard error."""
 
     def __init__(self, total: int) -> None:
         self._print = partial(print, file=sys.stderr, flush=True)
@@ -234,7 +233,7 @@ class _Progress:
 
 
 def report(found: Kept) -> str:
-    """All tables of these results."""
+    """Return all tables of these results."""
     parts = [f"At the unmet demand of {BASELINE}\n\n{summary(found)}"]
     parts += [f"By load, {name}\n\n{by_load(found, resize)}" for resize, name in RESIZES.items()]
     parts.append(f"Cost / unmet demand with the default headroom\n\n{others(found)}")

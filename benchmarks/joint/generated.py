@@ -1,8 +1,8 @@
-"""Loads that nothing was tuned on: drawn from a seed, of kinds that neither the recorded series nor the formulas of
-`loads` have. Each is a formula of the scenario, so that a reader sees what was drawn.
+"""Loads that nothing was tuned on, drawn from a seed. Neither the recorded series nor the formulas of `loads` have
+these kinds. Each load is a formula of the scenario, so that it is readable.
 
-What belongs here: what is drawn, and from which spread. The same kind and seed give the same load whatever the number
-of days: what happens is drawn day by day.
+This module contains the kinds and their distributions. The same kind and seed give the same load for any number of
+days, because events are drawn day by day.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from benchmarks.joint.loads import DAY, LoadCase
 
 HOUR: Final = 3600.0
 Draw = random.Random
-"""Where everything is drawn from."""
+"""The random generator."""
 
 
 def generated(seed: int, days: float) -> list[LoadCase]:
-    """One load of each kind, drawn from this seed; `days` is how long each takes."""
+    """Return a load of each kind, drawn from this seed, for `days` days."""
     return [LoadCase(kind, *_made(kind, seed, days), leak=LEAKS.get(kind, "0")) for kind in KINDS]
 
 
@@ -31,20 +31,20 @@ def _made(kind: str, seed: int, days: float) -> tuple[dict[str, object], float]:
 
 
 def _day(draw: Draw, least: float, most: float) -> str:
-    """A daily wave around 1.5 cores; `least` and `most` bound its depth."""
+    """Return a daily wave around 1.5 cores; `least` and `most` bound its depth."""
     depth, top = draw.uniform(least, most), draw.uniform(0, 24)
     return f"1.5 * (1 + {depth:.2f} * cos(2 * pi * (t / day - {top / 24:.3f})))"
 
 
 def _times(draw: Draw, days: int, mean: float) -> Iterator[float]:
-    """Moments, `mean` of them on an average day, in seconds."""
+    """Yield times in seconds, on average `mean` per day."""
     for day in range(days):
         for _ in range(_poisson(draw, mean)):
             yield (day + draw.random()) * DAY
 
 
 def _poisson(draw: Draw, mean: float) -> int:
-    """How many there are where `mean` are expected (Knuth)."""
+    """Draw from the Poisson distribution with this mean (Knuth)."""
     bound, product, count = math.exp(-mean), draw.random(), 0
     while product > bound:
         product *= draw.random()
@@ -53,7 +53,7 @@ def _poisson(draw: Draw, mean: float) -> int:
 
 
 def _bursts(draw: Draw, days: int) -> str:
-    """Some eight bursts a day, out of nowhere: 1 to 6 cores more for 2 to 40 minutes."""
+    """Return about eight random bursts a day: 1 to 6 cores more for 2 to 40 minutes."""
     parts = [_day(draw, 0.1, 0.4)]
     for start in _times(draw, days, 8):
         height, length = (
@@ -65,7 +65,7 @@ def _bursts(draw: Draw, days: int) -> str:
 
 
 def _shifts(draw: Draw, days: int) -> str:
-    """Another level every few hours, from 0.5 to 6 cores, with nothing between."""
+    """Return a new level every few hours, from 0.5 to 6 cores, with nothing between."""
     parts, level = ["1.5"], 1.5
     for start in sorted(_times(draw, days, 5)):
         wanted = math.exp(draw.uniform(math.log(0.5), math.log(6)))
@@ -75,7 +75,8 @@ def _shifts(draw: Draw, days: int) -> str:
 
 
 def _week(draw: Draw, days: int) -> str:
-    """Offices: a morning's rise, a dip at noon, an evening, and a weekend that falls on two days of any three."""
+    """Return an office load: a rise in the morning, a dip at noon, an evening, and a weekend on two days of any
+    three."""
     low, noon, weekend = draw.uniform(0.2, 0.5), draw.uniform(0.1, 0.4), draw.uniform(0.2, 0.6)
     first, rise = draw.choice((4, 5)), draw.uniform(1, 3)
     hours = f"((t / hour + {draw.uniform(0, 24):.1f}) % 24)"
@@ -86,8 +87,7 @@ def _week(draw: Draw, days: int) -> str:
 
 
 def _launches(draw: Draw, days: int) -> str:
-    """Once a day or so something becomes popular: up within 1 to 20 minutes by 2 to 8 cores, and forgotten over
-    hours."""
+    """Return about one launch a day: a rise by 2 to 8 cores within 1 to 20 minutes, and a decline over hours."""
     parts = [_day(draw, 0.3, 0.7)]
     for start in _times(draw, days, 1.2):
         height, minutes, hours = draw.uniform(2, 8), draw.uniform(1, 20), draw.uniform(0.5, 4)
@@ -97,7 +97,7 @@ def _launches(draw: Draw, days: int) -> str:
 
 
 def _leak(draw: Draw, days: int) -> str:
-    """A calm wave; it is the memory that matters (`LEAKS`)."""
+    """Return a calm wave; memory is the subject (`LEAKS`)."""
     return _day(draw, 0.2, 0.6)
 
 
@@ -109,4 +109,4 @@ KINDS: Final[Mapping[str, Callable[[Draw, int], str]]] = {
     "leak": _leak,
 }
 LEAKS: Final[Mapping[str, str]] = {"leak": "24Mi"}
-"""Loads under which each pod loses memory, and how much in an hour."""
+"""Loads that leak memory in each pod, with the leak per hour."""

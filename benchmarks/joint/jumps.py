@@ -1,12 +1,12 @@
-"""What a user feels of a jump: how long until capacity covers demand, phase by phase: `python -m benchmarks jumps`.
+"""Measures how soon capacity covers demand after a jump of the load, phase by phase: `python -m benchmarks jumps`.
 
-Two hours of 1.5 cores of work, and then 2, 5 or 10 times as much, which stays: under an HPA alone, an HPA beside a
-VPA and joint scaling, with pods replaced and resized in place, with the timing and the rules of `python -m benchmarks
-joint`. When the controllers happen to look is drawn from the seed, so the figures are medians over seeds, with the
-least and the largest. `--cluster` measures the same on a local control plane (`benchmarks.joint.live`).
+Two hours of 1.5 cores of work, and then 2, 5 or 10 times that, permanently: under an HPA alone, an HPA with a VPA and
+joint scaling, with pods replaced and resized in place, with the timing and the rules of `python -m benchmarks joint`.
+The seed draws the phases of the controllers, so the figures are medians over seeds, with minimum and maximum.
+`--cluster` measures the same on a local control plane (`benchmarks.joint.live`).
 
-*Capacity* is the longest time in which demand went unmet. The phases before: until a measurement showed it, until the
-HPA looked, until the change was made, until all new pods were ready. The goal is half of the HPA's time in place.
+*Capacity* is the longest time with unmet demand. The phases before it: until a measurement showed the jump, until the
+HPA synced, until the change was made, until all new pods were ready. The goal is half of the HPA's time in place.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ SHOWN: Final = (
     f"{BASELINE}/InPlace",
     f"{POLICY}/InPlace",
 )
-"""The ways to scale, the HPA alone first."""
+"""The policies, the HPA alone first."""
 LIVE: Final = (SHOWN[0], *SHOWN[-2:])
-"""Those of the cluster."""
+"""The policies on the cluster."""
 REPEATS: Final = 6
-"""Each at another time of metrics-server's period: whether its first measurement after a jump shows a part of the jump
-or all of it decides a lot, and of 3 repeats a single one moves the median."""
+"""Repeats, spread over metrics-server's period. Whether its first measurement after a jump shows all or only part of
+the jump matters a lot, and with 3 repeats a single run moves the median."""
 WORKLOAD: Final = WORKLOADS[0]
 GOAL: Final = 0.5
-"""Of the HPA's time until capacity covers demand."""
+"""Goal, as a share of the HPA's time until capacity covers demand."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the table; 0 when the goal is met for each jump or the figures are kept, else 1."""
+    """Print the table; 0 if the goal is met for each jump or the figures are kept, else 1."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks jumps", description=(__doc__ or "").partition("\n")[0]
     )
@@ -99,13 +99,13 @@ def felt(policy: str, times: int, seeds: Sequence[int]) -> Felt:
 
 
 def phases(one: Reaction) -> Phases:
-    """A reaction, as it is kept."""
+    """Convert a reaction to its kept form."""
     measured = None if one.tolerance is None or one.metric_age is None else one.tolerance + one.metric_age
     return Phases(one.cover_seconds, measured, one.hpa_period, one.gates, one.start_up)
 
 
 def on_cluster(repeats: int) -> list[Felt]:
-    """Measure all jumps at the same time on a local control plane."""
+    """Measure all jumps concurrently on a local control plane."""
     reactions = live.run([one for one in POLICIES if one.full_name in LIVE], JUMPS, repeats)
     return [
         Felt(policy, times, tuple(map(phases, reactions[policy, times])))
@@ -115,7 +115,7 @@ def on_cluster(repeats: int) -> list[Felt]:
 
 
 def in_place_beside_hpa(found: Sequence[Felt]) -> dict[int, float]:
-    """The time of joint scaling in place as a share of the HPA's, for each jump."""
+    """Return the time of joint scaling in place as a share of the HPA's, for each jump."""
     covers = {(one.policy, one.times): one.cover for one in found}
     return {
         times: covers[SHOWN[-1], times] / covers[SHOWN[0], times]
@@ -125,7 +125,7 @@ def in_place_beside_hpa(found: Sequence[Felt]) -> dict[int, float]:
 
 
 def table(found: Sequence[Felt]) -> str:
-    """A row for each jump and policy; seconds."""
+    """Return a row for each jump and policy; seconds."""
     rows: Rows = [
         (
             "jump",

@@ -1,5 +1,5 @@
-"""The evidence that is kept in the repository: what each policy cost and left undone under each load, seed by seed.
-`--keep` writes it; `tools/evidence.py` makes all tables, plots and numbers of the documents from it."""
+"""The evidence in the repository: cost and unmet demand of each policy under each load, seed by seed. `--keep` writes
+it; `tools/evidence.py` makes all tables, plots and numbers of the documents from it."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ from benchmarks.joint.run import HVPA_ROOMS, Outcome, Run, code_version
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "benchmarks" / "kept"
 MAIN: Final = "joint-scaling"
-"""What the main results are called; those beside them (`--keep NAME`) answer one question each."""
+"""Name of the main results; each of the others (`--keep NAME`) answers a single question."""
 _JUMPS: Final = "jumps.json"
 GIB_PER_CORE: Final = 8.0
-"""So many GiB cost what a core costs: about the price ratio of the clouds' machines."""
+"""GiB with the price of a core: about the ratio of cloud machines."""
 Key = tuple[str, str, str]
 """Load, workload, and kind of resizes."""
 
 
 class Line(Struct, frozen=True, forbid_unknown_fields=True):
-    """A policy with one headroom, a number for each seed: the cost (core-hours, and GiB-hours / 8), unmet demand
-    (core-seconds), OOMs, restarts, and what was used, in the cost's unit."""
+    """A policy with a headroom. Each tuple has a number for each seed."""
 
     policy: str
     target: int
     cost: tuple[float, ...]
+    """Core-hours, and GiB-hours / 8."""
     unmet: tuple[float, ...]
+    """Unmet demand in core-seconds."""
     ooms: tuple[int, ...]
     restarts: tuple[int, ...]
     used: tuple[float, ...]
+    """Usage in the cost's unit."""
 
 
 class Place(Struct, frozen=True, forbid_unknown_fields=True):
-    """All policies under one load, with one workload and kind of resizes. `oracle` is the limit of the cost, for each
+    """All policies under a load, with a workload and kind of resizes. `oracle` is the lowest possible cost for each
     seed."""
 
     load: str
@@ -51,30 +53,33 @@ class Place(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Kept(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the documents cite. `how` says how the figures came to be, `commit` and `date` of which code they speak,
-    `days` how long each load was (the first one is not counted). `code` is the hash of what the operator's and the
-    simulator's files do (`run.code_version`): the same one means the same figures. `wall` is how many seconds all took
-    with so many `processes`; 0 where some runs were found in a cache."""
+    """The results that the documents cite."""
 
     how: str
+    """How the figures were made."""
     commit: str
+    """The commit of the code."""
     date: str
+    """The date of the run."""
     days: float
+    """Length of each load; the first day does not count."""
     seeds: int
     first_seed: int = 0
     code: str = ""
+    """Hash of the operator's and the simulator's code (`run.code_version`). The same hash means the same figures."""
     wall: float = 0
+    """Seconds of the whole run with this number of `processes`; 0 if some results came from a cache."""
     processes: int = 0
     places: tuple[Place, ...] = ()
 
 
 def read(name: str = MAIN) -> Kept:
-    """The kept results of this name."""
+    """Return the kept results of this name."""
     return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Kept)
 
 
 def keep(found: Kept, name: str = MAIN) -> None:
-    """Write these results in place of the kept ones of this name, a line of text for each policy."""
+    """Replace the kept results of this name, with a line of text for each policy."""
     head = msgspec.structs.replace(found, places=())
     text = msgspec.json.encode(head).decode().removesuffix("[]}")
     places = []
@@ -86,8 +91,9 @@ def keep(found: Kept, name: str = MAIN) -> None:
 
 
 class Phases(NamedTuple):
-    """What a jump of the load was followed by, in seconds: until capacity covered demand, until a measurement showed
-    it, then until the HPA looked, until the change was made, until all new pods were ready. None: not reached."""
+    """The phases of a reaction to a jump in seconds: until capacity covered demand; until a measurement showed the
+    jump; from there until the HPA synced, until the change was made, until all new pods were ready. None: not
+    reached."""
 
     cover: float
     measured: float | None
@@ -97,7 +103,7 @@ class Phases(NamedTuple):
 
 
 class Felt(NamedTuple):
-    """One policy under one jump: the phases with each seed."""
+    """A policy under a jump: the phases with each seed."""
 
     policy: str
     times: int
@@ -110,7 +116,7 @@ class Felt(NamedTuple):
 
 
 class Jumps(Struct, frozen=True, forbid_unknown_fields=True):
-    """The simulated jumps that the documents cite; the fields are those of `Kept`."""
+    """The simulated jumps that the documents cite, with the fields of `Kept`."""
 
     how: str
     commit: str
@@ -120,12 +126,12 @@ class Jumps(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_jumps() -> Jumps:
-    """The kept jumps."""
+    """Return the kept jumps."""
     return msgspec.json.decode((FOLDER / _JUMPS).read_bytes(), type=Jumps)
 
 
 def keep_jumps(found: Sequence[Felt]) -> None:
-    """Write these jumps in place of the kept ones, a line of text for each policy."""
+    """Replace the kept jumps, with a line of text for each policy."""
     how = "Written by `python -m benchmarks jumps --keep`."
     head = Jumps(how, version(), _today(), code_version(HVPA_ROOMS), ())
     text = msgspec.json.encode(head).decode().removesuffix("]}")
@@ -138,7 +144,7 @@ def _today() -> str:
 
 
 def version() -> str:
-    """The commit that the code is of, and whether something but kept results was changed since."""
+    """Return the code's commit, and whether files other than kept results have changed since."""
     commit = _git("describe", "--always", "--exclude", "*")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/kept")
     return f"{commit}-dirty" if changed else commit
@@ -153,8 +159,8 @@ def _git(*words: str) -> str:
 def gathered(
     runs: Sequence[Run], oracles: Mapping[Key, Sequence[float]], days: float, commit: str = ""
 ) -> Kept:
-    """The results of these runs: those of one policy and headroom together, in the order of their seeds. A policy that
-    could not be run with each seed is left out."""
+    """Return the results of these runs, grouped by policy and headroom, in the order of their seeds. A policy that
+    failed with a seed is left out."""
     seeds = sorted({run.seed for run in runs})
     found: dict[Key, dict[tuple[str, int], list[Outcome]]] = {}
     for run in sorted(runs, key=lambda one: one.seed):
@@ -190,7 +196,7 @@ def _line(policy: str, target: int, outcomes: Sequence[Outcome]) -> Line:
 
 
 def cost_of(outcome: Outcome) -> float:
-    """Core-hours and GiB-hours in one number: requested, and used beyond that."""
+    """Return the cost of core-hours and GiB-hours as a number: requests, and usage beyond them."""
     totals = outcome.totals
     cpu = totals.core_hours_requested + outcome.cpu_beyond
     return cpu + (totals.gib_hours_requested + outcome.memory_beyond) / GIB_PER_CORE

@@ -1,13 +1,13 @@
-"""The jumps of `python -m benchmarks jumps` on the control plane of `localcluster`: `--cluster`.
+"""The jumps of `python -m benchmarks jumps --cluster`, on the control plane of `localcluster`.
 
-Each policy under each jump is a workload of its own, so that all of them run at the same time in one cluster, with its
-real HPA controller, metrics-server, VPA recommender and operator. The objects are those of the simulator's scenarios.
-The periods are Kubernetes' defaults; pods take 30 seconds to start, resizes 5, and usage is reported as the mean of 15
-seconds, as it was 10 seconds ago. Repeats are spread evenly over metrics-server's period.
+Each policy under each jump is a separate workload, so that all run at the same time in a single cluster, with its real
+HPA controller, metrics-server, VPA recommender and operator. The objects are those of the simulator's scenarios. The
+periods are Kubernetes' defaults. Pods take 30 seconds to start, resizes 5, and usage is reported as the mean of 15
+seconds, 10 seconds late. Repeats are spread evenly over metrics-server's period.
 
-What differs from the simulator: there is no updater and no admission controller of the VPA, so its recommendations
-reach no pod; nodes are never full; the load has no noise; a container that ran out of memory is ready again at once.
-`minHistory` of an Hvpa is a minute, so that the calm need not take an hour.
+Differences from the simulator: there is no updater and no admission controller of the VPA, so its recommendations reach
+no pod; nodes are never full; the load has no noise; a container that ran out of memory is ready again at once.
+`minHistory` of an Hvpa is a minute, so that the calm phase need not take an hour.
 """
 
 from __future__ import annotations
@@ -63,50 +63,54 @@ SETTINGS: Final = Settings(
     node_cpu="256",
     node_memory="1024Gi",
 )
-"""Defaults of Kubernetes and of the VPA, as the simulator has them; nodes that have room for all."""
+"""Defaults of Kubernetes and of the VPA, as in the simulator, and nodes with room for all."""
 PERIOD: Final = 15.0
-"""Of metrics-server, in seconds."""
+"""metrics-server's period in seconds."""
 REPORTED: Final = Delayed(delay=10.0, window=PERIOD)
 WORK: Final = 1500.0
-"""Millicores in the calm, here and in the simulation (`jumps`)."""
+"""Millicores of work in the calm phase, here and in the simulation (`jumps`)."""
 REPLICAS: Final = 2
-"""Of each workload in the calm."""
+"""Replicas of each workload in the calm phase."""
 BURST: Final = 1.2
-"""What a pod may use of its request (the scenarios' `nodes.headroom`)."""
+"""Most CPU of a pod as a multiple of its request (the scenarios' `nodes.headroom`)."""
 TOLERANCE: Final = 1.1
-"""By which usage is beyond the HPA's target before the HPA adds replicas."""
+"""Usage as a multiple of the HPA's target from which the HPA adds replicas."""
 CALM: Final = 210.0
 """Seconds from the first pods until the first jump."""
 LOOK: Final = 0.5
 QUIET: Final = 60.0
-"""Seconds in which demand is covered and all pods are ready, and after which nothing more is expected."""
+"""A workload is done after this number of seconds with covered demand and ready pods."""
 LIMIT: Final = 540.0
-"""Seconds after which a workload is no longer looked at, whatever it lacks."""
+"""Seconds after which a workload is no longer observed."""
 NAME: Final = "jumps"
 
 
-# --- what was seen, and what comes of it -----------------------------------------------------------------------------
+# --- observations and results ----------------------------------------------------------------------------------------
 class Seen(NamedTuple):
-    """A workload at one time: seconds since its jump; whether demand goes unmet; whether the metrics API shows more
-    than the target and the HPA's tolerance; whether the HPA wants more replicas than before the jump; whether replicas
-    or requests are larger than before; whether all pods are ready and have what their spec says."""
+    """A workload at one time."""
 
     at: float
+    """Seconds since its jump."""
     unmet: bool
+    """Whether demand is unmet."""
     shown: bool
+    """Whether the metrics API shows more than the target and the HPA's tolerance."""
     looked: bool
+    """Whether the HPA desires more replicas than before the jump."""
     grown: bool
+    """Whether replicas or requests are larger than before."""
     settled: bool
+    """Whether all pods are ready with the resources of their spec."""
 
 
 def reaction(seen: Sequence[Seen]) -> Reaction:
-    """The reaction to a jump, by the simulator's definitions: `cover_seconds` is the longest time without a break in
-    which demand went unmet. Demand that is unmet from 0 to 50 s, and from 60 to 65 s: 50."""
+    """Return the reaction to a jump, by the simulator's definitions: `cover_seconds` is the longest continuous time
+    with unmet demand. Example: demand that is unmet from 0 to 50 s and from 60 to 65 s gives 50."""
     shown = _first(seen, lambda one: one.shown)
     looked = _first(seen, lambda one: one.looked)
     grown = _first(seen, lambda one: one.grown)
     if grown is not None and (looked is None or looked > grown):
-        looked = shown = None  # it grew for another reason than the HPA's
+        looked = shown = None  # the HPA was not the reason for growing
     ready = None if grown is None else _first(seen, lambda one: one.settled and one.at > grown)
     longest = current = unmet = 0.0
     for one, following in pairwise(seen):
@@ -138,36 +142,39 @@ def _between(start: float | None, end: float | None) -> float | None:
 
 
 def is_met(work: float, base: float, applied: Sequence[int]) -> bool:
-    """Whether ready pods with these CPU requests (millicores) serve the work, which they share equally, each on top of
-    its base, and use up to `BURST` times their request: of 3000m, with a base of 20m, two pods of 1267m serve all."""
+    """Whether ready pods with these CPU requests (millicores) serve the work. They share it equally in addition to
+    their base, and use up to `BURST` times their request. Example: two pods of 1267m with a base of 20m serve 3000m."""
     return bool(applied) and all(work / len(applied) + base <= BURST * one for one in applied)
 
 
 # --- objects ---------------------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Workload:
-    """A policy under one jump: its Deployment `name`, the load, when the load jumps (seconds after the calm), and what
-    was seen from then on. `target` are the millicores that its HPA lets a pod use."""
+    """A policy under a jump."""
 
     name: str
+    """Its Deployment."""
     policy: PolicyCase
     times: int
     delay: float
+    """Seconds from the end of the calm phase until the jump."""
     target: float
+    """Millicores that its HPA lets a pod use."""
     load: Load
     jumped: float | None = None
     before: tuple[int, int] = (0, 0)
     """Replicas, and millicores of the largest pod, at the jump."""
     seen: list[Seen] = field(default_factory=list)
+    """Observations since the jump."""
 
     def jump(self, before: tuple[int, int]) -> None:
-        """The work is so many times as much from now on."""
+        """Multiply the work by `times` from now on."""
         self.before, self.jumped = before, time.monotonic()
         self.load.cpu, self.load.memory = work(self.times)
 
     @property
     def done(self) -> bool:
-        """Whether demand has been covered by pods that are all ready, for a while."""
+        """Whether demand has been covered by pods that are all ready for `QUIET` seconds."""
         if not self.seen:
             return False
         now = self.seen[-1].at
@@ -177,13 +184,13 @@ class Workload:
 
 
 def work(times: int) -> tuple[float, float]:
-    """Millicores and bytes of the work, in the calm (once) or after a jump; the pods' base comes on top."""
+    """Return millicores and bytes of the work, in the calm phase (times 1) or after a jump, without the pods' base."""
     cores = WORK / 1000 * times
     return WORK * times, cores * float(WORKLOADS[0].memory_per_core)
 
 
 def objects(name: str, policy: PolicyCase) -> list[Json]:
-    """The Deployment and what scales it: what the simulator's scenario has of both."""
+    """Return the Deployment and its scalers, as in the simulator's scenario."""
     case = Case(WORKLOADS[0], headroom(DEFAULT_TARGET), policy.resize)
     scenario = scenario_of(LoadCase("jump", {}, 3600.0), case, [policy])
     (container,) = scenario["workload"]["containers"]
@@ -216,12 +223,12 @@ def objects(name: str, policy: PolicyCase) -> list[Json]:
 
 
 def _requested(pod: Json) -> int:
-    """The CPU that the pod is to have."""
+    """Return the CPU request in the pod's spec."""
     return parse_cpu(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
 
 
 def applied(pod: Json) -> Json:
-    """The resources that the kubelet has applied; those of the spec where the pod has not begun."""
+    """Return the resources that the kubelet has applied, or those of the spec if the pod has not started."""
     statuses = pod["status"].get("containerStatuses") or [{}]
     found: Json = statuses[0].get("resources") or pod["spec"]["containers"][0]["resources"]
     return found
@@ -240,7 +247,7 @@ def _is_ready(pod: Json) -> bool:
 def run(
     policies: Sequence[PolicyCase], jumps: Sequence[int], repeats: int
 ) -> dict[tuple[str, int], list[Reaction]]:
-    """The reactions of each policy to each jump, all in one new cluster."""
+    """Return the reactions of each policy to each jump, all in a new cluster."""
     with ControlPlane(settings=SETTINGS) as plane:
         kubeconfig = install_operator_rbac(plane)
         flags = ("--leader-elect", "--lease-namespace", NAMESPACE)
@@ -262,7 +269,7 @@ def run(
 def _workloads(
     api: KubeApi, policies: Sequence[PolicyCase], jumps: Sequence[int], repeats: int
 ) -> Iterator[list[Workload]]:
-    """Create all workloads, and share out the calm's load to their pods."""
+    """Create all workloads, and distribute the calm phase's load to their pods."""
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME}})
     use, room = WORKLOADS[0], headroom(DEFAULT_TARGET)
     cpu, memory = work(1)
@@ -291,7 +298,7 @@ def _workloads(
         for one in made:
             await_pods(api, NAME, one.name)
             stack.enter_context(one.load)
-        time.sleep(REPORTED.delay + 2 * PERIOD)  # what recommenders see first is the calm
+        time.sleep(REPORTED.delay + 2 * PERIOD)  # the recommenders' first data is the calm phase
         for one in made:
             for manifest in objects(one.name, one.policy)[1:]:
                 api.create(manifest)
@@ -299,7 +306,7 @@ def _workloads(
 
 
 def _observe(api: KubeApi, workloads: Sequence[Workload]) -> None:
-    """Let the loads jump and look at everything, until nothing more is expected."""
+    """Let the loads jump, and observe all workloads until they are done."""
     began = time.monotonic()
     while not all(one.done for one in workloads):
         now = time.monotonic()
@@ -315,7 +322,7 @@ def _observe(api: KubeApi, workloads: Sequence[Workload]) -> None:
 
 
 class _View:
-    """The namespace at one time, by the API server."""
+    """The namespace at one time, according to the API server."""
 
     def __init__(self, api: KubeApi) -> None:
         self._pods: dict[str, list[Json]] = {}
@@ -330,12 +337,12 @@ class _View:
             self._used.setdefault(one["metadata"]["labels"]["app"], []).append(cpu)
 
     def size(self, workload: Workload) -> tuple[int, int]:
-        """Replicas, and millicores of the largest pod, as they are to be."""
+        """Return desired replicas, and millicores of the largest pod in the spec."""
         replicas = int(self._deployments[workload.name]["spec"]["replicas"])
         return replicas, max(map(_requested, self._pods[workload.name]))
 
     def look(self, workload: Workload, at: float) -> Seen:
-        """The workload so many seconds after its jump."""
+        """Return the observation of the workload at this number of seconds after its jump."""
         name = workload.name
         pods = self._pods[name]
         ready = [pod for pod in pods if _is_ready(pod)]

@@ -1,8 +1,8 @@
 """The loads of `python -m benchmarks joint`, in cores of work.
 
-What belongs here: what is asked for over time. Recorded series come from a folder that the caller names; the others are
-formulas. All recorded series are scaled by one rule, so that none is tuned to: the median of their positive values
-within the days that are simulated is `MEDIAN` cores.
+This module contains the load over time. Recorded series come from a folder that the caller names; the other loads are
+formulas. A single rule scales all recorded series, so that no series is tuned to: the median of their positive values
+within the simulated days is `MEDIAN` cores.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from hvpa_lab.simulate.load.csv import read_csv
 from hvpa_lab.simulate.load.series import Record
 
 MEDIAN: Final = 1.5
-"""Cores of work that a recorded series asks for at its median."""
+"""Median of a recorded series in cores of work."""
 DAY: Final = 86400.0
 
-# Times below are UTC seconds since the start; the workdays are the first five days of a week.
+# Times are UTC seconds since the start; workdays are the first five days of a week.
 FORMULAS: Final[Mapping[str, tuple[str, float]]] = {
     "wave": ("(3 - 2.2 * cos(2 * pi * t / day)) * (0.5 if t % week >= 5 * day else 1)", 0.03),
     "plateau": ("5 * ramp(t, 0, hour)", 0.05),
@@ -33,23 +33,27 @@ FORMULAS: Final[Mapping[str, tuple[str, float]]] = {
     "batch": ("1 + 7 * pulse(t % (6 * hour), hour, 2 * hour)", 0.03),
 }
 """Formula and noise (relative standard deviation of each step) by name: a daily wave with a weekend, a constant, a slow
-growth, flash crowds on a wave at another hour each day, a square wave. None begins with more than 3 pods can serve."""
+growth, flash crowds on a wave at another hour each day, a square wave. None begins above the capacity of 3 pods."""
 
 
 class LoadCase(NamedTuple):
-    """One load: its name, the scenario's field `load`, how long it takes (seconds), the file that it names with the
-    file's text (two empty texts where there is none), and the memory that a pod loses under it in an hour."""
+    """A load."""
 
     name: str
     field: Mapping[str, object]
+    """The scenario's field `load`."""
     duration: float
+    """Seconds."""
     file: str = ""
+    """Name of the file that it reads; empty without a file."""
     text: str = ""
+    """Content of that file."""
     leak: str = "0"
+    """Memory that a pod loses per hour under this load."""
 
 
 def formulas(days: float) -> list[LoadCase]:
-    """The loads of the project's own."""
+    """Return the project's own loads."""
     return [
         LoadCase(name, {"formula": formula, "noise": noise}, days * DAY)
         for name, (formula, noise) in FORMULAS.items()
@@ -57,8 +61,8 @@ def formulas(days: float) -> list[LoadCase]:
 
 
 def traces(folder: Path, days: float) -> list[LoadCase]:
-    """The first days of every CSV file (columns `timestamp` and `value`) in this folder. Raises ScenarioError for one
-    that can't be read, ValueError where there is none or one without a positive value."""
+    """Return the first days of every CSV file (columns `timestamp` and `value`) in this folder. Raises ScenarioError
+    for an unreadable file, ValueError if there is no file, or a file without a positive value."""
     files = sorted(folder.glob("*.csv"))
     if not files:
         raise ValueError(f"{folder}: no CSV files here")
@@ -79,7 +83,7 @@ def _trace(file: Path, days: float) -> LoadCase:
 
 
 def _text(record: Record, count: int) -> str:
-    """The first values again as CSV, with one more, so that a cut is no end."""
+    """Return the first values as CSV, and one more, so that the cut is not an end."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("timestamp", "value"))

@@ -1,8 +1,7 @@
-"""The limit: what a load costs one who knows it ahead and whose changes take no time, with no demand unmet.
+"""The oracle: the lowest cost of a load that is known in advance, with instant changes and no unmet demand.
 
-In place: requests are what is used, in each step, on the fewest pods that the bounds allow. Replaced: the one size of
-pods that turns out cheapest, and in each step as many of them as are needed. Leaks are left out: who restarts pods
-for free has none.
+In place: requests equal usage in each step, on the fewest pods that the bounds allow. Replaced: the single pod size
+that turns out cheapest, with as many pods as needed in each step. Leaks are ignored: with free restarts there are none.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from benchmarks.joint.policies import MAX_ALLOWED, MIN_ALLOWED, REPLICAS, Resize
 from hvpa.api.values.quantity import parse_cpu, parse_memory
 
 LEVELS: Final = 200
-"""So many levels the load is rounded up to, for the search of the best size."""
+"""Number of levels that the load is rounded up to, for the search of the best size."""
 SIZES: Final = 40
-"""So many sizes of each resource are tried, in equal ratios from the least to the most that is allowed."""
+"""Number of sizes of each resource that are tried, in equal ratios from minAllowed to maxAllowed."""
 GIB: Final = 1024.0**3
 
 
@@ -32,32 +31,33 @@ class Use(NamedTuple):
 
 
 def use_of(workload: Workload) -> Use:
-    """What pods of this workload use."""
+    """Return the usage of this workload's pods."""
     base, per_core = parse_memory(workload.base_memory), parse_memory(workload.memory_per_core)
     return Use(parse_cpu(workload.base_cpu) / 1000, base / GIB, per_core / GIB)
 
 
 def price(cores: float, gib: float) -> float:
-    """Cores and GiB in one number."""
+    """Return the price of cores and GiB as a number."""
     return cores + gib / GIB_PER_CORE
 
 
 def limit(load: Sequence[float], hours: float, workload: Workload, resize: Resize) -> float:
-    """The cost of this load, given in cores of work for each step of `hours`. Raises ValueError where no allowed size
-    serves all of it."""
+    """Return the lowest cost of this load, given in cores of work for each step of `hours`. Raises ValueError if no
+    allowed size serves all of it."""
     use = use_of(workload)
     return hours * (_in_place(load, use) if resize == "InPlace" else _best_size(load, use))
 
 
 def _bounds() -> tuple[tuple[float, float], tuple[float, float]]:
-    """Least and most cores, and GiB, of a pod."""
+    """Return minimum and maximum cores, and GiB, of a pod."""
     cpu = [parse_cpu(str(one["cpu"])) / 1000 for one in (MIN_ALLOWED, MAX_ALLOWED)]
     memory = [parse_memory(str(one["memory"])) / GIB for one in (MIN_ALLOWED, MAX_ALLOWED)]
     return (cpu[0], cpu[1]), (memory[0], memory[1])
 
 
 def _pods(work: float, cpu: float, memory: float, use: Use) -> int:
-    """The fewest pods of this size that do this work: 3 cores of work take 4 pods of 1 core that use 150m anyway."""
+    """Return the fewest pods of this size for this work. Example: 3 cores of work need 4 pods of 1 core with a base of
+    150m."""
     needed = max(work / (cpu - use.base_cpu), work * use.memory / (memory - use.base_memory))
     return max(REPLICAS["minReplicas"], math.ceil(needed - 1e-9))
 

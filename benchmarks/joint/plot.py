@@ -1,5 +1,5 @@
 """The plot of the kept evidence: for each kind of workload and of resizes, the line of HPA and VPA through their
-headrooms, joint scaling, other ways to scale, and the oracle."""
+headrooms, joint scaling, other policies, and the oracle."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ORACLE: Final[dict[str, Any]] = {
 
 
 def draw(kept: Kept) -> str:
-    """The plot as SVG, the same text for the same results."""
+    """Return the plot as SVG; the same results give the same text."""
     found = kinds(kept)
     with mpl.rc_context({"svg.hashsalt": "evidence", "svg.fonttype": "none", "font.size": 8}):
         figure = Figure(figsize=(10, 5.2), layout="constrained")
@@ -63,7 +63,8 @@ def _panel(panel: Axes, places: Sequence[Place], title: str) -> None:
 
 
 def _point(places: Sequence[Place], policy: str, target: int) -> tuple[float, float]:
-    """Unmet demand and cost beside HPA and VPA with the default headroom: geometric means over the loads."""
+    """Return unmet demand and cost relative to HPA and VPA with the default headroom: geometric means over the
+    loads."""
     unmet, cost = [], []
     for place in places:
         seeds = range(len(place.oracle))

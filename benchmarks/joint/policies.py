@@ -1,6 +1,7 @@
-"""The workloads and the ways to scale them of `python -m benchmarks joint`, as a scenario's fields.
+"""The workloads and policies of `python -m benchmarks joint`, as a scenario's fields.
 
-What belongs here: what is compared, and what makes it fair; the reasons are in `benchmarks/joint/command.py`.
+This module contains the compared policies, and the settings that make them comparable; `benchmarks/joint/command.py`
+has the reasons.
 """
 
 from __future__ import annotations
@@ -9,33 +10,37 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 Fields = dict[str, Any]
-"""A part of a scenario, as YAML has it."""
+"""A part of a scenario, in the form of its YAML."""
 Resize = Literal["Recreate", "InPlace"]
 CONTAINER: Final = "app"
 REQUEST: Final = {"cpu": "1", "memory": "2Gi"}
-"""What each policy begins with, and what the HPA alone keeps."""
+"""Initial requests of each policy; the HPA alone keeps them."""
 MIN_ALLOWED: Final = {"cpu": "100m", "memory": "128Mi"}
 MAX_ALLOWED: Final = {"cpu": "4", "memory": "16Gi"}
 REPLICAS: Final = {"minReplicas": 2, "maxReplicas": 30}
 BASELINE: Final = "HPA+VPA"
-"""What the others are compared with."""
+"""The baseline of the comparison."""
 POLICY: Final = "Trajectory 50"
-"""What is judged: joint scaling with weight 50, and defaults otherwise."""
+"""The judged policy: joint scaling with weight 50, and defaults otherwise."""
 
 
 # --- workloads ------------------------------------------------------------------------------------------------------
 class Workload(NamedTuple):
-    """What a replica uses: for each core of work that much memory, and without any work the base. `by_memory` says that
-    memory is a metric of its HPA; `known_base`, that the base is one to speak of, so that its owner knows it; `slow`,
-    that it starts, stops and gives back memory slowly (`SLOW`)."""
+    """The usage of a replica."""
 
     name: str
     memory_per_core: str
+    """Memory for each core of work."""
     base_cpu: str
+    """CPU without work."""
     base_memory: str
+    """Memory without work."""
     by_memory: bool
+    """Whether memory is a metric of its HPA."""
     known_base: bool
+    """Whether the base is significant, so that its owner knows it."""
     slow: bool = False
+    """Whether it starts, stops and releases memory slowly (`SLOW`)."""
 
 
 _LITTLE: Final = ("20m", "150Mi")
@@ -49,18 +54,18 @@ WORKLOADS: Final = (  # 64Mi and 4Gi for 1.5 cores
 
 
 RESIZE_DELAY: Final = "5s"
-"""From a resize's request until the pod has it: more than a kubelet takes that has nothing else to do."""
+"""Time from a resize's request until the pod has it; longer than an idle kubelet takes."""
 
 
 SLOW: Final = {"startUp": "500m", "kept": 0.5, "terminationGrace": "30s"}
-"""What slow pods are: half a core is used until a pod is ready, half of the memory that the load took is kept when the
-load falls, and a deleted pod keeps its place for Kubernetes' default of 30 seconds. The first costs each pod that is
-started, the second whoever follows the memory down, the third whoever replaces pods."""
+"""Settings of slow pods: they use half a core until they are ready, keep half of the load's memory when the load falls,
+and keep their place for Kubernetes' default of 30 seconds after deletion. The first affects every started pod, the
+second policies that follow the memory down, the third policies that replace pods."""
 
 
 def workload_field(workload: Workload, resize: Resize, leak: str) -> Fields:
-    """The scenario's field `workload`; `leak` is the memory that a pod loses in an hour. A core of work is a unit of
-    the load."""
+    """Return the scenario's field `workload`; `leak` is the memory that a pod loses per hour. A core of work is a unit
+    of the load."""
     cpu: Fields = {"base": workload.base_cpu, "perUnit": "1"}
     memory: Fields = {"base": workload.base_memory, "perUnit": workload.memory_per_core, "leakPerHour": leak}
     if workload.slow:
@@ -75,25 +80,26 @@ def workload_field(workload: Workload, resize: Resize, leak: str) -> Fields:
 
 # --- headroom -------------------------------------------------------------------------------------------------------
 class Headroom(NamedTuple):
-    """How much more than is used is asked for: what an HPA lets a pod of `REQUEST` use (millicores; memory in the same
-    proportion), and the share that a VPA puts on top of what it saw."""
+    """Reserve above the usage."""
 
     target: int
+    """Millicores that an HPA lets a pod of `REQUEST` use; memory in the same proportion."""
     margin: float
+    """Share that a VPA adds to the usage."""
 
     @property
     def memory(self) -> int:
-        """The memory in Mi that an HPA lets a pod use: 1600 with 800 millicores."""
+        """Memory in Mi that an HPA lets a pod use: 1600 with 800 millicores."""
         return 2 * self.target
 
     @property
     def share(self) -> Headroom:
-        """The same margin where pods are sized by what an HPA lets them use of their request."""
+        """The same margin for pods that are sized by their HPA's target: 870m for a margin of 15 percent."""
         return Headroom(round(1000 / (1 + self.margin)), self.margin)
 
     @property
     def name(self) -> str:
-        """How it is called."""
+        """Its name in reports."""
         return f"{self.target}m"
 
 
@@ -102,13 +108,13 @@ DEFAULT_MARGIN: Final = 0.15
 
 
 def headroom(target: int) -> Headroom:
-    """The headroom of this target: the VPA's share is as much larger or smaller as the HPA's 1 / target."""
+    """Return the headroom of this target; 1 + the VPA's margin is proportional to 1 / target."""
     return Headroom(target, round((1 + DEFAULT_MARGIN) * DEFAULT_TARGET / target - 1, 4))
 
 
 # --- policies -------------------------------------------------------------------------------------------------------
 class Case(NamedTuple):
-    """What a policy is made for."""
+    """The input for building a policy."""
 
     workload: Workload
     headroom: Headroom
@@ -116,8 +122,8 @@ class Case(NamedTuple):
 
 
 class PolicyCase(NamedTuple):
-    """A way to scale, how its pods are resized, and the targets of the headrooms that the evidence has of it (none: it
-    is run by `--only` alone)."""
+    """A way to scale, its kind of resizes, and the targets of its headrooms in the evidence (empty: it only runs with
+    `--only`)."""
 
     name: str
     resize: Resize
@@ -131,7 +137,7 @@ class PolicyCase(NamedTuple):
 
 
 def _absolute(case: Case, room: Headroom) -> Fields:
-    """An HPA by AverageValue."""
+    """Return an HPA with AverageValue targets."""
     metrics = [_metric("cpu", {"type": "AverageValue", "averageValue": f"{room.target}m"})]
     if case.workload.by_memory:
         metrics.append(_metric("memory", {"type": "AverageValue", "averageValue": f"{room.memory}Mi"}))
@@ -139,7 +145,7 @@ def _absolute(case: Case, room: Headroom) -> Fields:
 
 
 def _relative(case: Case, by_memory: bool) -> Fields:
-    """An HPA by Utilization."""
+    """Return an HPA with Utilization targets."""
     percent = {"cpu": case.headroom.target // 10}
     if by_memory:
         percent["memory"] = case.headroom.memory * 100 // 2048
@@ -156,7 +162,8 @@ def _resource_policy(bounds: Fields) -> Fields:
 
 
 def _vpa(case: Case, **policy: Any) -> Fields:
-    """A VPA that acts; limits keep the proportion of the template. `policy`: further fields of the container's."""
+    """Return a VPA that acts; limits keep the template's proportion. `policy`: further fields of the container's
+    policy."""
     bounds = {"minAllowed": dict(MIN_ALLOWED), "maxAllowed": dict(MAX_ALLOWED), **policy}
     spec: Fields = {"resourcePolicy": _resource_policy(bounds)}
     if case.resize == "InPlace":
@@ -165,8 +172,8 @@ def _vpa(case: Case, **policy: Any) -> Fields:
 
 
 def _hvpa(case: Case, blend: Fields, least: bool = True) -> Fields:
-    """An Hvpa with its defaults, but for what all have in common: bounds, targets, the hold before scaling in, limits.
-    Without `least`, there is no minAllowed."""
+    """Return an Hvpa with its defaults, except for the settings that all policies share: bounds, targets, the delay
+    before scaling in, limits. Without `least`, there is no minAllowed."""
     bounds: Fields = {"maxAllowed": dict(MAX_ALLOWED)}
     if least:
         bounds["minAllowed"] = dict(MIN_ALLOWED)
@@ -191,7 +198,7 @@ def _hvpa(case: Case, blend: Fields, least: bool = True) -> Fields:
 
 
 def _hvpa_hpa(case: Case, room: Headroom) -> Fields:
-    """`spec.hpa`, with five minutes before scaling in."""
+    """Return `spec.hpa`, with five minutes before scaling in."""
     template = {"spec": _absolute(case, room)}
     return {"deploy": True, "template": template, "scaleDown": {"stabilizationDuration": "5m"}}
 
@@ -205,7 +212,7 @@ def _additive(weight: int) -> Callable[[Case], Fields]:
 
 
 def _trajectory(case: Case, fields: Fields) -> Fields:
-    """`spec.trajectory`: where replicas have a base to speak of, its owner says so."""
+    """Return `spec.trajectory`, with the base usage if it is significant: an owner knows it."""
     if case.workload.known_base:
         base = {"cpu": {"value": case.workload.base_cpu}, "memory": {"value": case.workload.base_memory}}
         fields = {**fields, "baseResourcesPerReplica": base}
@@ -221,7 +228,7 @@ PATH: Final = (
     {"maxReplicas": 12, "maxResources": {"cpu": "2", "memory": "4Gi"}},
     {"maxReplicas": 30, "maxResources": dict(MAX_ALLOWED)},
 )
-"""A path written out: it begins with the pods that all begin with, and ends at the bounds."""
+"""An explicit path: it begins with the initial pods of all policies, and ends at the bounds."""
 
 
 def _by_intervals(case: Case) -> Fields:
@@ -229,7 +236,7 @@ def _by_intervals(case: Case) -> Fields:
 
 
 LINE: Final = (700, 800, 900)
-"""Targets of the headrooms through which the line of HPA and VPA is drawn."""
+"""Targets of the headrooms on the line of HPA and VPA."""
 _ONE: Final = (DEFAULT_TARGET,)
 _RESIZED: Final[Mapping[str, tuple[Callable[[Case], Fields], tuple[int, ...]]]] = {
     BASELINE: (lambda case: {"hpa": _absolute(case, case.headroom), "vpa": _vpa(case)}, LINE),
@@ -254,5 +261,5 @@ POLICIES: Final = (
         for name, (build, targets) in _RESIZED.items()
     ),
 )
-"""All of them. A path by weights begins at the requests that are found, but `from 100m` at minAllowed, which is a floor
-and no pod that one would run. An HPA by itself resizes nothing: it stands with those that recreate."""
+"""All policies. A path by weights begins at the initial requests, except `from 100m`, which begins at minAllowed: a
+floor, not a realistic pod. An HPA by itself resizes nothing, and is listed with the policies that recreate pods."""

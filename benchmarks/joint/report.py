@@ -1,12 +1,12 @@
-"""What the kept evidence says: joint scaling beside the line of HPA and VPA, and the tables of it in Markdown.
+"""The results of the kept evidence: joint scaling compared with the line of HPA and VPA, and its tables in Markdown.
 
-Who pays more serves more, so one point says little. HPA and VPA have a *line*: cost against unmet demand, through
-several headrooms. Joint scaling with its default headroom is compared with what HPA and VPA cost where they leave as
-much unmet: between two points of the line in a straight line over the logarithm of unmet demand.
+Higher cost leaves less demand unmet, so a single point means little. HPA and VPA have a *line*: cost against unmet
+demand, through several headrooms. Joint scaling with its default headroom is compared with the cost of HPA and VPA at
+the same unmet demand, interpolated between two points of the line over the logarithm of unmet demand.
 
-Example: HPA and VPA cost 100 at 1,000 core-seconds, and 90 at 2,000. Joint scaling costs 75 at 1,500: they cost 94
-there (ln 1.5 / ln 2 of the way), so that is 0.80 times the cost. An oracle costs 60, 0.64 of 94: joint scaling is
-(94 - 75) / (94 - 60) = 0.56 of the way to it.
+Example: HPA and VPA cost 100 at 1,000 core-seconds, and 90 at 2,000. Joint scaling costs 75 at 1,500. HPA and VPA cost
+94 there (ln 1.5 / ln 2 of the way), so joint scaling has 0.80 times their cost. An oracle costs 60, 0.64 of 94: joint
+scaling is (94 - 75) / (94 - 60) = 0.56 of the way to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.joint.kept import Kept, Line, Place
 from benchmarks.joint.policies import BASELINE, DEFAULT_MARGIN, DEFAULT_TARGET, POLICY
 
 NEGLIGIBLE: Final = 60.0
-"""Core-seconds of unmet demand that are added on all sides for each seed, so that a minute decides nothing."""
+"""Core-seconds of unmet demand that are added to each policy for each seed, so that a minute has little weight."""
 GOALS: Final = {
     ("cpu", "InPlace"): 0.79,
     ("cpu-base", "InPlace"): 0.75,
@@ -32,7 +32,7 @@ GOALS: Final = {
     ("memory", "Recreate"): 0.88,
     ("memory-base", "Recreate"): 0.78,
 }
-"""The cost that is aimed at, by workload and kind of resizes."""
+"""The goal for the cost, by workload and kind of resizes."""
 NAMES: Final = {
     "cpu": "bound by CPU",
     "cpu-base": "bound by CPU, with base usage",
@@ -43,26 +43,30 @@ RESIZES: Final = {"InPlace": "resized in place", "Recreate": "replaced"}
 
 
 class Point(NamedTuple):
-    """What one policy did with one headroom: cost, and the logarithm of unmet demand."""
+    """A policy with a headroom: cost, and the logarithm of unmet demand."""
 
     cost: float
     unmet: float
 
 
 class Beside(NamedTuple):
-    """Joint scaling beside HPA and VPA at the same unmet demand; `cost` is a ratio. Single seeds, each by its own line,
-    have `by_seed` on average, `low` at least and `high` at most. `oracle` is the ratio of the limit to the same cost of
-    HPA and VPA. Under `more` loads it serves more than they do with any headroom, and is compared with the one that
-    serves most; under `less` it serves less, and is compared with the cheapest. OOMs and restarts are sums, with the
-    default headroom."""
+    """Joint scaling compared with HPA and VPA at the same unmet demand. OOMs and restarts are sums, with the default
+    headroom."""
 
     cost: float
+    """Ratio of the costs."""
     by_seed: float
+    """Mean of the ratios of single seeds, each with its own line."""
     low: float
+    """Lowest ratio of a seed."""
     high: float
+    """Highest ratio of a seed."""
     oracle: float
+    """Ratio of the oracle's cost to the same cost of HPA and VPA."""
     more: int
+    """Loads with less unmet demand than HPA and VPA with any headroom; the point with least unmet demand counts."""
     less: int
+    """Loads with more unmet demand than HPA and VPA with any headroom; the cheapest point counts."""
     ooms: int
     base_ooms: int
     restarts: int
@@ -70,18 +74,18 @@ class Beside(NamedTuple):
 
     @property
     def way(self) -> float:
-        """The share of the way to the oracle: 1 is the oracle, 0 HPA and VPA."""
+        """Share of the way to the oracle: 1 is the oracle, 0 is HPA and VPA."""
         return (1 - self.cost) / (1 - self.oracle)
 
 
-# --- one load -------------------------------------------------------------------------------------------------------
+# --- a single load --------------------------------------------------------------------------------------------------
 def lines_of(place: Place, policy: str) -> list[Line]:
-    """This policy with all its headrooms."""
+    """Return this policy with all its headrooms."""
     return [line for line in place.lines if line.policy == policy]
 
 
 def at_default(place: Place, policy: str) -> Line:
-    """This policy with the default headroom. Raises ValueError where it was not run."""
+    """Return this policy with the default headroom. Raises ValueError if it was not run."""
     for line in lines_of(place, policy):
         if line.target == DEFAULT_TARGET:
             return line
@@ -91,13 +95,13 @@ def at_default(place: Place, policy: str) -> Line:
 
 
 def point(line: Line, seeds: Sequence[int]) -> Point:
-    """These seeds together."""
+    """Combine these seeds."""
     unmet = sum(line.unmet[seed] for seed in seeds) + NEGLIGIBLE * len(seeds)
     return Point(sum(line.cost[seed] for seed in seeds), math.log(unmet))
 
 
 def front(points: Iterable[Point]) -> list[Point]:
-    """The points than which none is cheaper and serves more, the one that serves most first."""
+    """Return the points that no other point beats in both cost and unmet demand, by increasing unmet demand."""
     found: list[Point] = []
     for one in sorted(points, key=lambda one: (one.unmet, one.cost)):
         if not found or one.cost < found[-1].cost:
@@ -106,9 +110,9 @@ def front(points: Iterable[Point]) -> list[Point]:
 
 
 def cost_at(points: Iterable[Point], unmet: float) -> tuple[float, int]:
-    """The cost at this logarithm of unmet demand, by the points than which none is cheaper and serves more. -1 with it:
-    none serves so much, and it is the cost of the one that serves most; 1: all serve more, and it is that of the
-    cheapest."""
+    """Return the cost at this logarithm of unmet demand, interpolated between the points that no other point beats in
+    both. The second value is -1 if all points leave more unmet (the cost is that of the point with least), and 1 if all
+    leave less (the cost is that of the cheapest)."""
     line = front(points)
     if unmet < line[0].unmet:
         return line[0].cost, -1
@@ -120,8 +124,8 @@ def cost_at(points: Iterable[Point], unmet: float) -> tuple[float, int]:
 
 
 class Ratio(NamedTuple):
-    """The cost of joint scaling, and that of the oracle, beside that of HPA and VPA at the unmet demand of joint
-    scaling, and whether it serves more (-1) or less (1) than their line."""
+    """The costs of joint scaling and of the oracle, relative to HPA and VPA at joint scaling's unmet demand, and
+    whether it leaves less (-1) or more (1) unmet than their line."""
 
     cost: float
     oracle: float
@@ -129,7 +133,7 @@ class Ratio(NamedTuple):
 
 
 def ratio(place: Place, seeds: Sequence[int]) -> Ratio:
-    """One load, these seeds together."""
+    """Compare a load with these seeds combined."""
     own = point(at_default(place, POLICY), seeds)
     cost, outside = cost_at([point(line, seeds) for line in lines_of(place, BASELINE)], own.unmet)
     return Ratio(own.cost / cost, sum(place.oracle[seed] for seed in seeds) / cost, outside)
@@ -137,7 +141,7 @@ def ratio(place: Place, seeds: Sequence[int]) -> Ratio:
 
 # --- several loads --------------------------------------------------------------------------------------------------
 def beside(places: Sequence[Place], seeds: Sequence[int] = ()) -> Beside:
-    """Joint scaling under these loads together: geometric means of ratios, and sums; of these seeds, or of all."""
+    """Compare joint scaling under these loads: geometric means of ratios, and sums; with these seeds, or with all."""
     seeds = seeds or range(len(places[0].oracle))
     found = [ratio(place, seeds) for place in places]
     by_seed = [mean([ratio(place, [seed]).cost for place in places]) for seed in seeds]
@@ -163,29 +167,29 @@ def _sum(lines: Iterable[Line], seeds: Sequence[int], numbers: Callable[[Line], 
 
 
 def mean(ratios: Sequence[float]) -> float:
-    """The geometric mean."""
+    """Return the geometric mean."""
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
 
 
 def limit_beside(places: Sequence[Place]) -> float:
-    """The oracle beside HPA and VPA with the default headroom."""
+    """Return the oracle's cost relative to HPA and VPA with the default headroom."""
     return mean([sum(place.oracle) / sum(at_default(place, BASELINE).cost) for place in places])
 
 
 def median(numbers: Iterable[float | None]) -> float | None:
-    """The median of those that are known; None where none is."""
+    """Return the median of the known numbers; None if there are none."""
     known = [one for one in numbers if one is not None]
     return statistics.median(known) if known else None
 
 
 def kinds(kept: Kept) -> list[tuple[str, str]]:
-    """Kinds of resizes and workloads that joint scaling was run with, in place first."""
+    """Return the kinds of resizes and workloads of joint scaling, in place first."""
     found = dict.fromkeys((one.resize, one.workload) for one in kept.places if lines_of(one, POLICY))
     return sorted(found, key=lambda kind: (kind[0] != "InPlace", list(NAMES).index(kind[1])))
 
 
 def of_kind(kept: Kept, resize: str, workload: str) -> list[Place]:
-    """The places of this kind."""
+    """Return the places of this kind."""
     return [one for one in kept.places if (one.resize, one.workload) == (resize, workload)]
 
 
@@ -194,7 +198,7 @@ Rows = list[tuple[str, ...]]
 
 
 def summary(kept: Kept) -> str:
-    """A row for each kind of workload and of resizes."""
+    """Return a row for each kind of workload and of resizes."""
     rows: Rows = [
         (
             "pods",
@@ -232,11 +236,12 @@ def summary(kept: Kept) -> str:
 
 
 def parts(kept: Kept) -> str:
-    """What the cost of joint scaling in place is for, a row for each kind of workload, all beside HPA and VPA: what the
-    oracle costs, what more is used than by its pods, the default headroom of that, and the rest.
+    """Return the parts of the cost of joint scaling in place, relative to HPA and VPA, a row for each kind of workload:
+    the oracle's cost, additional usage, the default headroom of the usage, and the rest.
 
-    Example: joint scaling costs 0.80, of which 0.67 are used, and the oracle 0.65. So 0.02 more are used; 15 percent of
-    0.67 are 0.10, and 0.03 are the rest."""
+    Example: joint scaling costs 0.80, of which 0.67 is usage, and the oracle 0.65. So 0.02 is additional usage; 15
+    percent of 0.67 is 0.10, and the rest is 0.03.
+    """
     rows: Rows = [
         ("pods", "oracle", "more is used", f"{100 * DEFAULT_MARGIN:.0f} percent headroom", "the rest", "cost")
     ]
@@ -252,8 +257,8 @@ def parts(kept: Kept) -> str:
 
 
 def by_load(kept: Kept, resize: str) -> str:
-    """A row for each load, a column for each kind of workload: the cost at the same unmet demand, the spread over
-    seeds, and the oracle."""
+    """Return a row for each load with a column for each kind of workload: the cost at the same unmet demand, the spread
+    over seeds, and the oracle."""
     loads = list(dict.fromkeys(one.load for one in kept.places))
     rows: Rows = [("load", *NAMES.values())]
     for load in loads:
@@ -271,8 +276,8 @@ def _cell(one: Beside) -> str:
 
 
 def others(kept: Kept) -> str:
-    """Each policy with the default headroom beside HPA and VPA with theirs: cost / unmet demand, by kind of workload;
-    OOMs and restarts of all."""
+    """Return each policy with the default headroom relative to HPA and VPA with theirs: cost / unmet demand, by kind of
+    workload; and the sums of OOMs and restarts."""
     rows: Rows = [("policy", *NAMES.values(), "OOMs", "restarts")]
     for resize in RESIZES:
         for policy in dict.fromkeys(line.policy for one in kept.places for line in one.lines):
@@ -295,7 +300,7 @@ def others(kept: Kept) -> str:
 
 
 def point_beside(own: Sequence[tuple[Place, Line]]) -> str:
-    """Cost / unmet demand of these lines beside HPA and VPA with the default headroom."""
+    """Return cost / unmet demand of these lines relative to HPA and VPA with the default headroom."""
     if not own:
         return ""
     costs, unmet = [], []
@@ -308,7 +313,7 @@ def point_beside(own: Sequence[tuple[Place, Line]]) -> str:
 
 
 def markdown(rows: Rows) -> str:
-    """A table; the first row is its head."""
+    """Return a table; the first row is its head."""
     head, *body = rows
     lines = [head, tuple("---" for _ in head), *body]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

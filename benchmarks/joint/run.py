@@ -1,9 +1,9 @@
-"""Runs what `python -m benchmarks joint` compares: one policy under one load in one process, several at once, each
-result kept under a key made of all that it depends on.
+"""Runs the comparison of `python -m benchmarks joint`: a policy under a load per process, several processes at once.
 
-What belongs here: from scenarios to outcomes. A result is found again where the scenario with this policy, its CSV
-file, the seed and the code are the same; comments, docstrings and layout are no code. An Hvpa depends on the rooms of
-the operator too, the others only on those of the recommenders and the simulator.
+This module turns scenarios into outcomes. It keeps each result under a key of all its inputs, and reuses it if the
+scenario with this policy, its CSV file, the seed and the code are the same; comments, docstrings and layout do not
+count. An Hvpa also depends on the operator's packages, the other policies only on those of the recommenders and the
+simulator.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from hvpa_lab.simulate.scenario.read import load_scenario
 
 STEP: Final = 5
 SCENARIO: Final = "scenario.yaml"
-"""What the file of one run is called, for as long as it is read."""
+"""File name of a run's scenario while it is read."""
 DAY: Final = 86400.0
 GIB: Final = 1024.0**3
 ACTING_ROOMS: Final = ("hvpa/api", "hvpa/recommend", "hvpa_lab/recommend", "hvpa_lab/simulate")
@@ -57,24 +57,26 @@ HVPA_ROOMS: Final = (*ACTING_ROOMS, "hvpa/core", "hvpa/reconcile")
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of one run. Means and the largest count are over time after the warm-up: replicas, and a pod's requests
-    in cores and GiB. `cpu_beyond` and `memory_beyond` are core-hours and GiB-hours used beyond the requests, of all
-    pods together at each step: nothing where some lend what others lack. `seconds` is the processor's time, `code` the
-    version that it was run with."""
+    """The outcome of a run. Replicas, and a pod's requests in cores and GiB, are means over time after the warm-up."""
 
     totals: Totals
     cpu_beyond: float
+    """Core-hours used beyond the requests, of all pods together at each step: pods may use each other's reserve."""
     memory_beyond: float
+    """GiB-hours used beyond the requests, of all pods together at each step."""
     replicas_mean: float
     replicas_max: int
+    """Highest count after the warm-up."""
     cpu_mean: float
     memory_mean: float
     seconds: float
+    """CPU time of the run."""
     code: str
+    """Version of the code."""
 
 
 class Names(msgspec.Struct, frozen=True):
-    """How a run is called in reports. What is drawn in it comes from `seed`."""
+    """The names of a run in reports. `seed` seeds all its random values."""
 
     load: str
     workload: str
@@ -85,7 +87,7 @@ class Names(msgspec.Struct, frozen=True):
 
 
 class Job(Names, frozen=True):
-    """One run: the scenario with its one policy, and the load's file."""
+    """A run: the scenario with a single policy, and the load's file."""
 
     scenario: dict[str, Any]
     file: str
@@ -93,17 +95,17 @@ class Job(Names, frozen=True):
 
 
 class Run(Names, frozen=True):
-    """A job's names with its outcome, or why there is none."""
+    """A job's names with its outcome, or the error instead."""
 
     outcome: Outcome | None = None
     error: str = ""
     kept: bool = False
-    """It was found, not computed."""
+    """Whether the result was reused."""
 
 
 # --- scenarios ------------------------------------------------------------------------------------------------------
 def scenario_of(load: LoadCase, case: Case, policies: Sequence[PolicyCase]) -> dict[str, Any]:
-    """The scenario of this load, workload, headroom and kind of resizes, as YAML has it."""
+    """Return the scenario of this load, workload, headroom and kind of resizes, in the form of its YAML."""
     return {
         "name": f"{load.name}, {case.workload.name}, {case.resize}, {case.headroom.name}",
         "duration": _length(load.duration),
@@ -122,14 +124,14 @@ def _length(seconds: float) -> str:
 
 
 def job_of(load: LoadCase, case: Case, policy: PolicyCase, seed: int) -> Job:
-    """The run of this policy."""
+    """Return the run of this policy."""
     scenario = scenario_of(load, case, [policy])
     names = (load.name, case.workload.name, policy.name, case.resize)
     return Job(*names, case.headroom.target, seed, scenario, load.file, load.text)
 
 
 def load_of(load: LoadCase, seed: int) -> Sequence[float]:
-    """The load of this seed at each step that counts, in cores of work."""
+    """Return the load of this seed at each step that counts, in cores of work."""
     case = Case(WORKLOADS[0], headroom(DEFAULT_TARGET), "Recreate")
     with TemporaryDirectory() as folder:
         fields = scenario_of(load, case, [POLICIES[0]])
@@ -139,7 +141,7 @@ def load_of(load: LoadCase, seed: int) -> Sequence[float]:
 
 
 def write_scenario(path: Path, scenario: Mapping[str, Any], file: str, text: str) -> Path:
-    """Write the scenario to this path, and its load beside it; returns the path."""
+    """Write the scenario to this path, and its load to the same folder; return the path."""
     if file:
         (path.parent / file).write_text(text)
     path.write_text(yaml.safe_dump(dict(scenario), sort_keys=False, width=110))
@@ -148,8 +150,8 @@ def write_scenario(path: Path, scenario: Mapping[str, Any], file: str, text: str
 
 # --- running --------------------------------------------------------------------------------------------------------
 def run_all(jobs: Sequence[Job], kept: Path, processes: int, report: Callable[[Run], None]) -> list[Run]:
-    """Run all that is not kept in this folder, `processes` at once; in the order of the jobs. `report` gets each run
-    when it is done. What is done stays when it is interrupted."""
+    """Run all jobs that are not kept in this folder, `processes` at once, and return their results in order. `report`
+    gets each run when it ends. Results of finished runs stay if it is interrupted."""
     kept.mkdir(parents=True, exist_ok=True)
     found: dict[int, Run] = {}
     context = multiprocessing.get_context("spawn")
@@ -166,7 +168,7 @@ def run_all(jobs: Sequence[Job], kept: Path, processes: int, report: Callable[[R
 
 
 def run_one(job: Job, kept: Path) -> Run:
-    """Run it in this process, or find it."""
+    """Run the job in this process, or return its kept result."""
     names: dict[str, Any] = {name: getattr(job, name) for name in Names.__struct_fields__}
     code = code_version(HVPA_ROOMS if "hvpa" in job.scenario["policies"][0] else ACTING_ROOMS)
     path = kept / f"{_key(job, code)}.json"
@@ -176,7 +178,7 @@ def run_one(job: Job, kept: Path) -> Run:
         outcome = _simulated(job, code)
     except (ScenarioError, SimulationError) as error:
         return Run(**names, error=str(error).rpartition(f"{SCENARIO}:")[2])
-    except Exception as error:  # one policy's fault must not end the others
+    except Exception as error:  # a failing policy must not end the others
         return Run(**names, error=f"internal error: {type(error).__name__}: {error}")
     part = path.with_suffix(f".{os.getpid()}")
     part.write_bytes(msgspec.json.encode(outcome))
@@ -217,7 +219,7 @@ def _outcome(scenario: Scenario, result: PolicyResult, seconds: float, code: str
 
 
 def _beyond(used: Sequence[float], requested: Sequence[float], first: int) -> float:
-    """What was used beyond the requests from this step on, in unit-hours."""
+    """Return the usage beyond the requests from step `first` on, in unit-hours."""
     pairs = zip(used[first:], requested[first:], strict=True)
     return math.fsum(max(0.0, own - asked) for own, asked in pairs) * STEP / 3600
 
@@ -225,7 +227,7 @@ def _beyond(used: Sequence[float], requested: Sequence[float], first: int) -> fl
 # --- the code's version ---------------------------------------------------------------------------------------------
 @cache
 def code_version(rooms: tuple[str, ...]) -> str:
-    """A hash of what the files of these rooms do."""
+    """Return a hash of the code in these packages."""
     found = hashlib.sha256()
     root = Path(hvpa.__file__).parents[1]
     for room in rooms:
@@ -235,7 +237,7 @@ def code_version(rooms: tuple[str, ...]) -> str:
 
 
 def essence(text: str) -> str:
-    """The code as a tree, without texts that stand alone."""
+    """Return the syntax tree of the code without docstrings."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)

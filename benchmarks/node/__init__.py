@@ -1,2 +1,2 @@
-"""A real node, measured: how soon a resize is there, how soon a container that ran out of memory has more, how old the
-signals are, and how soon a load that jumps is served."""
+"""Measurements on a real node: delays of resizes, of larger limits after an OOM, of the load's signals, and of serving
+a load that jumps."""

@@ -1,6 +1,6 @@
-"""`python -m benchmarks node`: on a real node, the times from a resize to the cgroup and to the status, and from a
-container's end for want of memory to a larger limit; how old the signals of a load are; and what the operator needs
-meanwhile. Kubelet and metrics-server have their defaults."""
+"""`python -m benchmarks node`: measures on a real node the times from a resize to the cgroup and to the status, and
+from a container's OOM to a larger limit, the age of a load's signals, and the operator's own usage meanwhile. Kubelet
+and metrics-server have their defaults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEFAULTS = Settings(metric_resolution="15s", hpa_sync_period="15s")
 
 
 def main(argv: list[str]) -> int:
-    """Run it: 0 if all was measured, 2 if this machine has no real nodes."""
+    """Run the benchmark; 0 if everything was measured, 2 if this machine does not support real nodes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks node", description=__doc__)
     parser.add_argument("--resizes", type=int, default=20, help="of one pod (default: 20)")
     parser.add_argument("--ooms", type=int, default=5, help="containers that run out of memory (default: 5)")
@@ -72,7 +72,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _jumps(plane: ControlPlane, factors: Sequence[float], runs: int) -> list[dict[str, Any]]:
-    """The policies take turns, so that what disturbs the machine for a while disturbs them all."""
+    """Measure the policies in turn, so that a temporary disturbance of the machine affects all of them."""
     found: list[dict[str, Any]] = []
     for factor, run, policy in itertools.product(factors, range(runs), POLICIES):
         print(f"jump {len(found) + 1}: to {factor:g} times the load, {policy}", file=sys.stderr, flush=True)
@@ -119,7 +119,7 @@ def _lines_of_jumps(jumps: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _grouped(jumps: Sequence[dict[str, Any]]) -> dict[tuple[float, str], list[dict[str, Any]]]:
-    """The runs of each factor and policy."""
+    """Group the runs by factor and policy."""
     found: defaultdict[tuple[float, str], list[dict[str, Any]]] = defaultdict(list)
     for one in jumps:
         found[one["factor"], one["policy"]].append(one)

@@ -1,5 +1,5 @@
-"""A load of HTTP requests that jumps, on a real node: how soon requests are fast again, with an HPA alone, with an HPA
-and a VPA that resizes in place, and with an Hvpa. Workload and objects are those of the demo (`demo/real`)."""
+"""A load of HTTP requests that jumps, on a real node: the time until requests are fast again, with an HPA alone, with
+an HPA and a VPA that resizes in place, and with an Hvpa. Workload and objects are those of the demo (`demo/real`)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from localcluster.workloads.traffic import TIMEOUT_SECONDS, Traffic, is_slow, re
 HPA, BOTH, HVPA = "HPA alone", "HPA and VPA", "Hvpa"
 POLICIES = (HPA, BOTH, HVPA)
 GOAL: Final = 250.0
-"""Milliseconds that 99 of 100 requests of a second may take."""
+"""Highest P99 of a second's requests in milliseconds."""
 CALM_RATE: Final = 16.0
-"""Requests per second, each of 5 ms of CPU: what two pods of 100m serve at the HPA's target."""
+"""Requests per second, each of 5 ms of CPU: the load of two pods of 100m at the HPA's target."""
 CALM, HIGH = 75.0, 120.0
 """Seconds before and after the jump."""
 _MANIFESTS: Final = Path(__file__).resolve().parents[2] / "demo" / "real"
@@ -41,20 +41,22 @@ _OBJECTS: Final = {
 
 @dataclass(frozen=True)
 class Jump:
-    """The outcome of one jump. Seconds from it until pods were requested to be more or larger (`acted`), and until the
-    requests were fast again (`back`; 0 if they never were slow); None if that did not happen. `above`: seconds above
-    the goal. `cpu`: core-seconds requested after the jump."""
+    """The outcome of a jump."""
 
     acted: float | None
+    """Seconds from the jump until pods were requested to be more or larger; None if never."""
     back: int | None
+    """Seconds from the jump until requests were fast again; 0 if they never were slow, None if they stayed slow."""
     above: int
+    """Seconds above the goal."""
     failed: int
     sent: int
     cpu: float
+    """Core-seconds requested after the jump."""
 
 
 def jump(plane: ControlPlane, policy: str, factor: float, number: int) -> Jump:
-    """One jump of a new workload in a namespace of its own."""
+    """Measure a jump of a new workload in a separate namespace."""
     api, namespace = plane.api, f"jump-{number}"
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     port = free_port()
@@ -92,7 +94,8 @@ def jump(plane: ControlPlane, policy: str, factor: float, number: int) -> Jump:
 
 
 def _watch(plane: ControlPlane, namespace: str, before: int) -> tuple[float | None, float]:
-    """Until the end of the high load: when more was requested than before, and core-seconds requested."""
+    """Watch until the end of the high load; return the time of the first larger request, and the requested
+    core-seconds."""
     began = last = time.monotonic()
     acted, cpu = None, 0.0
     while (now := time.monotonic()) - began < HIGH:
@@ -106,7 +109,7 @@ def _watch(plane: ControlPlane, namespace: str, before: int) -> tuple[float | No
 
 
 def _requested(plane: ControlPlane, namespace: str) -> int:
-    """Millicores that all pods request."""
+    """Return the total requests of all pods in millicores."""
     pods = plane.api.list("Pod", namespace, f"app={_NAME}")
     return sum(parse_cpu(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for pod in pods)
 

@@ -1,5 +1,5 @@
-"""From the request of a resize to the container's cgroup, and to the pod's status; and from the end of a container for
-want of memory to a larger limit."""
+"""Measures the time from the request of a resize to the container's cgroup and to the pod's status, and from a
+container's OOM to a larger limit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SMALL: Final = {"cpu": {"value": "20m"}, "memory": {"value": "5M"}}
 
 @dataclass
 class Resizes:
-    """Seconds from the moment before the request."""
+    """Seconds since just before the request."""
 
     answered: list[float] = field(default_factory=list)
     cgroup: list[float] = field(default_factory=list)
@@ -37,18 +37,19 @@ class Resizes:
 
 @dataclass
 class OutOfMemory:
-    """Seconds from the first version of the pod that says how the container ended. `operator_cpu`: what the operator
-    used meanwhile, in parts of a core; `operator_memory` in MB."""
+    """Seconds since the first version of the pod that reports the container's OOM."""
 
     limit: list[float] = field(default_factory=list)
     ready: list[float] = field(default_factory=list)
     restarts: list[int] = field(default_factory=list)
     operator_cpu: float = 0.0
+    """The operator's CPU usage meanwhile, in cores."""
     operator_memory: float = 0.0
+    """The operator's memory in MB."""
 
 
 def resizes(plane: ControlPlane, pods: RealPods, runs: int) -> Resizes:
-    """One pod becomes larger and smaller in turn."""
+    """Resize a pod up and down in turn."""
     found = Resizes()
     pods.create("resized", SIZES[1], _LIMITS[1])
     with Versions(plane.kubeconfig, pods.namespace) as versions:
@@ -63,7 +64,7 @@ def resizes(plane: ControlPlane, pods: RealPods, runs: int) -> Resizes:
             found.answered.append(time.time() - began)
 
             def there(began: float = began, requests: Json = requests) -> float:
-                """When the status had it."""
+                """Return when the status had it."""
                 times = [
                     at
                     for at, pod in versions.of("resized", began)
@@ -79,8 +80,7 @@ def resizes(plane: ControlPlane, pods: RealPods, runs: int) -> Resizes:
 
 
 def out_of_memory(plane: ControlPlane, pods: RealPods, operator: Operator, runs: int) -> OutOfMemory:
-    """Containers with a limit of 96 MiB come to use 150 MiB, one after the other. Nothing but the operator changes
-    limits."""
+    """Let containers with a limit of 96 MiB use 150 MiB, one after the other. Only the operator changes limits."""
     found = OutOfMemory()
     cpu, began = _cpu_seconds(operator.process.pid), time.monotonic()
     with Versions(plane.kubeconfig, pods.namespace) as versions:
@@ -112,7 +112,8 @@ def out_of_memory(plane: ControlPlane, pods: RealPods, operator: Operator, runs:
 
 
 def _leaky(pods: RealPods, app: str) -> str:
-    """A Deployment of one pod, and an Hvpa that resizes it in place and has read all; the pod's name."""
+    """Create a Deployment with a single pod and an Hvpa that resizes it in place; wait until the Hvpa has read
+    everything, and return the pod's name."""
     pods.use(app, 20, 40)
     workload = pods.deploy(app, {"cpu": "50m", "memory": "64Mi"}, {"memory": "96Mi"})
     vertical = {
@@ -146,12 +147,13 @@ def _has_quota(pods: RealPods, pod: Json, quota: int) -> bool:
 
 
 def _is_beyond(pods: RealPods, pod: Json, limit: int) -> bool:
-    """Whether the pod may use more than this: its cgroup stays when the container is another one."""
+    """Whether the pod may use more than this: the pod's cgroup stays when its container restarts."""
     return pods.node_of(pod).granted(pod, of_pod=True).limit > limit
 
 
 def _when(test: Callable[[], bool]) -> Callable[[], float]:
-    """Asks a thousand times a second from now on; what is returned waits, and gives the time at which it held."""
+    """Test a thousand times a second from now on. The returned function waits, and returns the time at which the test
+    held."""
     found: list[float] = []
 
     def look() -> None:
@@ -175,13 +177,13 @@ def _when(test: Callable[[], bool]) -> Callable[[], float]:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """User and system time of a process."""
+    """Return user and system time of a process."""
     fields = _proc(pid, "stat").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
 
 
 def _resident(pid: int) -> int:
-    """Bytes."""
+    """Return the resident memory of a process in bytes."""
     (line,) = (one for one in _proc(pid, "status").splitlines() if one.startswith("VmRSS"))
     return int(line.split()[1]) * 1024
 

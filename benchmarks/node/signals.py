@@ -1,5 +1,5 @@
-"""How old the sources are by which one may know of a load: a pod steps from 100m to 500m of CPU and back, at random
-moments, and each source is asked until half of the step shows."""
+"""Measures the age of the signals of a load: a pod steps from 100m to 500m of CPU and back at random times, and each
+source is read until it shows half of the step."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ CGROUP, KUBELET, METRICS_SERVER, HPA = "the cgroup", "the kubelet", "metrics-ser
 _HALF: Final = (LOW + HIGH) / 2
 _LOOK: Final = 0.5
 _WITHIN: Final = 90.0
-"""A step that does not show by then was not seen."""
+"""Seconds after which a step counts as not seen."""
 _PAUSE: Final = 20.0
-"""The longest one before a step: the kubelet takes a sample of a container every 10 to 20 s."""
+"""Longest pause before a step in seconds: the kubelet samples a container every 10 to 20 s."""
 _POD: Final = "signals"
 
 
 @dataclass
 class Counter:
-    """A count of CPU seconds that is read now and then, with the time of each new value. Gives the millicores between
-    the last two; 0 until there are two."""
+    """A counter of CPU seconds that is read repeatedly. Returns the millicores between its last two values; 0 until
+    there are two."""
 
     read: Callable[[], tuple[float, float]]
-    """Time and count."""
+    """Returns time and count."""
     last: tuple[float, float] = (0.0, 0.0)
     rate: float = 0.0
 
     def __call__(self) -> float:
-        """Millicores."""
+        """Return millicores."""
         at, count = self.read()
         before, counted = self.last
         if at > before:
@@ -53,7 +53,7 @@ class Counter:
 def signals(
     plane: ControlPlane, pods: RealPods, steps: int, chance: random.Random
 ) -> dict[str, list[float | None]]:
-    """Seconds of each source until half of each step shows; None if it never did."""
+    """Return the seconds of each source until it showed half of each step; None if it never did."""
     pods.use(_POD, LOW, 30)
     workload = pods.deploy(_POD, {"cpu": "600m", "memory": "64Mi"})
     pods.api.create(_hpa(pods.namespace, samples.target_of(workload)))
@@ -81,8 +81,8 @@ def signals(
 
 
 def _await(sources: Mapping[str, Callable[[], float]], *, is_high: bool) -> dict[str, float]:
-    """When each of them showed it. All are read until the last one has, since a counter's rate is that since it was
-    read before."""
+    """Return when each source showed the step. All are read until the last source shows it, because a counter's rate
+    depends on its previous reading."""
     seen: dict[str, float] = {}
     end = time.monotonic() + _WITHIN
     while len(seen) < len(sources) and time.monotonic() < end:
@@ -95,7 +95,7 @@ def _await(sources: Mapping[str, Callable[[], float]], *, is_high: bool) -> dict
 
 
 def _read(sources: Mapping[str, Callable[[], float]], seconds: float) -> None:
-    """Read them as before, whatever they say."""
+    """Keep reading the sources, and ignore their values."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for read in sources.values():
@@ -105,7 +105,7 @@ def _read(sources: Mapping[str, Callable[[], float]], seconds: float) -> None:
 
 @dataclass
 class Kubelet:
-    """The counter of a container's CPU in `/metrics/resource` of its kubelet, with the time of the kubelet's sample."""
+    """The counter of a container's CPU in its kubelet's `/metrics/resource`, with the time of the kubelet's sample."""
 
     plane: ControlPlane
     namespace: str
@@ -122,7 +122,7 @@ class Kubelet:
         self.url = f"https://{node['metadata']['name']}:{port}/metrics/resource"
 
     def __call__(self) -> tuple[float, float]:
-        """Time and seconds of CPU; zeros as long as there is no sample."""
+        """Return time and seconds of CPU; zeros if there is no sample yet."""
         with urllib.request.urlopen(self.url, timeout=10, context=self.context) as answer:
             text = answer.read().decode()
         labels = rf'[^}}]*namespace="{self.namespace}",pod="{self.pod}"'
@@ -139,7 +139,7 @@ def _from_cgroup(pods: RealPods, pod: Json) -> tuple[float, float]:
 
 
 def _from_metrics_server(api: KubeApi, namespace: str, pod: str) -> float:
-    """Millicores; 0 as long as it has none."""
+    """Return millicores; 0 if there are none yet."""
     try:
         found = api.raw("GET", f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/{pod}")
     except ApiError:
@@ -148,7 +148,7 @@ def _from_metrics_server(api: KubeApi, namespace: str, pod: str) -> float:
 
 
 def _from_hpa(api: KubeApi, namespace: str) -> float:
-    """Millicores; 0 as long as it has none."""
+    """Return millicores; 0 if there are none yet."""
     status = api.get("HorizontalPodAutoscaler", _POD, namespace).get("status", {})
     metrics = [
         one["resource"]["current"] for one in status.get("currentMetrics") or [] if one.get("resource")
@@ -157,7 +157,7 @@ def _from_hpa(api: KubeApi, namespace: str) -> float:
 
 
 def _hpa(namespace: str, target: Json) -> Json:
-    """It has nothing to do: no pod uses ten cores."""
+    """Return an HPA that never scales: no pod uses ten cores."""
     found = samples.hpa(_POD, namespace, target)
     wanted = {"type": "AverageValue", "averageValue": "10"}
     found["spec"]["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": wanted}}]

@@ -1,4 +1,4 @@
-"""Seconds that repeats took, in a line. Pure."""
+"""Formats the seconds of repeated runs in a line. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 
 def spread(seconds: Sequence[float | None]) -> str:
-    """`1.20 s (0.90 to 3.10, 5 runs)`: the median, the least and the most. None stands for a run in which it did not
-    come to that; such runs count as longer than all others."""
+    """Format `1.20 s (0.90 to 3.10, 5 runs)`: the median, the minimum and the maximum. None is a run without a result;
+    it counts as longer than all others."""
     if not seconds:
         return "not measured"
     ordered = sorted(math.inf if one is None else one for one in seconds)

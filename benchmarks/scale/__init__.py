@@ -1,1 +1,1 @@
-"""How the operator does with very many Hvpas."""
+"""The operator with very many Hvpas."""

@@ -1,5 +1,5 @@
-"""What the operator asked of the API server, from the audit log: counted while it is read, as the log of a large run
-doesn't belong into memory; and, for a few objects, what it wrote."""
+"""The operator's requests in the audit log: counted while reading, because the log of a large run does not fit into
+memory; and, for a few objects, the bodies of its writes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ WRITES = frozenset({"create", "update", "patch", "delete"})
 
 
 def policy(sample: str) -> str:
-    """An audit policy that logs the operator's requests alone, with what it writes in the namespace `sample`. (And the
-    requests by which `localcluster.client.audit` finds out whether the log is up to date.)"""
+    """Return an audit policy that logs only the operator's requests, with bodies of writes in the namespace `sample`.
+    (And the requests by which `localcluster.client.audit` checks that the log is up to date.)"""
     marks = {"resources": [{"group": "", "resources": ["configmaps"]}], "namespaces": ["default"]}
     rules = [
         {"level": "Request", "users": [USER], "namespaces": [sample], "verbs": sorted(WRITES)},
@@ -48,7 +48,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct):
-    """A line of the log, as far as anything here depends on it."""
+    """The fields of a line of the log that are used here."""
 
     stage: str
     verb: str
@@ -61,7 +61,7 @@ class Entry(msgspec.Struct):
 
     @property
     def kind(self) -> Kind:
-        """What kind of request it was."""
+        """The kind of its request."""
         about = self.objectRef
         return Kind(self.verb, "/".join(part for part in (about.resource, about.subresource) if part))
 
@@ -71,7 +71,7 @@ _decode = msgspec.json.Decoder(Entry).decode
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What kind of request: `patch hvpas/status`."""
+    """A kind of request: `patch hvpas/status`."""
 
     verb: str
     resource: str
@@ -81,27 +81,30 @@ class Kind:
 
     @property
     def is_write(self) -> bool:
-        """Whether it asked for a change (of anything but the operator's own Lease)."""
+        """Whether it is a write (other than to the operator's own Lease)."""
         return self.verb in WRITES and self.resource != "leases"
 
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """The operator's requests of a time: how many of each kind, how many were refused by code, the bodies of writes in
-    the sampled namespace, and for how many seconds each write was in the API server."""
+    """The operator's requests in a time."""
 
     kinds: Counter[Kind]
+    """Requests by kind."""
     refused: Counter[str]
+    """Refused requests by kind and code."""
     bodies: dict[Kind, list[bytes]]
+    """Bodies of writes in the sampled namespace."""
     seconds: dict[Kind, list[float]]
+    """Seconds of each write in the API server."""
 
     def counts(self) -> dict[str, int]:
-        """The numbers, the largest first."""
+        """Return the counts, the largest first."""
         return {str(kind): count for kind, count in self.kinds.most_common()}
 
 
 def read(log: Path, start: int, end: int) -> Requested:
-    """The operator's requests in this part of the log. Of a watch only the beginning counts."""
+    """Return the operator's requests in this part of the log. A watch counts at its beginning."""
     requested = Requested(Counter(), Counter(), {}, {})
     for entry in entries(log, start, end):
         if (entry.verb == "watch") != (entry.stage == "ResponseStarted"):
@@ -119,7 +122,7 @@ def read(log: Path, start: int, end: int) -> Requested:
 
 
 def entries(log: Path, start: int, end: int) -> Iterator[Entry]:
-    """The lines about the operator's requests in this part of the log."""
+    """Yield the lines about the operator's requests in this part of the log."""
     with log.open("rb") as file:
         file.seek(start)
         left = end - start

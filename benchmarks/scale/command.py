@@ -1,18 +1,17 @@
-"""How the operator does with very many Hvpas, from 100 to 10,000, on etcd and kube-apiserver alone.
+"""The operator with 100 to 10,000 Hvpas, on only etcd and kube-apiserver.
 
-A driver in a process of its own acts as the user, the HPA controller, the VPA recommender, the Deployment controller
-and the kubelet. The phases:
+A driver in a separate process acts as the user, the HPA controller, the VPA recommender, the Deployment controller and
+the kubelet. The phases:
 
 - creation: the workloads exist, all Hvpas are created at once; until all their HPAs and VPAs exist;
-- step: the statuses of all HPAs and VPAs change as fast as the API server takes it, so that each workload is to be
-  changed on both axes. Timed per Hvpa from its last status (sent) to the changed workload (seen by a watch), and as a
+- step: the statuses of all HPAs and VPAs change as fast as the API server accepts them, so that each workload must
+  change on both axes. Timed per Hvpa from its last status (sent) to the changed workload (seen by a watch), and as a
   whole from the first status to the last changed workload; and the operator's CPU until it is quiet again;
-- trickle: a hundredth of the objects gets new statuses per second;
+- trickle: one percent of the objects gets new statuses per second;
 - idle: nothing changes;
-- startup: the operator is ended, some statuses change, and it is started again;
-- floor: the operator is ended; the driver writes the same statuses, while a bare client writes what the operator wrote
-  in a step (its kinds of requests and their numbers are from the audit log, their bodies from a sample), as many at a
-  time as the operator does.
+- startup: the operator is stopped, some statuses change, and it is started again;
+- floor: the operator is stopped; the driver writes the same statuses, while a bare client repeats the operator's writes
+  of a step (kinds and numbers of requests from the audit log, bodies from a sample), with the operator's concurrency.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ SIZES = "100,2000,10000"
 
 
 def run(plan: Plan, flags: list[str], figures: dict[str, Any], save: Callable[[], None]) -> None:
-    """All figures for one number of Hvpas, put into `figures`; they are saved after each phase."""
+    """Measure all figures for a number of Hvpas and put them into `figures`; they are saved after each phase."""
 
     def report(text: str) -> None:
         print(f"{plan.hvpas} Hvpas: {text}", file=sys.stderr, flush=True)
@@ -59,7 +58,7 @@ def run(plan: Plan, flags: list[str], figures: dict[str, Any], save: Callable[[]
 
 
 def requests_at_once(flags: list[str]) -> int:
-    """How many writes an operator with these flags has under way at most."""
+    """Return the maximum number of concurrent writes of an operator with these flags."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     settings = run_settings(parser.parse_args(flags))
@@ -67,7 +66,7 @@ def requests_at_once(flags: list[str]) -> int:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The options."""
+    """Return the options."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks scale", description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--hvpas", type=sizes, default=sizes(SIZES), metavar="N,…", help=f"default: {SIZES}")
@@ -101,12 +100,12 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def sizes(text: str) -> list[int]:
-    """Numbers of Hvpas."""
+    """Parse numbers of Hvpas."""
     return [int(part) for part in text.split(",")]
 
 
 def names(text: str) -> frozenset[str]:
-    """Names of phases."""
+    """Parse names of phases."""
     found = frozenset(text.split(","))
     if unknown := found - set(PHASES):
         raise argparse.ArgumentTypeError(
@@ -116,10 +115,10 @@ def names(text: str) -> frozenset[str]:
 
 
 def main(options: list[str]) -> int:
-    """Run it: 0 when all goals are met, 1 when not."""
+    """Run the benchmark; 0 if all goals are met, else 1."""
     args = arguments().parse_args(options)
     flags: list[str] = args.operator_args
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that everything is ended in order
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # so that everything stops in order
     results: list[dict[str, Any]] = []
 
     def save() -> None:
@@ -131,7 +130,7 @@ def main(options: list[str]) -> int:
         for hvpas in args.hvpas:
             results.append({"hvpas": hvpas})
             run(make_plan(args, hvpas), flags, results[-1], save)
-    finally:  # what was measured is reported, whatever became of the rest
+    finally:  # report all measured figures, even after a failure
         print(scale_report.table(results))
         print(scale_report.hindrances(results))
         print(scale_report.requests_table(results))
@@ -139,7 +138,7 @@ def main(options: list[str]) -> int:
 
 
 def make_plan(args: argparse.Namespace, hvpas: int) -> Plan:
-    """What the options say about one number of Hvpas."""
+    """Return the options for a number of Hvpas."""
     return Plan(
         hvpas=hvpas,
         phases=args.phases,

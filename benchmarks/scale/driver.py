@@ -1,5 +1,5 @@
-"""What acts as a cluster of many Hvpas: user, HPA controller, VPA recommender, Deployment controller and kubelet, at
-full speed or at a rate. It watches the Deployments, and so knows when each was changed."""
+"""Acts as a cluster with many Hvpas: user, HPA controller, VPA recommender, Deployment controller and kubelet, at full
+speed or at a rate. It watches the Deployments, so it records when each was changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.scale.http import JSON, METADATA_ONLY, Client, each, paced
 from benchmarks.scale.objects import APPS, HPAS, STEP_MILLICORES, VPAS, Item, Writer
 
 LIMIT = 180.0
-"""Seconds without progress in what is awaited."""
+"""Seconds without progress after which waiting fails."""
 
 
 class _Named(msgspec.Struct):
@@ -38,7 +38,7 @@ _decode_change = msgspec.json.Decoder(_Change).decode
 
 
 class Driver:
-    """Served in a process of its own; times are of `time.perf_counter`, which all processes share."""
+    """Runs in a separate process; times are of `time.perf_counter`, which all processes share."""
 
     def __init__(self, kubeconfig: Path, hvpas: int, pods: int, concurrency: int) -> None:
         self._client = Client(kubeconfig, "driver")
@@ -58,7 +58,7 @@ class Driver:
 
     # --- phases ------------------------------------------------------------------------------------------------------
     async def prepare(self) -> dict[str, float]:
-        """Namespaces, workloads and pods, as if they had run for hours."""
+        """Create namespaces, workloads and pods, as if they had run for hours."""
         started = time.perf_counter()
         names = dict.fromkeys(item.namespace for item in self._items)
         await each(names, self._concurrency, self._writer.create_namespace)
@@ -67,7 +67,7 @@ class Driver:
         return {"seconds": time.perf_counter() - started}
 
     async def create(self) -> dict[str, float]:
-        """All Hvpas at once; until all their HPAs and VPAs exist."""
+        """Create all Hvpas at once, and wait until all their HPAs and VPAs exist."""
         left: dict[str, set[tuple[str, str]]] = {}
         watches = []
         for path in (f"{HPAS}/horizontalpodautoscalers", f"{VPAS}/verticalpodautoscalers"):
@@ -88,16 +88,16 @@ class Driver:
                 watch.cancel()
 
     async def settle(self) -> None:
-        """All rollouts are through, and every HPA is content with what there is."""
+        """Complete all rollouts, and let every HPA desire the current replicas."""
         await each(self._items, self._concurrency, self._settle)
 
     async def recommend_present(self) -> None:
-        """Every VPA recommends what there is."""
+        """Let every VPA recommend the current requests."""
 
         await each(self._items, self._concurrency, lambda item: self._writer.recommend(item, item.cpu))
 
     async def step(self) -> dict[str, Any]:
-        """All statuses change, as fast as the server takes it; until all workloads are changed."""
+        """Change all statuses as fast as the server accepts them, and wait until all workloads are changed."""
         self._expect(self._items)
         started = time.perf_counter()
         await each(self._items, self._concurrency, self._change)
@@ -112,7 +112,7 @@ class Driver:
         }
 
     async def trickle(self, share: float, seconds: float) -> dict[str, Any]:
-        """So large a share of the objects gets new statuses per second, evenly, each object at most once."""
+        """Write new statuses for this share of the objects per second, evenly, each object at most once."""
         rate = share * len(self._items)
         count = max(1, min(len(self._items), round(rate * seconds)))
         chosen = list(itertools.islice(self._turn, count))
@@ -130,7 +130,7 @@ class Driver:
         }
 
     async def change(self, share: float) -> int:
-        """So large a share of the objects gets new statuses; `changed` waits for what becomes of them."""
+        """Write new statuses for this share of the objects; `changed` waits for the effects."""
         count = max(1, round(share * len(self._items)))
         chosen = list(itertools.islice(self._turn, count))
         self._expect(chosen)
@@ -138,7 +138,7 @@ class Driver:
         return count
 
     async def changed(self) -> dict[str, float]:
-        """When the first and the last of what `change` chose was patched."""
+        """Return when the first and the last object of `change` were patched."""
         await self._all_patched()
         times = [item.patched for item in self._items if item.patched]
         return {"first": min(times), "last": max(times)}
@@ -152,12 +152,12 @@ class Driver:
         await self._writer.status(item, APPS, "deployments", objects.rollout_complete(item))
 
     async def _change(self, item: Item) -> None:
-        """The VPA's status, then the HPA's, by which the operator takes a step on both axes."""
+        """Write the VPA's status, then the HPA's, which makes the operator take a step on both axes."""
         await self._writer.recommend(item, item.cpu_before + 2 * STEP_MILLICORES)
         item.sent = time.perf_counter()
         await self._writer.desire(item, item.replicas_before + 2)
 
-    # --- what comes of it --------------------------------------------------------------------------------------------
+    # --- results -----------------------------------------------------------------------------------------------------
     def _expect(self, items: Iterable[Item]) -> None:
         for item in self._items:
             item.patched = 0.0
@@ -176,7 +176,7 @@ class Driver:
     async def _until(
         self, holds: Callable[[], bool], what: str, progress: Callable[[], object] = lambda: None
     ) -> None:
-        """Wait; `progress` returns another value whenever it goes on."""
+        """Wait; `progress` returns another value whenever there is progress."""
         deadline, last = time.perf_counter() + LIMIT, progress()
         while not holds():
             if self._watching is not None and self._watching.done():
@@ -208,7 +208,7 @@ class Driver:
         if item.cpu != item.cpu_before:
             item.awaited, item.patched = False, now
             self._missing -= 1
-        else:  # the HPA's status was seen before the VPA's; requests are changed when the new count is there
+        else:  # the HPA's status was seen before the VPA's; requests change when the new count is there
             task = asyncio.create_task(self._complete(item))
             self._background.add(task)
             task.add_done_callback(self._background.discard)
@@ -223,7 +223,7 @@ class Driver:
     async def _watch(
         self, path: str, accept: str, take: Callable[[bytes], None], version: Callable[[], str]
     ) -> None:
-        """Watch for as long as it takes; the server ends a watch at times."""
+        """Watch without end; the server ends a watch at times."""
         while True:
             since = version()
             query = f"&resourceVersion={since}" if since else ""

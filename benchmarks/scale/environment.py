@@ -1,5 +1,5 @@
-"""Where the scale benchmark runs: a bare control plane, the operator as a process with its own rights, and what is seen
-of both from outside: CPU, memory, requests."""
+"""The environment of the scale benchmark: a control plane without controllers, the operator as a process with its own
+rights, and measurements of both from outside: CPU, memory, requests."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from localcluster.operator.operator import (
 from localcluster.programs.build import build
 
 QUIET_SECONDS = 1.0
-"""The operator counts as quiet after so long without a request, and with little CPU."""
+"""The operator counts as quiet after this number of seconds without a request, and with little CPU."""
 QUIET_CPU = 0.1
-"""Cores, of a quiet operator at most."""
+"""Most cores of a quiet operator."""
 QUIET_LOG = 8192
-"""Bytes by which the audit log grows at most meanwhile: the Lease's renewals."""
+"""Most bytes by which the audit log grows in that time: the Lease's renewals."""
 LIMIT = 900.0
-"""Seconds for anything that is awaited."""
+"""Timeout of any wait in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ class Spent:
 
 @dataclass(slots=True)
 class Environment:
-    """A control plane with an operator that can be ended and started."""
+    """A control plane with an operator that can be stopped and started."""
 
     plane: ControlPlane
     log: Path
     account: Path
     flags: Sequence[str]
     others: dict[str, int] = field(default_factory=dict)
-    """Process ids of what else runs, by name."""
+    """Process ids of other programs by name."""
     operator: Operator | None = None
 
     def start(self, *, wait: bool = True) -> Operator:
@@ -68,13 +68,13 @@ class Environment:
         return self.operator
 
     def end(self) -> None:
-        """End the operator in order, so that it gives its Lease back."""
+        """Stop the operator in order, so that it releases its Lease."""
         if self.operator is not None:
             self.operator.terminate()
             self.operator = None
 
     def memory(self) -> dict[str, float]:
-        """Resident memory of the operator in MB (10^6 bytes) now, and the most since its start."""
+        """Return the operator's resident memory in MB (10^6 bytes) now, and its highest since the start."""
         assert self.operator is not None
         lines = Path(f"/proc/{self.operator.process.pid}/status").read_text().splitlines()
         found = {line.split(":")[0]: int(line.split()[1]) for line in lines if line.startswith("Vm")}
@@ -84,7 +84,7 @@ class Environment:
         }
 
     def cpu(self) -> dict[str, float]:
-        """Seconds of CPU so far of each process."""
+        """Return the seconds of CPU so far of each process."""
         pids = {name: process.pid for name, process in self.plane.processes.items()} | self.others
         if self.operator is not None:
             pids["operator"] = self.operator.process.pid
@@ -92,8 +92,8 @@ class Environment:
 
     @contextlib.contextmanager
     def profiled(self, file: Path | None) -> Iterator[None]:
-        """The operator's CPU profile of the block (in speedscope's format) by py-spy, which samples from outside and so
-        costs the operator little. Nothing without a `file`."""
+        """Write the operator's CPU profile of the block (in speedscope's format) with py-spy, which samples from
+        outside, so it costs the operator little. Does nothing without a `file`."""
         if file is None:
             yield
             return
@@ -108,7 +108,7 @@ class Environment:
             sampler.wait(60)
 
     def until_quiet(self, limit: float = LIMIT) -> bool:
-        """Wait until the operator has nothing to do any more; False when it never stops within `limit` seconds."""
+        """Wait until the operator is quiet; False if it does not become quiet within `limit` seconds."""
         assert self.operator is not None
         deadline = time.monotonic() + limit
         while time.monotonic() < deadline:
@@ -121,7 +121,7 @@ class Environment:
 
     @contextlib.contextmanager
     def measured(self) -> Iterator[list[Spent]]:
-        """What is spent in the block; put into the list at its end."""
+        """Measure the block; the result is put into the list at its end."""
         found: list[Spent] = []
         mark = self.plane.audit.mark().offset
         before, began = self.cpu(), time.perf_counter()
@@ -133,13 +133,13 @@ class Environment:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process."""
+    """Return user and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def profiler() -> str:
-    """The program py-spy, which is not among our own dependencies; raises `RuntimeError` where it is not installed."""
+    """Return the program py-spy, which is not a dependency of ours. Raises `RuntimeError` if it is not installed."""
     found = shutil.which(
         "py-spy", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     )
@@ -150,8 +150,8 @@ def profiler() -> str:
 
 @contextlib.contextmanager
 def environment(sample: str, flags: Sequence[str]) -> Iterator[Environment]:
-    """A new bare control plane with all CRDs and the operator's rights; the audit log shows the operator's requests,
-    those in the namespace `sample` with what is written."""
+    """Run a new control plane without controllers, with all CRDs and the operator's rights. The audit log shows the
+    operator's requests, with bodies of writes in the namespace `sample`."""
     programs = build(full=True)
     with TemporaryDirectory(prefix="hvpa-scale-") as folder:
         plane = ControlPlane(full=False, programs=programs, folder=Path(folder))
@@ -171,7 +171,7 @@ def environment(sample: str, flags: Sequence[str]) -> Iterator[Environment]:
 
 
 def await_decisions(operator: Operator, count: int) -> None:
-    """Wait until an operator has decided on so many Hvpas and none waits."""
+    """Wait until an operator has decided on this number of Hvpas and none waits."""
 
     def through() -> bool:
         return operator.metric("hvpa_decisions_total") >= count and operator.metric("hvpa_queue_depth") == 0

@@ -1,10 +1,9 @@
-"""The floor of a step: a bare client that writes what the operator wrote, and does nothing else.
+"""The floor of a step: a bare client that repeats the operator's writes, and does nothing else.
 
-How many requests of each kind there are is what the audit log counted in a step of the operator, spread evenly over the
-objects; the bodies are those of a sample of its writes, without their conditions, and changed where they would say what
-is there already. Workloads are patched first, object by object, so many requests at a time as the operator has under
-way; Events are written one after another beside that, as the operator does. All is prepared before, so that what is
-timed is the sending.
+The number of requests of each kind is the audit log's count for a step of the operator, spread evenly over the objects.
+The bodies are those of a sample of its writes, without their conditions, and modified if they would write existing
+values. Workloads are patched first, object by object, with the operator's concurrency. Events are written one after
+another at the same time, as the operator does. Everything is prepared before, so only the sending is timed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from benchmarks.scale.objects import APPS, HVPAS, Item, make_items
 WORKLOADS, STATUS, SPEC = Kind("patch", "deployments"), Kind("patch", "hvpas/status"), Kind("patch", "hvpas")
 NEW_EVENT, EVENT = Kind("create", "events"), Kind("patch", "events")
 ORDER = (WORKLOADS, STATUS, SPEC)
-"""In which the operator writes."""
+"""The operator's order of writes."""
 OTHER_REPLICAS, OTHER_CPU = 50, 7000
 """Values that no step has set."""
 
@@ -35,20 +34,20 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Requests of one kind: how many in all, and bodies to choose from."""
+    """Requests of a kind: their number, and bodies to choose from."""
 
     kind: Kind
     count: int
     bodies: list[bytes]
 
     def of(self, index: int, objects: int) -> range:
-        """The numbers of those that fall to an object."""
+        """Return the numbers of an object's requests."""
         return range(self.count * index // objects, self.count * (index + 1) // objects)
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One request."""
+    """A request."""
 
     method: str
     path: str
@@ -57,16 +56,16 @@ class Write:
 
 
 def shares(step: Requested, earlier: Sequence[Requested] = ()) -> list[Share]:
-    """What the operator wrote in a step; raises ValueError where a kind is unknown here, or none was sampled, neither
-    in this step nor in `earlier` ones (Events are dropped when there are very many)."""
+    """Return the operator's writes in a step. Raises ValueError if a kind is unknown here, or was not sampled in this
+    step or in `earlier` steps (Events are dropped when there are very many)."""
     found = []
-    events = step.kinds[NEW_EVENT] + step.kinds[EVENT]  # those that raise a count are taken for new ones
+    events = step.kinds[NEW_EVENT] + step.kinds[EVENT]  # Events with a raised count are treated as new
     counted: Mapping[Kind, int] = {**{kind: step.kinds[kind] for kind in ORDER}, NEW_EVENT: events}
     if unknown := [str(kind) for kind in step.kinds if kind.is_write and kind not in (*counted, EVENT)]:
         raise ValueError(f"the operator's step has writes that the floor doesn't know: {', '.join(unknown)}")
     for kind, count in counted.items():
         bodies = next((sample for one in (step, *earlier) if (sample := one.bodies.get(kind))), [])
-        if kind == WORKLOADS:  # those that change both axes, if there are any
+        if kind == WORKLOADS:  # preferably those that change both axes
             bodies = [body for body in bodies if b'"replicas"' in body and b'"requests"' in body] or bodies
         if count and not bodies:
             raise ValueError(f"no {kind} in the sample of the operator's step")
@@ -75,7 +74,7 @@ def shares(step: Requested, earlier: Sequence[Requested] = ()) -> list[Share]:
 
 
 class Floor:
-    """The bare client; served in a process of its own."""
+    """The bare client; runs in a separate process."""
 
     def __init__(self, kubeconfig: Path, objects: int, concurrency: int, what: list[Share]) -> None:
         self._client = Client(kubeconfig, "floor")
@@ -86,7 +85,7 @@ class Floor:
         self._events: list[list[Write]] = []
 
     async def begin(self) -> None:
-        """See `Served`; makes all requests."""
+        """See `Served`; prepares all requests."""
         for index, item in enumerate(self._items):
             writes: dict[bool, list[Write]] = {False: [], True: []}
             for share in self._shares:
@@ -97,7 +96,7 @@ class Floor:
             self._events.append(writes[True])
 
     async def run(self) -> dict[str, float]:
-        """Write all."""
+        """Send all requests."""
         started = time.perf_counter()
         events: asyncio.Queue[Write] = asyncio.Queue()
 
@@ -124,7 +123,7 @@ _numbers = itertools.count(1)
 
 
 def _write(kind: Kind, item: Item, body: dict[str, Any], turn: int) -> Write:
-    """A sampled request, as it would be for another object; `turn` counts those of one kind for one object."""
+    """Return a sampled request, adapted to another object; `turn` counts the requests of a kind for an object."""
     metadata = body.setdefault("metadata", {})
     metadata.pop("resourceVersion", None)
     if kind == NEW_EVENT:

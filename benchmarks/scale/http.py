@@ -1,5 +1,6 @@
-"""HTTP/1.1 to an API server with as little CPU as Python allows: what acts as the cluster shares the machine with what
-is measured. Bodies are bytes, connections are kept, and nothing is tried again but what a closed connection cut off."""
+"""HTTP/1.1 to an API server with as little CPU as Python allows, because the simulated cluster shares the machine with
+the measured operator. Bodies are bytes, connections are kept, and a request is only sent again if its connection was
+closed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 TRIES = 5
-"""How often a request is sent whose connection breaks, or whose response is 429."""
+"""Attempts for a request if its connection breaks, or its response is 429."""
 
 
 class Refused(Exception):
@@ -28,7 +29,7 @@ class Refused(Exception):
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, one request at a time. `on_body` takes the pieces of a response as they come."""
+    """A connection with a single request at a time. `on_body` gets the pieces of a response as they arrive."""
 
     def __init__(self) -> None:
         self.usable = True
@@ -57,7 +58,7 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
 
     async def ask(self, request: bytes, on_body: Callable[[bytes], None] | None = None) -> tuple[int, bytes]:
-        """Status and body of the response."""
+        """Return status and body of the response."""
         assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
         self._on_body = on_body
@@ -133,8 +134,8 @@ class Client:
         self.requests = 0
 
     async def send(self, method: str, path: str, body: bytes = b"", content: str = JSON) -> bytes:
-        """The response's body; raises `Refused` and `OSError`. It sends again after a 429, and a patch after a 504: the
-        same patch twice does no harm."""
+        """Return the response's body. Raises `Refused` and `OSError`. It sends again after a 429, and a patch after a
+        504: repeating a patch is harmless."""
         request = self._request(method, path, body, content, JSON)
         for attempt in range(1, TRIES + 1):
             connection = await self._take()
@@ -156,7 +157,7 @@ class Client:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def lines(self, path: str, accept: str, take: Callable[[bytes], None]) -> None:
-        """Hand each line of a long answer (a watch) to `take`, until the server ends it."""
+        """Pass each line of a long response (a watch) to `take`, until the server ends it."""
         rest = b""
 
         def split(piece: bytes) -> None:
@@ -174,7 +175,7 @@ class Client:
             raise Refused(status, f"GET {path}: {response.decode(errors='replace')}")
 
     def close(self) -> None:
-        """Close all connections that are not in use."""
+        """Close all idle connections."""
         for connection in self._idle:
             connection.close()
 
@@ -198,7 +199,7 @@ class Client:
 
 
 async def each(jobs: Iterable[Any], concurrency: int, work: Callable[[Any], Any]) -> None:
-    """Await `work` of each job, so many at a time, begun in their order."""
+    """Await `work` of each job with this concurrency, started in order."""
     waiting = iter(jobs)
 
     async def worker() -> None:
@@ -211,7 +212,7 @@ async def each(jobs: Iterable[Any], concurrency: int, work: Callable[[Any], Any]
 
 
 async def paced(jobs: Iterable[Any], rate: float) -> AsyncIterator[Any]:
-    """The jobs one after another, so many per second, without drift."""
+    """Yield the jobs in order at this rate per second, without drift."""
     loop = asyncio.get_running_loop()
     due = loop.time()
     for job in jobs:

@@ -1,5 +1,5 @@
-"""The objects of the scale benchmark, one workload with its Hvpa after another, and the bodies of all that is written
-about them on behalf of a user, the HPA controller, the VPA recommender, the Deployment controller and the kubelet."""
+"""The objects of the scale benchmark: workloads with their Hvpas, and the bodies of all writes about them by the user,
+the HPA controller, the VPA recommender, the Deployment controller and the kubelet."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ HPAS = "/apis/autoscaling/v2"
 VPAS = "/apis/autoscaling.k8s.io/v1"
 HVPAS = "/apis/autoscaling.k8s.io/v1alpha1"
 PREFIX = "scale-"
-"""Of the namespaces' names."""
+"""Prefix of the namespaces' names."""
 PER_NAMESPACE = 50
 STEP_MILLICORES = 300
-"""By how much a step raises the CPU request: half of what the VPA recommends on top."""
+"""Increase of the CPU request by a step: half of the VPA's additional recommendation."""
 MEMORY = "500M"
 MAX_REPLICAS = 1000
 
@@ -32,9 +32,7 @@ encode = msgspec.json.encode
 
 @dataclass(slots=True)
 class Item:
-    """One workload with its Hvpa, as the watch last showed it. While a step is awaited, `replicas_before` and
-    `cpu_before` are what it was; `sent` and `patched` are when (perf_counter) the last status was sent and when the
-    workload was first seen with both changed."""
+    """A workload with its Hvpa, as last seen by the watch."""
 
     namespace: str
     name: str
@@ -42,27 +40,31 @@ class Item:
     cpu: int = 500
     generation: int = 0
     replicas_before: int = 0
+    """Replicas before the awaited step."""
     cpu_before: int = 0
+    """CPU request before the awaited step."""
     sent: float = 0.0
+    """When the last status was sent (perf_counter)."""
     patched: float = 0.0
+    """When the workload was first seen with both changed (perf_counter)."""
     awaited: bool = False
 
     def path(self, api: str, plural: str, suffix: str = "") -> str:
-        """The URL path of the object of this name."""
+        """Return the URL path of the object of this name."""
         return f"{api}/namespaces/{self.namespace}/{plural}/{self.name}{suffix}"
 
     def collection(self, api: str, plural: str) -> str:
-        """The URL path to create one under."""
+        """Return the URL path for creating such an object."""
         return f"{api}/namespaces/{self.namespace}/{plural}"
 
     def expect(self) -> None:
-        """From now on a step is awaited."""
+        """Await a step from now on."""
         self.replicas_before, self.cpu_before = self.replicas, self.cpu
         self.patched, self.awaited = 0.0, True
 
 
 def make_items(count: int) -> list[Item]:
-    """So many, with PER_NAMESPACE to a namespace."""
+    """Return `count` items, PER_NAMESPACE in each namespace."""
     return [Item(f"{PREFIX}{number // PER_NAMESPACE}", f"app-{number}") for number in range(count)]
 
 
@@ -72,7 +74,7 @@ def _long_ago() -> str:
 
 
 def pod(item: Item, number: int, owner: Json | None = None) -> bytes:
-    """A pod of the workload, as a ReplicaSet would make it."""
+    """Return a pod of the workload, like that of a ReplicaSet."""
     template = deployment(item.name, item.namespace)["spec"]["template"]
     metadata: Json = {
         "name": f"{item.name}-{number}",
@@ -88,7 +90,7 @@ def pod(item: Item, number: int, owner: Json | None = None) -> bytes:
 
 @functools.cache
 def pod_status() -> bytes:
-    """The kubelet: running and ready."""
+    """Return the kubelet's status: running and ready."""
     running = {"running": {"startedAt": _long_ago()}}
     base = {"name": "app", "image": "app", "imageID": "", "ready": True, "restartCount": 0, "state": running}
     kinds = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
@@ -102,14 +104,14 @@ def pod_status() -> bytes:
 
 
 def rollout_complete(item: Item) -> bytes:
-    """The Deployment controller: all pods are of the present template and available."""
+    """Return the Deployment controller's status: all pods have the current template and are available."""
     count = item.replicas
     status = {"observedGeneration": max(1, item.generation), "replicas": count, "updatedReplicas": count}
     return encode({"status": {**status, "readyReplicas": count, "availableReplicas": count}})
 
 
 def hpa_status(item: Item, desired: int, pods: int) -> bytes:
-    """The HPA controller: it wants `desired` replicas, having measured `pods` pods at most."""
+    """Return the HPA controller's status: `desired` replicas, with at most `pods` measured pods."""
     counted = min(item.replicas, pods) or item.replicas
     measured = 100 if desired == item.replicas else -(-100 * desired // counted)
     current = {"averageUtilization": measured, "averageValue": f"{5 * measured}m"}
@@ -123,7 +125,7 @@ def hpa_status(item: Item, desired: int, pods: int) -> bytes:
 
 
 def vpa_status(cpu: int) -> bytes:
-    """The VPA recommender: so many millicores, as for two hours, and the memory that is requested from the start."""
+    """Return the VPA recommender's status: these millicores, as for two hours, and the initial memory request."""
     reported = entry("app", {"cpu": f"{cpu}m", "memory": MEMORY})
     provided = condition("RecommendationProvided", "True", "", _long_ago())
     status = {"conditions": [provided], "recommendation": {"containerRecommendations": [reported]}}
@@ -131,21 +133,21 @@ def vpa_status(cpu: int) -> bytes:
 
 
 class Writer:
-    """Writes about workloads of so many pods, whose objects' bodies these are."""
+    """Writes about workloads with this number of pods and these bodies of objects."""
 
     def __init__(self, client: Client, pods: int) -> None:
         self.client = client
         self._pods = pods
 
     async def create_namespace(self, name: str) -> None:
-        """Create it."""
+        """Create the namespace."""
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await self.client.send("POST", "/api/v1/namespaces", encode(body), JSON)
 
     async def create_workload(
         self, item: Item, owner: Json | None = None, status: bytes | None = None
     ) -> None:
-        """A Deployment and its pods (of this owner, with this status), as if they had run for hours."""
+        """Create a Deployment and its pods (with this owner and status), as if they had run for hours."""
         body = encode(deployment(item.name, item.namespace, item.replicas))
         await self.client.send("POST", item.collection(APPS, "deployments"), body)
         await self.status(item, APPS, "deployments", rollout_complete(item))
@@ -156,26 +158,26 @@ class Writer:
             await self.client.send("PATCH", path, status or pod_status(), MERGE)
 
     async def create_hvpa(self, item: Item, **changes: Any) -> None:
-        """The Hvpa: HPA and VPA deployed, both axes at half weight."""
+        """Create the Hvpa: HPA and VPA deployed, both axes at half weight."""
         spec = {"hpa": {"template": {"spec": {"maxReplicas": MAX_REPLICAS}}}, **changes}
         body = encode(hvpa(item.name, item.namespace, merged(weight(50), spec)))
         await self.client.send("POST", item.collection(HVPAS, "hvpas"), body)
 
     async def recommend(self, item: Item, cpu: int) -> None:
-        """The VPA's status."""
+        """Write the VPA's status."""
         await self.status(item, VPAS, "verticalpodautoscalers", vpa_status(cpu))
 
     async def desire(self, item: Item, replicas: int) -> None:
-        """The HPA's status."""
+        """Write the HPA's status."""
         body = hpa_status(item, replicas, self._pods)
         await self.status(item, HPAS, "horizontalpodautoscalers", body)
 
     async def status(self, item: Item, api: str, plural: str, body: bytes) -> None:
-        """The status of the item's object of this kind."""
+        """Write the status of the item's object of this kind."""
         await self.client.send("PATCH", item.path(api, plural, "/status"), body, MERGE)
 
 
-# --- what a watch of Deployments shows -------------------------------------------------------------------------------
+# --- the watch of Deployments ---------------------------------------------------------------------------------------
 class _Meta(msgspec.Struct):
     name: str = ""
     namespace: str = ""
@@ -205,7 +207,7 @@ class _Spec(msgspec.Struct):
 
 
 class Seen(msgspec.Struct):
-    """A Deployment, as far as anything here depends on it."""
+    """The fields of a Deployment that are used here."""
 
     metadata: _Meta
     spec: _Spec | None = None
@@ -219,7 +221,7 @@ class Change(msgspec.Struct):
 
 
 def millicores(quantity: object) -> int:
-    """A CPU request in millicores."""
+    """Convert a CPU request to millicores."""
     return parse_cpu(str(quantity))
 
 

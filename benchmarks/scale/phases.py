@@ -1,4 +1,4 @@
-"""The phases of the scale benchmark, in their order; each gives its figures."""
+"""The phases of the scale benchmark in order; each records its figures."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PHASES = ("creation", "step", "trickle", "idle", "startup", "floor")
 TRICKLE = 0.01
 """Share of the objects that change per second."""
 TIMERS = 65.0
-"""Seconds after a step within which the operator looks at an object again by itself (a new count settles in 60)."""
+"""Seconds after a step within which the operator reconciles an object again by itself (a new count settles in 60)."""
 CHANGED_WHILE_DOWN = 0.01
-"""Share of the objects that change while there is no operator."""
+"""Share of the objects that change while no operator runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured."""
+    """The plan of a measurement."""
 
     hvpas: int
     phases: frozenset[str]
@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Bench:
-    """One run: the environment, what acts in it, and the figures so far."""
+    """A run: the environment, the driver, and the figures so far."""
 
     environment: Environment
     driver: Remote
@@ -50,22 +50,22 @@ class Bench:
     figures: Figures = field(default_factory=dict)
     last_step: float = 0.0
     sampled: list[Spent] = field(default_factory=list)
-    """The steps as they were measured, for the floor."""
+    """The measured steps, for the floor."""
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that this share of all does not exceed (nearest rank)."""
+    """Return the smallest value that at least this share of all values do not exceed (nearest rank)."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def latencies(seconds: Sequence[float]) -> Figures:
-    """Percentiles in milliseconds."""
+    """Return percentiles in milliseconds."""
     shares = {"median_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "max_ms": 1.0}
     return {name: round(1000 * quantile(seconds, share), 1) for name, share in shares.items()}
 
 
 def spent(of: Spent) -> Figures:
-    """CPU in seconds by process, and requests."""
+    """Return CPU in seconds by process, and requests."""
     return {
         "cpu_seconds": {name: round(value, 2) for name, value in of.cpu.items()},
         "requests": of.requested.counts(),
@@ -75,7 +75,7 @@ def spent(of: Spent) -> Figures:
 
 
 def creation(bench: Bench) -> None:
-    """All Hvpas are created at once, while their workloads are there and the operator runs."""
+    """Create all Hvpas at once, while their workloads exist and the operator runs."""
     environment = bench.environment
     bench.report("creating workloads and pods")
     prepared = bench.driver.call("prepare")
@@ -98,14 +98,14 @@ def creation(bench: Bench) -> None:
 
 
 def settle(bench: Bench) -> None:
-    """Rollouts complete and HPAs are content; not measured."""
+    """Complete rollouts and let HPAs desire the current replicas; not measured."""
     bench.driver.call("settle")
     if bench.environment.operator is not None:
         bench.environment.until_quiet()
 
 
 def step(bench: Bench) -> None:
-    """All statuses change, several times."""
+    """Change all statuses, several times."""
     for number in range(bench.plan.steps):
         bench.report(f"step {number + 1} of {bench.plan.steps}")
         profile = bench.plan.profile if number == 0 else None
@@ -130,7 +130,7 @@ def step(bench: Bench) -> None:
 
 
 def trickle(bench: Bench) -> None:
-    """A hundredth of the objects changes per second."""
+    """Change one percent of the objects per second."""
     bench.report(f"trickle for {bench.plan.trickle_seconds:g} s")
     with bench.environment.measured() as found:
         response = bench.driver.call("trickle", TRICKLE, bench.plan.trickle_seconds)
@@ -146,7 +146,7 @@ def trickle(bench: Bench) -> None:
 
 
 def idle(bench: Bench) -> None:
-    """Nothing changes."""
+    """Change nothing."""
     bench.report("waiting until the last timers have run out")
     time.sleep(max(0.0, bench.last_step + TIMERS - time.monotonic()))
     is_quiet = bench.environment.until_quiet(60)
@@ -163,7 +163,7 @@ def idle(bench: Bench) -> None:
 
 
 def startup(bench: Bench) -> None:
-    """The operator starts anew where everything exists, and something has changed meanwhile."""
+    """Restart the operator while everything exists, and something has changed in the meantime."""
     environment = bench.environment
     bench.report("starting an operator anew")
     environment.end()
@@ -193,7 +193,7 @@ def startup(bench: Bench) -> None:
 
 
 def floor(bench: Bench) -> None:
-    """The operator is ended, and a bare client writes what it wrote in the last step."""
+    """Stop the operator, and let a bare client repeat its writes of the last step."""
     environment, plan = bench.environment, bench.plan
     last = bench.sampled[-1]
     environment.end()

@@ -1,5 +1,5 @@
-"""A child process with an event loop of its own that runs methods on request: so that the CPU of what acts as the
-cluster, and of the bare client, is apart from what measures."""
+"""A child process with its own event loop that runs methods on request. It separates the CPU of the simulated cluster
+and of the bare client from that of the measuring process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 
 class Served(Protocol):
-    """What runs in the child: each of its coroutine methods can be called."""
+    """An object in the child process; each of its coroutine methods can be called."""
 
     async def begin(self) -> None:
         """Called first, in the child's event loop."""
@@ -22,10 +22,10 @@ class Served(Protocol):
 
 
 class Remote:
-    """A `Served` in a process of its own. As a context manager it is started, and ended at the end."""
+    """A `Served` in a separate process. As a context manager it is started, and stopped at the end."""
 
     def __init__(self, make: Callable[..., Served], *args: Any) -> None:
-        """`make(*args)` is called in the child."""
+        """The child calls `make(*args)`."""
         context = multiprocessing.get_context("spawn")
         self._ours, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, make, args), daemon=True)
@@ -40,7 +40,7 @@ class Remote:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ours.close()  # its loop ends with that
+        self._ours.close()  # ends the child's loop
         self._process.join(2)
         self._process.kill()
         self._process.join()
@@ -52,11 +52,11 @@ class Remote:
         return self._process.pid
 
     def begin(self, method: str, *args: Any) -> None:
-        """Call a method; `result` waits for what it answers."""
+        """Call a method; `result` waits for its result."""
         self._ours.send((method, args))
 
     def result(self) -> Any:
-        """What the call that was begun answers; raises `RuntimeError` where it failed."""
+        """Return the result of the last call. Raises `RuntimeError` if it failed."""
         try:
             failure, response = self._ours.recv()
         except EOFError as error:
@@ -66,14 +66,14 @@ class Remote:
         return response
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call a method and wait for its response."""
+        """Call a method and return its result."""
         self.begin(method, *args)
         return self.result()
 
 
 def _serve(pipe: Connection, make: Callable[..., Served], args: tuple[Any, ...]) -> None:
     asyncio.run(_answer(pipe, make(*args)))
-    os._exit(0)  # connections need no good-bye
+    os._exit(0)  # connections need no orderly close
 
 
 async def _answer(pipe: Connection, served: Served) -> None:
@@ -95,6 +95,6 @@ async def _call(work: Any) -> tuple[str, Any]:
     try:
         return "", await work
     except Exception as error:
-        while isinstance(error, ExceptionGroup):  # of many requests that failed, the first
+        while isinstance(error, ExceptionGroup):  # the first of many failed requests
             error = error.exceptions[0]
         return "".join(traceback.format_exception(error)), None

@@ -1,4 +1,4 @@
-"""The figures of the scale benchmark as a table, and which goals are met."""
+"""The figures of the scale benchmark as a table, and the goals that are met."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 Figures = dict[str, Any]
 LARGE = 1000
-"""Hvpas from which on a step is long enough to be compared with the floor."""
+"""Number of Hvpas from which on a step is long enough to be compared with the floor."""
 EVEN = 0.25
-"""How far CPU per Hvpa and step may be from the median of all numbers of Hvpas."""
+"""Largest relative deviation of CPU per Hvpa and step from the median over all numbers of Hvpas."""
 ALLOWED_AT_REST = ("watch ", "update leases")
-"""Beginnings of the kinds of requests that an idle operator may send: watches that the server ended begin anew."""
+"""Prefixes of the kinds of requests that an idle operator may send: watches that the server ended start again."""
 
 
 def _nowhere(hvpas: int) -> float | None:
@@ -22,20 +22,22 @@ def _nowhere(hvpas: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: `value` of one run's figures, None where it was not measured. Where there is a `goal` it
-    must not be above `limit`, which may depend on the number of Hvpas (None: no goal there); `hindrance` is what was
-    tried, and what stands in the way where the goal is missed (more in docs/performance.md)."""
+    """A row of the table."""
 
     label: str
     value: Callable[[Figures], float | None]
+    """Value from the figures of a run; None if it was not measured."""
     form: str = "{:,.1f}"
     goal: str = ""
+    """The goal as text; empty without a goal."""
     limit: Callable[[int], float | None] = _nowhere
+    """Highest value by number of Hvpas; None: no goal for that number."""
     hindrance: str = ""
+    """Attempts so far, and the obstacle if the goal is missed (more in docs/performance.md)."""
 
 
 def _at(*path: str) -> Callable[[Figures], float | None]:
-    """The figure under these names."""
+    """Return a function that reads the figure under these names."""
 
     def find(figures: Figures) -> float | None:
         found: Any = figures
@@ -49,7 +51,7 @@ def _at(*path: str) -> Callable[[Figures], float | None]:
 
 
 def _of_steps(*path: str) -> Callable[[Figures], float | None]:
-    """The median over all steps."""
+    """Return a function that computes the median over all steps."""
     one = _at(*path)
 
     def find(figures: Figures) -> float | None:
@@ -60,7 +62,7 @@ def _of_steps(*path: str) -> Callable[[Figures], float | None]:
 
 
 def _requests(phase: str, allowed: tuple[str, ...] = ()) -> Callable[[Figures], float | None]:
-    """How many requests the operator sent in a phase, but for these kinds."""
+    """Return a function that counts the operator's requests in a phase, except those of these kinds."""
 
     def count(figures: Figures) -> float | None:
         if phase not in figures:
@@ -183,7 +185,7 @@ PER_STEP = "step: CPU per Hvpa, ms"
 
 
 def verdict(row: Row, results: Sequence[Figures]) -> list[int] | None:
-    """The numbers of Hvpas at which a goal is missed; None where there is no goal, or nothing was measured."""
+    """Return the numbers of Hvpas at which a goal is missed; None if there is no goal, or nothing was measured."""
     if not row.goal:
         return None
     judged = [
@@ -195,8 +197,8 @@ def verdict(row: Row, results: Sequence[Figures]) -> list[int] | None:
 
 
 def uneven(results: Sequence[Figures]) -> list[int] | None:
-    """The numbers of Hvpas at which CPU per Hvpa and step is not that of the others; None where nothing is to be
-    compared."""
+    """Return the numbers of Hvpas at which CPU per Hvpa and step differs from the others; None if there is nothing to
+    compare."""
     cost = next(row.value for row in ROWS if row.label == PER_STEP)
     found = {figures["hvpas"]: value for figures in results if (value := cost(figures)) is not None}
     if len(found) < 2:
@@ -206,7 +208,7 @@ def uneven(results: Sequence[Figures]) -> list[int] | None:
 
 
 def verdicts(results: Sequence[Figures]) -> dict[str, list[int]]:
-    """The goals that were looked at: at which numbers of Hvpas they are missed."""
+    """Return the checked goals with the numbers of Hvpas at which they are missed."""
     found = {row.label: missed for row in ROWS if (missed := verdict(row, results)) is not None}
     if (missed := uneven(results)) is not None:
         found[f"{PER_STEP}: within {EVEN:.0%} of each other"] = missed
@@ -214,7 +216,7 @@ def verdicts(results: Sequence[Figures]) -> dict[str, list[int]]:
 
 
 def table(results: Sequence[Figures]) -> str:
-    """All figures for people."""
+    """Return all figures as a readable table."""
     lines = [["", *(f"{figures['hvpas']:,} Hvpas" for figures in results), "goal", ""]]
     for row in ROWS:
         values = [row.value(figures) for figures in results]
@@ -238,7 +240,7 @@ def table(results: Sequence[Figures]) -> str:
 
 
 def hindrances(results: Sequence[Figures]) -> str:
-    """Of each goal that is missed, what stands in the way."""
+    """Return the obstacle of each missed goal."""
     lines = []
     for row in ROWS:
         if verdict(row, results) and row.hindrance:
@@ -247,7 +249,7 @@ def hindrances(results: Sequence[Figures]) -> str:
 
 
 def requests_table(results: Sequence[Figures]) -> str:
-    """The operator's requests by phase and kind."""
+    """Return the operator's requests by phase and kind."""
     lines = ["requests of the operator, by phase:"]
     for figures in results:
         lines.append(f"  {figures['hvpas']:,} Hvpas")

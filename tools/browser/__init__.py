@@ -1,1 +1,1 @@
-"""Headless Chromium: where it is found, and the pages that are opened in it for tests and for pictures of the docs."""
+"""Headless Chromium: finding it, and opening pages in it for tests and for pictures of the docs."""

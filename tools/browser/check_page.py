@@ -1,9 +1,8 @@
-"""Opens the page of `hvpa simulate --html` in headless Chromium, without any network, and looks whether it works: the
-plots are drawn, nothing is loaded, nothing is complained about, no label lies on another one, and zooming, hiding and
-filtering do what they should.
+"""Opens the page of `hvpa simulate --html` in headless Chromium without any network and checks it: the plots are drawn,
+the page loads no resource and logs no error, labels do not overlap, and zooming, hiding and filtering work.
 
-`CHROMIUM` names the browser (default: the pinned one that `make chromium` has fetched); without one there is nothing to
-check, and the exit code is 0.
+`CHROMIUM` names the browser (default: the pinned browser of `make chromium`). Without a browser nothing is checked, and
+the exit code is 0.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from tools.browser.chromium import MISSING, environment, find_browser
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LARGEST: Final = 1_000_000
-"""Bytes of a page, whatever is simulated."""
+"""Largest size of a page in bytes, for any simulation."""
 NO_NETWORK: Final = "127.0.0.1:9"
-"""A proxy that does not exist: whatever is asked for over the network fails."""
+"""A proxy that does not exist, so that every request over the network fails."""
 TIMEOUT: Final = 60.0
 """Seconds for the browser to start, and for the page to be drawn."""
 WIDTH: Final = 1320
 HEIGHT: Final = 3000
-"""Pixels of the window by default."""
+"""Default height of the window in pixels."""
 SCENARIO: Final = """
 name: <script>alert("name")</script> & co
 duration: 6h
@@ -113,22 +112,22 @@ USE: Final = """(() => {
 
 
 class PageError(Exception):
-    """What is wrong with the page, or with the browser."""
+    """A fault of the page or of the browser."""
 
 
 class Look(NamedTuple):
-    """How a page is looked at."""
+    """Settings for viewing a page."""
 
     font: str | None = None
     """A family of `tools/browser/fonts.py`; None for the pinned browser's own font."""
     width: int = WIDTH
-    """Pixels of the window."""
+    """Width of the window in pixels."""
     timeout: float = TIMEOUT
     """Seconds for the page to be drawn."""
 
 
 def main() -> int:
-    """Check; 0 where all is well or there is no browser, 1 otherwise."""
+    """Run the checks; 0 if all pass or there is no browser, else 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("scenario", nargs="?", help="default: a small one of this check's own")
     parser.add_argument("--page", help="check this page instead of a scenario's")
@@ -165,7 +164,7 @@ def main() -> int:
 
 
 def simulate(scenario: str | None, folder: Path) -> Path:
-    """The page of a scenario, or of our own. Raises PageError."""
+    """Return the page of a scenario, or of a built-in scenario. Raises PageError."""
     page, own = folder / "page.html", folder / "scenario.yaml"
     own.write_text(SCENARIO)
     command = [sys.executable, "-m", "hvpa", "simulate", scenario or str(own), "--html", str(page)]
@@ -175,7 +174,7 @@ def simulate(scenario: str | None, folder: Path) -> Path:
 
 
 async def check(browser: str, page: Path, folder: Path, look: Look = Look()) -> tuple[str, bytes]:  # noqa: B008
-    """Look at the page; what was seen, and a PNG of it. Raises PageError."""
+    """Check the page; return a summary and a PNG of it. Raises PageError."""
     with running(browser, folder, look.font) as profile:
         address = await debugger(profile)
         async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
@@ -195,7 +194,7 @@ async def check(browser: str, page: Path, folder: Path, look: Look = Look()) -> 
 
 
 def refuse(tab: Tab, counts: dict[str, Any], used: dict[str, Any], filtered: dict[str, Any]) -> None:
-    """Raise PageError where something is not as it should be."""
+    """Raise PageError if a check fails."""
     faults = [*tab.complaints, *(f"it asks for {url}" for url in tab.asked_for)]
     if counts["scenarios"] < 1 or counts["plots"] != 2 * counts["scenarios"]:
         faults.append(f"two plots for each scenario should be drawn: {counts}")
@@ -211,7 +210,7 @@ def refuse(tab: Tab, counts: dict[str, Any], used: dict[str, Any], filtered: dic
 
 @contextmanager
 def running(browser: str, folder: Path, font: str | None = None) -> Iterator[Path]:
-    """A browser with a fresh profile, which is what comes back, and with one font: its own, or that family."""
+    """Run a browser with a single font: its own, or that family. Yields its fresh profile."""
     profile = folder / "profile"
     flags = [
         "--headless=new",
@@ -223,7 +222,7 @@ def running(browser: str, folder: Path, font: str | None = None) -> Iterator[Pat
         f"--window-size={WIDTH},{HEIGHT}",
         f"--user-data-dir={profile}",
     ]
-    if os.geteuid() == 0:  # Chromium's sandbox refuses to be root's
+    if os.geteuid() == 0:  # Chromium's sandbox refuses root
         flags.append("--no-sandbox")
     process = subprocess.Popen(
         [browser, *flags, "about:blank"],
@@ -243,7 +242,7 @@ def running(browser: str, folder: Path, font: str | None = None) -> Iterator[Pat
 
 
 async def debugger(profile: Path) -> str:
-    """Where the first tab can be spoken to. Raises PageError."""
+    """Return the debugger address of the first tab. Raises PageError."""
     reported = profile / "DevToolsActivePort"
     for _ in range(int(TIMEOUT * 10)):
         lines = reported.read_text().split() if reported.exists() else []
@@ -261,7 +260,7 @@ async def debugger(profile: Path) -> str:
 
 
 class Tab:
-    """A tab of the browser, and what it complained about and asked for."""
+    """A tab of the browser, its errors and its requests."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.complaints: list[str] = []
@@ -278,12 +277,12 @@ class Tab:
         await self.call("Page.navigate", url=page)
 
     async def resize(self, width: int, height: int) -> None:
-        """Another size of the window."""
+        """Resize the window."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         await self.call("Emulation.setDeviceMetricsOverride", **metrics)
 
     async def drawn(self, timeout: float) -> dict[str, Any]:
-        """What is on the page when it has been drawn. Raises PageError."""
+        """Return a description of the page once it is drawn. Raises PageError."""
         counts: dict[str, Any] = {}
         for _ in range(int(timeout * 4)):
             counts = await self.evaluate(COUNTS)
@@ -293,7 +292,7 @@ class Tab:
         raise PageError("; ".join([f"the page is not drawn: {counts}", *self.complaints]))
 
     async def evaluate(self, script: str) -> Any:
-        """What a script comes to on the page. Raises PageError."""
+        """Return the result of a script on the page. Raises PageError."""
         response = await self.call(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
@@ -302,12 +301,12 @@ class Tab:
         return response["result"].get("value")
 
     async def picture(self) -> bytes:
-        """A PNG of the page."""
+        """Return a PNG of the page."""
         response = await self.call("Page.captureScreenshot", captureBeyondViewport=True)
         return base64.b64decode(response["data"])
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """A command's answer; what is reported before it is taken note of. Raises PageError."""
+        """Return a command's response, and record the events before it. Raises PageError."""
         number = next(self._numbers)
         await self._socket.send_str(json.dumps({"id": number, "method": method, "params": params}))
         while True:

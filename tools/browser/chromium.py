@@ -1,10 +1,9 @@
 """The headless Chromium of the tests, and its fonts: pinned, from npm's registry, the same on every machine.
 
-An installed browser is never used, nor is an installed font: tests of a page's layout would depend on the machine.
-`@sparticuz/chromium` carries the browser itself, packed with Brotli, which Node.js unpacks. `make chromium` (this
-module) puts it into the user's cache, once, and the fonts of `tools/browser/fonts.py` beside it. Without npm, without a
-registry that npm can reach, or on a processor that the package has no browser for, it prints the reason and exits with
-0: `make test` reports the skipped tests.
+Installed browsers and fonts are never used: tests of a page's layout would depend on the machine. `@sparticuz/chromium`
+contains the browser, packed with Brotli, which Node.js unpacks. `make chromium` (this module) puts it into the user's
+cache once, with the fonts of `tools/browser/fonts.py`. If npm is missing, can't reach a registry, or the package has no
+browser for the processor, the module prints the reason and exits with 0: `make test` reports the skipped tests.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ PACKAGE: Final = npm.Package(
     "sha512-jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/EHYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA==",
 )
 PLATFORM: Final = ("Linux", "x86_64")
-"""The machines that the package's browser runs on."""
+"""The platform of the package's browser."""
 PARTS: Final = ("chromium.br", "al2023.tar.br", "fonts.tar.br")
 """The browser, libraries that a small machine lacks, and a font."""
 UNPACK: Final = """
@@ -35,18 +34,19 @@ for (const name of process.argv.slice(1))
   createReadStream(name).pipe(createBrotliDecompress()).pipe(createWriteStream(name.slice(0, -3)));
 """
 MISSING: Final = "the pinned Chromium is not in the cache: `make chromium` fetches it by npm"
-"""Why a test of a page is skipped."""
+"""The reason for skipping tests of a page."""
 
 
 def find_browser() -> str | None:
-    """The pinned browser; None if it was not fetched."""
+    """Return the pinned browser; None if it was not fetched."""
     browser = _home() / "chromium"
     return str(browser) if browser.exists() else None
 
 
 def environment(browser: str, folder: Path, family: str | None = None) -> dict[str, str]:
-    """The environment to start this browser in. The pinned browser has libraries of its own, and one font: its own, or
-    that `family` of `fonts.FAMILIES`; `folder` gets a configuration that finds no other font."""
+    """Return the environment for this browser. The pinned browser has its own libraries, and a single font: its own, or
+    that `family` of `fonts.FAMILIES`. The function writes a font configuration that finds no other font into
+    `folder`."""
     home = Path(browser).parent
     if home != _home():
         return dict(os.environ)
@@ -56,7 +56,8 @@ def environment(browser: str, folder: Path, family: str | None = None) -> dict[s
 
 
 def fetch() -> Path:
-    """The browser in the cache, fetched if it is not there yet. Raises npm.NotFetchedError and npm.NotPinnedError."""
+    """Return the browser in the cache, and fetch it if it is missing. Raises npm.NotFetchedError and
+    npm.NotPinnedError."""
     home = _home()
     if not (home / "chromium").exists():
         print(f"chromium: {PACKAGE} from npm, once")
@@ -88,7 +89,7 @@ def _home() -> Path:
 
 
 def main() -> int:
-    """Fetch browser and fonts if they are not in the cache; 1 if a package is not the pinned one."""
+    """Fetch browser and fonts if they are not in the cache; 1 if a package is not the pinned one, else 0."""
     if (platform.system(), platform.machine()) != PLATFORM:
         print(f"chromium: {PACKAGE} has no browser for this machine; the tests of pages are skipped")
         return 0

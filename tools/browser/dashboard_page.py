@@ -1,7 +1,7 @@
 """The page of `hvpa dashboard` in headless Chromium: for its end-to-end test, and for the pictures in `docs/`.
 
-`python -m tools.browser.dashboard_page --kubeconfig FILE --hvpa NAMESPACE/NAME` opens the page on a cluster, waits
-while samples come in, and writes `docs/dashboard.png` (all Hvpas) and `docs/dashboard-hvpa.png` (one, in the dark).
+`python -m tools.browser.dashboard_page --kubeconfig FILE --hvpa NAMESPACE/NAME` opens the page on a cluster, waits for
+samples, and writes `docs/dashboard.png` (all Hvpas) and `docs/dashboard-hvpa.png` (a single Hvpa, dark mode).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tools.browser.check_page import ROOT, PageError, Tab, debugger, running
 from tools.browser.chromium import MISSING, find_browser
 
 TIMEOUT: Final = 60.0
-"""Seconds for what the page is to show."""
+"""Seconds to wait for an expected state of the page."""
 SECONDS: Final = 300.0
-"""Seconds of samples on a picture."""
+"""Seconds of samples in a picture."""
 LARGEST: Final = 150_000
-"""Bytes of a picture."""
+"""Largest size of a picture in bytes."""
 KEYS: Final = {"Tab": 9, "Enter": 13, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "Escape": 27}
 
 
@@ -40,7 +40,7 @@ class Page:
         self.tab = tab
 
     async def until(self, script: str, timeout: float = TIMEOUT) -> Any:
-        """What a script comes to on the page once that is true. Raises PageError."""
+        """Return the result of a script on the page once it is true. Raises PageError."""
         end, found = time.monotonic() + timeout, None
         while time.monotonic() < end:
             if found := await self.tab.evaluate(script):
@@ -49,7 +49,7 @@ class Page:
         raise PageError("; ".join([f"{script} is {found!r}", *self.tab.complaints]))
 
     async def press(self, *keys: str) -> None:
-        """Press keys, one after the other."""
+        """Press these keys in order."""
         for key in keys:
             known = {"key": key, "code": key, "windowsVirtualKeyCode": KEYS[key]}
             text = {"text": "\r"} if key == "Enter" else {}
@@ -57,29 +57,29 @@ class Page:
             await self.tab.call("Input.dispatchKeyEvent", type="keyUp", **known)
 
     async def mouse(self, kind: str, x: float, y: float, clicks: int = 1) -> None:
-        """What the mouse does there: `mousePressed`, `mouseMoved` or `mouseReleased`."""
+        """Send a mouse event at a position: `mousePressed`, `mouseMoved` or `mouseReleased`."""
         button = {"button": "left", "buttons": 1, "clickCount": clicks}
         await self.tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
 
     async def prefers(self, scheme: str) -> None:
-        """The user prefers `dark` or `light`."""
+        """Set the user's color scheme: `dark` or `light`."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
         await self.tab.call("Emulation.setEmulatedMedia", features=[feature])
 
     async def resize(self, width: int, height: int) -> None:
-        """Another size of the window."""
+        """Resize the window."""
         await self.tab.resize(width, height)
 
     async def picture(self) -> bytes:
-        """A PNG of what the window shows."""
+        """Return a PNG of the window."""
         response = await self.tab.call("Page.captureScreenshot")
         return base64.b64decode(response["data"])
 
 
 @asynccontextmanager
 async def opened(browser: str, url: str, folder: Path, font: str | None = None) -> AsyncIterator[Page]:
-    """The page at `url` in a fresh browser, whose profile is in `folder`; its certificate is not looked at. `font` is a
-    family of `tools/browser/fonts.py` that the browser has in place of its own."""
+    """Open the page at `url` in a fresh browser with its profile in `folder`, without checking the certificate. `font`
+    is a family of `tools/browser/fonts.py` that replaces the browser's own font."""
     with running(browser, folder, font) as profile:
         address = await debugger(profile)
         async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
@@ -91,7 +91,7 @@ async def opened(browser: str, url: str, folder: Path, font: str | None = None) 
 
 @contextmanager
 def dashboard(kubeconfig: Path, folder: Path, *flags: str) -> Iterator[tuple[Process, str]]:
-    """`hvpa dashboard` as a process, and the first line that it prints: its address. Raises PageError."""
+    """Run `hvpa dashboard`. Yields the process and its first line of output: its address. Raises PageError."""
     log = folder / "dashboard.log"
     argv = [sys.executable, "-m", "hvpa", "dashboard", "--kubeconfig", str(kubeconfig), *flags]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
@@ -111,7 +111,7 @@ def dashboard(kubeconfig: Path, folder: Path, *flags: str) -> Iterator[tuple[Pro
 async def take(
     browser: str, kubeconfig: Path, hvpa: str, seconds: float, folder: Path
 ) -> tuple[bytes, bytes]:
-    """A picture of all Hvpas, and one of `hvpa` after so many seconds. Raises PageError."""
+    """Return a picture of all Hvpas, and a picture of `hvpa` after this number of seconds. Raises PageError."""
     with dashboard(kubeconfig, folder, "-A") as (_, url):
         async with opened(browser, url, folder) as page:
             await page.tab.call("Emulation.setScrollbarsHidden", hidden=True)
@@ -130,7 +130,7 @@ async def take(
 
 
 def main() -> int:
-    """Take the pictures; 0 where that worked, 1 otherwise."""
+    """Take the pictures; 0 if that worked, else 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--hvpa", required=True, metavar="NAMESPACE/NAME")

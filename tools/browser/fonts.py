@@ -1,6 +1,5 @@
-"""The fonts that users' browsers show a page with on Linux, for tests of a page's layout: DejaVu, Liberation (as wide
-as Arial) and Noto. DejaVu comes with matplotlib; the others are files of pinned packages of npm, in the user's cache.
-"""
+"""Common fonts of Linux browsers, for tests of a page's layout: DejaVu, Liberation (as wide as Arial) and Noto. DejaVu
+comes with matplotlib. The others are files of pinned npm packages in the user's cache."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ PACKAGES: Final = {
         ("fonts/NotoSans-Regular.ttf", "fonts/NotoSans-Bold.ttf"),
     ),
 }
-"""By family: the package, and its files in the regular and the bold weight."""
+"""By family: the package, and its files in regular and bold weight."""
 FAMILIES: Final = ("DejaVu", *PACKAGES)
 CONFIGURATION: Final = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
@@ -41,14 +40,14 @@ CONFIGURATION: Final = """<?xml version="1.0"?>
 
 
 def configure(fonts: Path, folder: Path) -> Path:
-    """A configuration of fontconfig, written into `folder`, that finds the fonts in `fonts` and no others."""
+    """Write a fontconfig configuration into `folder` that finds only the fonts in `fonts`."""
     configuration = folder / "fonts.conf"
     configuration.write_text(CONFIGURATION.format(fonts=fonts, cache=folder / "font-cache"))
     return configuration
 
 
 def only(family: str, folder: Path) -> Path:
-    """A folder in `folder` with the files of one family."""
+    """Return a folder in `folder` with the files of a family."""
     alone = folder / f"fonts-{family}"
     alone.mkdir(exist_ok=True)
     for file in files(family):
@@ -57,14 +56,14 @@ def only(family: str, folder: Path) -> Path:
 
 
 def files(family: str) -> list[Path]:
-    """A family's files."""
+    """Return a family's files."""
     if family in PACKAGES:
         return [_home(family) / Path(name).name for name in PACKAGES[family][1]]
     return [Path(get_data_path()) / "fonts/ttf" / name for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")]
 
 
 def missing() -> list[str]:
-    """The families that were not fetched."""
+    """Return the families that were not fetched."""
     return [family for family in PACKAGES if not _home(family).exists()]
 
 

@@ -1,5 +1,4 @@
-"""Files of pinned packages of npm's registry: fetched by npm's own client, checked against their hash. No script of a
-package is run."""
+"""Fetches files of pinned npm packages with npm's own client, and checks their hash. No script of a package runs."""
 
 from __future__ import annotations
 
@@ -13,11 +12,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 MOST_LINES: Final = 5
-"""Lines of a program's error that are passed on; npm's cause is in the first ones, a trace follows."""
+"""Number of lines of a program's error that are passed on. npm prints the cause first, then a trace."""
 
 
 class NotPinnedError(Exception):
-    """A package is not the pinned one, or can't be unpacked."""
+    """A package differs from the pinned package, or can't be unpacked."""
 
 
 class NotFetchedError(Exception):
@@ -25,7 +24,7 @@ class NotFetchedError(Exception):
 
 
 class Package(NamedTuple):
-    """A release of a package, and the SHA-512 of its file as npm's lock files have it."""
+    """A release of a package, and the SHA-512 of its file as in npm's lock files."""
 
     name: str
     version: str
@@ -43,7 +42,8 @@ def available() -> bool:
 def extract(package: Package, members: Mapping[str, Path], folder: Path) -> None:
     """Fetch the package into `folder`, and write these of its members to these files.
 
-    Raises NotFetchedError and NotPinnedError."""
+    Raises NotFetchedError and NotPinnedError.
+    """
     fetching = ["npm", "pack", str(package), "--loglevel", "error", "--pack-destination", str(folder)]
     run(fetching, folder, NotFetchedError)
     (archive_file,) = folder.glob("*.tgz")
@@ -59,7 +59,7 @@ def extract(package: Package, members: Mapping[str, Path], folder: Path) -> None
 
 
 def run(command: list[str], folder: Path, failure: type[Exception] = NotPinnedError) -> None:
-    """Run a command in `folder`. Raises `failure` with the first lines that it printed if it fails."""
+    """Run a command in `folder`. If it fails, raise `failure` with the first lines of its output."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         why = (done.stderr.strip() or done.stdout.strip()).splitlines()[:MOST_LINES]

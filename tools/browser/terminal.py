@@ -1,4 +1,4 @@
-"""Pictures of what a terminal shows, by headless Chromium: for pages of the docs."""
+"""Pictures of terminal output for the docs, drawn by headless Chromium."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from matplotlib import get_data_path
 from tools.browser.dashboard_page import Page
 
 WIDTH: Final = 1000
-"""Pixels; 123 characters."""
+"""Width in pixels: 123 characters."""
 FONT: Final = "fonts/ttf/DejaVuSansMono.ttf"
-"""Of matplotlib: a browser that was fetched has no font whose characters are equally wide."""
+"""The monospace font of matplotlib: the fetched browser has none."""
 LOOK: Final = """
 @font-face { font-family: terminal; src: url(data:font/ttf;base64,%s) }
 body { margin: 0 }
@@ -27,7 +27,7 @@ pre { margin: 0; padding: 12px 16px; font: 13px/1.4 terminal; white-space: pre-w
 
 
 async def pictures(page: Page, shown: Mapping[str, str]) -> dict[str, bytes]:
-    """A PNG of each text, made in the tab of `page`. Raises PageError."""
+    """Return a PNG of each text, drawn in the tab of `page`. Raises PageError."""
     font = base64.b64encode((Path(get_data_path()) / FONT).read_bytes()).decode()
     await page.tab.call("Page.navigate", url="about:blank")
     await page.until("location.href === 'about:blank'")

@@ -1,1 +1,1 @@
-"""What the project depends on: lock files, licences, audits, and the bill of materials."""
+"""The project's dependencies: lock files, licences, audits, and the bill of materials."""

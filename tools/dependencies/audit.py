@@ -1,7 +1,7 @@
-"""Audits the dependencies: what the lock files and the installed packages show, and, where a service can be reached,
-known vulnerabilities and withdrawn releases.
+"""Audits the dependencies: the lock files and the installed packages, and, if a service can be reached, known
+vulnerabilities and withdrawn releases.
 
-Exit code 1 for what is wrong; 0 also where a service can't be reached, which is reported: `could not be done`.
+The exit code is 1 for findings. It is 0 if a service can't be reached, which is reported: `could not be done`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOCKS = (LOCK, DEV_LOCK, BUILD_LOCK, DOCS_LOCK)
 
 
 def main() -> int:
-    """Audit; the exit code."""
+    """Run the audit; return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -56,13 +56,13 @@ def main() -> int:
 
 
 def report(good: str, found: list[str]) -> None:
-    """Print what was found, or that all is well."""
+    """Print the findings, or `good` if there are none."""
     for line in found or [f"audit: {good}"]:
         print(line if line.startswith("audit: ") else f"audit: {line}")
 
 
 def _ask(what: str, response: audit_services.Answer) -> list[str]:
-    """What a service found, printed; nothing where it could not be asked."""
+    """Print and return a service's findings; none if it can't be reached."""
     if response.reason:
         print(f"audit: {what}: could not be done: {response.reason}")
     elif not response.found:
@@ -73,7 +73,7 @@ def _ask(what: str, response: audit_services.Answer) -> list[str]:
 
 
 def check(root: Path) -> list[str]:
-    """What is wrong as far as can be found offline, a line each."""
+    """Return the findings of the offline checks, a line each."""
     try:
         locks = {name: read_lock(root / name) for name in LOCKS}
     except LockError as error:
@@ -104,7 +104,7 @@ def _pinned(pins: dict[str, Pin]) -> list[str]:
 
 
 def _declared(pins: dict[str, Pin], requirements: tuple[str, ...]) -> list[str]:
-    """What is asked for and the lock does not pin, or not within its bounds."""
+    """Return the declared requirements that the lock does not pin, or not within their bounds."""
     lines = []
     for text in requirements:
         requirement = Requirement(text)
@@ -117,7 +117,7 @@ def _declared(pins: dict[str, Pin], requirements: tuple[str, ...]) -> list[str]:
 
 
 def _wanted(pins: dict[str, Pin]) -> list[str]:
-    """Pins that no package requires any more."""
+    """Return the pins that no package requires any more."""
     known = pins.keys() | {PROJECT, canonicalize_name(DOCS)}
     return [
         f"{pin.name} is required by no package: run `make lock`"

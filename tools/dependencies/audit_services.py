@@ -1,5 +1,5 @@
-"""What services know of our dependencies: vulnerabilities by pip-audit, withdrawn ("yanked") releases by pip. Neither
-need be reachable."""
+"""Queries services about our dependencies: vulnerabilities by pip-audit, withdrawn ("yanked") releases by pip. Both
+services may be unreachable."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 SERVICES = ("osv", "pypi")
-"""pip-audit's sources, the first that knows our dependencies is believed."""
+"""pip-audit's sources; the first source that knows our dependencies counts."""
 SECONDS = 60.0
-"""How long one may take."""
+"""Timeout of a source in seconds."""
 PIP_SECONDS = 300.0
-"""How long pip may take: it downloads what it is asked about."""
+"""Timeout of pip in seconds: it downloads the packages."""
 
 PIP_AUDIT = [
     "--require-hashes",
@@ -41,7 +41,7 @@ PIP_INSTALL = [
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found, a line each, and by whom; or the `reason` for which nothing, or not all, could be asked."""
+    """The findings, a line each, and their source; or the `reason` if not all dependencies could be checked."""
 
     found: tuple[str, ...] = ()
     source: str = ""
@@ -49,7 +49,7 @@ class Answer:
 
 
 def vulnerabilities(lock: Path, ignored: list[str]) -> Answer:
-    """Known vulnerabilities of what a lock file pins."""
+    """Return known vulnerabilities of the pins in a lock file."""
     reasons = []
     for service in SERVICES:
         flags = [flag for one in ignored for flag in ("--ignore-vuln", one)]
@@ -63,7 +63,7 @@ def vulnerabilities(lock: Path, ignored: list[str]) -> Answer:
 
 
 def read_audit(service: str, done: subprocess.CompletedProcess[str] | str) -> Answer:
-    """What pip-audit reported. It calls it success when it could ask about nothing at all: that is no answer here."""
+    """Read pip-audit's report. pip-audit succeeds even if it could check nothing; that is no answer here."""
     if isinstance(done, str):
         return Answer(reason=f"{service}: {done}")
     try:
@@ -84,7 +84,7 @@ def read_audit(service: str, done: subprocess.CompletedProcess[str] | str) -> An
 
 
 def withdrawn(lock: Path) -> Answer:
-    """Releases in a lock file that their authors have withdrawn since, by the package index that pip uses."""
+    """Return the releases in a lock file that their authors have withdrawn since, according to pip's package index."""
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         options = [*PIP_INSTALL, "--requirement", str(lock), "--report", report.name]
         done = _run([sys.executable, "-m", "pip", "install", *options], PIP_SECONDS)
@@ -92,7 +92,7 @@ def withdrawn(lock: Path) -> Answer:
 
 
 def read_report(done: subprocess.CompletedProcess[str] | str, report: str) -> Answer:
-    """What pip printed and reported."""
+    """Read pip's output and its report."""
     if isinstance(done, str):
         return Answer(reason=done)
     if done.returncode != 0:
@@ -107,7 +107,7 @@ def read_report(done: subprocess.CompletedProcess[str] | str, report: str) -> An
 
 
 def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str] | str:
-    """The finished process, or why there is none."""
+    """Return the finished process, or the reason why it did not finish."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
@@ -115,6 +115,6 @@ def _run(command: list[str], seconds: float) -> subprocess.CompletedProcess[str]
 
 
 def _last_line(text: str) -> str:
-    """What a program printed last, without addresses: the reason, as a rule."""
+    """Return a program's last line of output without addresses; usually it is the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1].partition(" (Caused by")[0][:200] if lines else "it printed nothing"

@@ -1,4 +1,4 @@
-"""Under which licences the dependencies come, from the metadata of what is installed, and which of them we accept."""
+"""The licences of the dependencies, from the metadata of installed packages, and the licences that we accept."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ACCEPTED = frozenset(
         "Zlib",
     }
 )
-"""SPDX identifiers: permissive ones, and MPL-2.0, which asks for the sources of its own files only, where they are
-changed, and we change none."""
+"""SPDX identifiers: permissive licences, and MPL-2.0, which only requires the sources of its own files if they are
+changed. We change none."""
 CLASSIFIERS = {
     "Apache Software License": "Apache-2.0",
     "BSD License": "BSD-3-Clause",
@@ -29,12 +29,12 @@ CLASSIFIERS = {
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Python Software Foundation License": "PSF-2.0",
 }
-"""Trove classifiers to SPDX identifiers."""
+"""By trove classifier: the SPDX identifier."""
 _SPDX = re.compile(r"[A-Za-z0-9.+-]+(?: (?:AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
 
 def licence_of(name: str, version: str) -> str | None:
-    """The licence as an SPDX expression; None where this version is not installed or has none."""
+    """Return the licence as an SPDX expression; None if this version is not installed or states none."""
     try:
         found = metadata.metadata(name)
     except metadata.PackageNotFoundError:
@@ -51,12 +51,12 @@ def licence_of(name: str, version: str) -> str | None:
     known = [CLASSIFIERS[one] for one in reported if one in CLASSIFIERS]
     if known:
         return " OR ".join(sorted(set(known)))
-    text = found["License"] or ""  # None where there is none
+    text = found["License"] or ""  # None if missing
     return text if _SPDX.fullmatch(text) and len(text) < 60 else None
 
 
 def is_accepted(expression: str) -> bool:
-    """Whether we may use it: of alternatives one, of what holds together all. (Parentheses are none that occur.)"""
+    """Whether we accept the licence: any of alternatives (OR), all of a combination (AND). Parentheses do not occur."""
     return any(
         all(one in ACCEPTED for one in alternative.split(" AND ")) for alternative in expression.split(" OR ")
     )

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Writes the lock files: from pyproject.toml what the operator runs with, what builds it, what tests it, and from
-# requirements-docs.in what builds the docs. Each pin has the hashes of all files of its release, so that the locks serve
-# every platform. Keeps present pins where they still fit; `tools/dependencies/lock.sh --upgrade` (or `--upgrade-package
-# NAME`) moves them. No address of a package index gets in.
+# Writes the lock files of the operator, its build and its tests from pyproject.toml, and that of the docs site from
+# requirements-docs.in. Each pin has the hashes of all files of its release, so that the locks work on every platform.
+# Keeps existing pins if they still fit; `tools/dependencies/lock.sh --upgrade` (or `--upgrade-package NAME`) moves them.
+# The locks contain no address of a package index.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,4 +1,4 @@
-"""Reads what pip-compile writes: pins, the hashes of their files, and who asked for them."""
+"""Reads pip-compile's lock files: pins, the hashes of their files, and the packages that require them."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ DOCS_LOCK, DOCS = "requirements-docs.lock", "requirements-docs.in"
 
 _PIN = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.!+_-]+)")
 _MARKER = re.compile(r' ; sys_platform != "win32"(?= )')
-"""The one condition that a pin may have: not on Windows."""
+"""The only condition that a pin may have: not on Windows."""
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 class LockError(ValueError):
-    """A line that pip-compile would not write: no pin, or one that says where from."""
+    """A line that pip-compile would not write: not a pin, or a pin with a source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One distribution. `hashes`: SHA-256 of each file of the release; `wanted_by`: canonical names of what needs it
-    (PROJECT, or DOCS as one, for what we need ourselves)."""
+    """A distribution."""
 
     name: str
     version: str
     hashes: tuple[str, ...]
+    """SHA-256 of each file of the release."""
     wanted_by: frozenset[str]
+    """Canonical names of the packages that require it; PROJECT or DOCS for our own requirements."""
 
 
 def read_lock(path: Path) -> dict[str, Pin]:
-    """The pins of a lock file by canonical name. Raises LockError for whatever is no plain pin."""
+    """Return the pins of a lock file by canonical name. Raises LockError for any other line."""
     pins: dict[str, Pin] = {}
     for entry in _entries(path.read_text()):
         requirement, *comments = entry
@@ -55,7 +56,7 @@ def read_lock(path: Path) -> dict[str, Pin]:
 
 
 def _entries(text: str) -> list[list[str]]:
-    """Of each requirement its line, continuations joined, and the comments that follow it."""
+    """Return each requirement's line, with continuations joined, and the comments after it."""
     entries: list[list[str]] = []
     for line in text.replace("\\\n", " ").splitlines():
         if not line.strip():
@@ -68,7 +69,7 @@ def _entries(text: str) -> list[list[str]]:
 
 
 def _wanted_by(comments: list[str]) -> frozenset[str]:
-    """The names behind `# via`."""
+    """Return the names after `# via`."""
     reported = " ".join(line.lstrip("# ") for line in comments)
     _, _, names = reported.partition("via ")
     found = re.findall(r"([A-Za-z0-9._-]+)(?: \([^)]*\))?", names.partition("The following")[0])
@@ -77,12 +78,12 @@ def _wanted_by(comments: list[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What pyproject.toml says."""
+    """The declarations in pyproject.toml."""
 
     version: str
     licence: str
     requirements: Mapping[str, tuple[str, ...]]
-    """Lock file to the requirements that it must pin."""
+    """By lock file: the requirements that it must pin."""
 
 
 def read_project(path: Path = ROOT / "pyproject.toml") -> Declared:

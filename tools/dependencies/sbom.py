@@ -1,7 +1,8 @@
-"""Prints the software bill of materials of what the operator runs with: CycloneDX 1.6 as JSON, from requirements.lock.
+"""Prints the software bill of materials of the operator's dependencies: CycloneDX 1.6 as JSON, from requirements.lock.
 
-The same lock gives the same bytes: no time of day, and a serial number that is a hash of the content. Of each
-dependency there are name, version, package URL, the SHA-256 of each file of its release, licence, and what needs it.
+The same lock gives the same bytes: there is no time of day, and the serial number is a hash of the content. Each
+dependency has a name, version, package URL, the SHA-256 of each file of its release, a licence, and the packages that
+require it.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from tools.dependencies.lockfile import LOCK, PROJECT, ROOT, Pin, read_lock, rea
 from tools.image.lockfile import Package
 
 NAMESPACE = uuid.UUID("9a4c3d1e-5f7b-5c0a-8a52-6f2f1f6a1d3c")
-"""Of the serial numbers (any fixed one)."""
+"""Namespace of the serial numbers (any fixed UUID)."""
 
 
 def main() -> int:
-    """Print or write it; 0."""
+    """Print or write the document; 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
     args = parser.parse_args()
@@ -43,7 +44,7 @@ def main() -> int:
 
 
 def render(root: Path) -> str:
-    """The document for the lock file and pyproject.toml in a folder."""
+    """Return the document for the lock file and pyproject.toml in a folder."""
     pins, described = read_lock(root / LOCK), _project(root)
     bom = Bom(components=[_component(pin) for pin in pins.values()])
     bom.metadata.component = described
@@ -53,7 +54,7 @@ def render(root: Path) -> str:
 
 
 def render_image(root: Path, packages: Sequence[Package]) -> str:
-    """The document for the image (tools/image) of what is in a folder, on these Debian packages."""
+    """Return the document for the image (tools/image) of the folder's content on these Debian packages."""
     pins, project = read_lock(root / LOCK), _project(root)
     base = [_debian(package) for package in packages]
     bom = Bom(components=[project, *base, *(_component(pin) for pin in pins.values())])
@@ -79,7 +80,7 @@ def _project(root: Path) -> Component:
 
 
 def _needs(pins: Mapping[str, Pin]) -> Iterator[tuple[str, list[Pin]]]:
-    """The project and each dependency, by reference, with what it needs."""
+    """Yield the project and each dependency by reference, with its requirements."""
     for name, ref in ((PROJECT, PROJECT), *((name, _url(pin).to_string()) for name, pin in pins.items())):
         yield ref, [pin for pin in pins.values() if name in pin.wanted_by]
 

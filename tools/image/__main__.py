@@ -1,6 +1,5 @@
-"""Writes the operator's image as a file, and its bill of materials beside it (`make image`), or the lock file of its
-base (`make image-lock`). The same sources give the same bytes.
-"""
+"""Writes the operator's image and its bill of materials as files (`make image`), or the lock file of its base (`make
+image-lock`). The same sources give the same bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from tools.image.errors import ImageError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the files; 1 if that fails."""
+    """Write the files; 1 if that fails, else 0."""
     parser = argparse.ArgumentParser(prog="python -m tools.image", description=__doc__)
     parser.add_argument("--lock", action="store_true", help=f"write {lockfile.LOCK}: what apt offers now")
     parser.add_argument("--out", type=Path, metavar="FILE", default=ROOT / "dist" / f"{PROJECT}-image.tar")
@@ -43,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def write(content: Content, out: Path, name: str) -> None:
-    """Write image and bill of materials, and print what was written."""
+    """Write image and bill of materials, and print their names."""
     out.parent.mkdir(parents=True, exist_ok=True)
     image = oci.write(out, name, content.layers, content.config, content.epoch)
     materials = out.with_suffix(".cdx.json")

@@ -1,4 +1,4 @@
-"""Puts the layers together."""
+"""Combines the layers of the image."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BASE_ENVIRONMENT: Final = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
 }
-"""Variables that the Dockerfile's base sets, except those that describe its Python."""
+"""Environment variables of the Dockerfile's base, except those that describe its Python."""
 SOURCES: Final = ("pyproject.toml", "README.md", "LICENSE")
-"""Files beside the package that its wheel is made of; the Dockerfile copies the same."""
+"""Further files for the package's wheel; the Dockerfile copies the same files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """An image that is not written yet."""
+    """An image before it is written."""
 
     packages: tuple[lockfile.Package, ...]
     layers: tuple[oci.Layer, ...]
@@ -36,12 +36,12 @@ class Content:
     epoch: int
 
     def files(self) -> oci.Entries:
-        """The files that containers of the image find."""
+        """The files in containers of the image."""
         return {path: entry for layer in self.layers for path, entry in layer.entries.items()}
 
 
 def build(root: Path) -> Content:
-    """The image of a folder's files, committed or not. Raises ImageError."""
+    """Build the image of a folder's files, committed or not. Raises ImageError."""
     config = dockerfile.settings((root / "Dockerfile").read_text(), BASE_ENVIRONMENT)
     packages = lockfile.read(root / lockfile.LOCK, oci.architecture())
     epoch = time_of(root)
@@ -68,7 +68,7 @@ def build(root: Path) -> Content:
 
 
 def time_of(root: Path) -> int:
-    """The time of all files: SOURCE_DATE_EPOCH, or else the commit's, or else 0. Raises ImageError."""
+    """Return the timestamp of all files: SOURCE_DATE_EPOCH, or else the commit's, or else 0. Raises ImageError."""
     if given := os.environ.get("SOURCE_DATE_EPOCH"):
         if not given.isdecimal():
             raise ImageError(f"SOURCE_DATE_EPOCH must be a number of seconds, not {given}")
@@ -81,7 +81,7 @@ def time_of(root: Path) -> int:
 
 
 def _wheel(root: Path, epoch: int) -> bytes:
-    """The wheel of hvpa. It is built in a copy: setuptools writes beside the sources."""
+    """Build the wheel of hvpa in a copy, because setuptools writes into the source folder."""
     with tempfile.TemporaryDirectory(prefix="hvpa-wheel-") as folder:
         source = Path(folder)
         shutil.copytree(root / "hvpa", source / "hvpa", ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""The image's base: the files of Debian packages that Python needs, and none of their scripts."""
+"""The image's base: the files of Debian packages that Python needs, without the packages' scripts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.image.lockfile import Package
 PYTHON: Final = "usr/bin/python3.11"
 VERSION: Final = (3, 11)
 GLIBC: Final = 36
-"""Debian 12 has version 2.36."""
+"""Minor version of glibc in Debian 12 (2.36)."""
 _KEPT: Final = (
     PYTHON,
     "etc/debian_version",
@@ -45,13 +45,13 @@ _DROPPED: Final = (
     f"{_STDLIB}/lib-dynload/_test*",
     f"{_STDLIB}/lib-dynload/_xx*",
     f"{_STDLIB}/lib-dynload/xx*",
-    # Their libraries are left out.
+    # Modules without their libraries.
     *(
         f"{_STDLIB}/lib-dynload/{name}.*"
         for name in ("_curses", "_curses_panel", "_dbm", "_sqlite3", "nis", "readline")
     ),
 )
-"""Those among them that no code in the image uses."""
+"""Files of the packages that no code in the image uses."""
 _MERGED: Final = {"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "sbin": "usr/sbin"}
 """Folders that Debian 12 has as links into /usr."""
 _BUNDLE: Final = "etc/ssl/certs/ca-certificates.crt"
@@ -72,11 +72,11 @@ _MADE: Final[Entries] = {
     "usr/lib/ssl/cert.pem": Link(f"/{_BUNDLE}"),
     "usr/lib/ssl/certs": Link("/etc/ssl/certs"),
 }
-"""Files that Debian's installer and the scripts of its packages make."""
+"""Files that Debian's installer and the packages' scripts create."""
 
 
 def fetch(packages: Iterable[Package], cache: Path) -> dict[Package, Path]:
-    """The packages' files, downloaded by apt if the cache has them not. Raises ImageError."""
+    """Return the packages' files; apt downloads those that are missing in the cache. Raises ImageError."""
     cache.mkdir(parents=True, exist_ok=True)
     files = {package: cache / f"{package.name}-{package.sha256}.deb" for package in packages}
     for package, path in files.items():
@@ -109,7 +109,7 @@ def _download(package: Package, path: Path) -> None:
 
 
 def refusal(wanted: str, complaint: str) -> str:
-    """Why apt gives no package, in a line that says what to do."""
+    """Explain in a line why apt gives no package, and how to fix it."""
     if "was not found" in complaint or "Unable to locate" in complaint:
         return (
             f"apt offers no {wanted}: run apt-get update if its lists are old or missing; if Debian has replaced the "
@@ -120,7 +120,7 @@ def refusal(wanted: str, complaint: str) -> str:
 
 
 def unpack(files: dict[Package, Path]) -> Entries:
-    """The base's files."""
+    """Return the base's files."""
     found: dict[str, File | Link | Folder] = dict(_MADE)
     certificates = {}
     for package, path in files.items():
@@ -129,14 +129,14 @@ def unpack(files: dict[Package, Path]) -> Entries:
                 certificates[name] = entry.content
             else:
                 found[name] = entry
-        # Without a database of dpkg's: where scanners of images look for packages.
+        # Image scanners look for packages here if there is no dpkg database.
         found[f"var/lib/dpkg/status.d/{package.name}"] = File(_run("dpkg-deb", "--field", str(path)))
     found[_BUNDLE] = File(b"".join(certificates[name].rstrip() + b"\n" for name in sorted(certificates)))
     return found
 
 
 def entries_of(archive: bytes) -> dict[str, File | Link | Folder]:
-    """The files of a package that are kept, by their places in the image."""
+    """Return the files of a package to keep, by their paths in the image."""
     found: dict[str, File | Link | Folder] = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for member in tar:
@@ -155,8 +155,8 @@ def entries_of(archive: bytes) -> dict[str, File | Link | Folder]:
 
 
 def is_kept(name: str) -> bool:
-    """Whether the image has this file of a package, by its path there. Links of whole documentation folders stay: the
-    copyright is behind them."""
+    """Whether the image has this file of a package, by its path there. Links of whole documentation folders stay,
+    because they lead to the copyright."""
     if fnmatch.fnmatchcase(name, "usr/share/doc/*") and name.count("/") == 3:
         return True
     return any(fnmatch.fnmatchcase(name, one) for one in _KEPT) and not any(

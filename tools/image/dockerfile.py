@@ -1,4 +1,4 @@
-"""The image's settings, read from the last stage of the Dockerfile, so that both images have the same."""
+"""Reads the image's settings from the last stage of the Dockerfile, so that both images have the same settings."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Final
 from tools.image.errors import ImageError
 
 COPIED: Final = "--from=build /opt/hvpa /opt/hvpa"
-"""The one thing that the last stage may copy."""
+"""The only copy that the last stage may make."""
 
 
 def settings(text: str, base: Mapping[str, str]) -> dict[str, Any]:
-    """The configuration (OCI image-spec) of a Dockerfile's image, on a base with these environment variables. Raises
-    ImageError for an instruction that would add what `make image` does not."""
+    """Return the configuration (OCI image-spec) of a Dockerfile's image, on a base with these environment variables.
+    Raises ImageError for an instruction that would add something that `make image` does not."""
     environment, labels = dict(base), dict[str, str]()
     found: dict[str, Any] = {}
     for instruction, rest in stages(text)[-1]:
@@ -43,14 +43,14 @@ def settings(text: str, base: Mapping[str, str]) -> dict[str, Any]:
 
 
 def stages(text: str) -> list[list[tuple[str, str]]]:
-    """The instructions of each stage of a Dockerfile, each with what follows it on its lines."""
+    """Return the instructions of each stage of a Dockerfile, each with its arguments."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     found: list[list[tuple[str, str]]] = []
     for line in re.sub(r"\\\n\s*", "", "\n".join(lines)).splitlines():
         instruction, _, rest = line.strip().partition(" ")
         if instruction == "FROM":
             found.append([])
-        elif found:  # before the first stage there are arguments for FROM alone
+        elif found:  # arguments for FROM precede the first stage
             found[-1].append((instruction, rest.strip()))
     return found
 

@@ -1,4 +1,4 @@
-"""Whether the image has every shared library that its programs and libraries load."""
+"""Checks that the image has every shared library that its programs and libraries load."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _END, _NEEDED, _STRINGS = 0, 1, 5
 
 
 def missing(entries: Entries) -> dict[str, str]:
-    """Libraries that no entry has the name of, each with a file that needs it."""
+    """Return the needed libraries that have no entry, each with a file that needs it."""
     present = {posixpath.basename(path) for path in entries}
     return {
         name: path
@@ -25,7 +25,7 @@ def missing(entries: Entries) -> dict[str, str]:
 
 
 def needed(content: bytes) -> list[str]:
-    """The names of the libraries that an ELF file of 64 bits (little-endian) loads; none of any other file."""
+    """Return the names of the libraries that a 64-bit little-endian ELF file loads; empty for other files."""
     if content[:6] != b"\x7fELF\x02\x01":
         return []
     segments = list(_segments(content))
@@ -49,7 +49,7 @@ def needed(content: bytes) -> list[str]:
 
 
 def _segments(content: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Type, offset, address and size in the file of each program header."""
+    """Yield type, offset, address and file size of each program header."""
     (table,) = struct.unpack_from("<Q", content, 32)
     size, count = struct.unpack_from("<HH", content, 54)
     for index in range(count):

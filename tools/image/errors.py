@@ -2,4 +2,4 @@
 
 
 class ImageError(Exception):
-    """Why there is no image; its text says what to do."""
+    """The image can't be built; the text explains how to fix that."""

@@ -13,7 +13,7 @@ from tools.image.errors import ImageError
 
 LOCK: Final = "image.lock"
 PACKAGES: Final = (
-    "base-files",  # the release of Debian, for whoever scans the image
+    "base-files",  # the Debian release, for image scanners
     "ca-certificates",
     "gcc-12-base",  # the licence of libgcc and libstdc++
     "libbz2-1.0",
@@ -53,7 +53,7 @@ class Package:
 
 
 def read(path: Path, architecture: str) -> list[Package]:
-    """The packages of a lock file. Raises ImageError if one is missing, or another architecture's."""
+    """Return the packages of a lock file. Raises ImageError if a package is missing or of another architecture."""
     found = []
     for line in path.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -72,12 +72,12 @@ def read(path: Path, architecture: str) -> list[Package]:
 
 
 def render(packages: Iterable[Package]) -> str:
-    """The text of a lock file."""
+    """Return the text of a lock file."""
     return HEADER + "".join(f"{one}\n" for one in sorted(packages, key=lambda one: one.name))
 
 
 def offered() -> list[Package]:
-    """The packages as apt offers them now. Raises ImageError if it lacks one."""
+    """Return the packages that apt offers now. Raises ImageError if a package is missing."""
     try:
         done = subprocess.run(
             ["apt-cache", "show", "--no-all-versions", *PACKAGES], capture_output=True, text=True, check=False
@@ -88,8 +88,8 @@ def offered() -> list[Package]:
 
 
 def parse(text: str) -> list[Package]:
-    """The packages that `apt-cache show` prints. Raises ImageError if one is missing: versions that are installed and
-    no longer offered have no checksum."""
+    """Parse the output of `apt-cache show`. Raises ImageError if a package is missing: installed versions that are no
+    longer offered have no checksum."""
     found: dict[str, Package] = {}
     for paragraph in text.split("\n\n"):
         fields = dict(re.findall(r"^(\w+): (.*)$", paragraph, re.MULTILINE))

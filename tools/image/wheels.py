@@ -1,4 +1,4 @@
-"""The virtual environment of the image: wheels, placed as pip places them, and bytecode of all modules."""
+"""The image's virtual environment: wheels, placed as pip places them, and bytecode of all modules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if __name__ == "__main__":
 
 
 def environment() -> dict[str, File | Link | Folder]:
-    """An environment without packages, without the scripts for shells and the empty folder `include` of `venv`."""
+    """Return an environment without packages, shell scripts and the empty folder `include` of `venv`."""
     return {
         f"{HOME}/bin/python": Link(f"/{PYTHON}"),
         f"{HOME}/bin/python3": Link("python"),
@@ -47,8 +47,8 @@ def environment() -> dict[str, File | Link | Folder]:
 
 
 def fetch(lock: Path, folder: Path) -> list[Path]:
-    """The wheels of a lock file for the image's Python and libc, whatever this machine has, downloaded by pip, which
-    checks their hashes. Raises ImageError."""
+    """Download the wheels of a lock file for the image's Python and libc, independent of this machine. pip checks their
+    hashes. Raises ImageError."""
     machine = platform.machine()
     systems = [f"manylinux_2_{minor}_{machine}" for minor in range(GLIBC, 16, -1)] + [
         f"manylinux2014_{machine}"
@@ -72,7 +72,7 @@ def fetch(lock: Path, folder: Path) -> list[Path]:
 
 
 def install(wheel: bytes) -> Entries:
-    """A wheel's files, where pip places them; with the same records but for those of bytecode."""
+    """Return a wheel's files at pip's paths, with pip's records except those of bytecode."""
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
         content = {
             info.filename: File(archive.read(info), 0o755 if info.external_attr >> 16 & 0o111 else 0o644)
@@ -121,8 +121,8 @@ def _record(path: str, files: Mapping[str, File]) -> bytes:
 
 
 def bytecode(entries: Entries) -> Entries:
-    """The bytecode of all modules among these files, never compared with its source at run time. It is the same bytes
-    wherever it is made: in one process, in order, with fixed hashes. Raises ImageError."""
+    """Return the bytecode of all modules among these files; Python does not compare it with its source at run time.
+    Every machine makes the same bytes: in a single process, in order, with fixed hashes. Raises ImageError."""
     if sys.version_info[:2] != VERSION:
         raise ImageError(
             f"the image has Python {VERSION[0]}.{VERSION[1]}, and only that version compiles for it; this is "
