@@ -2,8 +2,8 @@
 because the condition `RecommendationProvided` does not change when the recommender loses its history.
 
 The recommender multiplies the upper bound by 1 + 1 / days (`upper_factor` in hvpa_lab/recommend/vpa/estimate.py). Days
-are the time from the first to the last sample, or the number of samples / 1440 if that is less. So upper bound / uncapped
-target is at least 1 + 1 / days: 1441 for a minute of history, 25 for an hour, 1.125 for 8 days.
+are the time from the first to the last sample, or the number of samples / 1440 if that is less. So upper bound /
+uncapped target is at least 1 + 1 / days: 1441 for a minute of history, 25 for an hour, 1.125 for 8 days.
 
 Sources of error, and how HVPA handles them: docs/decisions/0059.
 """
