@@ -105,6 +105,7 @@ lint: venv ## check format, style, types and import directions
 	@echo "lint: ruff check"; $(PY) -m ruff check --quiet $(PRESENT)
 	@echo "lint: mypy"; $(PY) -m mypy $(PRESENT)
 	@echo "lint: imports"; $(VENV)/bin/lint-imports --no-logo
+	@echo "lint: English"; $(PY) -m tools.prose --quiet
 
 .PHONY: format
 format: venv ## format the code and apply ruff's fixes

@@ -48,6 +48,16 @@ def content(image: build.Content) -> build.Content:
     return image
 
 
+def test_the_image_has_the_operator_and_no_laboratory(content: build.Content) -> None:
+    packages = {
+        path.split("/site-packages/")[1].split("/")[0]
+        for path in content.files()
+        if "/site-packages/" in path
+    }
+    assert "hvpa" in packages
+    assert not packages & {"hvpa_lab", "matplotlib", "tqdm"}
+
+
 @pytest.fixture(scope="module")
 def root(content: build.Content, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The image's files."""
