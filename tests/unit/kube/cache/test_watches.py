@@ -212,7 +212,7 @@ async def test_a_watch_that_crashes_is_begun_again_with_a_list_and_ends_no_other
         watches = Watches(transport, local, (ALL_NAMESPACES,), Telemetry(), Clock(), supervisor)
         async with background(watches.run()):
             await until(lambda: cluster.lists.count("pods") == 4 and not watches.problems())
-    assert supervisor.problems() == {"watch pods": "fails again and again: KeyError"}
+    assert supervisor.problems() == {"watch pods": "keeps failing: KeyError"}
     assert {one for one in cluster.lists if cluster.lists.count(one) > 1} == {"pods"}
 
 
