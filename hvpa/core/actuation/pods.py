@@ -144,8 +144,10 @@ def _of_others(observed: ObservedState) -> list[PodState]:
     found = []
     for pod in filter(is_living, observed.others):
         owner = pod.metadata.controller()
-        whose = "has no controller" if owner is None else f"is of {owner.kind} {owner.name}"
-        found.append(PodState(pod, "waiting", f"matches the selector, but {whose}, and is not resized"))
+        whose = "has no controller" if owner is None else f"belongs to {owner.kind} {owner.name}"
+        found.append(
+            PodState(pod, "waiting", f"matches the selector but {whose}, so HVPA does not resize it")
+        )
     return found
 
 
