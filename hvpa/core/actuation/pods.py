@@ -77,7 +77,7 @@ def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSi
         elif (state := before.at(pod)).state != "resized":
             states.append(state)
         else:
-            states.append(PodState(pod, "waiting", "the new size is tried on other pods first"))
+            states.append(PodState(pod, "waiting", "HVPA tries the new size on other pods first"))
     return _held_back(context, since, states)
 
 

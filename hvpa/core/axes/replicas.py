@@ -83,7 +83,7 @@ def as_recommended_last(
     goal = restored(seen, last)
     measured_at = None if goal else unknown.until
     goal = goal or last
-    how, is_begun = f"recommended last, and {unknown.why}", begun(seen.horizontal, current)
+    how, is_begun = f"recommended last, because {unknown.why}", begun(seen.horizontal, current)
     way = Way(goal, goal, 0, 0, is_begun, how=how, measured_at=measured_at, is_unknown=True)
     found = go(seen, context, desired, way, bounds, starving)
     return structs.replace(found, recommended=bounds.raised.clamp(last))

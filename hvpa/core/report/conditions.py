@@ -169,7 +169,7 @@ def _lost_history(until: Mapping[str, dt.datetime]) -> Finding:
 # --- what holds back -------------------------------------------------------------------------------------------------
 def _scaling_blocked(seen: ObservedState, decided: DecisionParts) -> Verdict:
     if (why := _unscaled(seen)) is not None:
-        return True, Finding(why.reason, f"nothing is scaled: {why.message}")
+        return True, Finding(why.reason, f"HVPA scales nothing: {why.message}")
     parts = [(one.reason, blocked_text(one)) for one in decided.blocked]
     parts += [(REFUSED, _refusal_text(axis, record)) for axis, record in refusals(seen, decided)]
     parts += [(ROLLED_BACK, why) for why in _rolled_back_texts(seen, decided)]

@@ -49,8 +49,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "PodsNotCreated": "Find the reason in the StatefulSet's Events: `kubectl describe statefulset`",
     "PodsUnschedulable": "Add nodes, or lower maxAllowed so that a pod fits on a node",
     "PodsNotStarting": "See `kubectl describe pod` of the pod that the message names",
-    "PodsNotResized": "Lower maxAllowed, or wait: HVPA replaces the pods after the current rollout, or in a "
-    "maintenance window if requests need one",
+    "PodsNotResized": "Lower maxAllowed, or wait: HVPA replaces the pods after the current rollout, within a "
+    "maintenance window if the change requires it",
     "PodsNotResized, InPlace": "Lower maxAllowed, or set spec.updateStrategy.type to InPlaceOrRollout",
     "PodsNotReplaced": "Delete the pods one by one, set updateStrategy RollingUpdate with partition 0, or set "
     "spec.updateStrategy.type of the Hvpa to InPlace",

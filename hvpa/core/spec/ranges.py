@@ -186,7 +186,7 @@ def _nothing_moves(spec: HvpaSpec) -> Iterator[Remark]:
     if replicas and requests:
         yield Remark(
             "spec",
-            f"nothing is scaled: {replicas}, and {requests}",
+            f"HVPA scales nothing: {replicas}, and {requests}",
             "set mode: Recommend for recommendations only, or updateMode: Auto on the axis that HVPA should scale",
         )
 

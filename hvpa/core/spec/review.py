@@ -67,7 +67,7 @@ def _recommenders(spec: HvpaSpec) -> Iterator[Remark]:
     if not (has_hpa(spec) or has_vpa(spec)):
         yield Remark(
             "spec",
-            "neither spec.hpa nor spec.vpa is deployed or named: nothing is scaled",
+            "neither spec.hpa nor spec.vpa is deployed or named, so HVPA scales nothing",
             "set spec.hpa.deploy: true, spec.vpa.deploy: true, or both",
         )
 
@@ -169,8 +169,8 @@ def _one_axis_only(spec: HvpaSpec) -> Iterator[Remark]:
     if not any(weights):
         yield Remark(
             _INTERVALS if weights else "spec.vpa",
-            f"{'all weights are 0' if weights else 'there are no intervals, so the weight is 0'}: requests are only"
-            " scaled at maxReplicas, and memory after a container ran out of it",
+            f"{'all weights are 0' if weights else 'there are no intervals, so the weight is 0'}: HVPA scales"
+            " requests only at maxReplicas, and memory after a container ran out of it",
             f"set a vpaWeight above 0 in {_INTERVALS}, or remove spec.vpa",
         )
     elif all(weight == FULL for weight in weights) and not holes(spec):

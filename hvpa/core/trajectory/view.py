@@ -106,7 +106,7 @@ class View:
         if joint.found is None:
             if wanted > joint.replicas:
                 return f"the usual demand needs {counted(wanted)}; the HPA has no metrics"
-            return "the HPA has no metrics: HVPA removes no replica and lowers no request"
+            return "the HPA has no metrics, so HVPA does not follow lower demand"
         pods = [(joint.pods_for(one, joint.wanted.sizes), one.label) for one in joint.called_for]
         needed, label = max(pods, default=(0, ""))
         asked = f"{label} needs {counted(needed)}"

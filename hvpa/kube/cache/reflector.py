@@ -320,7 +320,7 @@ class Reflector(Generic[T]):
                 self.freshness.succeeded()
             return 0.0
         self._failures += 1
-        self._fail(_Unreadable("the watch ends as soon as it begins"), self._failures)
+        self._fail(_Unreadable("the watch ends immediately"), self._failures)
         return RETRY.delay(self._failures, self._rng)
 
     def _listed(self) -> None:

@@ -163,14 +163,14 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
     "a rollout without a deadline": (
         {"Deployment__metadata__generation": 5, "Deployment__status__updatedReplicas": 2,
          "Deployment__status__replicas": 4}, "Gates",
-        ["last rollout: not complete: its controller has not seen the latest spec; 4 pods exist, 3 are wanted; "
+        ["last rollout: not complete: its controller has not seen the latest spec; 4 pods exist instead of 3; "
          "2 of 3 pods are updated",
          "  waited for until it is complete"]),
     "a rollout that is held": (
         {"Hvpa__spec__updateStrategy": {"canary": {}}, "Deployment__metadata__generation": 5,
          "Deployment__metadata__annotations": {ROLLOUT: HELD}, "Deployment__spec__paused": True,
          "Deployment__status__updatedReplicas": 1}, "Gates",
-        ["last rollout held by Canary: 1 of 3 pods are replaced; the new size is tried on them first"]),
+        ["last rollout held by Canary: 1 of 3 pods are replaced; HVPA tries the new size on them first"]),
     "a small step": (
         axes(vertical={"appliedFrom": [of_cpu(target="1", smallSteps=2)]}), "Applied from",
         [f"{APP} cpu: 500m applied from target 1 at weight 60, small step 2 in a row"]),

@@ -131,7 +131,7 @@ def test_once_they_have_had_it_for_the_duration_the_others_get_it() -> None:
     assert canary(first).since == at(minutes=1)
     assert first.resizes == ()
     assert (
-        actuation(first).message == "pod web-2 (and 1 more pods): the new size is tried on other pods first"
+        actuation(first).message == "pod web-2 (and 1 more pods): HVPA tries the new size on other pods first"
     )
     assert first.recheck_after == dt.timedelta(minutes=10)
     after = wants("500M", first.status, pods, at(minutes=11))

@@ -226,7 +226,7 @@ def test_a_target_of_no_replicas_is_left_alone() -> None:
 def test_where_nothing_is_scaled_it_says_so_and_keeps_what_it_knows() -> None:
     known = status(ten_to_five)
     found = record(build.decided(replace(objects(2, 2, status=known), workload=None)))
-    assert (found.message, found.replicas) == ("not used: nothing is scaled", None)
+    assert (found.message, found.replicas) == ("not used: HVPA scales nothing", None)
     assert found.values == known["forecast"]["values"]
 
 

@@ -62,7 +62,7 @@ ALL = {
         joint(2), "replicas 2 -> 4; HPA: cpu at 180 % of its target; cpu needs 4 replicas"),
     "on a path without metrics": (
         joint(12, ()), "replicas 12 -> 10; 12 is outside minReplicas 1 and maxReplicas 10; "
-        "the HPA has no metrics: HVPA removes no replica and lowers no request"),
+        "the HPA has no metrics, so HVPA does not follow lower demand"),
     "more pods than wanted, and what holds larger requests": (
         # 9 cores: five pods of 1 core as they are, and two of 2.5; all of 1 core: nine
         joint(5, LOAD, {"app": {"cpu": "1500m"}}, OFF),

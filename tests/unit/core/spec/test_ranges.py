@@ -80,15 +80,15 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, list[str]]]] = {
             "spec.vpa.scaleDown.minHistory": ["HVPA lowers no request in the first 216h"],
             "spec.vpa.scaleUp.minChangeTimeout": ["an increase below minChange waits for 240h"]}),
     "both axes Off": (off("hpa") | off("vpa"), {
-        "spec": ["nothing is scaled: spec.hpa is Off in both directions, and spec.vpa is Off in both directions"]}),
+        "spec": ["HVPA scales nothing: spec.hpa is Off in both directions, and spec.vpa is Off in both directions"]}),
     "weights of 0 beside an HPA that is Off": (off("hpa") | {INTERVALS: [interval(0)]}, {
-        "spec": ["nothing is scaled: spec.hpa is Off in both directions, and the vertical weight is 0"]}),
+        "spec": ["HVPA scales nothing: spec.hpa is Off in both directions, and the vertical weight is 0"]}),
     "weights of 100 beside a VPA that is Off": (off("vpa") | {INTERVALS: [interval(100)]}, {
-        "spec": ["nothing is scaled: all weights are 100 percent vertical, and spec.vpa is Off"]}),
+        "spec": ["HVPA scales nothing: all weights are 100 percent vertical, and spec.vpa is Off"]}),
     "an HPA that is Off, alone": (off("hpa") | {"spec.vpa": {}}, {
-        "spec": ["nothing is scaled: spec.hpa is Off in both directions, and no VPA is deployed or named"]}),
+        "spec": ["HVPA scales nothing: spec.hpa is Off in both directions, and no VPA is deployed or named"]}),
     "a VPA that is Off, alone": (off("vpa") | {"spec.hpa": {}}, {
-        "spec": ["nothing is scaled: no HPA is deployed or named, and spec.vpa is Off in both directions"]}),
+        "spec": ["HVPA scales nothing: no HPA is deployed or named, and spec.vpa is Off in both directions"]}),
 }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def test_while_the_hpa_is_silent_nothing_shrinks_and_pods_grow_for_usual_demand(
     status = None if known is None else usually(known)
     decision = build.decided(one_core(4, None, "9", status=status), resizes=resizes)
     assert wanted(decision) == (4, {CPU: size})
-    assert view(decision).because == "the HPA has no metrics: HVPA removes no replica and lowers no request"
+    assert view(decision).because == "the HPA has no metrics, so HVPA does not follow lower demand"
     alone = build.decided(state(4, [app("1")]))
     assert (wanted(alone), count(alone)) == ((4, {}), 4)
 
@@ -208,7 +208,7 @@ def test_a_contest_goes_on_while_no_pod_is_measured(reading: str) -> None:
         "2026-11-21T10:00:20Z"
     )
     assert decision.steps[1] == (
-        "replicas: 2 now, the HPA recommends 10; 10 recommended last, and the 2 ready pods are not measured yet"
+        "replicas: 2 now, the HPA recommends 10; 10 recommended last, because the 2 ready pods are not measured yet"
     )
 
 
@@ -232,8 +232,8 @@ def test_both_ways_wait_until_a_pod_is_measured(resizes: bool) -> None:
         assert decision.recheck_after == dt.timedelta(seconds=20)
         assert conditions(decision)["Ready"] == ("True", "HeldBack")
         assert decision.steps[1] == (
-            f"replicas: {replicas} now, the HPA recommends {last}; {last} recommended last, and the {replicas} ready "
-            "pods are not measured yet; the next measurement is due at 2026-11-21T10:00:20Z"
+            f"replicas: {replicas} now, the HPA recommends {last}; {last} recommended last, because the {replicas} "
+            "ready pods are not measured yet; the next measurement is due at 2026-11-21T10:00:20Z"
         )
     nothing = build.decided(replaced(10, None), resizes=resizes)
     assert (count(nothing), recommended(nothing), held(nothing)) == (10, 10, [])
