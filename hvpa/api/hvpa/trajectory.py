@@ -115,7 +115,7 @@ def _not_falling(resource: Resource) -> Rule:
         f"self.all(i, !has({first}) || self.all(j, j.maxReplicas <= i.maxReplicas || !has({second})"
         f" || {cel_at_most(first, second)}))",
         holds,
-        f"must not fall in maxResources.{resource} from each interval to the next",
+        f"must not fall in maxResources.{resource} from one interval to the next",
     )
 
 

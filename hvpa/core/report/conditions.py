@@ -226,7 +226,7 @@ def _ready(
     if decided.scaled_to_zero and decided.desired.switched == 0:
         return True, Finding(RECONCILED, "KEDA has scaled the target to 0 replicas")
     if decided.scaled_to_zero:
-        return True, Finding("ScaledToZero", "the target has 0 replicas, and HVPA does not scale it")
+        return True, Finding("ScaledToZero", "the target has 0 replicas, so HVPA does not scale it")
     applies = seen.spec.mode == "Apply"
     problems = list(_obstacles(seen, clock, decided, contested)) if applies else []
     for name, reason, configured, (holds, why) in (

@@ -89,8 +89,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
     # Problems that no condition reports
     "Starving": "Open the gate that the message names, so that HVPA can raise the memory request",
-    "RolledBack": "Remove the cause that the message names, or set minAllowed or maxAllowed to exclude the "
-    "size",
+    "RolledBack": "Remove the cause that the message names, or set minAllowed or maxAllowed to exclude "
+    "the size",
     # Paused, Contested
     "Paused": "Run `hvpa resume NAME` when the incident is over, or set spec.mode to Apply",
     "SetBack": "With Argo CD, set ignoreDifferences for these fields and RespectIgnoreDifferences=true",
