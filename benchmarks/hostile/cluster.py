@@ -63,7 +63,7 @@ class Load(Telemetry):
     def decided(self, key: Key, decision: Any, workload: Any) -> None:
         """See Telemetry."""
         self.decisions += 1
-        if any("this decision came late" in one.message for one in decision.status.conditions):
+        if any("this decision is late" in one.message for one in decision.status.conditions):
             self.reported.add(key)
 
     def postponed(self, key: Key, seconds: float) -> None:

@@ -125,7 +125,7 @@ def _column(name: str, kind: str, path: str, description: str, wide: bool = Fals
 def _root_schema() -> Schema:
     return {
         "type": "object",
-        "description": "An Hvpa scales one workload horizontally and vertically, by the recommendations of a"
+        "description": "An Hvpa scales one workload horizontally and vertically, based on the recommendations of a"
         " HorizontalPodAutoscaler and a VerticalPodAutoscaler.",
         "required": ["spec"],
         "properties": {

@@ -30,7 +30,7 @@ def suggestion(path: str) -> str | None:
     by_lower = {one.lower(): one for one in known}
     places = [where for where, field in _fields(_spec_schema(), "spec") if field == name]
     if 0 < len(places) <= _MOST_PLACES and name.lower() not in by_lower:
-        return f"it belongs into {' or '.join(places)}"
+        return f"it belongs in {' or '.join(places)}"
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return f"did you mean {by_lower[near[0]]}?" if near else None
 

@@ -298,7 +298,7 @@ def _unsupported(spec: HvpaSpec) -> str:
     elif target.kind not in KINDS or version != KINDS[target.kind].api_version:
         return f"spec.targetRef: {version} {target.kind} is not supported, only {in_words()}"
     if strategy.canary is not None and not strategy.in_place and target.kind in NEVER_REPLACING:
-        why = f"a {target.kind} never replaces pods, so that no size can be tried on some first"
+        why = f"a {target.kind} never replaces pods, so HVPA can't try a size on some of them first"
         return f"spec.updateStrategy.canary: {why}; use type InPlace"
     if spec.joint and not has_replicas(target.kind):
         why = f"decides replicas, and a {target.kind} has no replica count"
@@ -353,5 +353,5 @@ def _vpa_problem(
         return None
     why = f"the status of {name} was last updated at {readable_timestamp(since)}"
     if objects.silent_recommenders.get(recommender_of(vpa)) == since:
-        why = f"the VPA's recommender has saved and written nothing since {readable_timestamp(since)}"
+        why = f"the VPA's recommender has written no checkpoints or recommendations since {readable_timestamp(since)}"
     return Finding("RecommendationStale", why)

@@ -52,7 +52,7 @@ RESIZES_AT_ONCE = 16
 _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 NO_DRY_RUN = "does not support dry run"
 """The API server's message about a webhook with side effects (`NewDryRunUnsupportedErr` in apiserver/pkg/admission)."""
-NO_RESIZE = "the API server has no subresource pods/resize, which Kubernetes has from 1.33 on"
+NO_RESIZE = "the API server has no subresource pods/resize, which requires Kubernetes 1.33"
 
 
 class _Kind(msgspec.Struct):
@@ -175,7 +175,7 @@ class KubeCluster:
         try:
             usage = await read_usage(self._transport, hvpa.namespace, selector)
         except (ApiError, Unreachable) as error:
-            log.debug("memory in use is not known", namespace=hvpa.namespace, error=str(error))
+            log.debug("memory usage is unknown", namespace=hvpa.namespace, error=str(error))
             return {}
         return {key: used["memory"] for key, used in usage.items() if "memory" in used}
 
@@ -283,7 +283,7 @@ class KubeCluster:
         try:
             return await self._send_once(hvpa, method, path, query, body)
         except Unavailable as error:
-            log.debug("write is sent again", method=method, path=path, error=str(error))
+            log.debug("sending the write again", method=method, path=path, error=str(error))
         return await self._send_once(hvpa, method, path, query, body)
 
     async def _send_once(

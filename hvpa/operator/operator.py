@@ -43,8 +43,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 START_TRIES = 8
 """Number of tries to reach the API server at start, within about half a minute."""
 NO_CRD = (
-    "the cluster does not know the resource hvpas.autoscaling.k8s.io: "
-    "`make install` or `hvpa crd | kubectl apply -f -` installs it"
+    "the cluster does not serve the resource hvpas.autoscaling.k8s.io: "
+    "install it with `make install` or `hvpa crd | kubectl apply -f -`"
 )
 DRAIN = 20.0
 """Maximum time in seconds for current writes at shutdown (Kubernetes kills a Pod after 30 seconds)."""
@@ -148,7 +148,7 @@ class Operator:
         stopped = self._start(self._stop.wait())
         await asyncio.wait([part, stopped], return_when=asyncio.FIRST_COMPLETED)
         if not self._stop.is_set():
-            log.error("lost the lease: giving up")
+            log.error("lost the lease: exiting")
             return 1
         stopped.cancel()
         log.info("stopping")
@@ -156,7 +156,7 @@ class Operator:
         self._work.stop()
         done, _ = await asyncio.wait([work], timeout=DRAIN)
         if not done:
-            log.warning("writes under way were cut off")
+            log.warning("writes in progress were cancelled")
         for task in (work, part):
             task.cancel()
         await asyncio.gather(work, part, return_exceptions=True)
@@ -237,10 +237,10 @@ async def serve_metrics(settings: RunSettings, page: Page, transport: Transport)
     folder = settings.metrics_cert_dir
     routes = metrics_routes(page.read)
     if settings.metrics_secure and folder is None:
-        raise AddressError("--metrics-secure needs --metrics-cert-dir, a folder with tls.crt and tls.key")
+        raise AddressError("--metrics-secure requires --metrics-cert-dir, a folder with tls.crt and tls.key")
     if folder is None:
         return await serve(settings.metrics_address, routes)
     if not settings.metrics_secure:
-        raise AddressError("--metrics-cert-dir is of no use without --metrics-secure")
+        raise AddressError("--metrics-cert-dir requires --metrics-secure")
     tls = Certificate(Path(folder)).context
     return await serve(settings.metrics_address, routes, TokenGuard(transport), tls)

@@ -494,7 +494,7 @@ class Reconciler:
         log.debug("conflict", operation=operation, error=str(error))
         self._telemetry.write_failed(key, operation, "conflict")
         count = self._counted(key)
-        why = f"conflicts repeat, since another client changes the object or the operator's cache is behind: {error}"
+        why = f"repeated conflicts: another client changes the object, or the operator's cache is behind: {error}"
         if operation != "PatchStatus":
             if count >= CONFLICTS_REPORTED_AFTER:
                 await self._report_error(key, operation, why, failed.decision)

@@ -77,14 +77,14 @@ class Supervisor:
         known.count = known.count + 1 if now - known.last < STEADY else 1
         known.last, known.kind = now, type(error).__name__
         self._telemetry.task_failed(name)
-        log.error("a task failed, and begins again", task=name, failures=known.count, exc_info=error)
+        log.error("task failed; restarting it", task=name, failures=known.count, exc_info=error)
         return known.count
 
     def problems(self) -> Mapping[str, str]:
         """Returns why tasks fail repeatedly, by task. Exception texts are left out, because anybody may read this."""
         now = self._monotonic()
         return {
-            name: f"fails again and again: {one.kind}"
+            name: f"keeps failing: {one.kind}"
             for name, one in self._failures.items()
             if one.count >= REPEATED and now - one.last < STEADY
         }

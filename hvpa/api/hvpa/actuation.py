@@ -33,7 +33,7 @@ def _count_or_percent(value: object) -> int | str:
         return value
     if isinstance(value, str) and _PERCENT.match(value):
         return value
-    raise ValueError("must be a number of pods from 1 on, or a percentage from 1% to 100%")
+    raise ValueError("must be a positive number of pods, or a percentage from 1% to 100%")
 
 
 CountOrPercent = Annotated[

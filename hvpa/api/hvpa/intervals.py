@@ -79,7 +79,7 @@ class Overlap(NamedTuple):
     def __str__(self) -> str:
         end = "from {0} replicas on" if self.last is None else "at {0} to {1} replicas"
         counts = end.format(self.first, self.last)
-        return f"overlaps entry {self.earlier} of the list {counts}: the first entry that matches counts"
+        return f"overlaps entry {self.earlier} of the list {counts}: the first matching entry applies"
 
 
 def overlaps(intervals: Sequence[ScalingInterval], lower: int = 1) -> tuple[Overlap, ...]:

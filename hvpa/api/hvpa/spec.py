@@ -27,7 +27,7 @@ Blend = Literal["Additive", "Trajectory"]
 _NAME_OR_DEPLOY = Rule(
     "!has(self.name) || !has(self.deploy) || !self.deploy",
     lambda axis: axis.name is None or not axis.deploy,
-    "name an existing object, or deploy one: not both",
+    "either name an existing object or deploy a new object, not both",
     ".name",
 )
 
@@ -53,7 +53,7 @@ class HpaSpec(SpecModel):
             "!has(self.deploy) || !self.deploy || (has(self.template) && has(self.template.spec)"
             " && has(self.template.spec.maxReplicas) && self.template.spec.maxReplicas > 0)",
             lambda axis: not axis.deploy or axis.template.spec is not None,
-            "is required where deploy is true, and greater than 0",
+            "is required and must be greater than 0 if deploy is true",
             ".template.spec.maxReplicas",
         ),
         Rule(
@@ -62,7 +62,7 @@ class HpaSpec(SpecModel):
             lambda axis: (
                 not axis.deploy or axis.template.spec is None or axis.template.spec.min_replicas != 0
             ),
-            "must be greater than 0 where deploy is true: HVPA leaves a workload at 0 replicas alone",
+            "must be greater than 0 if deploy is true: HVPA does not scale a workload with 0 replicas",
             ".template.spec.minReplicas",
         ),
         Rule(
@@ -123,7 +123,7 @@ class HvpaSpec(SpecModel):
         Rule(
             "!has(self.trajectory) || !has(self.blend) || self.blend != 'Additive'",
             lambda spec: spec.trajectory is None or spec.blend != "Additive",
-            "must not be Additive where trajectory is set",
+            "must not be Additive if trajectory is set",
             ".blend",
         ),
         Rule(
@@ -132,8 +132,8 @@ class HvpaSpec(SpecModel):
             lambda spec: (
                 not (spec.trajectory and spec.trajectory.intervals and spec.weight_based_scaling_intervals)
             ),
-            "must not be set beside weightBasedScalingIntervals:"
-            " the path is either written out or drawn by weights",
+            "must not be set together with weightBasedScalingIntervals:"
+            " either intervals or weights define the path",
             ".trajectory.intervals",
         ),
     )

@@ -53,7 +53,7 @@ class MaintenanceTimeWindow(SpecModel):
             f"!self.begin.matches(r'{_TIME_PATTERN}') || !self.end.matches(r'{_TIME_PATTERN}')"
             f" || ({_cel_seconds('begin')} - {_cel_seconds('end')}) % {DAY_SECONDS} != 0",
             lambda window: window.begin_seconds != window.end_seconds,
-            "must be another time than begin",
+            "must not be the same time as begin",
             ".end",
         ),
     )

@@ -166,7 +166,7 @@ def _json_stream(text: str, place: int, chunk: str) -> list[_Piece]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number that JSON knows")
+    raise ValueError(f"{name} is not a valid JSON number")
 
 
 _json: Final = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -186,7 +186,7 @@ class _Loader(_Base):  # type: ignore[misc]
                 if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                     if (key.tag, key.value) in seen:
                         raise yaml.constructor.ConstructorError(
-                            None, None, f"key {key.value!r} stands there twice", key.start_mark
+                            None, None, f"key {key.value!r} occurs twice", key.start_mark
                         )
                     seen.add((key.tag, key.value))
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -237,18 +237,18 @@ class _Plainer:
         """Returns the plain value. Raises _Fault if JSON can't express it."""
         self._left -= 1
         if self._left < 0 or depth > MAX_DEPTH:
-            raise _Fault("", "too large once its aliases are followed")
+            raise _Fault("", "too large after its aliases are expanded")
         if value is None or isinstance(value, str | bool | int):
             return value
         if isinstance(value, float):
             if not math.isfinite(value):
-                raise _Fault(path, f"{value} is not a number that JSON knows")
+                raise _Fault(path, f"{value} is not a valid JSON number")
             return int(value) if value.is_integer() else value
         if isinstance(value, list):
             return [self.plain(entry, f"{path}[{index}]", depth + 1) for index, entry in enumerate(value)]
         if isinstance(value, dict):
             return self._object(value, path, depth)
-        raise _Fault(path, f"a YAML {type(value).__name__} is nothing that JSON knows")
+        raise _Fault(path, f"a YAML {type(value).__name__} has no JSON form")
 
     def _object(self, value: dict[Any, Any], path: str, depth: int) -> dict[str, Plain]:
         found = {}

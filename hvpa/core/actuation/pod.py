@@ -136,7 +136,7 @@ class Look(NamedTuple):
             if self.use is not None:  # Look again when this usage no longer counts.
                 self.context.clock.is_past(after(self.use.time, USE_COUNTS))
             amount = readable_resource("memory", used[kept[0]])
-            why = f"container {kept[0]} uses {amount} of memory, too near to the limit that it is to have"
+            why = f"container {kept[0]} uses {amount} of memory, too close to its new limit"
             return PodState(pod, "waiting", why, is_near_use=True)
         return PodState(pod, "resized")
 
@@ -288,7 +288,7 @@ def _due(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
         return PodState(pod, "infeasible", "a pod of QoS class BestEffort can't be resized", is_stuck=True)
     then = qos_class(pod, [by_section(or_, have[name], first.get(name, NOTHING)) for name in kinds])
     if then != now:
-        why = f"its QoS class would change from {now} to {then}, which is fixed for a pod's life"
+        why = f"its QoS class would change from {now} to {then}, which Kubernetes does not allow"
         return PodState(pod, "infeasible", why, is_stuck=True)
     raises, lowers = moved(have, first)
     limits = {name: ResourceRequirements({}, one.limits) for name, one in first.items()}

@@ -77,7 +77,7 @@ def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSi
         elif (state := before.at(pod)).state != "resized":
             states.append(state)
         else:
-            states.append(PodState(pod, "waiting", "the new size is tried on other pods first"))
+            states.append(PodState(pod, "waiting", "HVPA tries the new size on other pods first"))
     return _held_back(context, since, states)
 
 
@@ -144,8 +144,10 @@ def _of_others(observed: ObservedState) -> list[PodState]:
     found = []
     for pod in filter(is_living, observed.others):
         owner = pod.metadata.controller()
-        whose = "has no controller" if owner is None else f"is of {owner.kind} {owner.name}"
-        found.append(PodState(pod, "waiting", f"matches the selector, but {whose}, and is not resized"))
+        whose = "has no controller" if owner is None else f"belongs to {owner.kind} {owner.name}"
+        found.append(
+            PodState(pod, "waiting", f"matches the selector but {whose}, so HVPA does not resize it")
+        )
     return found
 
 

@@ -135,7 +135,7 @@ def _hold(
     """Returns why the workload must not replace further pods."""
     replaced = _replaced(target)
     if tried and (record.held or target.status.updated_replicas >= _tried_on(context, target)):
-        message = f"{replaced}; the new size is tried on them first"
+        message = f"{replaced}; HVPA tries the new size on them first"
         return HeldRollout(reason=CANARY, message=message, until=until)
     closed = _waits_for_windows(context, record) and not context.window.open
     if not closed and not (record.held and held_by(context, up=record.up, down=record.down)):

@@ -116,7 +116,7 @@ def failure(
             return f"container {one.name} ran out of memory"
         is_looping = waiting is not None and waiting.reason == CRASH_LOOP
         if is_looping and reasons and CRASH_LOOP in canary.rollback_on:
-            return f"container {one.name} ends again and again"
+            return f"container {one.name} keeps terminating"
     return "it is not ready" if is_over and not is_ready(pod) and "NotReady" in canary.rollback_on else ""
 
 

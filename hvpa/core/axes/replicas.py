@@ -83,7 +83,7 @@ def as_recommended_last(
     goal = restored(seen, last)
     measured_at = None if goal else unknown.until
     goal = goal or last
-    how, is_begun = f"recommended last, and {unknown.why}", begun(seen.horizontal, current)
+    how, is_begun = f"recommended last, because {unknown.why}", begun(seen.horizontal, current)
     way = Way(goal, goal, 0, 0, is_begun, how=how, measured_at=measured_at, is_unknown=True)
     found = go(seen, context, desired, way, bounds, starving)
     return structs.replace(found, recommended=bounds.raised.clamp(last))
@@ -234,14 +234,18 @@ class Way(Struct, frozen=True):
 
     def text(self, current: int, desired: DesiredReplicas) -> str:
         """Describes the way in words."""
-        asks = f"asks for {desired.replicas}" if desired.replicas is not None else "has no recommendation"
+        asks = f"recommends {desired.replicas}" if desired.replicas is not None else "has no recommendation"
         text = f"replicas: {current} now, the HPA {asks}; {self.goal} {self.how}"
         if self.measured_at is not None:
             is_open = self.measured_at == NO_CLOCK
-            due = "when the pods are as decided" if is_open else f"at {readable_timestamp(self.measured_at)}"
+            due = (
+                "when the pods have the decided size"
+                if is_open
+                else f"at {readable_timestamp(self.measured_at)}"
+            )
             if self.is_unknown:
                 return f"{text}; the next measurement is due {due}"
-            return f"{text}; this recommendation had its step, the next one is due {due}"
+            return f"{text}; this recommendation's step is done; the next measurement is due {due}"
         if self.step == self.goal:
             return f"{text}, as vpaWeight is 100" if current == self.goal and self.weight_now == 100 else text
         if self.step == current and self.next_at is not None:

@@ -74,7 +74,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
             text += f" at weight {shown}: {now} was set when {before} was recommended, so "
             text += f"{now} + ({target} - {before}) × {shown} %"
         bounds = (
-            (item.bounds.fixed_limit, ", which is the most that limits and the pod's own resources leave"),
+            (item.bounds.fixed_limit, ", which is the maximum that limits and the pod's own resources allow"),
             (item.bounds.upper, ", which is maxAllowed"),
             (item.bounds.lower, ", which is minAllowed"),
         )

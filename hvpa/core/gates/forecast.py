@@ -79,14 +79,14 @@ class Outlook(NamedTuple):
         """Describes whether the forecast is used, or why not."""
         if self.judged < LEAST_JUDGED:
             return (
-                f"not used yet: {self.judged} quarters of an hour of the last 24 hours were both forecast and measured,"
-                f" and it takes {LEAST_JUDGED} to judge the forecast"
+                f"not used yet: {self.judged} quarters of an hour of the last 24 hours were both forecast and measured;"
+                f" at least {LEAST_JUDGED} are required"
             )
         was_off = f"in the last 24 hours it was off by {self.off} percent"
         if self.off > ALLOWED_PERCENT:
             return f"not used: {was_off}; it is used up to {ALLOWED_PERCENT} percent"
         if self.foreseen is None:
-            return f"not used now: what was needed at this time of day is known of too few days; {was_off}"
+            return f"not used now: the demand at this time of day is recorded for too few days; {was_off}"
         return f"used: {was_off}; it is used up to {ALLOWED_PERCENT} percent"
 
 
@@ -145,7 +145,7 @@ def next_record(
     if bounds.upper is None or not seen.hpa.in_charge:
         return unused(before, "not used: no HPA scales the workload")
     if is_left:
-        return unused(before, "not used: the target has 0 replicas and is left alone")
+        return unused(before, "not used: the target has 0 replicas")
     outlook = outlook_of(clock, seen, Bounds(bounds.lower, bounds.upper))
     fields: dict[str, object] = {
         "message": outlook.text,

@@ -280,8 +280,8 @@ def _corrected(desired: DesiredReplicas, asked: int, estimate: int) -> DesiredRe
     status, before = f"{asked}/{estimate}", desired.correction
     count = before.count + 1 if before is not None and before.hpa_status == status else 1
     if count > MAX_CORRECTIONS:
-        why = f"the HPA keeps asking for {text.counted(asked)} though its metrics call for {estimate}"
-        stale = Finding("StaleDesiredReplicas", f"{why}; {desired.replicas} is used")
+        why = f"the HPA still recommends {text.counted(asked)} although its metrics yield {estimate}"
+        stale = Finding("StaleDesiredReplicas", f"{why}; HVPA uses {desired.replicas}")
         return structs.replace(desired, problem=stale)
     correction = ScaleReplicasCorrection(hpa_status=status, count=count)
     return structs.replace(desired, scale_replicas=desired.replicas, correction=correction)

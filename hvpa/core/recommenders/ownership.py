@@ -162,8 +162,8 @@ def _give_way(rules: OwnerRules[O], foreign: list[O], changes: Changes) -> Recom
     names = text.names(sorted(one.metadata.name for one in foreign))
     selector = f"spec.{rules.short.lower()}.selector"
     why = (
-        f"{rules.kind} {names} already scales this workload; delete it, or have {selector} match its labels where "
-        "nothing controls it (spec.mode Recommend reads it as it is)"
+        f"{rules.kind} {names} already scales this workload; delete it, or set {selector} to match its labels if "
+        "it has no controller (in spec.mode Recommend, HVPA only reads it)"
     )
     return Recommender(True, Finding(f"Foreign{rules.short}", why), changes)
 
@@ -245,7 +245,7 @@ def _created_by_the_first(
     """Create the missing object if this is the first Hvpa that deploys it; the other Hvpas wait and read it."""
     for one in ahead:
         if one.deploys_hpa if rules.is_hpa else one.deploys_vpa:
-            why = f"Hvpa {one.name}, which has the same target, is to create the {rules.kind} that is read"
+            why = f"waiting for Hvpa {one.name}, which has the same target, to create the {rules.kind}"
             return Recommender(True, Finding(f"{rules.short}Awaited", why), changes)
     return _created(rules, changes)
 

@@ -18,7 +18,7 @@ from hvpa.core.values.arithmetic import two_digits
 from hvpa.core.workload.containers import ContainerResource
 from hvpa.core.workload.governed import cut_short, recommended
 
-RECOMMENDER: Final = "the VPA's recommender recommends no more than"
+RECOMMENDER: Final = "the VPA's recommender recommends at most"
 """Effect of the recommender's flags `--container-recommendation-max-allowed-cpu` and `-memory`."""
 
 
@@ -28,7 +28,7 @@ def bounds_reached(seen: ObservedState, decided: DecisionParts) -> Iterator[str]
     if joint is not None:
         yield from saturation(joint)
     elif decided.desired.beyond_max and decided.upper is not None and decided.target >= decided.upper:
-        yield f"the HPA asks for more replicas than maxReplicas, {decided.upper}"
+        yield f"the HPA recommends more replicas than maxReplicas, {decided.upper}"
     if not seen.vpa.in_charge or seen.vpa.problem is not None:
         return
     yield from out_of_memory(seen)
@@ -52,7 +52,7 @@ def saturation(view: JointView) -> tuple[str, ...]:
     unmeasured = [key for key in usual if items[key].present is None]
     short = dict.fromkeys((*view.wanted.saturated, *unmeasured))
     replicas = counts.upper or view.wanted.replicas
-    most_of = "as many as there are" if counts.lower == counts.upper else "maxReplicas"
+    most_of = "their current number" if counts.lower == counts.upper else "maxReplicas"
     found = []
     for key in short:
         size_bounds, item = view.path.curves[key].size_bounds, items[key]
@@ -62,7 +62,7 @@ def saturation(view: JointView) -> tuple[str, ...]:
         amounts = (two_digits(max(needed or 0, most)), size, most)
         about, each, together = [with_unit(key.resource, one) for one in amounts]
         found.append(
-            f"{key.container} {key.resource}: about {about} needed, and {counted(replicas)} ({most_of}) of {each} "
+            f"{key.container} {key.resource}: needs about {about}, but {counted(replicas)} ({most_of}) of {each} "
             f"({item.bound}) serve{'s' if replicas == 1 else ''} {together}"
         )
     return tuple(found)
@@ -92,9 +92,9 @@ def _request_bound(item: ContainerResource) -> str:
     what, size = f"{item.container} {item.resource}", with_unit(item.resource, bound.size)
     if needed > bound.size:
         about = with_unit(item.resource, two_digits(needed))
-        return f"{what}: about {about} needed, and {bound.name} is {size}"
+        return f"{what}: needs about {about}, but {bound.name} is {size}"
     is_policy = bound.size == item.bounds.upper
-    return f"{what}: the VPA's target is not below {bound.name}, {size}" if is_policy else ""
+    return f"{what}: the VPA's target reaches {bound.name}, {size}" if is_policy else ""
 
 
 def recommender_cap(item: ContainerResource, joint: JointView | None) -> str:
@@ -105,4 +105,4 @@ def recommender_cap(item: ContainerResource, joint: JointView | None) -> str:
     if joint is not None and any(one.key == item.key and one.present is not None for one in joint.items):
         return ""
     needed, most = with_unit(item.resource, item.beyond), with_unit(item.resource, item.target)
-    return f"{item.container} {item.resource}: about {needed} needed, and {RECOMMENDER} {most}"
+    return f"{item.container} {item.resource}: needs about {needed}, but {RECOMMENDER} {most}"

@@ -62,12 +62,12 @@ NOT_STARTING: Final = "PodsNotStarting"
 OUT_OF_MEMORY: Final = "OutOfMemory"
 """The same for lack of memory, if a bound allows no more memory."""
 _REVERTED: Mapping[Axis, str] = {
-    "horizontal": "replicas: remove spec.replicas from what it applies",
-    "vertical": "requests: remove the containers' resources from what it applies",
+    "horizontal": "replicas: remove spec.replicas from its manifest",
+    "vertical": "requests: remove the containers' resources from its manifest",
 }
 """The reverted change, and its remedy."""
 _LATE = (
-    "this decision came late: the Hvpas of this namespace need more computing time than the operator gives to one"
+    "this decision is late: the Hvpas of this namespace need more computing time than the operator allots to one"
     " namespace"
 )
 _FIRST = 1024
@@ -124,7 +124,7 @@ def _hpa_active(seen: ObservedState, decided: DecisionParts) -> Verdict:
     if seen.problem is not None or seen.workload is None:
         return _NOT_READY
     if not seen.hpa.configured:
-        return False, Finding("NotConfigured", "spec.hpa deploys no HorizontalPodAutoscaler and names none")
+        return False, Finding("NotConfigured", "spec.hpa neither deploys nor names a HorizontalPodAutoscaler")
     problem = seen.hpa.problem or decided.desired.problem
     if decided.desired.replicas is not None:
         used = seen.hpa.read_as_is or Finding("Recommending", "using the HPA's recommendation")
@@ -138,24 +138,24 @@ def _vpa_active(seen: ObservedState, decided: DecisionParts) -> Verdict:
     if seen.problem is not None or seen.workload is None:
         return _NOT_READY
     if not seen.vpa.configured:
-        return False, Finding("NotConfigured", "spec.vpa deploys no VerticalPodAutoscaler and names none")
+        return False, Finding("NotConfigured", "spec.vpa neither deploys nor names a VerticalPodAutoscaler")
     if seen.vpa.problem is not None or seen.vpa.object is None:
-        return False, seen.vpa.problem or Finding("NoRecommendation", "there is no VPA to read")
+        return False, seen.vpa.problem or Finding("NoRecommendation", "no VPA was found")
     if decided.lost_until:
         return True, _lost_history(decided.lost_until)
     names = {one.name for one in seen.workload.spec.template.spec.containers}
     unknown = sorted(recommendations(seen.vpa.object).keys() - names)
     if unknown:
-        ignored = "recommendations for containers that the workload does not have are ignored"
+        ignored = "HVPA ignores recommendations for containers that the workload does not have"
         return True, Finding("UnknownContainer", f"{ignored}: {text.names(unknown)}")
     if decided.without_request:
-        missing = "no request in the pod template, which counts as the limit, or 0 without one: "
-        return True, Finding("MissingRequest", missing + ", ".join(decided.without_request))
+        missing = f"no request in the pod template for {', '.join(decided.without_request)}"
+        return True, Finding("MissingRequest", f"{missing}: HVPA uses the limit, or 0 without a limit")
     if short := cut_short(seen):
         return True, Finding("PodLevelResources", short)
     if decided.young_until is not None:
         until = f"until {readable_timestamp(decided.young_until)} (vpa.scaleDown.minHistory)"
-        return True, Finding("YoungHistory", f"requests are only raised {until}")
+        return True, Finding("YoungHistory", f"HVPA only raises requests {until}")
     return True, seen.vpa.read_as_is or Finding("Recommending", "using the VPA's recommendation")
 
 
@@ -163,20 +163,20 @@ def _lost_history(until: Mapping[str, dt.datetime]) -> Finding:
     """Return the message about containers whose recommendations have lost their history."""
     times = [f"{name} until {readable_timestamp(when)}" for name, when in sorted(until.items())]
     why = "the VPA's upper bounds show that its recommender has lost its history (vpa.scaleDown.minHistory)"
-    return Finding("LostHistory", f"{why}: requests are only raised, {text.joined(times)}")
+    return Finding("LostHistory", f"{why}, so HVPA only raises requests: {text.joined(times)}")
 
 
 # --- what holds back -------------------------------------------------------------------------------------------------
 def _scaling_blocked(seen: ObservedState, decided: DecisionParts) -> Verdict:
     if (why := _unscaled(seen)) is not None:
-        return True, Finding(why.reason, f"nothing is scaled: {why.message}")
+        return True, Finding(why.reason, f"HVPA scales nothing: {why.message}")
     parts = [(one.reason, blocked_text(one)) for one in decided.blocked]
     parts += [(REFUSED, _refusal_text(axis, record)) for axis, record in refusals(seen, decided)]
     parts += [(ROLLED_BACK, why) for why in _rolled_back_texts(seen, decided)]
     if (held := decided.rollout.held) is not None:
         parts.append((held.reason, rollout_text(held)))
     if not parts:
-        return False, Finding("NotBlocked", "nothing is held back")
+        return False, Finding("NotBlocked", "no change is held back")
     reasons, texts = zip(*parts, strict=True)
     return True, Finding(reasons[0], text.joined(texts))
 
@@ -207,7 +207,7 @@ def _rolled_back_texts(seen: ObservedState, decided: DecisionParts) -> list[str]
     record = decided.rolled_back or seen.status.rolled_back
     if record is None or not any(entry.reason == ROLLED_BACK for entry in decided.blocked):
         return []
-    return [f"sizes taken back, {record.message}"]
+    return [f"sizes rolled back: {record.message}"]
 
 
 def _refusal_text(axis: Axis, record: Refusal) -> str:
@@ -226,7 +226,7 @@ def _ready(
     if decided.scaled_to_zero and decided.desired.switched == 0:
         return True, Finding(RECONCILED, "KEDA has scaled the target to 0 replicas")
     if decided.scaled_to_zero:
-        return True, Finding("ScaledToZero", "the target has 0 replicas and is left alone")
+        return True, Finding("ScaledToZero", "the target has 0 replicas, so HVPA does not scale it")
     applies = seen.spec.mode == "Apply"
     problems = list(_obstacles(seen, clock, decided, contested)) if applies else []
     for name, reason, configured, (holds, why) in (
@@ -262,16 +262,16 @@ def _unscaled(seen: ObservedState) -> Finding | None:
         return seen.problem or Finding("InvalidSpec", "the spec can't be read")
     if seen.hpa.configured or seen.vpa.configured:
         return None
-    return Finding("NoRecommender", "neither spec.hpa nor spec.vpa is to be deployed or names an object")
+    return Finding("NoRecommender", "neither spec.hpa nor spec.vpa deploys or names an object")
 
 
 def _only_recommended(mode: Mode, held: str) -> str:
     """Return the message of a mode that changes nothing: the meaning of status.recommended, and which part of it gates
     would hold back. In mode Paused the mode itself is the gate."""
-    what = f"mode {mode}: nothing is changed; status.recommended is what is recommended before gates"
+    what = f"mode {mode}: the workload is not changed; status.recommended has the recommendation before gates"
     if mode == "Paused":
         return what
-    return f"{what}; in mode Apply, gates would now hold back " + (held or "nothing of it")
+    return f"{what}; in mode Apply: {held}" if held else f"{what}; in mode Apply, no gate would hold it back"
 
 
 def _obstacles(
@@ -309,8 +309,8 @@ def _failures(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Iter
         why = text.reason(failed.reason, "FailedCreate")
         yield Finding(REPLICA_FAILURE, f"{name} can't create pods, {why}: {failed.message}")
     if _is_missing_pods(workload, seen, clock):
-        why = f"{name} has {workload.status.replicas} of {workload.spec.replicas} pods and creates no more"
-        hint = "its Events say why, such as a quota or a webhook that refuses them"
+        why = f"{name} has {workload.status.replicas} of {workload.spec.replicas} pods and does not create the rest"
+        hint = "its Events report the reason, such as a quota or a webhook"
         yield Finding("PodsNotCreated", f"{why}: {hint}")
     yield from [found for one in seen.pods.stuck if (found := _stuck(one, clock)) is not None]
     if (kept := not_replaced(seen, clock, decided)) is not None:
@@ -326,7 +326,7 @@ def _failures(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Iter
     if progressing is not None and progressing.reason == DEADLINE_EXCEEDED:
         yield Finding(DEADLINE_EXCEEDED, progressing.message or f"{name}: {gaps}")
     elif is_overdue(seen, clock):
-        yield Finding(DEADLINE_EXCEEDED, f"the rollout of {name} does not go on: {gaps}")
+        yield Finding(DEADLINE_EXCEEDED, f"the rollout of {name} is not progressing: {gaps}")
 
 
 def _stuck(one: StuckPods, clock: Clock) -> Finding | None:

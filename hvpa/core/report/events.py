@@ -78,7 +78,7 @@ def _block_events(seen: ObservedState, decided: DecisionParts, status: HvpaStatu
             yield Event("Normal", "ScalingBlocked", blocked_text(one))
     was_blocked = any(one.reason not in PASSING for one in seen.status.last_blocked_scaling)
     if was_blocked and not decided.blocked and _scales(seen, status):
-        yield Event("Normal", "ScalingUnblocked", "nothing is held back any more")
+        yield Event("Normal", "ScalingUnblocked", "no change is held back any more")
 
 
 def _rollout_events(before: HeldRollout | None, after: HeldRollout | None) -> Iterator[Event]:
@@ -161,7 +161,7 @@ def _of_replicas(seen: Observation, clock: Clock, decision: Decision, bounds: Bo
     assert view is not None
     if not bounds.contains(view.current):
         last = "" if bounds.upper is None else f" and maxReplicas {bounds.upper}"
-        yield f"{view.current} is outside of minReplicas {bounds.lower}{last}"
+        yield f"{view.current} is outside minReplicas {bounds.lower}{last}"
     raised = bounds.raised
     if raised.lower > bounds.lower and view.target == raised.lower:
         yield f"at least {raised.lower} {bounds.floor_by}"
@@ -178,20 +178,20 @@ def _of_path(
     view: ReplicaView, joint: JointView, blocked: Iterable[Blocked], bounds: Bounds
 ) -> Iterator[str]:
     """Yield the reasons for the replicas of a joint step. Example: 6 larger pods would be enough, but MinChange holds
-    larger requests back, so 9 pods serve the same demand: `cpu asks for 6 replicas; 9 of the size that pods have, as
+    larger requests back, so 9 pods serve the same demand: `cpu needs 6 replicas; 9 of the current size, as
     larger requests are held by MinChange`."""
     wanted = bounds.clamp(joint.wanted.replicas)
     yield joint.because
     if view.target > wanted:
         held = sorted({one.reason for one in blocked if (one.axis, one.direction) == ("vertical", "up")})
         why = (
-            f"as larger requests are held by {text.names(held)}"
+            f"because larger requests are held by {text.names(held)}"
             if held
             else "until all pods have the new size"
         )
-        yield f"{view.target} of the size that pods have, {why}"
+        yield f"{view.target} of the current size, {why}"
     elif view.target < wanted:
-        yield f"{wanted} are reached in several steps"
+        yield f"HVPA reaches {wanted} in several steps"
 
 
 def _of_requests(seen: Observation, decision: Decision) -> Iterator[str]:

@@ -39,7 +39,7 @@ def not_replaced(seen: ObservedState, clock: Clock, decided: DecisionParts) -> F
         reason = PAUSED if workload.spec.paused else NOT_REPLACED
         return Finding(reason, f"{text}: {why}")
     if not decided.changed and rollout_complete(workload) and last_change_is_past(seen, clock):
-        why = "although all pods are replaced: a webhook or another client gives them another size"
+        why = "although all pods are replaced: a webhook or another client sets another size"
         return Finding(NOT_REPLACED, f"{text}, {why}")
     return None
 

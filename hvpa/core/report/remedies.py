@@ -32,65 +32,65 @@ REMEDIES: Final[Mapping[str, str]] = {
     # Ready
     "InvalidSpec": "Correct the field that the message names; `hvpa validate -f FILE` checks it offline",
     "TargetNotFound": "Create the workload, or correct spec.targetRef",
-    "UnsupportedTarget": "Let spec.targetRef name a workload that fits the message",
-    "TargetUnreadable": "Give the operator the right that the message names; it tries again",
+    "UnsupportedTarget": "Point spec.targetRef at a supported workload, or correct the field that the message names",
+    "TargetUnreadable": "Grant the operator the permission that the message names; it retries",
     "TargetShared": "Delete all but one of these Hvpas, or set spec.mode of the others to Recommend",
     "NoRecommender": "Set spec.hpa.deploy or spec.vpa.deploy to true, or name an existing object",
-    "ScaledToZero": "Scale the target to 1 or more when it is to be scaled again",
+    "ScaledToZero": "Scale the target to 1 or more replicas to let HVPA scale it again",
     "Saturated": "Raise maxReplicas or maxAllowed, or reduce the load",
-    "Refused": "Change the policy, webhook or quota that refuses it, or lower maxReplicas and maxAllowed",
+    "Refused": "Change the policy, webhook or quota that refuses the change, or lower maxReplicas and maxAllowed",
     "NotPermitted": "Install config/default, whose operator may patch workloads, or set spec.updateStrategy.type to "
     "InPlace",
-    "WriteFailed": "Remove the cause that the API server's message names; the operator repeats the write",
-    "DecisionFailed": "Report it, with the line of the operator's log that has the traceback",
-    "DecisionPostponed": "Give the Hvpas of this namespace fewer windows, intervals and containers, or change them "
+    "WriteFailed": "Remove the cause that the API server's message names; the operator retries the write",
+    "DecisionFailed": "Report this bug with the traceback from the operator's log",
+    "DecisionPostponed": "Use fewer windows, intervals and containers in the Hvpas of this namespace, or change them "
     "less often",
     "ReplicaFailure": "Raise the quota, or change the webhook or LimitRange that refuses the pods",
-    "PodsNotCreated": "See the StatefulSet's Events (`kubectl describe statefulset`) for what refuses its pods",
-    "PodsUnschedulable": "Add nodes, or lower maxAllowed so that a pod fits on one",
+    "PodsNotCreated": "Find the reason in the StatefulSet's Events: `kubectl describe statefulset`",
+    "PodsUnschedulable": "Add nodes, or lower maxAllowed so that a pod fits on a node",
     "PodsNotStarting": "See `kubectl describe pod` of the pod that the message names",
-    "PodsNotResized": "Lower maxAllowed, or wait: the pods are replaced once no rollout goes on, and in a maintenance "
-    "window if requests need one",
+    "PodsNotResized": "Lower maxAllowed, or wait: HVPA replaces the pods after the current rollout, within a "
+    "maintenance window if the change requires it",
     "PodsNotResized, InPlace": "Lower maxAllowed, or set spec.updateStrategy.type to InPlaceOrRollout",
     "PodsNotReplaced": "Delete the pods one by one, set updateStrategy RollingUpdate with partition 0, or set "
     "spec.updateStrategy.type of the Hvpa to InPlace",
     "OutOfMemory": "Raise the bound that the message names, or look for a memory leak",
-    "DeploymentPaused": "Resume it: `kubectl rollout resume`",
+    "DeploymentPaused": "Resume the Deployment: `kubectl rollout resume`",
     "ProgressDeadlineExceeded": "See `kubectl rollout status`, and the pods that are not ready",
     # HpaActive
-    "NoReplicaCount": "Set spec.hpa.deploy to false, and leave spec.hpa.name out",
+    "NoReplicaCount": "Set spec.hpa.deploy to false, and remove spec.hpa.name",
     "HpaNotFound": "Create the HorizontalPodAutoscaler, or correct spec.hpa.name",
-    "ForeignHpa": "Delete the other HorizontalPodAutoscaler (or its ScaledObject), or let spec.hpa.selector match its "
-    "labels so that the Hvpa adopts it",
-    "NotRecommendationOnly": "Let the named HPA have this Hvpa as its scaleTargetRef, or set updateMode of the named "
+    "ForeignHpa": "Delete the other HorizontalPodAutoscaler (or its ScaledObject), or set spec.hpa.selector to match "
+    "its labels so that the Hvpa adopts it",
+    "NotRecommendationOnly": "Set scaleTargetRef of the named HPA to this Hvpa, or updateMode of the named "
     "VPA to Off",
-    "TooManyMetrics": "Reduce the HPA's metrics",
+    "TooManyMetrics": "Remove some of the HPA's metrics",
     "StaleDesiredReplicas": "Set --hpa-tolerance to kube-controller-manager's --horizontal-pod-autoscaler-tolerance",
     "ScalingInactive": "See `kubectl describe hpa`",
     "AmbiguousSelector": "Delete all but one of the HPAs that select these pods",
     "InvalidSelector": "Correct the workload's selector",
     "ScalingDisabled": "Set the HPA's replicas and minReplicas to more than 0",
     "FailedGetScale": "Check that the HPA's scaleTargetRef exists; see `kubectl describe hpa`",
-    "FailedUpdateScale": "Check what refuses writes to the scale subresource; see `kubectl describe hpa`",
+    "FailedUpdateScale": "Find the component that refuses writes to the scale subresource; see `kubectl describe hpa`",
     "InvalidMetricSourceType": "Correct the HPA's metrics",
     # VpaActive
     "VpaNotFound": "Create the VerticalPodAutoscaler, or correct spec.vpa.name",
     "VpaNotServed": "Install the VerticalPodAutoscaler's CRDs and its recommender",
     "ForeignVpa": "Set updateMode of the other VerticalPodAutoscaler to Off, or delete it",
-    "OtherTarget": "Let spec.vpa.name name a VPA of this workload",
+    "OtherTarget": "Set spec.vpa.name to a VPA of this workload",
     "ConfigUnsupported": "Correct the VPA; see `kubectl describe vpa`",
     "ConfigDeprecated": "Correct the VPA; see `kubectl describe vpa`",
     "LowConfidence": "Wait until the VPA has more history; see `kubectl describe vpa`",
     "RecommendationStale": "Check that the VPA's recommender runs and gets metrics (`kubectl top pods`)",
-    "LostHistory": "Check that the VPA's recommender can read and write its VerticalPodAutoscalerCheckpoints; requests "
-    "are lowered again once it has a history",
-    "UnknownContainer": "Nothing, if the container was removed; else correct the VPA's container policies",
-    "MissingRequest": "Set requests in the pod template, or leave it to the first recommendation",
+    "LostHistory": "Check that the VPA's recommender can read and write its VerticalPodAutoscalerCheckpoints; HVPA "
+    "lowers requests again once the history is long enough",
+    "UnknownContainer": "Correct the VPA's container policies, unless the container was removed on purpose",
+    "MissingRequest": "Set requests in the pod template, or wait for the first recommendation",
     "PodLevelResources": "Raise or remove spec.template.spec.resources of the workload",
     # Problems that no condition reports
-    "Starving": "Let the gate that the message names open, so that the memory request can be raised",
-    "RolledBack": "Remove the cause that the message names, or set minAllowed or maxAllowed so that the size is not "
-    "recommended",
+    "Starving": "Open the gate that the message names, so that HVPA can raise the memory request",
+    "RolledBack": "Remove the cause that the message names, or set minAllowed or maxAllowed to exclude "
+    "the size",
     # Paused, Contested
     "Paused": "Run `hvpa resume NAME` when the incident is over, or set spec.mode to Apply",
     "SetBack": "With Argo CD, set ignoreDifferences for these fields and RespectIgnoreDifferences=true",

@@ -116,7 +116,7 @@ def _not_scaled(seen: ObservedState) -> dict[str, object]:
         "last_blocked_scaling": (),
         "recommended": None,
         "rollout": None,
-        "forecast": seen.status.forecast and unused(seen.status.forecast, "not used: nothing is scaled"),
+        "forecast": seen.status.forecast and unused(seen.status.forecast, "not used: HVPA scales nothing"),
     }
 
 

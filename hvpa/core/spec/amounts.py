@@ -103,7 +103,7 @@ def _cpu(amount: str, use: Use) -> tuple[str, str] | None:
     if cores < _CORES[use]:
         return None
     as_thousandths = f"write {amount}m for thousandths of a core"
-    remedy = "CPU is counted in cores: 500m is half of one" if _suffix(amount) else as_thousandths
+    remedy = "CPU is measured in cores: 500m is half a core" if _suffix(amount) else as_thousandths
     return f"{amount} of CPU is {float(cores):,.10g} cores", remedy
 
 

@@ -84,9 +84,9 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
         if one.width == 0:
             yield Remark(
                 one.path,
-                f"minAllowed and maxAllowed are both {one.shown(one.most)}: the {one.resource} request is set to that"
-                " once and never changes",
-                f"raise maxAllowed; or leave {one.resource} out of controlledResources, if it is not to be scaled",
+                f"minAllowed and maxAllowed are both {one.shown(one.most)}: HVPA sets the {one.resource} request to"
+                " that once and never changes it",
+                f"raise maxAllowed, or remove {one.resource} from controlledResources if HVPA should not scale it",
             )
             continue
         for name, direction, current, verb in (
@@ -99,12 +99,12 @@ def _requests(spec: HvpaSpec) -> Iterator[Remark]:
             when = " alone" if spec.joint else ""
             if name == "scaleUp" and min(ceil_div(one.least, 10), ceil_div(least, 2)) <= one.width:
                 wait = format_duration(vpa.scale_up.min_change_timeout)  # afterwards some raises are allowed
-                when += f" before minChangeTimeout ({wait}) is over"
+                when += f" before minChangeTimeout ({wait}) has passed"
             never = f"the {one.resource} request is never {verb}{when}"
             field = f"spec.vpa.{name}.minChange.{one.resource}.value"
             yield Remark(
                 one.path,
-                f"requests may be {one}, and {name}.minChange is {one.shown(least)}: {never}",
+                f"requests range from {one}, but {name}.minChange is {one.shown(least)}: {never}",
                 f"set a smaller {field}, or move minAllowed and maxAllowed apart",
             )
 
@@ -117,15 +117,15 @@ def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
         return
     fewest, most = template.min_replicas or 1, template.max_replicas
     for name, direction, current, verb in (
-        ("scaleUp", spec.hpa.scale_up, fewest, "added"),
-        ("scaleDown", spec.hpa.scale_down, most, "taken away"),
+        ("scaleUp", spec.hpa.scale_up, fewest, "adds"),
+        ("scaleDown", spec.hpa.scale_down, most, "removes"),
     ):
         params = direction.min_change.replicas
         least = threshold(params.value, params.percentage, current)
         if fewest < most and not is_off(direction) and least > most - fewest:
             yield Remark(
                 f"spec.hpa.{name}.minChange.replicas",
-                f"replicas may be {fewest} to {most}, and minChange comes to {least}: none is ever {verb}",
+                f"replicas range from {fewest} to {most}, but minChange is {least}: HVPA never {verb} a replica",
                 "set a smaller value, or raise maxReplicas",
             )
 
@@ -139,8 +139,8 @@ def _behavior(spec: HvpaSpec) -> Iterator[Remark]:
     if all(one is not None and one.select_policy == "Disabled" for one in directions):
         yield Remark(
             f"{_HPA}.behavior",
-            "selectPolicy is Disabled in both directions: the HPA never wants another number of replicas",
-            "take behavior out: this Hvpa holds back what is to be held back",
+            "selectPolicy is Disabled in both directions: the HPA never changes its desired replicas",
+            "remove behavior, and limit changes with the gates of this Hvpa",
         )
 
 
@@ -150,22 +150,22 @@ def _waits(spec: HvpaSpec) -> Iterator[Remark]:
     after = "after each change of its axis"
     waits = (
         ("hpa.scaleDown.stabilizationDuration", has_hpa(spec), hpa.scale_down,
-         hpa.scale_down.stabilization_duration, DAY, f"no replica is taken away for {{}} {after}"),
+         hpa.scale_down.stabilization_duration, DAY, f"HVPA removes no replica for {{}} {after}"),
         ("vpa.scaleUp.stabilizationDuration", has_vpa(spec), vpa.scale_up,
-         vpa.scale_up.stabilization_duration, DAY, f"no request is raised for {{}} {after}"),
+         vpa.scale_up.stabilization_duration, DAY, f"HVPA raises no request for {{}} {after}"),
         ("vpa.scaleDown.stabilizationDuration", has_vpa(spec), vpa.scale_down,
-         vpa.scale_down.stabilization_duration, HISTORY, f"no request is lowered for {{}} {after}"),
+         vpa.scale_down.stabilization_duration, HISTORY, f"HVPA lowers no request for {{}} {after}"),
         ("vpa.scaleDown.minHistory", has_vpa(spec), vpa.scale_down, vpa.scale_down.min_history, HISTORY,
-         "no request is lowered in the first {}, and the VPA's recommender remembers 8 days"),
+         "HVPA lowers no request in the first {}, but the VPA's recommender keeps only 8 days"),
         ("vpa.scaleUp.minChangeTimeout", has_vpa(spec), vpa.scale_up, vpa.scale_up.min_change_timeout, DAY,
-         "a rise that is smaller than minChange waits for {}"),
+         "an increase below minChange waits for {}"),
     )  # fmt: skip
     for path, used, direction, wait, most, reason in waits:
         if used and not is_off(direction) and wait > most:
             yield Remark(
                 f"spec.{path}",
                 reason.format(format_duration(wait)),
-                f"use {format_duration(most)} at most; or updateMode: Off, if this direction is not to be scaled",
+                f"use at most {format_duration(most)}, or updateMode: Off if HVPA should not scale in this direction",
             )
 
 
@@ -186,8 +186,8 @@ def _nothing_moves(spec: HvpaSpec) -> Iterator[Remark]:
     if replicas and requests:
         yield Remark(
             "spec",
-            f"nothing is scaled: {replicas}, and {requests}",
-            "set mode: Recommend to have recommendations only; else updateMode: Auto on the axis that is to be scaled",
+            f"HVPA scales nothing: {replicas}, and {requests}",
+            "set mode: Recommend for recommendations only, or updateMode: Auto on the axis that HVPA should scale",
         )
 
 
@@ -215,8 +215,8 @@ def _no_effect(spec: HvpaSpec) -> Iterator[Remark]:
         if value != default:
             yield Remark(
                 f"{_STRATEGY}.{field}",
-                "has no effect: type is Rollout, so that the workload replaces its pods by its own rules",
-                "set type: InPlaceOrRollout or InPlace, or take it out",
+                "has no effect: with type Rollout, the workload replaces its pods by its own rules",
+                "set type: InPlaceOrRollout or InPlace, or remove it",
             )
 
 
@@ -229,7 +229,7 @@ def _resize_timeout(spec: HvpaSpec) -> Iterator[Remark]:
         f"{_STRATEGY}.timeout",
         f"{format_duration(timeout)} is shorter than a kubelet may take to report a resize:"
         f" {'pods are replaced by a rollout' if falls else 'pods count as stuck'} although they are resized",
-        f"use {format_duration(SHORTEST)} at least; 5m is the default",
+        f"use at least {format_duration(SHORTEST)} (default: 5m)",
     )
 
 
@@ -237,15 +237,15 @@ def _restarts(spec: HvpaSpec) -> Iterator[Remark]:
     """Yield a remark if a resize that restarts containers could restart all pods at once."""
     most, template = spec.strategy.max_unavailable, deployed_hpa(spec)
     if isinstance(most, str):
-        is_all, why = most == "100%", "it is all pods"
+        is_all, why = most == "100%", "100% allows all pods at once"
     else:
         is_all = template is not None and 1 < template.max_replicas <= most
         replicas = 0 if template is None else template.max_replicas
-        why = f"{most} pods are all that there are (maxReplicas {replicas})"
+        why = f"{most} allows all pods at once (maxReplicas {replicas})"
     if is_all:
         yield Remark(
             f"{_STRATEGY}.maxUnavailable",
-            f"{why}: where a resize restarts containers, none may be left that is ready",
+            f"{why}: if a resize restarts containers, no ready pod may remain",
             "use a smaller number or percentage",
         )
 
@@ -255,5 +255,5 @@ def _nothing_to_resize(spec: HvpaSpec) -> Iterator[Remark]:
         yield Remark(
             f"{_STRATEGY}.type",
             f"{spec.strategy.type} resizes no pod: spec.vpa.scaleUp and spec.vpa.scaleDown are Off",
-            "set updatePolicy: {updateMode: Auto} in the directions in which requests are to be scaled",
+            "set updatePolicy: {updateMode: Auto} in the directions in which HVPA should scale requests",
         )

@@ -62,12 +62,12 @@ def _recommenders(spec: HvpaSpec) -> Iterator[Remark]:
             yield Remark(
                 f"spec.{axis}.template",
                 "has no effect: deploy is not true",
-                f"set spec.{axis}.deploy: true, or take the template out",
+                f"set spec.{axis}.deploy: true, or remove the template",
             )
     if not (has_hpa(spec) or has_vpa(spec)):
         yield Remark(
             "spec",
-            "neither spec.hpa nor spec.vpa is deployed or named: nothing is scaled",
+            "neither spec.hpa nor spec.vpa is deployed or named, so HVPA scales nothing",
             "set spec.hpa.deploy: true, spec.vpa.deploy: true, or both",
         )
 
@@ -92,20 +92,20 @@ def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
         yield Remark(
             f"{_TEMPLATE}.{field}",
             f"minReplicas and maxReplicas are both {template.max_replicas}: the number of replicas never changes",
-            "raise maxReplicas; or take spec.hpa out, if only requests are to be scaled",
+            "raise maxReplicas, or remove spec.hpa to scale only requests",
         )
     if template.max_replicas >= max(MANY_REPLICAS, MANY_TIMES * (template.min_replicas or 1)):
         yield Remark(
             f"{_TEMPLATE}.maxReplicas",
-            f"{template.max_replicas} bounds nothing: a metric that is wrong for minutes makes as many pods",
-            "set what the nodes, the budget and the backends of these pods can take",
+            f"{template.max_replicas} is too high to be a limit: a few minutes of a wrong metric create as many pods",
+            "set a number that the nodes, the budget and the backends of these pods can handle",
         )
 
 
 # --- intervals ------------------------------------------------------------------------------------------------
 def _interval_bounds(spec: HvpaSpec) -> Iterator[Remark]:
     for one in spec.overlaps:
-        remedy = "let neighbours share a boundary at most"
+        remedy = "let neighbours share at most their boundary"
         yield Remark(f"{_INTERVALS}[{one.later}]", str(one), remedy)
     template = deployed_hpa(spec)
     if template is None:
@@ -114,11 +114,11 @@ def _interval_bounds(spec: HvpaSpec) -> Iterator[Remark]:
     for index, interval in enumerate(spec.weight_based_scaling_intervals):
         start, last = interval.start_replica_count, interval.last_replica_count
         if start is not None and start > most:
-            field, why = "start", f"{start} is above maxReplicas ({most}): it never counts"
+            field, why = "start", f"{start} is above maxReplicas ({most}): it never applies"
         elif last is not None and last < least:
-            field, why = "last", f"{last} is below minReplicas ({least}): it never counts"
+            field, why = "last", f"{last} is below minReplicas ({least}): it never applies"
         elif last is not None and last > most:
-            field, why = "last", f"{last} is above maxReplicas ({most}): there are never as many replicas"
+            field, why = "last", f"{last} is above maxReplicas ({most}): the count is never that high"
         else:
             continue
         fit = "fit the interval to minReplicas and maxReplicas, or change these"
@@ -130,8 +130,8 @@ def _interval_holes(spec: HvpaSpec) -> Iterator[Remark]:
         counts = counted(first) if first == last else f"{first} to {last} replicas"
         yield Remark(
             _INTERVALS,
-            f"no interval holds {counts}: the weight is 0 there, so that only the number of replicas is scaled",
-            "let a neighbour reach over these counts; or add an interval of vpaWeight: 0, if that is meant",
+            f"no interval contains {counts}: the weight is 0 there, so HVPA scales only the number of replicas",
+            "extend a neighbour over these counts, or add an interval with vpaWeight: 0 if that is intended",
         )
 
 
@@ -169,15 +169,15 @@ def _one_axis_only(spec: HvpaSpec) -> Iterator[Remark]:
     if not any(weights):
         yield Remark(
             _INTERVALS if weights else "spec.vpa",
-            f"{'all weights are 0' if weights else 'there are no intervals, so the weight is 0'}: requests are only"
-            " scaled at maxReplicas, and memory after a container ran out of it",
-            f"set a vpaWeight above 0 in {_INTERVALS}, or take spec.vpa out",
+            f"{'all weights are 0' if weights else 'there are no intervals, so the weight is 0'}: HVPA scales"
+            " requests only at maxReplicas, and memory after a container ran out of it",
+            f"set a vpaWeight above 0 in {_INTERVALS}, or remove spec.vpa",
         )
     elif all(weight == FULL for weight in weights) and not holes(spec):
         yield Remark(
             _INTERVALS,
-            "all weights are 100 percent: the HPA's count is only followed while the VPA recommends nothing",
-            "set a vpaWeight below 100 where replicas are to be scaled, or take spec.hpa out",
+            "all weights are 100 percent: HVPA follows the HPA's count only while the VPA recommends nothing",
+            "set a vpaWeight below 100 at the counts at which HVPA should scale replicas, or remove spec.hpa",
         )
 
 
@@ -197,7 +197,7 @@ def _utilization(spec: HvpaSpec) -> Iterator[Remark]:
             yield Remark(
                 path,
                 f"the HPA follows the utilization of {resource}, and the VPA changes the {resource} request: a raised"
-                " request lowers the utilization with no less to do",
+                " request lowers the utilization at the same load",
                 "use an AverageValue, blend: Trajectory, or vpaWeight 0 or 100 in each interval",
             )
 
@@ -212,8 +212,8 @@ def _low_targets(spec: HvpaSpec) -> Iterator[Remark]:
         if percent is not None and percent < LOW_TARGET:
             yield Remark(
                 f"{_TEMPLATE}.metrics[{index}]",
-                f"a target of {percent} percent: pods request {round(100 / percent)} times what they use",
-                f"set what is meant, such as {min(10 * percent, 70)}",
+                f"a target of {percent} percent: pods request {round(100 / percent)} times their usage",
+                f"set the intended target, such as {min(10 * percent, 70)}",
             )
 
 
@@ -233,7 +233,7 @@ def _no_end(spec: HvpaSpec) -> Iterator[Remark]:
         yield Remark(
             "spec.vpa.template.spec.resourcePolicy",
             f"no maxAllowed for {' and '.join(unbounded)}: pods may become larger than any node",
-            "set maxAllowed of each container to what a node can hold",
+            "set maxAllowed of each container so that a pod fits on a node",
         )
 
 
@@ -269,13 +269,14 @@ def _windows(spec: HvpaSpec) -> Iterator[Remark]:
         yield Remark(
             f"spec.{field}",
             "has no effect: no direction waits for a window",
-            "set updatePolicy: {updateMode: MaintenanceWindow} where scaling is to wait, such as in vpa.scaleDown",
+            "set updatePolicy: {updateMode: MaintenanceWindow} for directions that should wait, such as"
+            " vpa.scaleDown",
         )
     for path in () if there_are else waiting:
         yield Remark(
             path,
-            "waits for a maintenance window, and there is none: this direction is never scaled",
-            "add spec.maintenanceWindows or spec.maintenanceTimeWindow; or set Auto, or Off if that is meant",
+            "waits for a maintenance window, but none is configured: HVPA never scales in this direction",
+            "add spec.maintenanceWindows or spec.maintenanceTimeWindow; or set Auto, or Off if that is intended",
         )
 
 
@@ -287,18 +288,18 @@ def _floors(spec: HvpaSpec) -> Iterator[Remark]:
         yield Remark(path, "has no effect: no HPA is deployed or named", "set spec.hpa.deploy: true")
     elif spec.hpa.schedule and is_off(spec.hpa.scale_up):
         why = "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off"
-        yield Remark(path, why, "set Auto, or take the schedule out")
+        yield Remark(path, why, "set Auto, or remove the schedule")
     if template is None:
         return
     least, most = template.min_replicas or 1, template.max_replicas
     for index, one in enumerate(spec.hpa.schedule):
         field, floor = f"{path}[{index}].minReplicas", one.min_replicas
         if floor > most:
-            why = f"{floor} is above maxReplicas ({most}), which holds"
+            why = f"{floor} is above maxReplicas ({most}), which takes precedence"
             yield Remark(field, why, "raise maxReplicas, or lower the floor")
         elif floor <= least:
-            why = f"{floor} is not above the HPA's minReplicas ({least}): it does nothing"
-            yield Remark(field, why, "raise the floor, or take it out")
+            why = f"{floor} is not above the HPA's minReplicas ({least}): it has no effect"
+            yield Remark(field, why, "raise the floor, or remove it")
 
 
 def _forecast(spec: HvpaSpec) -> Iterator[Remark]:
@@ -311,7 +312,7 @@ def _forecast(spec: HvpaSpec) -> Iterator[Remark]:
         )
     elif is_off(spec.hpa.scale_up):
         why = "adds no replicas: spec.hpa.scaleUp.updatePolicy.updateMode is Off"
-        yield Remark("spec.forecast", why, "set Auto, or take the forecast out")
+        yield Remark("spec.forecast", why, "set Auto, or remove the forecast")
 
 
 def _long_waits(spec: HvpaSpec) -> Iterator[Remark]:
@@ -319,9 +320,9 @@ def _long_waits(spec: HvpaSpec) -> Iterator[Remark]:
     if has_hpa(spec) and wait >= LONG_WAIT:
         yield Remark(
             "spec.hpa.scaleUp.stabilizationDuration",
-            f"no replica is added for {format_duration(wait)} after each change of the number of replicas, whatever the"
+            f"HVPA adds no replica for {format_duration(wait)} after each change of the number of replicas, at any"
             " load",
-            "use minutes at most; scaleDown.stabilizationDuration is what keeps replicas for a while",
+            "use minutes at most; to keep replicas longer, set scaleDown.stabilizationDuration",
         )
 
 

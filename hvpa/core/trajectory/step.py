@@ -45,7 +45,7 @@ from hvpa.core.workload.governed import governed
 from hvpa.core.workload.own_rollout import keeps_pods
 from hvpa.core.workload.stuck import UNSCHEDULABLE
 
-_UNSETTLED: Final = "the HPA has yet to measure the pods that there are now"
+_UNSETTLED: Final = "the HPA has not measured the current pods yet"
 
 
 class JointResult(Struct, frozen=True):
@@ -151,7 +151,7 @@ class JointScaling:
         if desired.unmeasured:
             holds_in = "a metric has no value"
         elif self.in_place:
-            holds_in = "the demand before the operator's start is not known" if is_short else ""
+            holds_in = "the demand before the operator's start is unknown" if is_short else ""
         else:
             holds_in = _UNSETTLED if unsettled else ""
         return Joint(
@@ -265,7 +265,7 @@ class JointScaling:
         if trajectory_of(self.spec).intervals:
             return None
         found = weight_leaving(weight_intervals(self.spec, self.vertical_only), self.replicas, self.bounds)
-        return Weight(found, None, f"where the path leaves {counted(self.replicas)}")
+        return Weight(found, None, f"for the step of the path from {counted(self.replicas)}")
 
     # --- the step ----------------------------------------------------------------------------------------------------
     def result(self) -> JointResult:

@@ -57,11 +57,7 @@ class View:
         size = joint.wanted.sizes.get(key, item.current)
         work = max(1, joint.requests.work(key, size))
         usual = joint.usual.get(key)
-        source = (
-            "HPA: mean of what it measured"
-            if self.is_measured
-            else "VPA: its target of each pod, in the mean"
-        )
+        source = "HPA: mean of its measurements" if self.is_measured else "VPA: mean of its targets per pod"
         return JointResource(
             key=key,
             base=curve.size_bounds.base,
@@ -84,17 +80,17 @@ class View:
         if exact == item.current:
             return ""
         if exact < item.current and joint.found is None:
-            return "nothing shrinks while the HPA has no metrics"
+            return "not lowered while the HPA has no metrics"
         if exact < item.current and joint.in_place and joint.holds_in:
-            return f"nothing shrinks: {joint.holds_in}"
+            return f"not lowered: {joint.holds_in}"
         if exact < item.current and joint.in_place and joint.fails:
-            return "nothing shrinks: too many pods failed lately"
+            return "not lowered: too many pods failed recently"
         if exact < item.current and joint.in_place and joint.raised:
             return "raised less than a minute ago"
         if exact < item.current and key.resource == "cpu" and joint.awaits(joint.settled.replicas):
-            return "kept until new pods serve"
+            return "kept until new pods are ready"
         if joint.is_near(key, exact):
-            return f"near enough to {readable_resource(item.resource, exact)}"
+            return f"close enough to {readable_resource(item.resource, exact)}"
         return ""
 
     @cached_property
@@ -104,32 +100,34 @@ class View:
         wanted = joint.wanted.replicas
         if joint.unknown is not None and joint.found is None:
             until = readable_timestamp(joint.unknown.until)
-            return f"{joint.unknown.why}: the last recommendation, {counted(wanted)}, counts until {until}"
+            return (
+                f"{joint.unknown.why}: HVPA keeps the last recommendation, {counted(wanted)}, until {until}"
+            )
         if joint.found is None:
             if wanted > joint.replicas:
-                return f"the usual demand takes {counted(wanted)}; the HPA has no metrics now"
-            return "the HPA has no metrics: nothing shrinks"
+                return f"the usual demand needs {counted(wanted)}; the HPA has no metrics"
+            return "the HPA has no metrics, so HVPA does not follow lower demand"
         pods = [(joint.pods_for(one, joint.wanted.sizes), one.label) for one in joint.called_for]
         needed, label = max(pods, default=(0, ""))
-        asked = f"{label} asks for {counted(needed)}"
+        asked = f"{label} needs {counted(needed)}"
         if needed > wanted and wanted == joint.path.counts.upper:
-            return f"{asked}, and there may be no more than {wanted}"
+            return f"{asked}; the maximum is {wanted}"
         if needed > wanted:
-            return f"{asked}, which {counted(wanted)} nearly serve"
+            return f"{asked}; {counted(wanted)} nearly suffice"
         return asked if needed == wanted else self._why_more(asked, needed)
 
     def _why_more(self, asked: str, needed: int) -> str:
         """Return why there are more replicas than `needed`."""
         joint, wanted = self.joint, self.joint.wanted.replicas
         if wanted == joint.path.counts.lower:
-            return f"{asked}, and there may be no fewer than {wanted}"
+            return f"{asked}; the minimum is {wanted}"
         if kept := joint.holds_in or joint.keeps:
-            return f"nothing is taken away: {kept}"
+            return f"HVPA removes no replica: {kept}"
         if joint.held_down_to(joint.wanted.sizes) > needed:
-            return f"{asked} now, and the HPA still remembers more"
+            return f"{asked} now; the HPA still recommends more"
         if joint.unproven:
-            return f"{asked}, beside {joint.unproven} that are new or failed lately"
-        return f"{asked}, which is inside the overlap"
+            return f"{asked}, plus {joint.unproven} that are new or failed recently"
+        return f"{asked}; the difference is within the overlap"
 
 
 def _by_vpa(item: ContainerResource) -> JointResource:

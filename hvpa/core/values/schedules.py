@@ -59,7 +59,7 @@ class Schedule:
         if (fault := schedule_fault(text)) is not None:
             raise ScheduleError(fault)
         if _RANDOM.search(text):
-            why = "must be the same time for all: R and H (a random and a hashed time) are not known"
+            why = "must be a fixed time: R and H (a random and a hashed time) are not supported"
             raise ScheduleError(f"{why}; it is {text!r}")
         try:
             # `_days` gives a day to search near, so a search never crosses more than one end of a year.
@@ -69,7 +69,7 @@ class Schedule:
         days = self._days = _Days(self._steps)
         self._every_hour = _EVERY_HOUR.match(text) is not None
         if not days.come_true():
-            raise ScheduleError(f"must come true at some time: {text!r} names a day that no month has")
+            raise ScheduleError(f"must match at some time: {text!r} names a day that no month has")
         # croniter gives up if one of two sides is far away, even if the other side includes it.
         self._steps.expanded[DAY_OF_MONTH], self._steps.expanded[DAY_OF_WEEK] = days.searched
 

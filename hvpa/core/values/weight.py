@@ -129,7 +129,7 @@ def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds
     if intervals[index].weight_ppm == FULL and desired is not None and desired != replicas:
         other = _neighbour(intervals, replicas, bounds, scales_out=desired > replicas)
         if other is not None:
-            why = f"interval {index + 1} has weight 100, the HPA wants {desired}: using interval {other + 1}"
+            why = f"interval {index + 1} has weight 100, the HPA recommends {desired}: using interval {other + 1}"
             return Weight(intervals[other].weight_ppm, other, why)
     why = f"interval {index + 1} of {len(intervals)} contains {counted(replicas)}"
     return Weight(intervals[index].weight_ppm, index, why)

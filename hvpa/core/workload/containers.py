@@ -75,7 +75,7 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
         if self.limit is not None and not self.scales_limit:
             found.append(Bound(self.limit, "its limit (controlledValues RequestsOnly)"))
         if self.bounds.fixed_limit is not None:
-            found.append(Bound(self.bounds.fixed_limit, "what spec.template.spec.resources leave"))
+            found.append(Bound(self.bounds.fixed_limit, "the rest of spec.template.spec.resources"))
         return min(found, key=lambda one: one.size, default=None)
 
     @property

@@ -47,7 +47,7 @@ def cut_short(seen: ObservedState) -> str:
         if most < wanted:
             texts = [readable_resource(item.resource, one) for one in (wanted, most)]
             parts.append(f"{item.container} {item.resource}: {texts[0]} recommended, {texts[1]} at most")
-    why = "the pod template's own resources (spec.template.spec.resources) leave less"
+    why = "the pod template's own resources (spec.template.spec.resources) are too small"
     return f"{why}: {', '.join(parts)}" if parts else ""
 
 

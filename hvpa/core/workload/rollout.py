@@ -75,7 +75,7 @@ def rollout_gaps(workload: Workload) -> tuple[str, ...]:
     expected = _to_update(workload)
     gaps = (
         (_is_behind(workload), "its controller has not seen the latest spec"),
-        (status.replicas != wanted, f"{status.replicas} pods exist, {wanted} are wanted"),
+        (status.replicas != wanted, f"{status.replicas} pods exist instead of {wanted}"),
         (available < wanted, f"{available} of {wanted} pods are available"),
         (updated < expected, f"{updated} of {expected} pods are updated"),
     )

@@ -63,7 +63,7 @@ between API servers takes less time.
 """
 REGULAR_END = 0.9 * WATCH_SECONDS[0]
 """Seconds after which the end of a watch counts as regular."""
-SET_BACK = "the cluster was set back to an earlier state, as by a restore of etcd: listing again"
+SET_BACK = "the cluster was set back to an earlier state, for example by a restore of etcd: listing again"
 LONG_LIVED = 30.0
 """Seconds after which a watch that breaks counts as having worked: its back-off restarts."""
 REMEMBERED = 1000
@@ -114,7 +114,7 @@ class Reports:
 
     def failed(self, task: str, error: Exception) -> None:
         """A bug of the program prevented the processing of an object."""
-        log.error("an object could not be taken in", task=task, exc_info=error)
+        log.error("an object could not be processed", task=task, exc_info=error)
 
 
 class Freshness:
@@ -179,7 +179,7 @@ def _in_a_few_words(error: Exception) -> str:
     if isinstance(error, ApiError):
         return f"{error.status} {error.reason}".rstrip()
     if isinstance(error, Unreachable):
-        return "no response that can be used"
+        return "no usable response"
     return f"internal error: {type(error).__name__}"
 
 
@@ -320,7 +320,7 @@ class Reflector(Generic[T]):
                 self.freshness.succeeded()
             return 0.0
         self._failures += 1
-        self._fail(_Unreadable("the watch ends as soon as it begins"), self._failures)
+        self._fail(_Unreadable("the watch ends immediately"), self._failures)
         return RETRY.delay(self._failures, self._rng)
 
     def _listed(self) -> None:

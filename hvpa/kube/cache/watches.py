@@ -116,7 +116,7 @@ class Watches(Reports):
         try:
             self._local.set_resizes_pods(await resizes_pods(self._transport))
         except (ApiError, Unreachable) as error:
-            log.info("the API server does not say whether it can resize pods", error=str(error))
+            log.info("the API server does not report whether it can resize pods", error=str(error))
             return isinstance(error, ApiError) and error.status in (403, 404)
         return True
 
@@ -146,7 +146,7 @@ class Watches(Reports):
         if self._relisting and now - self._set_back_at < ROUND:
             return  # already handled: this reflector lists again because of it
         log.warning(
-            "the cluster was set back to an earlier state, as by a restore of etcd: listing everything again"
+            "the cluster was set back to an earlier state, for example by a restore of etcd: listing everything again"
         )
         self._set_back_at = now
         self._relisting = {one for one in self.reflectors if one is not reflector and one.state == "synced"}

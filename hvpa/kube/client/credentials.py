@@ -130,7 +130,7 @@ class Credentials:
             identity = _tls_identity(configuration)
             self._schedule(loader, configuration, started)
         except TimeoutError as error:
-            raise ConfigError(f"credentials can't be had within {LOAD_TIMEOUT:.0f} s") from error
+            raise ConfigError(f"no credentials within {LOAD_TIMEOUT:.0f} s") from error
         except (ConfigError, ConfigException) as error:
             raise ConfigError(in_one_line(error)) from error
         except Exception as error:  # the library lets YAML, type and key errors through

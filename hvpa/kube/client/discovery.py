@@ -30,7 +30,7 @@ _decode = msgspec.json.Decoder(_List).decode
 async def served(transport: Transport, path: str) -> list[Served]:
     """The resources of an API version, for example at `/apis/apps/v1`. Raises ApiError and Unreachable."""
     return decoded(
-        _decode, await transport.request("GET", path), f"what the cluster serves at {path}"
+        _decode, await transport.request("GET", path), f"the API resource list at {path}"
     ).resources
 
 

@@ -25,11 +25,11 @@ class PathError(ValueError):
 def _escaped(segment: str) -> str:
     """The escaped segment of a path. Raises PathError."""
     if _UNSAFE.search(segment) is not None:
-        raise PathError(f"{segment!r} can't be the name of anything in a cluster")
+        raise PathError(f"{segment!r} is not a valid name in a cluster")
     try:
         return quote(segment, safe="")
     except UnicodeEncodeError:  # half of a surrogate pair
-        raise PathError(f"{segment!r} can't be the name of anything in a cluster") from None
+        raise PathError(f"{segment!r} is not a valid name in a cluster") from None
 
 
 def path_of(*segments: str) -> str:
@@ -53,5 +53,5 @@ def checked(path: str) -> str:
     (`..`), and characters that no request can contain (control characters).
     """
     if _PATH.fullmatch(path) is None:
-        raise PathError(f"{path!r} is no path of a request")
+        raise PathError(f"{path!r} is not a request path")
     return path

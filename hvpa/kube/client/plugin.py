@@ -58,7 +58,7 @@ class Plugin(ExecProvider):
         try:
             data = json.loads(output)
         except ValueError as error:
-            raise ConfigException("exec: the plugin's output is no JSON") from error
+            raise ConfigException("exec: the plugin's output is not JSON") from error
         if not isinstance(data, dict) or not isinstance(data.get("status"), dict):
             raise ConfigException("exec: malformed response: no status")
         if data.get("apiVersion") != self.api_version:

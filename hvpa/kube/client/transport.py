@@ -263,7 +263,7 @@ class Transport:
             return await self._credentials.refused(authorization, server.generation)
         except ConfigError as error:
             raise Unreachable(
-                f"credentials refused, and new ones can't be had: {in_one_line(error)}"
+                f"credentials refused, and their renewal failed: {in_one_line(error)}"
             ) from error
 
 

@@ -134,9 +134,9 @@ class LeaderElector:
                 return
             await self._api.empty(lease)
         except (ApiError, Unreachable) as error:
-            self._log.warning("lease not given back", error=str(error))
+            self._log.warning("lease not released", error=str(error))
         else:
-            self._log.info("lease given back")
+            self._log.info("lease released")
 
     async def remove(self) -> None:
         """Delete the Lease, which only we use; never raises."""

@@ -209,7 +209,7 @@ class ShardKeeper:
                     while listener.is_busy(shard):
                         await asyncio.sleep(LOOK)
             except TimeoutError:
-                log.warning("writes of a shard that moves take long", shard=shard)
+                log.warning("slow writes delay the move of a shard", shard=shard)
             lease = self._held.pop(shard, lease)  # from here on its writes are refused
             while listener.is_busy(shard):  # writes in flight end by their own timeout
                 await asyncio.sleep(LOOK)

@@ -45,4 +45,4 @@ async def other_version(transport: Transport) -> str | None:
     if not versions:
         return None
     use = "use an hvpa of that version" if len(versions) == 1 else "use an hvpa of one of these versions"
-    return f"the cluster serves Hvpas as {' and '.join(versions)} only, and this hvpa knows {OURS}: {use}"
+    return f"the cluster serves Hvpas as {' and '.join(versions)} only, but this hvpa supports {OURS}: {use}"

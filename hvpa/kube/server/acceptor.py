@@ -84,7 +84,7 @@ class Acceptor:
             listening.setblocking(False)
             self._listening.append(listening)
         if not self._listening:
-            raise OSError(errno.EADDRNOTAVAIL, "no address of this machine")
+            raise OSError(errno.EADDRNOTAVAIL, "not an address of this machine")
         for listening in self._listening:
             self._loop.add_reader(listening, self._accept, listening)
         return cast("int", self._listening[0].getsockname()[1])

@@ -125,8 +125,8 @@ class TokenGuard:
         try:
             verdict = await self._judge(token, self._needed(request))
         except Unreachable as error:
-            log.warning("the API server can't be asked about a token", error=str(error))
-            return plain(503, "the API server can't be asked")
+            log.warning("the API server can't be reached to review a token", error=str(error))
+            return plain(503, "the API server can't be reached")
         except ApiError as error:
             log.warning("a review of a token was refused", status=error.status, error=str(error))
             busy = error.status == 429 or error.status >= 500

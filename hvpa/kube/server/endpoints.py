@@ -122,7 +122,7 @@ class _Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         if isinstance(exc, ConnectionError) or request.writer.output_size > 0:
-            raise ConnectionError("the client is gone, or has the beginning of another response")
+            raise ConnectionError("the client is gone, or already has part of another response")
         if status >= 500:
             log.error("a request could not be answered", error=repr(exc))
         response = _named(plain(status, "bad request" if status < 500 else "internal error"))

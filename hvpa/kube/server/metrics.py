@@ -67,7 +67,7 @@ class Metrics(Telemetry):
             self._violations.labels(invariant)
         axes = ["axis", "direction"]
         self._applied = counter("hvpa_scalings_applied", "Changes of workloads.", axes)
-        held = "Changes that HVPA began to hold back."
+        held = "Changes that a gate started to hold back."
         self._blocked = counter("hvpa_scalings_blocked", held, [*axes, "reason"])
         failed = "Writes that were refused or failed."
         self._write_failures = counter("hvpa_write_failures", failed, ["operation", "outcome"])
@@ -290,7 +290,7 @@ class _States(Collector):
         ready, held = ["ready", "reason"], ["axis", "direction", "reason"]
         return [
             _counted("hvpa_hvpas", "Number of Hvpas, by their condition Ready.", ready, self._ready),
-            _counted("hvpa_held_back", "Changes that are currently held back.", held, self._held),
+            _counted("hvpa_held_back", "Changes that gates currently hold back.", held, self._held),
         ]
 
     def pieces(self) -> Iterator[bytes]:
@@ -353,10 +353,10 @@ class _PerObject:
         """Yield all series as text, SLICE Hvpas at a time."""
         replicas, requests = self._replicas, self._requests
         yield from _gauge("hvpa_replicas", "The workload's replicas.", replicas, 1)
-        yield from _gauge("hvpa_recommended_replicas", "Replicas if nothing were held back.", replicas, 2)
+        yield from _gauge("hvpa_recommended_replicas", "Recommended replicas, before gates.", replicas, 2)
         yield from _gauge("hvpa_request", "Requests, in cores or bytes.", requests, 1)
         yield from _gauge(
-            "hvpa_recommended_request", "Requests if nothing were held back, in cores or bytes.", requests, 2
+            "hvpa_recommended_request", "Recommended requests, before gates, in cores or bytes.", requests, 2
         )
 
 

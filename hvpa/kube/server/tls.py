@@ -63,7 +63,9 @@ class Certificate:
             self._current = self._load()
         except (OSError, ValueError) as error:
             # Not stored as seen: if the files are replaced in sequence, the second may be missing still.
-            log.warning("the new certificate can't be used, the old one stays", error=_reason(error))
+            log.warning(
+                "the new certificate can't be used; keeping the old certificate", error=_reason(error)
+            )
         else:
             self._seen = found
             log.info("the certificate was replaced", folder=str(self._files[0].parent))
@@ -93,7 +95,7 @@ def _identity(path: Path) -> tuple[int, int, int] | None:
 def _reason(error: OSError | ValueError) -> str:
     """The problem, in a line, without any content of the files."""
     if isinstance(error, ssl.SSLError):
-        return f"{CERTIFICATE} and {KEY} are no certificate and its key ({error.reason or 'not PEM'})"
+        return f"{CERTIFICATE} and {KEY} are not a certificate and its key ({error.reason or 'not PEM'})"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{Path(os.fsdecode(error.filename)).name}: {error.strerror}"
     return f"{CERTIFICATE} or {KEY} can't be read: {error}"

@@ -23,7 +23,7 @@ operators beside five other tests on two cores lost it again and again: each tha
 others' renewals."""
 CLEAN_ENDS = frozenset({0, 1, 3})
 """Exit codes of an operator that was not killed: asked to stop, lease lost, API server not there at the start."""
-GIVING_UP = "lost the lease: giving up"
+GIVING_UP = "lost the lease: exiting"
 """The log line of a process that gives up; while it does, it listens to no signal any more."""
 STARTED = "caches are filled"
 """The log line of a process that is at work; before, one that is asked to stop may not yet know how to do it in

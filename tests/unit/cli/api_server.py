@@ -34,7 +34,7 @@ HELD = {
 
 OPERATOR = "hvpa-system"
 """The operator's namespace."""
-NEXT_VERSION = "serves Hvpas as v1beta1 only, and this hvpa knows v1alpha1"
+NEXT_VERSION = "serves Hvpas as v1beta1 only, but this hvpa supports v1alpha1"
 """What is said of `Api.serve_next_version`."""
 
 

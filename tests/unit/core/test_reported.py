@@ -98,7 +98,7 @@ def test_each_bound_that_a_target_is_beyond_is_named(one: Objects) -> None:
         if bound is not None and item.current >= bound.size and needed > bound.size:
             assert (ready.reason, bound.name in ready.message) == ("Saturated", True)
         elif item.beyond is not None and item.current >= item.target:
-            assert (ready.reason, "recommender recommends no more" in ready.message) == ("Saturated", True)
+            assert (ready.reason, "recommender recommends at most" in ready.message) == ("Saturated", True)
 
 
 @given(stateful())

@@ -25,8 +25,8 @@ def settings(*flags: str) -> RunSettings:
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
-        (["--metrics-secure"], "--metrics-secure needs --metrics-cert-dir"),
-        (["--metrics-cert-dir", "somewhere"], "--metrics-cert-dir is of no use without --metrics-secure"),
+        (["--metrics-secure"], "--metrics-secure requires --metrics-cert-dir"),
+        (["--metrics-cert-dir", "somewhere"], "--metrics-cert-dir requires --metrics-secure"),
         (["--metrics-secure", "--metrics-cert-dir", "nowhere"], "nowhere: tls.crt: No such file"),
     ],
 )
@@ -41,5 +41,5 @@ def test_it_is_wrong_usage(tmp_path: Path) -> None:
     done = run("--kubeconfig", str(path), "--metrics-secure")
     assert (done.returncode, done.stderr) == (
         2,
-        "hvpa run: --metrics-secure needs --metrics-cert-dir, a folder with tls.crt and tls.key\n",
+        "hvpa run: --metrics-secure requires --metrics-cert-dir, a folder with tls.crt and tls.key\n",
     )

@@ -138,7 +138,7 @@ def test_conflicts_that_repeat_are_reported_and_conditions_go_on(
     error = harness.status.last_error
     assert error is not None
     assert error.last_operation == operation
-    assert error.description.startswith("conflicts repeat")
+    assert error.description.startswith("repeated conflicts")
     assert error.description.endswith("the object has been modified")
 
     harness.change(vpas=())
@@ -183,7 +183,7 @@ def test_conflicts_of_the_status_itself_are_an_event() -> None:
         assert harness.reconcile() == CONFLICT
         found += [one.message for one in harness.written("event") if one.reason == "WriteFailed"]
     [message] = found
-    assert message.startswith("PatchStatus: conflicts repeat")
+    assert message.startswith("PatchStatus: repeated conflicts")
 
 
 def test_an_overloaded_server_is_given_the_time_it_asks_for() -> None:

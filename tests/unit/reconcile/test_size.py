@@ -134,4 +134,4 @@ def test_a_decision_that_came_late_is_reported_in_the_status(late: float) -> Non
     drive(one.reconcile(KEY))
     (patch,) = [body for name, body in cluster.writes if name == "status"]
     ready = next(entry for entry in patch["conditions"] if entry["type"] == "Ready")
-    assert ("this decision came late" in ready["message"]) == (late >= POSTPONED_REPORTED)
+    assert ("this decision is late" in ready["message"]) == (late >= POSTPONED_REPORTED)

@@ -71,7 +71,7 @@ async def test_a_task_that_fails_again_and_again_is_a_problem_until_it_has_run_f
     keeper, work = supervisor(), Flaky(REPEATED)
     async with background(keeper.keep("read scales", work)):
         await asyncio.sleep(10)
-        assert keeper.problems() == {"read scales": "fails again and again: KeyError"}
+        assert keeper.problems() == {"read scales": "keeps failing: KeyError"}
         await asyncio.sleep(STEADY)
         assert keeper.problems() == {}
         assert keeper.failed("read scales", KeyError()) == 1

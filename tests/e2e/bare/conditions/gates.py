@@ -180,7 +180,7 @@ ROWS = (
         both(lambda scenario: scenario.change_workload({"replicas": 1}, "gitops"), content),
         others=(("Contested", "True", "SetBack"),),
         gate="Contested",
-        text="gitops keeps reverting replicas: remove spec.replicas from what it applies",
+        text="gitops keeps reverting replicas: remove spec.replicas from its manifest",
         columns={"DESIRED": "1"},
         to_act=("SetBack",),
     ),

@@ -147,7 +147,7 @@ ROWS = (
         HEALTHY_READY,
         content,
         others=(("HpaActive", "True", "StaleDesiredReplicas"),),
-        text="the HPA keeps asking for 9 replicas",
+        text="the HPA still recommends 9 replicas",
         to_act=("StaleDesiredReplicas",),
     ),
     Row(

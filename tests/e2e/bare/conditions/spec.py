@@ -108,7 +108,7 @@ ROWS = (
         change(most(cpu="500m")),
         ("True", "Saturated"),
         change({"vpa": {"template": {"spec": None}}}),
-        text="the VPA's target is not below maxAllowed, 500m",
+        text="the VPA's target reaches maxAllowed, 500m",
         to_act=("Saturated",),
     ),
 )

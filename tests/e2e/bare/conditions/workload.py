@@ -84,7 +84,7 @@ ROWS = (
         to_act=("PodsUnschedulable",),
     ),
     Row(
-        "a container that ends again and again",
+        "a container that keeps terminating",
         lambda scenario: scenario.pod("crashing", container_status=CRASHED),
         ("False", "PodsNotStarting"),
         no_pods,

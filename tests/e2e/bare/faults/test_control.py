@@ -103,7 +103,7 @@ def test_a_crd_of_the_next_version_is_named_and_nothing_is_changed(
     ):
         argv = [sys.executable, "-m", "hvpa", *command]
         ran = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
-        said = "the cluster serves Hvpas as v1beta1 only, and this hvpa knows v1alpha1"
+        said = "the cluster serves Hvpas as v1beta1 only, but this hvpa supports v1alpha1"
         assert (ran.returncode, ran.stdout, said in ran.stderr) == (1, "", True), (command, ran.stderr)
     for user in (USER, "admin"):
         assert plane.audit.requests(mark, user=user, writes=True) == []

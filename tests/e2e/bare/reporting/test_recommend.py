@@ -95,7 +95,7 @@ def test_two_blends_look_at_a_workload_that_keda_and_a_vpa_scale_and_nothing_is_
         )
         condition = one.await_condition("VpaActive", "True", "ReadAsIs")
         assert "theirs (updateMode Recreate)" in condition["message"]
-        assert "nothing is changed" in one.await_condition("Ready", "True", "Recommend")["message"]
+        assert "the workload is not changed" in one.await_condition("Ready", "True", "Recommend")["message"]
     recommended(additive, 4, "700m")
     trajectory.soon(lambda: trajectory.status.get("recommended", {}).get("containers"), "its sizes")
     assert trajectory.status["recommended"] != additive.status["recommended"]

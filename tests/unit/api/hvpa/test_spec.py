@@ -214,7 +214,7 @@ def test_how_many_pods_may_be_unavailable(given: object, pods: int, most: int) -
 @pytest.mark.parametrize("bad", [0, -1, 2**31, 1.5, True, "0%", "101%", "10", "1 %", "%", "", "١%", [1]])
 def test_what_is_no_number_of_pods(bad: object) -> None:
     with pytest.raises(
-        ValidationError, match="must be a number of pods from 1 on, or a percentage from 1% to 100%"
+        ValidationError, match="must be a positive number of pods, or a percentage from 1% to 100%"
     ):
         UpdateStrategy.model_validate({"maxUnavailable": bad})
 

@@ -93,19 +93,19 @@ def test_a_line_is_1_where_nothing_says_which(monkeypatch: pytest.MonkeyPatch) -
 
 FAULTS = {
     "a: [": (2, "not YAML: did not find expected node content"),
-    "a: 1\na: 2": (2, "not YAML: key 'a' stands there twice"),
+    "a: 1\na: 2": (2, "not YAML: key 'a' occurs twice"),
     "? [a]\n: b": (1, "not YAML: found unhashable key"),
     "[" * 200: (1, "nested more than 100 deep"),
     '{"a":' * 9000: (1, "nested more than 100 deep"),
     "!!map x": (1, "not YAML: expected a mapping node, but found scalar"),
     "x: !!int y": (None, "not YAML: invalid literal for int()"),
-    "x:\n- .inf": (2, "x[0]: inf is not a number that JSON knows"),
-    "x: !!binary aGk=": (1, "x: a YAML bytes is nothing that JSON knows"),
+    "x:\n- .inf": (2, "x[0]: inf is not a valid JSON number"),
+    "x: !!binary aGk=": (1, "x: a YAML bytes has no JSON form"),
     "x: {~: b}": (1, "x: None can't be a key"),
-    "x: &x [*x]": (1, "too large once its aliases are followed"),
-    "[" + "x, " * 1000 + "]": (1, "too large once its aliases are followed"),
+    "x: &x [*x]": (1, "too large after its aliases are expanded"),
+    "[" + "x, " * 1000 + "]": (1, "too large after its aliases are expanded"),
     '{"a": 1}\n{"b": 2}\n{"c": ': (4, "not YAML: did not find"),
-    '{"a": 1}\n{"b": 1e999}': (2, "b: inf is not a number that JSON knows"),
+    '{"a": 1}\n{"b": 1e999}': (2, "b: inf is not a valid JSON number"),
 }
 
 

@@ -241,7 +241,7 @@ def test_the_path_is_there_field_by_field(shell: Shell, trajectory: list[Doc]) -
     binding = {"container": "app", "resource": "cpu"}
     cpu = {
         "base": "1", "current": "1", "wanted": "1200m",
-        "usual": "2400m", "usualFrom": "HPA: mean of what it measured", "usualReplicas": 2,
+        "usual": "2400m", "usualFrom": "HPA: mean of its measurements", "usualReplicas": 2,
         "present": "3600m", "presentFrom": "HPA: cpu", "presentReplicas": 3,
     }  # fmt: skip
     memory = {
@@ -254,7 +254,7 @@ def test_the_path_is_there_field_by_field(shell: Shell, trajectory: list[Doc]) -
         "containers": {"app": {"cpu": cpu, "memory": memory}},
         "usual": {"replicas": 2, "requests": requests, "binding": binding, "saturated": []},
         "wanted": {"replicas": 4, "requests": requests, "binding": binding, "saturated": []},
-        "because": "cpu asks for 4 replicas",
+        "because": "cpu needs 4 replicas",
     }
 
 

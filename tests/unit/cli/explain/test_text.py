@@ -141,7 +141,8 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
     "no floor now": ({"Hvpa__spec__hpa__schedule": [EVENING]}, "Gates", [
         "schedule: no floor now; next: 3 from 2026-11-21T18:00:00Z (entry 1)"]),
     "a floor that is the reason": ({"Hvpa__spec__hpa__schedule": [{**MORNING, "minReplicas": 7}]}, "Blend", [
-        "replicas: 3 now, the HPA asks for 6; 7 at least until 2026-11-21T12:00:00Z, by entry 1 of spec.hpa.schedule"]),
+        "replicas: 3 now, the HPA recommends 6; 7 at least until 2026-11-21T12:00:00Z, by entry 1 of "
+        "spec.hpa.schedule"]),
     # --- forecast ---
     "a forecast that is not used": (forecast_of("2 " * 320 + "9 " * 63 + "9"), "Gates", [
         "forecast: not used: in the last 24 hours it was off by 70 percent; it is used up to 20 percent"]),
@@ -162,14 +163,14 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
     "a rollout without a deadline": (
         {"Deployment__metadata__generation": 5, "Deployment__status__updatedReplicas": 2,
          "Deployment__status__replicas": 4}, "Gates",
-        ["last rollout: not complete: its controller has not seen the latest spec; 4 pods exist, 3 are wanted; "
+        ["last rollout: not complete: its controller has not seen the latest spec; 4 pods exist instead of 3; "
          "2 of 3 pods are updated",
          "  waited for until it is complete"]),
     "a rollout that is held": (
         {"Hvpa__spec__updateStrategy": {"canary": {}}, "Deployment__metadata__generation": 5,
          "Deployment__metadata__annotations": {ROLLOUT: HELD}, "Deployment__spec__paused": True,
          "Deployment__status__updatedReplicas": 1}, "Gates",
-        ["last rollout held by Canary: 1 of 3 pods are replaced; the new size is tried on them first"]),
+        ["last rollout held by Canary: 1 of 3 pods are replaced; HVPA tries the new size on them first"]),
     "a small step": (
         axes(vertical={"appliedFrom": [of_cpu(target="1", smallSteps=2)]}), "Applied from",
         [f"{APP} cpu: 500m applied from target 1 at weight 60, small step 2 in a row"]),
@@ -424,14 +425,14 @@ PATHS: dict[str, tuple[Doc, list[str]]] = {
          "for now: 2 replicas of app cpu 1200m, memory 1800Mi"]),
     "a request that is near enough": (
         {REQUESTS: {"cpu": "1150m", "memory": "1Gi"}},
-        ["app cpu: request 1150m, which stays (near enough to 1200m)"]),
+        ["app cpu: request 1150m, which stays (close enough to 1200m)"]),
     "intervals that are written out, and base usage": (WRITTEN, [
         "what they need now sets how many there are; needs are requests of all pods together, without what each pod "
         "uses before it does any work",
         "replicas may be 1 to 10"]),
     "saturation": (SATURATED, [
-        "because: cpu asks for 7 replicas, and there may be no more than 2",
-        "app cpu: about 12 cores needed, and 2 replicas (maxReplicas) of 2 cores (maxAllowed) serve 4 "
+        "because: cpu needs 7 replicas; the maximum is 2",
+        "app cpu: needs about 12 cores, but 2 replicas (maxReplicas) of 2 cores (maxAllowed) serve 4 "
         "cores"]),
     "replicas alone, without a VPA": (
         {"Hvpa__spec__vpa": {}},
@@ -454,14 +455,14 @@ def test_demand_by_resource_and_source_and_both_points_are_described(
         "replicas may be 1 to 10; at 2 replicas, 50 percent of an increase goes into larger pods, "
         "the rest into more of them",
         "app cpu: request 1 now, 1200m wanted",
-        "  usually 2400m (HPA: mean of what it measured): 2 replicas on the path",
+        "  usually 2400m (HPA: mean of its measurements): 2 replicas on the path",
         "  now 3600m (HPA: cpu): 3 replicas of 1200m",
         "app memory: request 1Gi now, 1800Mi wanted",
         "  now: no metric of the HPA measures it",
         "usual demand is served by: 2 replicas of app cpu 1200m",
         ALL_WANTED,
-        "because: cpu asks for 4 replicas",
-        "replicas: 2 now, the HPA asks for 4; 4 needed by the demand",
+        "because: cpu needs 4 replicas",
+        "replicas: 2 now, the HPA recommends 4; 4 needed by the demand",
     ]
     assert shell.section(trajectory, "Blend") == []
 

@@ -113,14 +113,14 @@ FAULTS: dict[str, tuple[str | bytes, str]] = {
     "a tab": ("kind: A\n\tx: 1\n", ":2:1: not YAML: found "),
     "an open bracket": ("kind: [\n", ":2:1: not YAML: did not find expected node content"),
     "an unknown alias": ("kind: *x\n", ":1:7: not YAML: found undefined alias"),
-    "a key twice": ("kind: A\nx: 1\nx: 2\n", ":3:1: not YAML: key 'x' stands there twice"),
+    "a key twice": ("kind: A\nx: 1\nx: 2\n", ":3:1: not YAML: key 'x' occurs twice"),
     "a custom tag": (
         "kind: !foo x\n", ":1:7: not YAML: could not determine a constructor for the tag '!foo'"),
     "a control character": (b"kind: \x01\n", "not YAML: "),
     "bytes": (b"kind: \xff\n", ":1: not UTF-8 text: invalid start byte at byte 6"),
     "an endless number": (f"kind: A\nx: {'9' * 5000}\n", "not YAML: "),
-    "not a number": ("kind: A\nspec: {x: [.nan]}\n", ":2: spec.x[0]: nan is not a number that JSON knows"),
-    "binary": ("kind: A\nx: !!binary aGk=\n", ":2: x: a YAML bytes is nothing that JSON knows"),
+    "not a number": ("kind: A\nspec: {x: [.nan]}\n", ":2: spec.x[0]: nan is not a valid JSON number"),
+    "binary": ("kind: A\nx: !!binary aGk=\n", ":2: x: a YAML bytes has no JSON form"),
     "a list as a key": ("kind: A\n? [a]\n: b\n", "found unhashable key"),
     "null as a key": ("kind: A\nx: {~: b}\n", ":2: x: None can't be a key"),
     "text": ("hello\n", ":1: must be an object of Kubernetes, is text"),
@@ -134,8 +134,8 @@ FAULTS: dict[str, tuple[str | bytes, str]] = {
         "kind: List\nitems: [~]\n", ":2: items[0]: must be an object of Kubernetes, is nothing"),
     "deep nesting": ("[" * 5000, "nested more than 100 deep"),
     "deep JSON": ('{"kind":' + "[" * 5000, "nested more than 100 deep"),
-    "a document in itself": ("kind: A\nx: &x [*x]\n", ":1: too large once its aliases are followed"),
-    "a billion aliases": (BOMB, ":1: too large once its aliases are followed"),
+    "a document in itself": ("kind: A\nx: &x [*x]\n", ":1: too large after its aliases are expanded"),
+    "a billion aliases": (BOMB, ":1: too large after its aliases are expanded"),
 }  # fmt: skip
 """Texts that are refused, and why."""
 

@@ -88,7 +88,7 @@ def test_a_namespace_that_can_not_be_one_is_not_requested(explain: Live, api: Ap
     ran = explain("-n", namespace)
     assert (ran.code, ran.err) == (
         1,
-        f"hvpa: error: {namespace!r} can't be the name of anything in a cluster\n",
+        f"hvpa: error: {namespace!r} is not a valid name in a cluster\n",
     )
     assert api.paths == []
 

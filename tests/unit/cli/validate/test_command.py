@@ -78,7 +78,7 @@ def test_what_the_api_server_can_not_check_is_checked(shell: Shell) -> None:
     windows = [{"schedule": "0 0 30 2 *", "duration": "1h", "timeZone": "Mars/Base"}]
     ran = shell.run("validate", "-f", shell.file(changed({"spec.maintenanceWindows": windows})))
     assert ran.code == 1
-    assert f"Hvpa default/case: {CRON}: must come true" in ran.err
+    assert f"Hvpa default/case: {CRON}: must match" in ran.err
     assert "Hvpa default/case: spec.maintenanceWindows[0].timeZone: " in ran.err
 
 
@@ -95,7 +95,7 @@ def test_what_the_api_server_can_not_check_is_checked(shell: Shell) -> None:
         ({"apiVersion": "v1"}, "apiVersion: must be autoscaling.k8s.io/v1alpha1; it is 'v1'"),
         ({"apiVersion": None}, "apiVersion: must be autoscaling.k8s.io/v1alpha1; it is missing"),
         ({"spec.hpa.scaleup": {}}, "spec.hpa.scaleup: unknown field; did you mean scaleUp?"),
-        ({"spec.minReplicas": 1}, "spec.minReplicas: unknown field; it belongs into spec.hpa.template.spec"),
+        ({"spec.minReplicas": 1}, "spec.minReplicas: unknown field; it belongs in spec.hpa.template.spec"),
         ({"spec.hpa.scaleUp.updatePolicy.updateMode": False}, "or 'MaintenanceWindow'; write it in quotes"),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_warning_fails_only_where_it_is_to(shell: Shell) -> None:
     path = shell.file(changed({**QUIET, "spec.weightBasedScalingIntervals": HOLE}))
     ran = shell.run("validate", "-f", path)
     assert (ran.code, ran.out) == (0, "1 Hvpa in 1 file: valid, 1 warning\n")
-    assert "Hvpa default/case: spec.weightBasedScalingIntervals: no interval holds 7 to 10" in ran.err
+    assert "Hvpa default/case: spec.weightBasedScalingIntervals: no interval contains 7 to 10" in ran.err
     strict = shell.run("validate", "--strict", "-f", path)
     assert (strict.code, strict.out) == (1, "")
 
@@ -130,7 +130,7 @@ def test_json_is_for_programs(shell: Shell) -> None:
     (finding,) = reported["findings"]
     lines = (shell.folder / "case.yaml").read_text().splitlines()
     assert lines[finding.pop("line") - 1] == "  weightBasedScalingIntervals:"
-    assert finding.pop("reason").startswith("no interval holds 7 to 10")
+    assert finding.pop("reason").startswith("no interval contains 7 to 10")
     assert finding.pop("remedy")
     assert finding == {
         "severity": "warning",

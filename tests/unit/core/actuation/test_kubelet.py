@@ -222,8 +222,7 @@ def test_a_limit_stays_above_what_the_kubelet_said_as_long_as_a_refused_resize_w
         return
     assert (found.resizes, actuation(found).waiting) == ((), 1)
     assert (
-        actuation(found).message
-        == "pod web-1: container app uses 280M of memory, too near to the limit that it is to have"
+        actuation(found).message == "pod web-1: container app uses 280M of memory, too close to its new limit"
     )
     assert found.recheck_after is not None
     assert found.recheck_after <= dt.timedelta(minutes=1)

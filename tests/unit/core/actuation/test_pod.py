@@ -171,7 +171,7 @@ def test_a_resize_that_takes_too_long_is_reported() -> None:
         (
             running(limits=LARGER),
             {"requests": LARGER, "limits": LARGER},
-            "its QoS class would change from Burstable to Guaranteed, which is fixed for a pod's life",
+            "its QoS class would change from Burstable to Guaranteed, which Kubernetes does not allow",
         ),
     ],
 )
@@ -251,7 +251,7 @@ def test_a_memory_limit_stays_above_what_is_used_by_the_recommender_s_margin(
         return
     assert (found.resizes, actuation(found).waiting) == ((), 1)
     uses = f"container app uses {used if used < 1000 else 2}{'M' if used < 1000 else 'G'} of memory"
-    assert actuation(found).message == f"pod web-1: {uses}, too near to the limit that it is to have"
+    assert actuation(found).message == f"pod web-1: {uses}, too close to its new limit"
     assert found.recheck_after == dt.timedelta(minutes=1)
 
 

@@ -56,10 +56,10 @@ def test_no_pod_is_resized_unless_the_mode_is_apply(mode: str) -> None:
     ("others", "message"),
     [
         ({}, ""),
-        ({"x-1": JOB}, "pod x-1: matches the selector, but is of Job import, and is not resized"),
+        ({"x-1": JOB}, "pod x-1: matches the selector but belongs to Job import, so HVPA does not resize it"),
         (
             {"x-2": JOB, "x-1": []},
-            "pod x-1 (and 1 more pods): matches the selector, but has no controller, and is not resized",
+            "pod x-1 (and 1 more pods): matches the selector but has no controller, so HVPA does not resize it",
         ),
     ],
 )

@@ -448,7 +448,7 @@ def test_kinds_that_never_replace_pods_can_try_no_size(kind: str) -> None:
     one = hvpa({**TRIED, "targetRef": {"apiVersion": version, "kind": kind, "name": "web"}})
     found = decided(objects(one, workload(PODS, kind=kind)))
     assert condition(found, "Ready").message.startswith(
-        f"spec.updateStrategy.canary: a {kind} never replaces pods, so that no size can be tried on some first"
+        f"spec.updateStrategy.canary: a {kind} never replaces pods, so HVPA can't try a size on some of them first"
     )
 
 

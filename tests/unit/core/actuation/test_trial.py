@@ -131,7 +131,7 @@ def test_once_they_have_had_it_for_the_duration_the_others_get_it() -> None:
     assert canary(first).since == at(minutes=1)
     assert first.resizes == ()
     assert (
-        actuation(first).message == "pod web-2 (and 1 more pods): the new size is tried on other pods first"
+        actuation(first).message == "pod web-2 (and 1 more pods): HVPA tries the new size on other pods first"
     )
     assert first.recheck_after == dt.timedelta(minutes=10)
     after = wants("500M", first.status, pods, at(minutes=11))
@@ -213,7 +213,7 @@ def test_where_there_is_nothing_to_change_nothing_is_tried() -> None:
     ("how", "minutes", "why"),
     [
         ("OOMKilled", 3, "container app ran out of memory"),
-        ("CrashLoopBackOff", 3, "container app ends again and again"),
+        ("CrashLoopBackOff", 3, "container app keeps terminating"),
         ("NotReady", 11, "it is not ready"),
     ],
 )
@@ -269,7 +269,7 @@ def test_a_size_too_near_to_what_the_first_pods_use_is_taken_back() -> None:
     small = running("web-0", SMALL, limits=limits)
     uses = {("web-0", "app"): 950_000_000}
     found = wants("500M", first.status, [small, *pods[1:]], at(minutes=1), template, uses)
-    near = "container app uses 950M of memory, too near to the limit that it is to have"
+    near = "container app uses 950M of memory, too close to its new limit"
     assert rolled_back(found).message == f"pod web-0: {near}"
 
 

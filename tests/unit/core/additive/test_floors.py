@@ -80,9 +80,9 @@ def test_the_floor_counts_whatever_the_weight(weight: float) -> None:
 
 def test_the_steps_say_why_and_until_when() -> None:
     decision = build.decided(floored())
-    assert f"replicas: 2 now, the HPA asks for 2; 5 {UNTIL}" in decision.steps
+    assert f"replicas: 2 now, the HPA recommends 2; 5 {UNTIL}" in decision.steps
     kept = build.decided(floored(replicas=5))
-    assert f"replicas: 5 now, the HPA asks for 2; 5 {UNTIL}" in kept.steps
+    assert f"replicas: 5 now, the HPA recommends 2; 5 {UNTIL}" in kept.steps
     assert kept.workload_patch is None
 
 

@@ -169,7 +169,7 @@ def test_measured_anew_the_desired_replicas_are_blended_anew() -> None:
     after = build.apply(before, build.decided(before))
     later = build.decided(after, at(seconds=60))
     assert later.steps[1].startswith(
-        "replicas: 8 now, the HPA asks for 44; 26 after weighting, 16 by maxStep"
+        "replicas: 8 now, the HPA recommends 44; 26 after weighting, 16 by maxStep"
     )
 
 

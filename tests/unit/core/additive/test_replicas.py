@@ -438,7 +438,7 @@ def test_a_silence_of_the_hpa_ends_no_contest() -> None:
     assert brief.status.recommended is not None
     assert brief.status.recommended.replicas == 10
     assert brief.steps[1] == (
-        "replicas: 2 now, the HPA has no recommendation; 10 recommended last, and the HPA has no metrics"
+        "replicas: 2 now, the HPA has no recommendation; 10 recommended last, because the HPA has no metrics"
     )
     assert silent(5).blocked == ()
 

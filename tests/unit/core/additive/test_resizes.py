@@ -72,7 +72,8 @@ def test_pods_smaller_than_their_specs_are_not_made_fewer(minutes: int) -> None:
         ("Measurement", None)
     ]
     assert any(
-        "while pods are being resized; the next measurement is due when the pods are as decided" in step
+        "while pods are being resized; the next measurement is due when the pods have the decided size"
+        in step
         for step in found.steps
     )
 

@@ -97,4 +97,4 @@ def test_a_mode_that_changes_nothing_says_so_instead() -> None:
 def test_additive_knows_no_path_and_names_the_bound_of_the_size() -> None:
     found = ready(build.decided(busy(blend="Additive")))
     assert found[:2] == ("True", "Saturated")
-    assert found[2].startswith("app cpu: about 2 cores needed, and maxAllowed is 1 core")
+    assert found[2].startswith("app cpu: needs about 2 cores, but maxAllowed is 1 core")

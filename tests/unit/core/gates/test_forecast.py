@@ -66,7 +66,7 @@ def test_there_are_as_many_replicas_as_were_needed_at_this_time() -> None:
         == "used: in the last 24 hours it was off by 0 percent; it is used up to 20 percent"
     )
     assert (
-        "replicas: 2 now, the HPA asks for 2; 8 at least until 2026-11-21T10:05:00Z, by spec.forecast"
+        "replicas: 2 now, the HPA recommends 2; 8 at least until 2026-11-21T10:05:00Z, by spec.forecast"
         in decision.steps
     )
     assert "at least 8 until 2026-11-21T10:05:00Z, by spec.forecast" in decision.events[0].message
@@ -170,15 +170,15 @@ def off_by(count: int) -> Load:
                 "not used: in the last 24 hours it was off by 30 percent; it is used up to 20 percent"),
             "nothing is known": (
                 nine_to_five, 0,
-                "not used yet: 0 quarters of an hour of the last 24 hours were both forecast and measured, and it"
-                " takes 48 to judge the forecast"),
+                "not used yet: 0 quarters of an hour of the last 24 hours were both forecast and measured; at"
+                " least 48 are required"),
             "two days and ten hours are known": (
                 nine_to_five, 2 + 40 / DAY,
-                "not used yet: 40 quarters of an hour of the last 24 hours were both forecast and measured, and it"
-                " takes 48 to judge the forecast"),
+                "not used yet: 40 quarters of an hour of the last 24 hours were both forecast and measured; at"
+                " least 48 are required"),
             "this time of day is not known": (
                 lambda when: None if (when.hour, when.minute) == (10, 0) else nine_to_five(when), 4,
-                "not used now: what was needed at this time of day is known of too few days; in the last 24 hours it"
+                "not used now: the demand at this time of day is recorded for too few days; in the last 24 hours it"
                 " was off by 0 percent"),
         }
     ),
@@ -220,13 +220,13 @@ def test_without_an_hpa_it_says_so() -> None:
 def test_a_target_of_no_replicas_is_left_alone() -> None:
     decision = build.decided(replace(objects(2, 2, status=status(ten_to_five)), workload=build.workload(0)))
     assert target(decision) == 0
-    assert record(decision).message == "not used: the target has 0 replicas and is left alone"
+    assert record(decision).message == "not used: the target has 0 replicas"
 
 
 def test_where_nothing_is_scaled_it_says_so_and_keeps_what_it_knows() -> None:
     known = status(ten_to_five)
     found = record(build.decided(replace(objects(2, 2, status=known), workload=None)))
-    assert (found.message, found.replicas) == ("not used: nothing is scaled", None)
+    assert (found.message, found.replicas) == ("not used: HVPA scales nothing", None)
     assert found.values == known["forecast"]["values"]
 
 

@@ -173,10 +173,10 @@ def test_a_vpa_in_any_mode_is_read_as_it_is(mode: str | None) -> None:
     assert decision.recommended["app"].requests["cpu"] == 1500
 
 
-def test_ready_says_that_nothing_is_changed() -> None:
+def test_ready_says_that_the_workload_is_not_changed() -> None:
     decision = decide(looking(), [hpa(**FREE)], [acting_vpa()])
     assert active(decision, "Ready") == ("True", "Recommend")
-    assert "nothing is changed" in message(decision, "Ready")
+    assert "the workload is not changed" in message(decision, "Ready")
 
 
 # --- which one is read ------------------------------------------------------------------------------------------------

@@ -61,24 +61,24 @@ REQUESTS_ONLY = policy(controlledValues="RequestsOnly")
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "maxAllowed, at which the recommender cuts its target": (
         {"target": {"cpu": "1"}, "spec": policy(maxAllowed={"cpu": "1"})},
-        "app cpu: the VPA's target is not below maxAllowed, 1 core"),
+        "app cpu: the VPA's target reaches maxAllowed, 1 core"),
     "maxAllowed, and what is needed beyond": (
         {"target": {"cpu": "1"}, "uncapped": {"cpu": "3210m"}, "spec": policy(maxAllowed={"cpu": "1"})},
-        "app cpu: about 3300m needed, and maxAllowed is 1 core"),
+        "app cpu: needs about 3300m, but maxAllowed is 1 core"),
     "a limit that stays, as request = limit with RequestsOnly": (
         {"target": {"cpu": "3"}, "limits": {"cpu": "1"}, "spec": REQUESTS_ONLY},
-        "app cpu: about 3 cores needed, and its limit (controlledValues RequestsOnly) is 1 core"),
+        "app cpu: needs about 3 cores, but its limit (controlledValues RequestsOnly) is 1 core"),
     "the smaller of both": (
         {"target": {"memory": "3Gi"}, "limits": {"memory": "1Gi"},
          "spec": policy(controlledValues="RequestsOnly", maxAllowed={"memory": "2Gi"})},
-        "and its limit (controlledValues RequestsOnly) is 1Gi"),
+        "but its limit (controlledValues RequestsOnly) is 1Gi"),
     "the recommender's own cap": (
         {"target": {"memory": "1Gi"}, "uncapped": {"memory": "3Gi"}},
-        "app memory: about 3147Mi needed, and the VPA's recommender recommends no more than 1Gi"),
+        "app memory: needs about 3147Mi, but the VPA's recommender recommends at most 1Gi"),
     "the recommender's own cap below maxAllowed": (
         {"target": {"memory": "1Gi"}, "uncapped": {"memory": "3Gi"},
          "spec": policy(maxAllowed={"memory": "2Gi"})},
-        "app memory: about 3147Mi needed, and the VPA's recommender recommends no more than 1Gi"),
+        "app memory: needs about 3147Mi, but the VPA's recommender recommends at most 1Gi"),
     "Trajectory: the recommender's own cap of what no metric measures": (
         {"target": {"memory": "1Gi"}, "uncapped": {"memory": "3Gi"}, "spec": JOINT}, ""),
 }  # fmt: skip
@@ -216,8 +216,8 @@ def at_both_ends(memory: str, utilization: int = 50, target: str = "4Gi") -> Dec
 def test_memory_that_no_metric_measures_is_saturated_at_its_bound() -> None:
     found = ready(at_both_ends("12Gi"))
     assert found[:2] == ("True", "Saturated")
-    assert "app memory: about 13G needed, and maxAllowed is 4Gi" in found[2]
-    assert "the VPA's target is not below maxAllowed" in ready(at_both_ends("4Gi"))[2]
+    assert "app memory: needs about 13G, but maxAllowed is 4Gi" in found[2]
+    assert "the VPA's target reaches maxAllowed" in ready(at_both_ends("4Gi"))[2]
     assert "target is not below" not in ready(at_both_ends("3Gi", target="3Gi"))[2]
 
 

@@ -127,7 +127,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
     "nothing differs": ({}, "Reconciled", "the workload follows its recommendations"),
     "a gate of the user's own": (
         {"spec": {"hpa": {"scaleUp": OFF}}, **MORE}, "HeldBack", "replicas 3 -> 5 held by UpdatePolicy"),
-    "Recommend": ({"spec": {"mode": "Recommend"}, **MORE}, "Recommend", "nothing is changed"),
+    "Recommend": ({"spec": {"mode": "Recommend"}, **MORE}, "Recommend", "the workload is not changed"),
     "Paused": ({"spec": {"mode": "Paused"}}, "Paused", "mode Paused"),
     "no metrics of the HPA": ({"utilization": None}, "HpaInactive", "NoMetrics: the HPA has"),
     "nothing to recommend, in mode Recommend as well": (
@@ -153,7 +153,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "PodsNotStarting", 'pod web-1 can\'t start, CreateContainerConfigError: container app: secret "s" not found'),
     "an init container": (
         {"pods": [container(waiting("SetUp"), "initContainerStatuses")]}, "PodsNotStarting", "SetUp: container app"),
-    "a container ends again and again": (
+    "a container keeps terminating": (
         {"pods": [container(CRASHING, lastState=ended(LONG_AGO), restartCount=3)]},
         "PodsNotStarting", "pod web-1 can't start, CrashLoopBackOff: container app ended with Error"),
     "and runs in between": (
@@ -169,7 +169,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "ProgressDeadlineExceeded", "it timed out"),
     "a rollout of a StatefulSet past ten minutes": (
         made(600), "ProgressDeadlineExceeded",
-        "the rollout of StatefulSet web does not go on: 2 of 3 pods are available"),
+        "the rollout of StatefulSet web is not progressing: 2 of 3 pods are available"),
     "a pod has failed its probe for ten minutes": (
         lost_readiness(600), "ProgressDeadlineExceeded", "2 of 3 pods are available"),
     "a paused Deployment whose pods are of an older template": (
@@ -177,7 +177,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "DeploymentPaused", "Deployment web is paused"),
     "a StatefulSet that can't make its pods": (
         {"target": {"status": {"replicas": 1, "availableReplicas": 1}}, "kind": STATEFUL, "pods": []},
-        "PodsNotCreated", "StatefulSet web has 1 of 3 pods and creates no more"),
+        "PodsNotCreated", "StatefulSet web has 1 of 3 pods and does not create the rest"),
 }  # fmt: skip
 NO_OBSTACLES: dict[str, dict[str, Any]] = {
     "it refused them earlier": {"target": failing("ReplicaFailure", "False", "FailedCreate")},
@@ -275,7 +275,7 @@ def test_maxreplicas_is_named_where_the_hpa_asks_for_more() -> None:
     hpa = {"status": {"conditions": [{"type": "ScalingActive", "status": "True"}, limited]}}
     decision = decided(spec={"replicas": 10}, replicas=10, desired=10, utilization=90, hpa=hpa)
     assert found(decision) == ("True", "Saturated")
-    assert "the HPA asks for more replicas than maxReplicas, 10" in message(decision)
+    assert "the HPA recommends more replicas than maxReplicas, 10" in message(decision)
 
 
 def test_contested_says_who_and_what_helps() -> None:
@@ -287,7 +287,7 @@ def test_contested_says_who_and_what_helps() -> None:
     axis = {"lastScaleTime": last, "appliedFrom": applied_from, "setBack": {"count": 1, "time": last}}
     decision = decided(**MORE, target=target, status={"axes": {"horizontal": axis}})
     assert found(decision, "Contested") == ("True", "SetBack")
-    expected = "kubectl keeps reverting replicas: remove spec.replicas from what it applies; retrying at "
+    expected = "kubectl keeps reverting replicas: remove spec.replicas from its manifest; retrying at "
     assert build.condition(decision, "Contested").message.startswith(expected + "2026-11-21T10:01:00")
     assert found(decision) == ("False", "Contested")
     assert [one.reason for one in decision.events if one.type == "Warning"] == ["SetBack"]
@@ -303,11 +303,11 @@ def test_recommend_names_apart_what_is_recommended_and_what_apply_would_hold_bac
     assert best.containers[0].requests["cpu"] == "1112m"
     assert found(decision) == ("True", "Recommend")
     first = (
-        "mode Recommend: nothing is changed; status.recommended is what is recommended before gates; "
-        "in mode Apply, gates would now hold back "
+        "mode Recommend: the workload is not changed; status.recommended has the recommendation before gates; "
+        "in mode Apply"
     )
-    assert message(decision).startswith(f"{first}app cpu 1 -> 1112m held by MinChange until ")
-    assert message(decided(spec={"mode": "Recommend"})) == f"{first}nothing of it"
+    assert message(decision).startswith(f"{first}: app cpu 1 -> 1112m held by MinChange until ")
+    assert message(decided(spec={"mode": "Recommend"})) == f"{first}, no gate would hold it back"
 
 
 # --- recommendations that are too old --------------------------------------------------------------------------------
@@ -367,7 +367,10 @@ def test_a_recommendation_is_stale_once_its_recommender_saves_nothing() -> None:
     decision = decided(vpa=spoken(9999, "1Gi"), silent={"": since})
     active = build.condition(decision, "VpaActive")
     assert active.reason == "RecommendationStale"
-    assert active.message == f"the VPA's recommender has saved and written nothing since {stamp(since)}"
+    assert (
+        active.message
+        == f"the VPA's recommender has written no checkpoints or recommendations since {stamp(since)}"
+    )
     others = decided(vpa=spoken(9999, "1Gi", recommenders=[{"name": "mine"}]), silent={"": since})
     assert found(others, "VpaActive")[1] == "Recommending"
 
@@ -394,6 +397,6 @@ def test_a_late_decision_is_reported_beside_what_is_wrong_otherwise(
 ) -> None:
     decision = build.decided(replace(seen, postponed=True))
     assert found(decision) == ("False", reason)
-    assert message(decision).startswith("this decision came late: the Hvpas of this namespace need more")
+    assert message(decision).startswith("this decision is late: the Hvpas of this namespace need more")
     assert text in message(decision)
     assert found(build.decided(seen)) != ("False", "DecisionPostponed")

@@ -56,30 +56,30 @@ ALL = {
     # 3.6 cores: two pods of 1 core as they are, and two of 1.5
     "on a path, the metric, what it takes and the usual demand": (
         joint(2, LOAD, {"app": {"cpu": "1500m"}}),
-        "replicas 2 -> 4, cpu 1 -> 1500m of app; HPA: cpu at 180 % of its target; cpu asks for 4 replicas; "
+        "replicas 2 -> 4, cpu 1 -> 1500m of app; HPA: cpu at 180 % of its target; cpu needs 4 replicas; "
         "usual demand of all pods: cpu 3 of app"),
     "on a path without a VPA's recommendation, of replicas alone": (
-        joint(2), "replicas 2 -> 4; HPA: cpu at 180 % of its target; cpu asks for 4 replicas"),
+        joint(2), "replicas 2 -> 4; HPA: cpu at 180 % of its target; cpu needs 4 replicas"),
     "on a path without metrics": (
-        joint(12, ()), "replicas 12 -> 10; 12 is outside of minReplicas 1 and maxReplicas 10; "
-        "the HPA has no metrics: nothing shrinks"),
+        joint(12, ()), "replicas 12 -> 10; 12 is outside minReplicas 1 and maxReplicas 10; "
+        "the HPA has no metrics, so HVPA does not follow lower demand"),
     "more pods than wanted, and what holds larger requests": (
         # 9 cores: five pods of 1 core as they are, and two of 2.5; all of 1 core: nine
         joint(5, LOAD, {"app": {"cpu": "1500m"}}, OFF),
-        "replicas 5 -> 9; HPA: cpu at 180 % of its target; cpu asks for 7 replicas; "
-        "9 of the size that pods have, as larger requests are held by UpdatePolicy"),
+        "replicas 5 -> 9; HPA: cpu at 180 % of its target; cpu needs 7 replicas; "
+        "9 of the current size, because larger requests are held by UpdatePolicy"),
     "cut by maxStep, with where it leads": (
         joint(2, LOAD, None, IN_STEPS),
-        "replicas 2 -> 3; HPA: cpu at 180 % of its target; cpu asks for 4 replicas; 4 are reached in several steps"),
+        "replicas 2 -> 3; HPA: cpu at 180 % of its target; cpu needs 4 replicas; HVPA reaches 4 in several steps"),
     "as many pods as serve before all have the new size": (
         joint(6, [jointly.value("cpu", "1", "1")], {"app": {"cpu": "1"}}, {"trajectory": jointly.EXACT},
               pods=[build.pod(f"web-{index}", containers=[jointly.app("1")]) for index in range(5)],
               status={"axes": {"vertical": {"base": {"app": {"cpu": "1"}}}}}),
-        "replicas 6 -> 5, cpu 1 -> 2 of app; HPA: cpu at 100 % of its target; cpu asks for 5 replicas; "
+        "replicas 6 -> 5, cpu 1 -> 2 of app; HPA: cpu at 100 % of its target; cpu needs 5 replicas; "
         "usual demand of all pods: cpu 6 of app"),
     "without metrics, more pods for the usual demand": (
         joint(2, (), {"app": {"cpu": "4"}}, status={"axes": {"vertical": {"usualDemand": [EIGHT_CORES]}}}),
-        "replicas 2 -> 3, cpu 1 -> 2667m of app; the usual demand takes 3 replicas; the HPA has no metrics now; "
+        "replicas 2 -> 3, cpu 1 -> 2667m of app; the usual demand needs 3 replicas; the HPA has no metrics; "
         "usual demand of all pods: cpu 8 of app"),
 }  # fmt: skip
 PART = {
@@ -89,7 +89,7 @@ PART = {
         usual(target=build.workload(3, [build.container(requests={"memory": "1Gi"})])),
         "cpu none -> 1500m of app; "),
     "a count outside of its bounds is the cause": (
-        usual(12, vpa=build.vpa()), "12 is outside of minReplicas 1 and maxReplicas 10"),
+        usual(12, vpa=build.vpa()), "12 is outside minReplicas 1 and maxReplicas 10"),
     "memory that ran out is the cause": (
         usual(vpa=build.vpa({"app": {"memory": "2Gi"}}), pods=[build.oom_killed(at(seconds=-30))]),
         "; out of memory: app; VPA: memory 2Gi of app; "),
@@ -117,7 +117,7 @@ def test_a_step_names_its_cause(seen: Objects, part: str) -> None:
 
 def test_a_silent_hpa_is_no_cause() -> None:
     message = step(usual(12, build.hpa(10, None, replicas=12), vpa=build.vpa()))
-    assert "12 is outside of" in message
+    assert "12 is outside minReplicas" in message
     assert "HPA" not in message
 
 

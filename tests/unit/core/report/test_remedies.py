@@ -69,7 +69,7 @@ def test_no_remedy_names_the_strategy_that_counts_already(spec: dict[str, Any], 
     """Set, or by default, or for a day in place of InPlaceOrRollout."""
     found = build.hvpa(spec).spec
     text = remedy("PodsNotResized", None, found)
-    assert ("to InPlaceOrRollout" in text, "the pods are replaced" in text) == (not replaces, replaces)
+    assert ("to InPlaceOrRollout" in text, "HVPA replaces the pods" in text) == (not replaces, replaces)
     assert advised("PodsNotResized", "pod a: no room", None, found) == f"pod a: no room. {text}."
     assert remedy("TargetNotFound", None, found) == REMEDIES["TargetNotFound"]
 

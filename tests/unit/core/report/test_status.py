@@ -255,7 +255,7 @@ def test_of_what_is_not_scaled_nothing_old_is_left(
     known = {one.type: one for one in status.conditions}
     blocked, ready = known["ScalingBlocked"], known["Ready"]
     assert (blocked.status, blocked.reason) == ("True", ready.reason), "the column BLOCKED"
-    assert blocked.message == f"nothing is scaled: {ready.message}"
+    assert blocked.message == f"HVPA scales nothing: {ready.message}"
 
 
 def test_in_place_a_status_whose_writes_failed_keeps_all_that_was_decided_before() -> None:

@@ -34,7 +34,7 @@ WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     (policies(maxAllowed={"memory": "128Ti"}), f"{MOST}[memory]", "than a machine has", "check the unit"),
     (policies(minAllowed={"cpu": 100}), f"{LEAST}[cpu]", "100 cores", "100m"),
     (policies(maxAllowed={"cpu": "500"}), f"{MOST}[cpu]", "500 cores", "500m"),
-    (policies(maxAllowed={"cpu": "2Gi"}), f"{MOST}[cpu]", "2,147,483,648 cores", "counted in cores"),
+    (policies(maxAllowed={"cpu": "2Gi"}), f"{MOST}[cpu]", "2,147,483,648 cores", "measured in cores"),
     (metric("resource", name="cpu", targetAverageValue=300),
      f"{METRIC}.resource.targetAverageValue", "300 cores", "300m"),
     (metric("containerResource", name="memory", target={"averageValue": "400m"}),

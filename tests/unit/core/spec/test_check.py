@@ -36,7 +36,7 @@ NO_FIVE_FIELDS = ("0 22 * *", "0\u00a00 * * *", "0 0 22 * * *", "0 0 22 * * * 20
         ("0 0 1 MAI *", FIELDS[3].message),
         ("0 0 \u0663 * *", FIELDS[2].message),
         ("0 0 * * MON,FRI#2", FIELDS[4].message),
-        ("0 0 30 2 *", "must come true at some time"),
+        ("0 0 30 2 *", "must match at some time"),
         ("60 22 * * *", FIELDS[0].message),
         *((text, "must be a cron expression of five fields") for text in NO_FIVE_FIELDS),
         ("@never", ""),
@@ -44,7 +44,7 @@ NO_FIVE_FIELDS = ("0 22 * *", "0\u00a00 * * *", "0 0 22 * * *", "0 0 22 * * * 20
         ("R 0 * * *", FIELDS[0].message),
         ("R(0-10) 1 * * *", ""),
         ("H 1 * * *", ""),
-        ("0 0 R * *", "must be the same time for all"),
+        ("0 0 R * *", "must be a fixed time"),
     ],
 )
 def test_the_reason_names_the_field_that_is_wrong(schedule: str, reason: str) -> None:
@@ -69,7 +69,7 @@ def test_problems_name_their_field() -> None:
     spec = build.hvpa({"hpa": {"schedule": [floor, {**floor, "schedule": "@daily", "timeZone": "UTC"}]}}).spec
     assert spec is not None
     assert [str(problem) for problem in spec_problems(spec)] == [
-        "spec.hpa.schedule[0].schedule: must come true at some time: '0 0 31 2 *' names a day that no month has",
+        "spec.hpa.schedule[0].schedule: must match at some time: '0 0 31 2 *' names a day that no month has",
         "spec.hpa.schedule[0].timeZone: must be the name of a time zone in the IANA database, such as"
         " Europe/Berlin or UTC; it is 'Mars/Olympus'",
     ]

@@ -40,29 +40,32 @@ NO_WINDOWS = ("spec.maintenanceWindows", "spec.maintenanceTimeWindow")
 NARROW = cpu("4", "4050m") | change(UP) | change(DOWN, cpu={"value": "50m"})
 CASES: dict[str, tuple[dict[str, Any], dict[str, list[str]]]] = {
     "a request that has one value": (cpu("1", "1000m"), {CPU: [
-        "minAllowed and maxAllowed are both 1: the cpu request is set to that once and never changes"]}),
+        "minAllowed and maxAllowed are both 1: HVPA sets the cpu request to that once and never changes it"]}),
     "nothing but 0": (policies(maxAllowed={"memory": 0}), {MEMORY: ["minAllowed and maxAllowed are both 0"]}),
     "a range narrower than minChange's default": (
         cpu("100m", "250m") | change(UP), {CPU: [
-            "requests may be 100m to 250m, and scaleUp.minChange is 200m: the cpu request is never raised before"
-            " minChangeTimeout (10m) is over",
-            "requests may be 100m to 250m, and scaleDown.minChange is 200m: the cpu request is never lowered"]}),
+            "requests range from 100m to 250m, but scaleUp.minChange is 200m: the cpu request is never raised before"
+            " minChangeTimeout (10m) has passed",
+            "requests range from 100m to 250m, but scaleDown.minChange is 200m: the cpu request is never lowered"]}),
     "a range in which no rise is large enough for the timeout either": (
         NARROW, {CPU: [
-            "requests may be 4 to 4050m, and scaleUp.minChange is 200m: the cpu request is never raised"]}),
+            "requests range from 4 to 4050m, but scaleUp.minChange is 200m: the cpu request is never raised"]}),
     "a large minChange": (
         policies(minAllowed={"memory": "1Gi"}, maxAllowed={"memory": "2Gi"}) | change(DOWN, memory={"value": "3Gi"}), {
-            MEMORY: ["requests may be 1Gi to 2Gi, and scaleDown.minChange is 3Gi: the memory request is never"]}),
+            MEMORY: ["requests range from 1Gi to 2Gi, but scaleDown.minChange is 3Gi: the memory request is never"]}),
     "a percentage that no change reaches": (
         cpu("3", "4") | change(DOWN, cpu={"percentage": 50}), {
-            CPU: ["requests may be 3 to 4, and scaleDown.minChange is 2: the cpu request is never lowered"]}),
+            CPU: ["requests range from 3 to 4, but scaleDown.minChange is 2: the cpu request is never lowered"]}),
     "on a path, requests may go along with others": (
         cpu("100m", "250m") | change(UP, cpu={"value": "10m"}) | JOINT | REPLACED, {CPU: [
-            "requests may be 100m to 250m, and scaleDown.minChange is 200m: the cpu request is never lowered alone"]}),
+            "requests range from 100m to 250m, but scaleDown.minChange is 200m: the cpu request is never lowered"
+            " alone"]}),
     "more replicas at once than there may be": (
         change(UP, replicas={"value": 20}) | change(DOWN, replicas={"percentage": 95}), {
-            "spec.hpa.scaleUp.minChange.replicas": ["replicas may be 1 to 10, and minChange comes to 20: none"],
-            "spec.hpa.scaleDown.minChange.replicas": ["replicas may be 1 to 10, and minChange comes to 10: none"],
+            "spec.hpa.scaleUp.minChange.replicas": [
+                "replicas range from 1 to 10, but minChange is 20: HVPA never adds a replica"],
+            "spec.hpa.scaleDown.minChange.replicas": [
+                "replicas range from 1 to 10, but minChange is 10: HVPA never removes a replica"],
         }),
     "an HPA whose behavior is Disabled": (
         {f"{TEMPLATE}.behavior": {name: {"selectPolicy": "Disabled"} for name in (UP, DOWN)}}, {
@@ -71,21 +74,21 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, list[str]]]] = {
         {"spec.hpa.scaleDown.stabilizationDuration": "48h", "spec.vpa.scaleUp.stabilizationDuration": "25h",
          "spec.vpa.scaleUp.minChangeTimeout": "240h", "spec.vpa.scaleDown.stabilizationDuration": "720h",
          "spec.vpa.scaleDown.minHistory": "216h"}, {
-            "spec.hpa.scaleDown.stabilizationDuration": ["no replica is taken away for 48h"],
-            "spec.vpa.scaleUp.stabilizationDuration": ["no request is raised for 25h"],
-            "spec.vpa.scaleDown.stabilizationDuration": ["no request is lowered for 720h"],
-            "spec.vpa.scaleDown.minHistory": ["no request is lowered in the first 216h"],
-            "spec.vpa.scaleUp.minChangeTimeout": ["a rise that is smaller than minChange waits for 240h"]}),
+            "spec.hpa.scaleDown.stabilizationDuration": ["HVPA removes no replica for 48h"],
+            "spec.vpa.scaleUp.stabilizationDuration": ["HVPA raises no request for 25h"],
+            "spec.vpa.scaleDown.stabilizationDuration": ["HVPA lowers no request for 720h"],
+            "spec.vpa.scaleDown.minHistory": ["HVPA lowers no request in the first 216h"],
+            "spec.vpa.scaleUp.minChangeTimeout": ["an increase below minChange waits for 240h"]}),
     "both axes Off": (off("hpa") | off("vpa"), {
-        "spec": ["nothing is scaled: spec.hpa is Off in both directions, and spec.vpa is Off in both directions"]}),
+        "spec": ["HVPA scales nothing: spec.hpa is Off in both directions, and spec.vpa is Off in both directions"]}),
     "weights of 0 beside an HPA that is Off": (off("hpa") | {INTERVALS: [interval(0)]}, {
-        "spec": ["nothing is scaled: spec.hpa is Off in both directions, and the vertical weight is 0"]}),
+        "spec": ["HVPA scales nothing: spec.hpa is Off in both directions, and the vertical weight is 0"]}),
     "weights of 100 beside a VPA that is Off": (off("vpa") | {INTERVALS: [interval(100)]}, {
-        "spec": ["nothing is scaled: all weights are 100 percent vertical, and spec.vpa is Off"]}),
+        "spec": ["HVPA scales nothing: all weights are 100 percent vertical, and spec.vpa is Off"]}),
     "an HPA that is Off, alone": (off("hpa") | {"spec.vpa": {}}, {
-        "spec": ["nothing is scaled: spec.hpa is Off in both directions, and no VPA is deployed or named"]}),
+        "spec": ["HVPA scales nothing: spec.hpa is Off in both directions, and no VPA is deployed or named"]}),
     "a VPA that is Off, alone": (off("vpa") | {"spec.hpa": {}}, {
-        "spec": ["nothing is scaled: no HPA is deployed or named, and spec.vpa is Off in both directions"]}),
+        "spec": ["HVPA scales nothing: no HPA is deployed or named, and spec.vpa is Off in both directions"]}),
 }  # fmt: skip
 
 
@@ -157,12 +160,13 @@ RESIZES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     "pods that count as stuck at once": (
         {"type": "InPlace", "timeout": "1s"}, {}, "timeout", "1s is shorter than a kubelet may take to report a"
         " resize: pods count as stuck"),
-    "all pods in percent": ({"type": "InPlace", "maxUnavailable": "100%"}, {}, "maxUnavailable", "it is all pods"),
+    "all pods in percent": ({"type": "InPlace", "maxUnavailable": "100%"}, {}, "maxUnavailable",
+                            "100% allows all pods at once"),
     "all pods": ({"type": "InPlace", "maxUnavailable": 10}, {}, "maxUnavailable",
-                 "10 pods are all that there are (maxReplicas 10)"),
+                 "10 allows all pods at once (maxReplicas 10)"),
     "a VPA that is off": ({"type": "InPlaceOrRollout"}, off("vpa"), "type", "InPlaceOrRollout resizes no pod"),
-    "a timeout of rollouts": ({"timeout": "1m"}, {}, "timeout", "has no effect: type is Rollout"),
-    "pods of rollouts": ({"maxUnavailable": 2}, {}, "maxUnavailable", "has no effect: type is Rollout"),
+    "a timeout of rollouts": ({"timeout": "1m"}, {}, "timeout", "has no effect: with type Rollout"),
+    "pods of rollouts": ({"maxUnavailable": 2}, {}, "maxUnavailable", "has no effect: with type Rollout"),
 }  # fmt: skip
 
 

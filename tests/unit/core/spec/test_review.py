@@ -66,7 +66,7 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
         f"{TEMPLATE}.maxReplicas": "minReplicas and maxReplicas are both 1",
     }),
     "an overlap": ({INTERVALS: [interval(0, 1, 6), interval(50, 3, 10)]}, (), {
-        f"{INTERVALS}[1]": "overlaps entry 0 of the list at 3 to 6 replicas: the first entry that matches counts",
+        f"{INTERVALS}[1]": "overlaps entry 0 of the list at 3 to 6 replicas: the first matching entry applies",
     }),
     "an overlap in another order": ({INTERVALS: [interval(50, 3, 10), interval(0, 1, 6)]}, (), {
         f"{INTERVALS}[1]": "overlaps entry 0 of the list at 3 to 6 replicas",
@@ -81,16 +81,16 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
     }),
     "neighbours in any order": ({INTERVALS: [interval(60, 7, 10), interval(40, 1, 3), interval(50, 3, 7)]}, (), {}),
     "a hole between intervals in another order": ({INTERVALS: [interval(50, 5, 10), interval(0, 1, 3)]}, (), {
-        INTERVALS: "no interval holds 4 replicas",
+        INTERVALS: "no interval contains 4 replicas",
     }),
     "a hole": ({INTERVALS: [interval(0, 1, 3), interval(50, 5, 10)]}, (), {
-        INTERVALS: "no interval holds 4 replicas",
+        INTERVALS: "no interval contains 4 replicas",
     }),
     "intervals out of the bounds": ({INTERVALS: [interval(5, 1, 1), interval(50, 1, 20), interval(5, 20, 30)],
                                      f"{TEMPLATE}.minReplicas": 2}, (), {
-        f"{INTERVALS}[0].lastReplicaCount": "1 is below minReplicas (2): it never counts",
-        f"{INTERVALS}[1].lastReplicaCount": "20 is above maxReplicas (10): there are never",
-        f"{INTERVALS}[2].startReplicaCount": "20 is above maxReplicas (10): it never counts",
+        f"{INTERVALS}[0].lastReplicaCount": "1 is below minReplicas (2): it never applies",
+        f"{INTERVALS}[1].lastReplicaCount": "20 is above maxReplicas (10): the count is never that high",
+        f"{INTERVALS}[2].startReplicaCount": "20 is above maxReplicas (10): it never applies",
     }),
     "a VPA without weights": ({INTERVALS: []}, (), {"spec.vpa": "there are no intervals, so the weight is 0"}),
     "a VPA with weights of 0": ({INTERVALS: [interval(0)]}, (), {INTERVALS: "all weights are 0"}),
@@ -108,15 +108,15 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
         TEMPLATE: "the HPA follows the utilization of cpu",
     }),
     "a window that never opens": ({}, ("spec.maintenanceWindows", "spec.maintenanceTimeWindow"), {
-        "spec.hpa.scaleDown.updatePolicy.updateMode": "waits for a maintenance window, and there is none",
+        "spec.hpa.scaleDown.updatePolicy.updateMode": "waits for a maintenance window, but none is configured",
     }),
     "windows that nothing waits for": ({"spec.hpa.scaleDown.updatePolicy.updateMode": "Auto"},
                                        ("spec.maintenanceWindows",), {
         "spec.maintenanceTimeWindow": "has no effect: no direction waits for a window",
     }),
     "floors out of the bounds": ({"spec.hpa.schedule": floors(1, 2, 10, 11)}, (), {
-        "spec.hpa.schedule[0].minReplicas": "1 is not above the HPA's minReplicas (1): it does nothing",
-        "spec.hpa.schedule[3].minReplicas": "11 is above maxReplicas (10), which holds",
+        "spec.hpa.schedule[0].minReplicas": "1 is not above the HPA's minReplicas (1): it has no effect",
+        "spec.hpa.schedule[3].minReplicas": "11 is above maxReplicas (10), which takes precedence",
     }),
     "floors without an HPA": (NO_HPA, ("spec.maintenanceWindows", "spec.maintenanceTimeWindow"), {
         "spec.hpa.schedule": "has no effect: no HPA is deployed or named",
@@ -137,10 +137,10 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
     "a target of 7 for 70": ({f"{TEMPLATE}.metrics": [
         {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 7}}}],
         INTERVALS: [interval(100, 1, 2), interval(0, 2, 10)]}, (), {
-        f"{TEMPLATE}.metrics[0]": "a target of 7 percent: pods request 14 times what they use",
+        f"{TEMPLATE}.metrics[0]": "a target of 7 percent: pods request 14 times their usage",
     }),
     "a bound of replicas that bounds nothing": ({f"{TEMPLATE}.maxReplicas": 1000}, (), {
-        f"{TEMPLATE}.maxReplicas": "1000 bounds nothing",
+        f"{TEMPLATE}.maxReplicas": "1000 is too high to be a limit",
     }),
     "a path without an end": ({"spec.blend": "Trajectory"}, ("spec.vpa.template.spec",), {
         "spec.vpa.template.spec.resourcePolicy": "no maxAllowed for cpu and memory",
@@ -151,7 +151,7 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...], dict[str, str]]] = {
         "spec.vpa.template.spec.resourcePolicy": "no maxAllowed for memory",
     }),
     "scaling out that waits for an hour": ({"spec.hpa.scaleUp.stabilizationDuration": "1h30m"}, (), {
-        "spec.hpa.scaleUp.stabilizationDuration": "no replica is added for 1h30m",
+        "spec.hpa.scaleUp.stabilizationDuration": "HVPA adds no replica for 1h30m",
     }),
 }  # fmt: skip
 

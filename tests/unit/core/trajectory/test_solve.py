@@ -97,7 +97,7 @@ def test_4_cpu_and_26gi_take_4_replicas_of_the_five_row_table() -> None:
     # a fourth of 26Gi, in whole kilobytes
     assert wanted(decision) == (5, {CPU: 1000, MEMORY: 6_979_322_000})
     assert [item.usual_replicas for item in view(decision).items] == [3, 4]
-    assert because(decision) == "memory asks for 5 replicas"
+    assert because(decision) == "memory needs 5 replicas"
 
 
 def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
@@ -106,7 +106,7 @@ def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
         state(1, [app("500m", "2Gi")], [], {"app": {"cpu": "4", "memory": "26Gi"}}, spec)
     )
     assert (usual_count(decision), count(decision), requests(decision)["cpu"]) == (4, 5, 1000)
-    assert because(decision) == "the usual demand of app memory asks for 5 replicas"
+    assert because(decision) == "the usual demand of app memory needs 5 replicas"
     assert decision.weight_ppm is None
     found = {(one.present, one.present_from, one.present_replicas) for one in view(decision).items}
     assert found == {(None, "", None)}, "the present demand is not measured"
@@ -162,7 +162,7 @@ def test_a_metric_of_one_container_speaks_of_that_one() -> None:
         (CPU, 2000, "HPA: cpu of app"),
         (SIDE, 4000, "HPA: cpu of side"),
     ]
-    assert because(decision) == "cpu of side asks for 5 replicas", "2 of 500m and 3 of 1000m"
+    assert because(decision) == "cpu of side needs 5 replicas", "2 of 500m and 3 of 1000m"
 
 
 def test_a_container_with_mode_off_keeps_its_size_and_counts_in_what_pods_serve() -> None:
@@ -268,7 +268,7 @@ def test_a_resource_that_only_the_vpa_sees_follows_the_vpa_alone() -> None:
     decision = decided()
     cpu, memory = view(decision).items
     assert (memory.usual, memory.usual_from, memory.present) == (None, "the VPA's target", None)
-    assert cpu.usual_from == "HPA: mean of what it measured"
+    assert cpu.usual_from == "HPA: mean of its measurements"
     assert requests(decision)["memory"] == 3 * GIB // 1000 * 1000 + 1000
     assert requests(decided(external("10", "30"))) == requests(decision), "whatever else is measured"
     assert count(decision) == 4
@@ -279,18 +279,18 @@ def test_a_resource_that_only_the_hpa_sees_takes_replicas() -> None:
         state(2, [app("1", "1Gi")], [value("memory", "1Gi", "3Gi")], {"app": {"cpu": "1"}})
     )
     assert (count(decision), requests(decision)) == (6, {"cpu": 1000, "memory": GIB})
-    assert because(decision) == "memory asks for 6 replicas"
+    assert because(decision) == "memory needs 6 replicas"
     at_most = build.decided(
         state(4, [app("1", "1Gi")], [value("memory", "1Gi", "4Gi")], {"app": {"cpu": "1"}}), resizes=True
     )
     assert count(at_most) == 10
-    assert because(at_most) == "memory asks for 16 replicas, and there may be no more than 10"
+    assert because(at_most) == "memory needs 16 replicas; the maximum is 10"
 
 
 def test_an_external_metric_takes_replicas_and_no_larger_pods() -> None:
     decision = build.decided(state(2, [app("1")], [external("10", "30")], {"app": {"cpu": "1"}}))
     assert (count(decision), requests(decision)) == (6, {"cpu": 1000})
-    assert because(decision) == "External queue asks for 6 replicas"
+    assert because(decision) == "External queue needs 6 replicas"
     beyond = build.decided(state(10, [app("1")], [external("10", "30")], {"app": {"cpu": "1"}}))
     assert (wanted(beyond), requests(beyond)) == ((10, {}), {"cpu": 1000})
 
@@ -354,7 +354,8 @@ def test_replicas_stay_inside_the_overlap_and_inside_the_tolerance() -> None:
     fixed_size: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
     assert [needed(used, **fixed_size) for used in ("700m", "730m", "1", "1090m", "1110m")] == [4, 5, 5, 5, 6]
     assert (
-        because(decide(5, "730m", "1", fixed_size)) == "cpu asks for 4 replicas, which is inside the overlap"
+        because(decide(5, "730m", "1", fixed_size))
+        == "cpu needs 4 replicas; the difference is within the overlap"
     )
 
 
@@ -362,7 +363,7 @@ def test_pods_that_use_more_than_they_request_are_joined_by_more_and_are_no_larg
     fixed_size: dict[str, Any] = {"weightBasedScalingIntervals": [{"vpaWeight": 0}]}
     decision = decide(4, "1200m", "1", fixed_size)
     assert count(decision) == 7, "115 percent call for 4.6 pods; 1.5 times that are 6.9"
-    assert because(decision) == "cpu beyond its requests asks for 7 replicas"
+    assert because(decision) == "cpu beyond its requests needs 7 replicas"
     assert count(decide(4, "1140m", "1", fixed_size)) == 5
     only_larger = decide(1, "1200m", "1", {"weightBasedScalingIntervals": [{"vpaWeight": 100}]})
     assert wanted(only_larger) == (1, {CPU: 1200}), "pods are not replaced for what is not measured"
@@ -422,9 +423,9 @@ def test_in_place_pods_get_the_size_of_all_replicas_also_while_few_serve() -> No
 @pytest.mark.parametrize(
     ("third", "size", "stays"),
     [
-        (None, 2000, "kept until new pods serve"),
-        ({"ready": False}, 2000, "kept until new pods serve"),
-        ({"ready": False, "change": without_node(seconds=29)}, 2000, "kept until new pods serve"),
+        (None, 2000, "kept until new pods are ready"),
+        ({"ready": False}, 2000, "kept until new pods are ready"),
+        ({"ready": False, "change": without_node(seconds=29)}, 2000, "kept until new pods are ready"),
         ({"ready": False, "change": without_node(seconds=30)}, 1500, ""),
         ({"ready": False, "change": without_node(seconds=89)}, 1500, ""),
         ({"ready": False, "change": without_node(seconds=90)}, 2250, ""),
@@ -503,13 +504,11 @@ def test_what_cannot_be_served_is_saturated_and_reported() -> None:
     seen = one_core(10, "3", "3", most, request="2")
     decision = build.decided(seen)
     assert view(decision).wanted.saturated == (CPU,)
-    assert (
-        because(decision) == "cpu beyond its requests asks for 35 replicas, and there may be no more than 10"
-    )
+    assert because(decision) == "cpu beyond its requests needs 35 replicas; the maximum is 10"
     ready = decision.status.conditions[0]
     assert (ready.type, ready.status, ready.reason) == ("Ready", "True", "Saturated")
     assert ready.message == (
-        "app cpu: about 60 cores needed, and 10 replicas (maxReplicas) of 2 cores (maxAllowed) serve 20 cores"
+        "app cpu: needs about 60 cores, but 10 replicas (maxReplicas) of 2 cores (maxAllowed) serve 20 cores"
     )
     assert [event.reason for event in decision.events] == ["Saturated"]
 
@@ -518,7 +517,7 @@ def test_min_replicas_is_the_least() -> None:
     spec = {"hpa": {"template": {"spec": {"minReplicas": 3}}}}
     decision = decide(5, "100m", "1", spec)
     assert count(decision) == 3
-    assert because(decision) == "cpu asks for 1 replica, and there may be no fewer than 3"
+    assert because(decision) == "cpu needs 1 replica; the minimum is 3"
 
 
 def test_utilization_of_pods_that_have_another_size_than_the_template() -> None:
@@ -532,15 +531,15 @@ def test_utilization_of_pods_that_have_another_size_than_the_template() -> None:
     ("replicas", "used", "usual", "resizes", "reason"),
     [
         pytest.param(1, "1", 1000, False, "", id="it is the one of the path"),
-        pytest.param(1, "200m", 900, False, "near enough to 900m", id="it is near"),
-        pytest.param(1, None, 200, True, "nothing shrinks while the HPA has no metrics", id="no metrics"),
+        pytest.param(1, "200m", 900, False, "close enough to 900m", id="it is near"),
+        pytest.param(1, None, 200, True, "not lowered while the HPA has no metrics", id="no metrics"),
         pytest.param(2, None, 1800, True, "", id="fewer and larger ones would do, and no metrics"),
         pytest.param(
             1,
             "200m",
             200,
             True,
-            "nothing shrinks: the demand before the operator's start is not known",
+            "not lowered: the demand before the operator's start is unknown",
             id="after a restart",
         ),
     ],
@@ -560,4 +559,4 @@ def test_a_request_that_stays_has_its_reason(
 def test_what_replicas_nearly_serve_is_said_so() -> None:
     """2 pods of 1 core use 2.1 cores at a target of 1: 3 would serve them, and 2 do within the tolerance."""
     decision = decide(2, "1050m", "1")
-    assert view(decision).because == "cpu asks for 3 replicas, which 2 replicas nearly serve"
+    assert view(decision).because == "cpu needs 3 replicas; 2 replicas nearly suffice"

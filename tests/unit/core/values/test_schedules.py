@@ -77,7 +77,7 @@ def test_a_schedule_starts_when_croniter_finds_it_starts(text: str, origin: dt.d
     ],
 )
 def test_a_day_that_never_comes_is_refused(text: str) -> None:
-    with pytest.raises(ScheduleError, match="must come true at some time"):
+    with pytest.raises(ScheduleError, match="must match at some time"):
         Schedule(text)
 
 

@@ -476,4 +476,4 @@ def test_the_problem_names_neither_accounts_nor_addresses() -> None:
     fresh.failed(FORBIDDEN)
     assert fresh.problem == "403 Forbidden"
     fresh.failed(Unreachable("Cannot connect to host 10.0.0.1:443"))
-    assert fresh.problem == "no response that can be used"
+    assert fresh.problem == "no usable response"

@@ -176,7 +176,7 @@ async def test_a_change_by_another_client_is_seen_at_the_next_read(tmp_path: Pat
         pytest.param(
             {"resources": [ROLLOUTS]}, None, "rollouts of argoproj.io/v1alpha1 have no scale subresource", id="no scale"
         ),
-        pytest.param([], None, "what the cluster serves at /apis/argoproj.io/v1alpha1", id="odd discovery"),
+        pytest.param([], None, "the API resource list at /apis/argoproj.io/v1alpha1", id="odd discovery"),
         pytest.param(status(503), None, "", id="overload"),
         pytest.param(SERVED, status(403, "Forbidden", "no right"), "no right", id="no right"),
         pytest.param(SERVED, {"metadata": []}, "the scale of Rollout.argoproj.io web can't be read", id="odd scale"),

@@ -85,7 +85,7 @@ async def test_a_resource_that_was_listed_is_out_of_date_since_its_last_success(
         pods.freshness.failed(Unreachable("10.0.0.1"))
         (problem,) = watches.problems()
         since = r"2026-11-22T1\d:\d\d:\d\dZ"
-        assert re.fullmatch(f"pods: out of date since {since}: no response that can be used", problem)
+        assert re.fullmatch(f"pods: out of date since {since}: no usable response", problem)
 
 
 async def test_some_kinds_are_watched_once_an_hvpa_names_them(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ async def test_a_watch_that_crashes_is_begun_again_with_a_list_and_ends_no_other
         watches = Watches(transport, local, (ALL_NAMESPACES,), Telemetry(), Clock(), supervisor)
         async with background(watches.run()):
             await until(lambda: cluster.lists.count("pods") == 4 and not watches.problems())
-    assert supervisor.problems() == {"watch pods": "fails again and again: KeyError"}
+    assert supervisor.problems() == {"watch pods": "keeps failing: KeyError"}
     assert {one for one in cluster.lists if cluster.lists.count(one) > 1} == {"pods"}
 
 

@@ -125,13 +125,13 @@ async def test_only_a_token_that_has_expired_is_waited_for(life: Life) -> None:
     ("script", "message"),
     [
         pytest.param('echo "no $SECRET" >&2; exit 3', r"process returned 3\. no \*\*\*", id="env in its errors"),
-        pytest.param('printf "%s" "$SECRET"', "no JSON", id="output that is no JSON"),
+        pytest.param('printf "%s" "$SECRET"', "not JSON", id="output that is no JSON"),
         pytest.param("echo '[]'", "no status", id="other JSON"),
         pytest.param(
             'echo "{\\"apiVersion\\": \\"$SECRET\\", \\"status\\": {}}"', "not of client.auth", id="another version"
         ),
         pytest.param(SOON, "can't be used", id="a time that is none"),
-        pytest.param("head -c 3000000 /dev/zero", "no JSON", id="endless output"),
+        pytest.param("head -c 3000000 /dev/zero", "not JSON", id="endless output"),
     ],
 )  # fmt: skip
 async def test_a_plugin_that_fails_is_reported_without_secrets(

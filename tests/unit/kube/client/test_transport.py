@@ -76,7 +76,7 @@ async def test_a_request_that_can_t_be_built_is_its_caller_s_fault_and_retires_n
             transport.page(path, query, LONG, 10),
             anext(transport.stream(path, query, LONG)),
         ):
-            with pytest.raises(ValueError, match=r"is no path of a request|surrogates") as caught:
+            with pytest.raises(ValueError, match=r"is not a request path|surrogates") as caught:
                 await attempt
             assert not isinstance(caught.value, Unreachable)
         await transport.request("GET", "/x")

@@ -152,7 +152,7 @@ async def test_an_exception_while_a_lease_is_kept_does_not_cost_it(
             assert one.holds()
             assert not keeping.done()
     assert acquired == [True]
-    assert supervisor.problems() == {"lease hvpa": "fails again and again: KeyError"}
+    assert supervisor.problems() == {"lease hvpa": "keeps failing: KeyError"}
 
 
 async def test_a_lease_that_another_has_taken_ends_the_run(tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ def group(*versions: str) -> Any:
     ("answers", "said"),
     [
         pytest.param({"": group("v1", "v1beta1"), "/v1": VPAS, "/v1beta1": HVPAS},
-                     "the cluster serves Hvpas as v1beta1 only, and this hvpa knows v1alpha1: use an hvpa of that"
+                     "the cluster serves Hvpas as v1beta1 only, but this hvpa supports v1alpha1: use an hvpa of that"
                      " version", id="the next one"),
         pytest.param({"": group("v1", "v1beta1"), "/v1": HVPAS, "/v1beta1": HVPAS},
-                     "the cluster serves Hvpas as v1 and v1beta1 only, and this hvpa knows v1alpha1: use an hvpa of"
+                     "the cluster serves Hvpas as v1 and v1beta1 only, but this hvpa supports v1alpha1: use an hvpa of"
                      " one of these versions", id="two"),
         pytest.param({"": group("v1"), "/v1": VPAS}, None, id="VPAs alone"),
         pytest.param({"": group("v1alpha1"), "/v1alpha1": HVPAS}, None, id="ours, by now"),

@@ -186,8 +186,8 @@ async def test_an_api_server_that_is_gone_opens_nothing(tmp_path: Path) -> None:
             listening({"/metrics": fine}, TokenGuard(transport)) as (harness.port, _),
         ):
             with capture_logs() as logs:
-                assert await harness.get("Bearer good") == (503, "the API server can't be asked\n")
-            assert logs[-1]["event"] == "the API server can't be asked about a token"
+                assert await harness.get("Bearer good") == (503, "the API server can't be reached\n")
+            assert logs[-1]["event"] == "the API server can't be reached to review a token"
 
 
 async def test_no_token_is_kept_or_logged(harness: Harness) -> None:

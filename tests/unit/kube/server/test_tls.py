@@ -99,8 +99,8 @@ async def test_one_that_can_not_be_used_leaves_the_old_one_in_place(
     clock = Clock()
     async with presenting(folder, clock) as port:
         for certificate, key, reason in (
-            (pairs[1].certificate, pairs[0].key, "no certificate and its key (KEY_VALUES_MISMATCH)"),
-            (pairs[1].key, pairs[1].key, "no certificate and its key"),
+            (pairs[1].certificate, pairs[0].key, "not a certificate and its key (KEY_VALUES_MISMATCH)"),
+            (pairs[1].key, pairs[1].key, "not a certificate and its key"),
             (None, None, "No such file"),
         ):
             put(folder, certificate, key)
@@ -108,7 +108,7 @@ async def test_one_that_can_not_be_used_leaves_the_old_one_in_place(
             with capture_logs() as logs:
                 assert await presented(port, authority) == "one"
             (log,) = logs
-            assert log["event"] == "the new certificate can't be used, the old one stays"
+            assert log["event"] == "the new certificate can't be used; keeping the old certificate"
             assert reason in log["error"]
         put(folder, pairs[1].certificate, pairs[1].key)
         clock.now += LOOK
@@ -142,7 +142,7 @@ def test_without_its_files_there_is_no_certificate(folder: Path, missing: str) -
 @pytest.mark.parametrize("text", ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
 def test_what_is_no_certificate_is_refused(folder: Path, text: str) -> None:
     (folder / CERTIFICATE).write_text(text)
-    with pytest.raises(CertificateError, match=r"are no certificate and its key"):
+    with pytest.raises(CertificateError, match=r"are not a certificate and its key"):
         Certificate(folder)
 
 

@@ -241,9 +241,9 @@ def test_replicas_fall_as_if_failed_pods_were_full(resizes: bool, expected: list
 def test_the_status_says_that_pods_failed() -> None:
     found = failing(4, resizes=True)
     assert ("down", "replicas", "Measurement") in held(found)
-    assert "4 that are new or failed lately" in view(found).because
+    assert "4 that are new or failed recently" in view(found).because
     (cpu,) = [one for one in view(found).items if one.key.resource == "cpu"]
-    assert cpu.stays == "nothing shrinks: too many pods failed lately"
+    assert cpu.stays == "not lowered: too many pods failed recently"
 
 
 def test_in_place_no_size_is_lowered_where_more_than_a_tenth_failed() -> None:

@@ -32,7 +32,7 @@ def test_the_count_goes_all_the_way_to_what_is_needed() -> None:
         decision = decided(replicas, used)
         assert count(decision) == expected
         assert decision.steps[1] == (
-            f"replicas: {replicas} now, the HPA asks for {expected}; {expected} needed by the demand"
+            f"replicas: {replicas} now, the HPA recommends {expected}; {expected} needed by the demand"
         )
 
 

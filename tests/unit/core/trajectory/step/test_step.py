@@ -269,7 +269,7 @@ def test_without_an_hpa_no_replica_goes_by_the_target_of_a_lost_history() -> Non
         return build.decided(_with_vpa(seen, build.vpa({"app": {"cpu": "500m"}}, change)))
 
     assert count(by("600m")) == 2
-    assert view(by("600m")).items[0].usual_from == "VPA: its target of each pod, in the mean"
+    assert view(by("600m")).items[0].usual_from == "VPA: mean of its targets per pod"
     lost = by("2000")
     assert (count(lost), ("down", "replicas", "MinHistory") in held(lost)) == (10, True)
 

@@ -49,7 +49,7 @@ def test_a_silence_of_less_than_five_minutes_changes_nothing() -> None:
     assert wanted(brief) == (4, {CPU: 1000})
     assert (count(brief), requests(brief), held(brief)) == (4, {"cpu": 1000}, [])
     assert view(brief).because == (
-        "the HPA has no metrics: the last recommendation, 4 replicas, counts until 2026-11-21T10:01:00Z"
+        "the HPA has no metrics: HVPA keeps the last recommendation, 4 replicas, until 2026-11-21T10:01:00Z"
     )
     assert brief.recheck_after == dt.timedelta(minutes=1)
     assert wanted(build.decided(silent(5))) == (4, {CPU: 3000})
@@ -64,7 +64,7 @@ def test_while_the_hpa_is_silent_nothing_shrinks_and_pods_grow_for_usual_demand(
     status = None if known is None else usually(known)
     decision = build.decided(one_core(4, None, "9", status=status), resizes=resizes)
     assert wanted(decision) == (4, {CPU: size})
-    assert view(decision).because == "the HPA has no metrics: nothing shrinks"
+    assert view(decision).because == "the HPA has no metrics, so HVPA does not follow lower demand"
     alone = build.decided(state(4, [app("1")]))
     assert (wanted(alone), count(alone)) == ((4, {}), 4)
 
@@ -77,14 +77,14 @@ def test_while_the_hpa_is_silent_more_replicas_than_the_path_has_are_no_reason_f
 def test_while_the_hpa_is_silent_replicas_are_added_for_usual_demand() -> None:
     decision = decide(2, None, "1", status=usually(16_000))
     assert wanted(decision) == (4, {CPU: 4000})
-    assert view(decision).because == "the usual demand takes 4 replicas; the HPA has no metrics now"
+    assert view(decision).because == "the usual demand needs 4 replicas; the HPA has no metrics"
 
 
 def test_a_metric_without_a_value_takes_no_replica_away() -> None:
     readings: list[Reading] = [value("cpu", "1", "100m"), value("memory", "1Gi", None)]
     seen = state(4, [app("1", "1Gi")], readings, {"app": {"cpu": "1"}}, desired=4)
     assert count(build.decided(seen)) == 4
-    assert view(build.decided(seen)).because == "nothing is taken away: a metric has no value"
+    assert view(build.decided(seen)).because == "HVPA removes no replica: a metric has no value"
     assert count(build.decided(seen, resizes=True)) == 4
 
 
@@ -97,9 +97,9 @@ def test_replicas_stay_as_long_as_the_hpa_remembers_more() -> None:
         decision = build.decided(seen, resizes=resizes)
         return count(decision), view(decision).because
 
-    remembered = "cpu asks for 2 replicas now, and the HPA still remembers more"
+    remembered = "cpu needs 2 replicas now; the HPA still recommends more"
     assert [held_at(desired) for desired in (2, 6, 8)] == [
-        (2, "cpu asks for 2 replicas"),
+        (2, "cpu needs 2 replicas"),
         (6, remembered),
         (8, remembered),
     ]
@@ -129,7 +129,7 @@ def test_no_replica_goes_before_the_hpa_has_measured_the_settled_workload(
     assert count(found) == replicas
     if replicas == 4:
         assert view(found).because == (
-            "nothing is taken away: the HPA has yet to measure the pods that there are now"
+            "HVPA removes no replica: the HPA has not measured the current pods yet"
         )
         assert found.recheck_after is not None
         assert found.recheck_after.total_seconds() == 60 + seconds
@@ -204,11 +204,11 @@ def test_a_contest_goes_on_while_no_pod_is_measured(reading: str) -> None:
     assert found["HpaActive"] == ("True", "Recommending")
     assert "ScalingUnblocked" not in [one.reason for one in decision.events]
     assert view(decision).because == (
-        "the 2 ready pods are not measured yet: the last recommendation, 10 replicas, counts until "
+        "the 2 ready pods are not measured yet: HVPA keeps the last recommendation, 10 replicas, until "
         "2026-11-21T10:00:20Z"
     )
     assert decision.steps[1] == (
-        "replicas: 2 now, the HPA asks for 10; 10 recommended last, and the 2 ready pods are not measured yet"
+        "replicas: 2 now, the HPA recommends 10; 10 recommended last, because the 2 ready pods are not measured yet"
     )
 
 
@@ -232,8 +232,8 @@ def test_both_ways_wait_until_a_pod_is_measured(resizes: bool) -> None:
         assert decision.recheck_after == dt.timedelta(seconds=20)
         assert conditions(decision)["Ready"] == ("True", "HeldBack")
         assert decision.steps[1] == (
-            f"replicas: {replicas} now, the HPA asks for {last}; {last} recommended last, and the {replicas} ready "
-            "pods are not measured yet; the next measurement is due at 2026-11-21T10:00:20Z"
+            f"replicas: {replicas} now, the HPA recommends {last}; {last} recommended last, because the {replicas} "
+            "ready pods are not measured yet; the next measurement is due at 2026-11-21T10:00:20Z"
         )
     nothing = build.decided(replaced(10, None), resizes=resizes)
     assert (count(nothing), recommended(nothing), held(nothing)) == (10, 10, [])
@@ -264,7 +264,7 @@ def test_a_metric_that_is_no_mean_over_pods_speaks_of_young_ones_as_well() -> No
         pods=ready_for(10, 2),
     )
     assert count(build.decided(seen)) == 6
-    assert view(build.decided(seen)).because == "External queue asks for 6 replicas"
+    assert view(build.decided(seen)).because == "External queue needs 6 replicas"
 
 
 def test_a_pod_that_became_ready_by_a_clock_that_was_wrong_counts() -> None:

@@ -124,12 +124,12 @@ NO_YAML = [
     ),
     ("name: !!int x", "1: not YAML: invalid literal for int()"),
     ("name: " + "9" * 5000, "1: not YAML: Exceeds the limit"),
-    ("name: 1e999", "1: name: inf is not a number that JSON knows"),
+    ("name: 1e999", "1: name: inf is not a valid JSON number"),
     ("\n" + "[" * 100_000, "2: nested more than 100 deep"),
-    ("name: &a [*a]", "1: too large once its aliases are followed"),
+    ("name: &a [*a]", "1: too large after its aliases are expanded"),
     (
         "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40)),
-        "1: too large once its aliases are followed",
+        "1: too large after its aliases are expanded",
     ),
     ("<<: {names: a}", "1: names: unknown field"),
 ]
