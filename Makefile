@@ -174,6 +174,10 @@ chromium: venv ## download the pinned headless Chromium and the test fonts from 
 fuzz: venv ## fuzz TARGET (decision) for FUZZ_SECONDS (300) (all but TARGET=operator: `pip install atheris`)
 	@$(PY) -m tests.fuzz $(TARGET) -max_total_time=$(FUZZ_SECONDS) $(FUZZ_ARGS)
 
+.PHONY: mutants
+mutants: venv ## mutation tests of hvpa/core: print the changes that no test notices (MUTANTS_ARGS="--number 300 --seed 0")
+	@$(PY) -m tools.mutants $(MUTANTS_ARGS)
+
 .PHONY: sbom
 sbom: venv ## write the bill of materials of the operator's dependencies (CycloneDX) to SBOM
 	@$(PY) -m tools.dependencies.sbom --output $(SBOM)
