@@ -285,7 +285,7 @@ class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     slack_cpu: float
     slack_memory: float
     unmet_core_seconds: Annotated[Amount, Meta(description="Demand for CPU that no pod served.")]
-    unmet_share: Annotated[float, Meta(ge=0, le=1, description="Share of time in which demand went unmet.")]
+    unmet_share: Annotated[float, Meta(ge=0, le=1, description="Share of time with unmet demand.")]
     ooms: Annotated[Count, Meta(description="Containers killed because they ran out of memory.")]
     restarts: Annotated[Count, Meta(description="Restarted containers and replacement pods.")]
     replica_changes: Count

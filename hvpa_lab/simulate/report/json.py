@@ -71,7 +71,7 @@ class Phases(_Part, frozen=True):
 
     tolerance_seconds: Annotated[Phase, Meta(description="Until usage left the tolerance.")]
     metric_age_seconds: Annotated[Phase, Meta(description="Until a metric showed it.")]
-    hpa_period_seconds: Annotated[Phase, Meta(description="Until the HPA looked.")]
+    hpa_period_seconds: Annotated[Phase, Meta(description="Until the HPA evaluated its metrics.")]
     gates_seconds: Annotated[
         Phase, Meta(description="Until the change was made: stabilization, minChange, windows.")
     ]
@@ -88,7 +88,9 @@ class ReactionReport(_Part, frozen=True):
         float | None,
         Meta(description="Seconds from the start of the rise to the first change; null without a change."),
     ]
-    unmet_seconds: Annotated[Amount, Meta(description="How long demand went unmet until the next rise.")]
+    unmet_seconds: Annotated[
+        Amount, Meta(description="Time with unmet demand until the next rise, in seconds.")
+    ]
     cover_seconds: Annotated[
         Amount,
         Meta(
@@ -172,7 +174,7 @@ class ScenarioReport(_Part, frozen=True):
         str | None, Meta(description="The policy that others are compared with; null without other policies.")
     ]
     unbeaten: Annotated[
-        list[str], Meta(description="Policies that nothing beats on cost and unmet demand together.")
+        list[str], Meta(description="Policies that no other policy beats on cost and unmet demand together.")
     ]
     conclusion: Annotated[
         list[str], Meta(description="The conclusion in words: for people, not for programs.")
