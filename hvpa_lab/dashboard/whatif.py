@@ -294,7 +294,7 @@ class Simulator:
     async def run(self, measured: Measured, manifest: Json, changes: Changes, user: str = "") -> Json:
         """The scenario's report, in the form of `docs/simulate.schema.json`. Raises WhatIfError."""
         if user in self._users:
-            raise WhatIfError("another what-if is being simulated for you; try again when it is done", 429)
+            raise WhatIfError("another simulation of yours is running; try again when it is done", 429)
         self._users.add(user)
         try:
             async with self._turn:

@@ -28,7 +28,7 @@ def manifest(present: Present, fit: Fit, draft: Draft, heading: str, why_target:
     workload = present.workload
     reference = {"apiVersion": workload.api_version, "kind": workload.kind, "name": present.name}
     lines.field(1, "targetRef", reference)
-    lines.field(1, "blend", "Trajectory", "every level of demand has one combination of replicas and size")
+    lines.field(1, "blend", "Trajectory", "a fixed combination of replicas and size for each level of demand")
     lines.field(1, "updateStrategy", {"type": _strategy(present)}, _why_strategy(present))
     if draft.target is not None:
         _hpa(lines, present, draft, why_target)

@@ -228,7 +228,7 @@ function showStatus(status) {
     Resized: status.actuation && `${status.actuation.resized ?? "–"}${status.actuation.message ? `: ${status.actuation.message}` : ""}` };
   $("facts").replaceChildren(...Object.entries(facts).filter(([, value]) => value).map(([name, value]) =>
     el("div", {}, el("dt", {}, name), el("dd", {}, value))));
-  $("held").replaceChildren(status.blocked.length ? table(["What", "Now", "Wanted", "Held by", "Until"], status.blocked.map((one) =>
+  $("held").replaceChildren(status.blocked.length ? table(["Change", "Now", "Wanted", "Held by", "Until"], status.blocked.map((one) =>
     [one.container ? `${one.container} ${one.resource}` : "replicas", one.current, one.wanted, one.reason, utc(one.until)]),
     "Changes that gates hold back.") : el("p", { class: "hint" }, "Nothing is held back."));
   $("pods").replaceChildren(table(["Pod", "Ready", "Restarts", "Present size", "Desired size", "State", "Since", "Why"], status.pods.map((one) =>
@@ -244,7 +244,7 @@ function showWhy(explain) {
 function showHistory(history) {
   const rows = history.entries.toReversed().map((one) => [utc(one.time), one.type, one.reason,
     `${one.message}${one.first ? ` (${one.count} times since ${utc(one.first)})` : ""}`]);
-  $("history").replaceChildren(table(["Time", "Type", "What", "Message"], rows, history.problem ?? "Newest first: Events, and the last changes in the status."));
+  $("history").replaceChildren(table(["Time", "Type", "Reason", "Message"], rows, history.problem ?? "Newest first: Events, and the last changes in the status."));
 }
 
 // --- what if ------------------------------------------------------------------------------------------------------

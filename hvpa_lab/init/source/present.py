@@ -378,4 +378,4 @@ def _one(
 def _refuse_hvpas(objects: Iterable[Mapping[str, Any]], kind: str, name: str) -> None:
     own = _one(objects, HVPAS.kind, ("targetRef",), kind, name)
     if own is not None:
-        raise CommandError(f"Hvpa {own.name} scales {kind} {name} already: hvpa explain shows what it does")
+        raise CommandError(f"Hvpa {own.name} scales {kind} {name} already: see hvpa explain")

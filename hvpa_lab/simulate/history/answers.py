@@ -148,7 +148,7 @@ def _single(name: str, found: Sequence[Series]) -> Mapping[float, float]:
     """The values of the expression's only series. Raises ScenarioError."""
     if len(found) != 1:
         labels = ", ".join(sorted({label for one in found for label in one.labels})[:10])
-        raise ScenarioError(f"{name}: must be one series, and is {len(found)} (by {labels}): sum them up")
+        raise ScenarioError(f"{name}: must be a single series, but has {len(found)} (by {labels}): sum them")
     return found[0].values
 
 
@@ -166,7 +166,9 @@ def _by_container(
     for one in found:
         container = one.labels.get(CONTAINER)
         if container is None or container in known:
-            raise ScenarioError(f"{name}: must be one series, or one for each value of the label {CONTAINER}")
+            raise ScenarioError(
+                f"{name}: must be a single series, or a series for each value of the label {CONTAINER}"
+            )
         known[container] = one.values
     if others := sorted(known.keys() - shares.keys()):
         notes.append(f"{name} of {', '.join(others)} is left out: the pod template has no such container")

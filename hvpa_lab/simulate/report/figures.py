@@ -120,7 +120,7 @@ HELD_MEANING: Final = "until replicas or requests went up: gates, maxStep, or th
 PHASES: Final[tuple[tuple[str, str, Callable[[Reaction], float | None]], ...]] = (
     ("tolerance", "until usage left the tolerance", lambda r: r.tolerance),
     ("metric age", "until a metric showed it", lambda r: r.metric_age),
-    ("HPA period", "until the HPA looked", lambda r: r.hpa_period),
+    ("HPA period", "until the HPA evaluated it", lambda r: r.hpa_period),
     (HELD, HELD_MEANING, lambda r: r.gates),
     ("start-up", "until the new pods were ready", lambda r: r.start_up),
 )

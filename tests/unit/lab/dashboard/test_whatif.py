@@ -314,7 +314,7 @@ async def test_one_at_a_time_and_none_for_longer_than_the_limit(
     waiting = asyncio.ensure_future(simulator.run(measured(shell), manifest(), Changes(), "ann"))
     await asyncio.sleep(0)
     for user in ("", "ann"):
-        with pytest.raises(WhatIfError, match="another what-if is being simulated") as error:
+        with pytest.raises(WhatIfError, match="another simulation of yours is running") as error:
             await simulator.run(measured(shell), manifest(), Changes(), user)
         assert error.value.status == 429
     for late in (running, waiting):

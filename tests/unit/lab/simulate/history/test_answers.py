@@ -107,9 +107,9 @@ SOME = {0.0: 1.0, 60.0: 1.0}
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"replicas": [*one(SOME, pod="a"), *one(SOME, pod="b")]}, "replicas: must be one series, and is 2 (by pod)"),
-        ({"cpu": [*one(SOME, pod="a"), *one(SOME, pod="b")]}, "cpu: must be one series, or one for each value"),
-        ({"cpu": [*one(SOME, container="a", pod="a"), *one(SOME, container="a", pod="b")]}, "cpu: must be one series"),
+        ({"replicas": [*one(SOME, pod="a"), *one(SOME, pod="b")]}, "replicas: must be a single series, but has 2"),
+        ({"cpu": [*one(SOME, pod="a"), *one(SOME, pod="b")]}, "cpu: must be a single series, or a series for each"),
+        ({"cpu": [*one(SOME, container="a", pod="a"), *one(SOME, container="a", pod="b")]}, "cpu: must be a single"),
         ({"cpu": one(SOME, container="other")}, "cpu: has no series of container app, only of other"),
         ({"load": one({0.0: 1.0}), "cpu": one({0.0: 1.0, 60.0: 2.0, 120.0: 3.0}),
           "replicas": one({0.0: 1.0, 60.0: 1.0, 120.0: 1.0}), "memory": one({0.0: 1.0, 60.0: 1.0, 120.0: 1.0})},
