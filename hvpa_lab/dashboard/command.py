@@ -138,7 +138,7 @@ async def _try(reader: Reader) -> None:
             raise
         if not await reader.is_served(HVPAS):
             raise CommandError(await reader.why_no_hvpas()) from error
-        wider = "; -n NAMESPACE shows one namespace" if reader.namespace is None else ""
+        wider = "; -n NAMESPACE shows a single namespace" if reader.namespace is None else ""
         raise CommandError(f"no right to list hvpas: {error}{wider}") from error
 
 

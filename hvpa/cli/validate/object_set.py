@@ -65,7 +65,7 @@ def _same_target(one: Read, others: Sequence[Read]) -> Iterator[Remark]:
             reason = (
                 f"another Hvpa has the same name ({at}): the Hvpa that is applied last replaces the other"
             )
-            yield Remark("metadata.name", reason, "rename or remove one of them")
+            yield Remark("metadata.name", reason, "rename or remove either Hvpa")
             continue
         both_apply = one.spec.mode == other.spec.mode == "Apply"
         if both_apply and (other.spec.target_ref.kind, other.spec.target_ref.name) == (
@@ -73,7 +73,7 @@ def _same_target(one: Read, others: Sequence[Read]) -> Iterator[Remark]:
             target.name,
         ):
             at = f"{other.document.place} scales {target.kind} {target.name} too"
-            remedy = "remove one of them, or set mode: Recommend in all but one"
+            remedy = "remove either Hvpa, or set its mode: Recommend"
             yield Remark("spec.targetRef", f"{at}: neither Hvpa will scale it", remedy)
 
 

@@ -321,7 +321,7 @@ def _workload(
     if wanted is not None:
         raise CommandError(f"{wanted.title} {namespace}/{wanted.name} does not exist")
     there = ", ".join(f"{one['kind']} {below(one, 'metadata', 'name')}" for one in found)
-    raise CommandError(f"name one of the workloads: there are {there or 'none'}")
+    raise CommandError(f"name the workload: there are {there or 'none'}")
 
 
 def _is_controlled(one: Mapping[str, Any]) -> bool:

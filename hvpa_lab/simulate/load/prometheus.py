@@ -74,7 +74,9 @@ class _Response:
     def _choice(self, results: list[Any], series: int | Mapping[str, str] | None) -> int:
         if series is None:
             if len(results) > 1:
-                self._fail(_RESULT, f"has {len(results)} series: choose one with series, or set sum: true")
+                self._fail(
+                    _RESULT, f"has {len(results)} series: set series to choose, or sum: true to add them"
+                )
             return 0
         if isinstance(series, int):
             if series >= len(results):

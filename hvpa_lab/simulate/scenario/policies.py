@@ -92,7 +92,7 @@ class _Reader:
             one for one in documents if isinstance(one.content, dict) and one.content.get("kind") == KIND
         ]
         if len(hvpas) != 1:
-            raise place.refuse("", f"{file} must have exactly one Hvpa, but has {len(hvpas) or 'none'}")
+            raise place.refuse("", f"{file} must have a single Hvpa, but has {len(hvpas) or 'none'}")
         return self._manifest(hvpas[0], hvpas[0].content)
 
     def _manifest(self, place: Source, content: dict[str, Any]) -> Mapping[str, object]:

@@ -105,7 +105,7 @@ def test_the_namespace_and_the_workload_are_those_of_the_files(init: Init, shell
     other = workload()
     other["metadata"]["name"] = "other"
     assert (
-        "name one of the workloads: there are Deployment web, Deployment other"
+        "name the workload: there are Deployment web, Deployment other"
         in init([*PLAIN, other], "--force").err
     )
     assert init([*PLAIN, other], "--force", "deployment/web").code == 0
@@ -162,7 +162,7 @@ def test_a_history_that_says_nothing_is_refused(init: Init, shell: Shell, histor
 @pytest.mark.parametrize(
     ("documents", "reason"),
     [
-        ([hpa(CPU_70)], "name one of the workloads: there are none"),
+        ([hpa(CPU_70)], "name the workload: there are none"),
         ([*PLAIN, hpa(CPU_70, name="second")], "2 objects of kind HorizontalPodAutoscaler scale Deployment web"),
         ([workload(), hpa({"type": "Pods", "pods": {"metric": {"name": "rps"},
           "target": {"type": "AverageValue", "averageValue": "50"}}})], "the HPA scales by rps, so the history must"),

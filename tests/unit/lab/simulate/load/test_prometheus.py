@@ -105,7 +105,7 @@ def broken(*path: str | int, value: object) -> dict[str, Any]:
             "data.result[0].values: 1970-01-01T00:02:00Z stands there twice",
         ),
         (broken(0, "values", 1, 0, value=130), "data.result[0].values: 1970-01-01T00:02:00Z comes after"),
-        (response(A, B), "data.result: has 2 series: choose one with series, or set sum: true"),
+        (response(A, B), "data.result: has 2 series: set series to choose, or sum: true to add them"),
     ],
 )
 def test_what_is_wrong_is_reported_with_its_field(content: object, message: str) -> None:
