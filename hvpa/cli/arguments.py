@@ -38,12 +38,12 @@ def add_cluster(add: Add) -> None:
     """Declare the flags that select a cluster: `--kubeconfig` and `--context`."""
     default = "default: $KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount"
     add("--kubeconfig", metavar="FILE", help=default)
-    add("--context", help="context of the kubeconfig (default: its current one)")
+    add("--context", help="kubeconfig context (default: the current context)")
 
 
 def add_operator(add: Add) -> None:
     """Declare `--operator-lease`."""
-    text = "the operator's Lease, by which its silence is noticed (default: hvpa-system/hvpa)"
+    text = "Lease that shows whether the operator is alive (default: hvpa-system/hvpa)"
     add("--operator-lease", type=_lease, metavar="NAMESPACE/NAME", help=text)
 
 
@@ -66,7 +66,7 @@ def add_files(add: Add, what: str, namespace: str) -> None:
     """Declare `-f` (read `what` from files instead of a cluster) and `-n`, which sets `namespace`."""
     text = f"read {what} from YAML or JSON files instead; - is standard input"
     add("-f", "--filename", nargs="+", action="extend", default=[], metavar="FILE", help=text)
-    text = f"{namespace} (default: the kubeconfig's); with -f, that of documents that name none"
+    text = f"{namespace} (default: the kubeconfig's); with -f, the namespace of documents without metadata.namespace"
     add("-n", "--namespace", help=text)
 
 
@@ -85,10 +85,7 @@ def add_recommenders(add: Add) -> None:
     """Declare `--hpa-tolerance` and `--vpa-recommender-interval`."""
     text = "kube-controller-manager's --horizontal-pod-autoscaler-tolerance (default 0.1)"
     add("--hpa-tolerance", type=tolerance, default=DEFAULT_TOLERANCE_PPM, metavar="FRACTION", help=text)
-    text = (
-        "how often the VPA's recommender writes: a recommendation older than three times that is stale "
-        "(default 1m)"
-    )
+    text = "update interval of the VPA recommender; a recommendation older than three intervals is stale (default 1m)"
     flag = "--vpa-recommender-interval"
     add(flag, type=period, default=DEFAULT_VPA_PERIOD, metavar="DURATION", help=text)
 
@@ -127,7 +124,7 @@ def checked(text: str, read: Callable[[str], T], fits: Callable[[T], object], wh
 
 def price(text: str) -> float:
     """A price: a finite number from 0 on."""
-    what = "a price: a number from 0 on"
+    what = "a price: a number of at least 0"
     return checked(text, float, lambda value: math.isfinite(value) and value >= 0, what) + 0.0
 
 
@@ -144,7 +141,7 @@ def period(text: str) -> dt.timedelta:
     except DurationError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if not dt.timedelta(seconds=1) <= found <= dt.timedelta(days=1):
-        raise argparse.ArgumentTypeError(f"{text}: only durations from 1s to 24h are recommenders' intervals")
+        raise argparse.ArgumentTypeError(f"{text}: must be a duration from 1s to 24h")
     return found
 
 
@@ -161,7 +158,7 @@ def instant(text: str) -> dt.datetime:
         raise argparse.ArgumentTypeError(str(error)) from None
     if read.year not in YEARS:
         years = f"{YEARS.start} to {YEARS.stop - 1}"
-        raise argparse.ArgumentTypeError(f"{text}: only years {years} can be decided on")
+        raise argparse.ArgumentTypeError(f"{text}: the year must be from {years}")
     return read
 
 
@@ -169,7 +166,7 @@ def svg_file(text: str) -> Path:
     """`--plot`: the name of an SVG file."""
     path = Path(text)
     if path.suffix.lower() != ".svg":
-        raise argparse.ArgumentTypeError(f"{text}: the name of an SVG file ends in .svg")
+        raise argparse.ArgumentTypeError(f"{text}: the file name must end in .svg")
     return path
 
 
@@ -179,4 +176,4 @@ def count_from(least: int) -> Callable[[str], int]:
     def fits(text: str) -> bool:
         return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and int(text) >= least
 
-    return lambda text: int(checked(text, str, fits, f"a whole number from {least} on"))
+    return lambda text: int(checked(text, str, fits, f"a whole number of at least {least}"))

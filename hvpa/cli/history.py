@@ -35,8 +35,8 @@ from hvpa.reconcile.ports import Key
 
 _FORBIDDEN: Final = 403
 _KEPT: Final = (
-    "Kubernetes keeps Events for an hour, unless kube-apiserver's --event-ttl says otherwise. Of what is older, the"
-    " status remembers the last change of each kind."
+    "Kubernetes keeps Events for an hour by default (kube-apiserver --event-ttl). The status stores only the last "
+    "change of each kind."
 )
 
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add = parser.add_argument
     add_hvpa(add)
-    since = "only what happened since this RFC 3339 time, or within this duration, such as 30m (default: everything)"
+    since = "oldest change to show: an RFC 3339 time, or a duration before now, such as 30m (default: all changes)"
     add("--since", type=_since, metavar="TIME", help=since)
     add_output(add)
     add_cluster(add)

@@ -25,30 +25,39 @@ COMMANDS: Final = {
     "validate": ("hvpa.cli.validate.command", "check Hvpa manifests without a cluster"),
     "explain": (
         "hvpa.cli.explain.command",
-        "show what the operator last reported about an Hvpa and what is decided now, step by step; write nothing",
+        "show the operator's last report of an Hvpa and the current decision, step by step; read-only",
     ),
     "status": (
         "hvpa.cli.status",
-        "show the state of an Hvpa and of each of its pods: its size, the desired one, and what it waits for",
+        "show an Hvpa and each of its pods: present size, desired size, and reason for waiting",
     ),
-    "history": ("hvpa.cli.history", "show what changed of an Hvpa, when and why, newest last; write nothing"),
+    "history": (
+        "hvpa.cli.history",
+        "show the changes of an Hvpa with times and reasons, newest last; read-only",
+    ),
     "dashboard": (
         "hvpa_lab.dashboard.command",
-        "serve a read-only page: all Hvpas at a glance, each with live charts, reasons and what-ifs",
+        "serve a read-only web page: all Hvpas at a glance, each with live charts, reasons and simulated changes",
     ),
-    "pause": ("hvpa.cli.mode", "set spec.mode of Hvpas to Paused: their workloads are left as they are"),
-    "resume": ("hvpa.cli.mode", "give paused Hvpas the mode back that `hvpa pause` found, else Apply"),
+    "pause": (
+        "hvpa.cli.mode",
+        "set spec.mode of Hvpas to Paused; paused Hvpas do not change their workloads",
+    ),
+    "resume": (
+        "hvpa.cli.mode",
+        "restore the mode that paused Hvpas had before `hvpa pause`; Apply if it is unknown",
+    ),
     "report": (
         "hvpa_lab.report.command",
-        "show what an Hvpa would set for each workload, what that costs, and what is risky; write nothing",
+        "show the replicas, requests, cost and risks of each workload under an Hvpa; read-only",
     ),
     "init": (
         "hvpa_lab.init.command",
-        "write an Hvpa for a workload from its history, and simulate it beside today's configuration",
+        "write an Hvpa for a workload from its history, and compare it with today's configuration by simulation",
     ),
     "simulate": (
         "hvpa_lab.simulate.command",
-        "simulate a workload under several policies: what each costs, leaves unmet, and which nothing beats",
+        "simulate a workload and compare policies by cost and unmet demand",
     ),
 }
 """Module and help of each command, in the order of the help.

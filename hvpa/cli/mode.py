@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(verb=verb)
     add("names", nargs="*", metavar="NAME", help=f"Hvpas to {verb}")
     add("--all", action="store_true", help="all Hvpas of the namespace")
-    add("-A", "--all-namespaces", action="store_true", help="with --all: those of all namespaces")
+    add("-A", "--all-namespaces", action="store_true", help="with --all: Hvpas of all namespaces")
     add("-n", "--namespace", help="the Hvpas' namespace (default: the kubeconfig's)")
     add_cluster(add)
 
@@ -101,11 +101,11 @@ def main(args: argparse.Namespace) -> int:
     Raises CommandError.
     """
     if bool(args.names) == args.all:
-        raise UsageError("name Hvpas, or say --all")
+        raise UsageError("name Hvpas, or use --all")
     if args.all_namespaces and not args.all:
-        raise UsageError("--all-namespaces has a meaning with --all only")
+        raise UsageError("--all-namespaces requires --all")
     if args.all_namespaces and args.namespace is not None:
-        raise UsageError("name a namespace or say --all-namespaces, not both")
+        raise UsageError("use either --namespace or --all-namespaces, not both")
     failed = read_cluster(partial(_change_all, args=args), f"hvpa-{args.verb}", args)
     if failed:
         raise CommandError(f"not changed: {names(failed)}")

@@ -50,7 +50,7 @@ def timestamp(instant: dt.datetime | None) -> str | None:
 def refuse_unwritable(flag: str, path: Path) -> None:
     """Raise CommandError if `path` can't be written."""
     if path.is_dir() or not path.parent.is_dir():
-        raise CommandError(f"{flag}: {path} can't be written: it is a folder, or its folder is not there")
+        raise CommandError(f"{flag}: {path} can't be written: it is a folder, or its folder does not exist")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise CommandError(f"{flag}: {path} can't be written: permission denied")
 

@@ -66,12 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     namespaces = "repeatable (default: all namespaces)"
     add("--namespace", action="append", type=_namespace, default=[], help=namespaces)
     add_recommenders(add)
-    workers = "Hvpas that are worked on at once (default, and at most: as --max-in-flight)"
+    workers = "maximum concurrent reconciles (default and upper limit: --max-in-flight)"
     add("--workers", type=_positive, metavar="N", help=workers)
-    in_flight = f"writes to the API server at once, the leases aside (default {MAX_IN_FLIGHT})"
+    in_flight = f"maximum concurrent writes to the API server, not counting leases (default {MAX_IN_FLIGHT})"
     add("--max-in-flight", type=_positive, default=MAX_IN_FLIGHT, metavar="N", help=in_flight)
-    add("--leader-elect", action="store_true", help="work only while holding a Lease")
-    shards = "divide the work into N parts that all replicas share (default 1: one replica does all)"
+    add("--leader-elect", action="store_true", help="reconcile only while holding a Lease")
+    shards = "number of shards, divided among all replicas (default 1: a single replica does all the work)"
     add("--shards", type=_shards, default=1, metavar="N", help=shards)
     lease_namespace = "default: the Pod's namespace, or `default` outside of a cluster"
     add("--lease-namespace", type=_namespace, help=lease_namespace)
@@ -81,13 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add(flag, type=_address, default=address, metavar="ADDRESS", help=f"default {address}; 0: none")
     secure = "metrics over HTTPS, for bearer tokens that a TokenReview accepts and that may `get` /metrics"
     add("--metrics-secure", action="store_true", help=secure)
-    certificate = "tls.crt and tls.key for --metrics-secure; read anew when replaced"
+    certificate = "folder with tls.crt and tls.key for --metrics-secure; reloaded when replaced"
     add("--metrics-cert-dir", metavar="DIR", help=certificate)
-    add("--per-object-metrics", action="store_true", help="metrics with a series for each Hvpa and container")
+    add("--per-object-metrics", action="store_true", help="also serve metrics for each Hvpa and container")
     add(
         "--check-invariants",
         action="store_true",
-        help="count decisions that break what must hold for each of them (hvpa_invariant_violations_total)",
+        help="count decisions that violate an invariant (hvpa_invariant_violations_total)",
     )
     add("--log-format", choices=LOG_FORMATS, default="json")
     add("--log-level", choices=LOG_LEVELS, default="info")
@@ -168,6 +168,6 @@ def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
     closed = isinstance(error, RuntimeError) and "the handler is closed" in str(error)
     given_up = isinstance(error, ConnectionResetError) and not error.args
     if (closed and "SSL protocol" in message) or (given_up and message.startswith("Future exception")):
-        log.debug("a connection was reset while it came about", error=repr(error))
+        log.debug("a connection was reset while being opened", error=repr(error))
     else:
         loop.default_exception_handler(context)

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add = parser.add_argument
     add_hvpa(add)
-    add("-w", "--watch", action="store_true", help="show it again when something changes, until Ctrl-C")
+    add("-w", "--watch", action="store_true", help="refresh when something changes, until Ctrl-C")
     add_output(add)
     add_cluster(add)
     add_operator(add)
@@ -139,7 +139,7 @@ class View(NamedTuple):
             return ["the operator has reported nothing yet: is it running, and does it watch this namespace?"]
         known = next((one.observed_generation for one in conditions if one.type == "Ready"), None)
         if known is not None and known < self.seen.metadata.generation:
-            return ["the operator has not looked at the newest spec yet"]
+            return ["the operator has not processed the latest spec yet"]
         return []
 
 
@@ -210,7 +210,7 @@ def _head(view: View, now: dt.datetime) -> Iterable[tuple[str, str]]:
     if (fall := seen.status.replacing) is not None and strategy == "Rollout":
         yield (
             "Replacing",
-            f"pods{_since(fall.since, now)}, for a day, as they could not be resized: {fall.message}",
+            f"pods{_since(fall.since, now)}, for a day, because they could not be resized: {fall.message}",
         )
     for one in seen.status.conditions:
         if one.type == "Ready" or (one.type in ("Paused", "Contested") and one.status == "True"):
@@ -219,9 +219,9 @@ def _head(view: View, now: dt.datetime) -> Iterable[tuple[str, str]]:
     for entry in seen.status.last_blocked_scaling:
         yield "Held back", _held(entry, now)
     wanted = "" if view.replicas in (None, replicas) else f"; desired {view.replicas}"
-    none = "the workload is not there, or is not supported"
+    none = "the workload does not exist, or is not supported"
     yield "Replicas", none if replicas is None else f"{replicas}, {ready} ready{wanted}"
-    decided = size_text(view.desired) if view.desired else "no other size than the template's was decided"
+    decided = size_text(view.desired) if view.desired else "the template's size"
     yield "Desired", f"{decided}{_since(view.since, now)}"
     if view.actuation is not None:
         yield "Resized", _resized(view.actuation)

@@ -39,15 +39,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-n", "--namespace", help="show this namespace (default: the kubeconfig's)")
     add("-A", "--all-namespaces", action="store_true", help="show all namespaces")
-    port = f"port at {LOOPBACK} (default 0: any that is free; the address is printed)"
+    port = f"port at {LOOPBACK} (default 0: any free port; the address is printed)"
     add("--port", type=_port, default=0, metavar="PORT", help=port)
     add("--open", action="store_true", help="open the page in a browser")
     secure = (
-        "for a Pod: serve HTTPS at this address, for bearer tokens that a TokenReview accepts and that may list "
-        "Hvpas by a SubjectAccessReview, in place of HTTP for the user alone"
+        "for a Pod: serve HTTPS at this address instead of HTTP for the local user; clients need a bearer token "
+        "that passes a TokenReview and a SubjectAccessReview to list Hvpas"
     )
     add("--secure-bind-address", metavar="ADDRESS", help=secure)
-    add("--cert-dir", type=Path, metavar="DIR", help="tls.crt and tls.key for --secure-bind-address")
+    add(
+        "--cert-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder with tls.crt and tls.key for --secure-bind-address",
+    )
     add_cluster(add)
     add_recommenders(add)
     add_operator(add)
@@ -63,12 +68,12 @@ def main(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C. Raises CommandError."""
     if (args.secure_bind_address is None) != (args.cert_dir is None):
         raise UsageError(
-            "--secure-bind-address and --cert-dir need each other: tokens are not sent in the clear"
+            "--secure-bind-address and --cert-dir require each other: tokens are never sent unencrypted"
         )
     if args.secure_bind_address is not None and (args.port or args.open):
-        raise UsageError("--port and --open have no meaning with --secure-bind-address")
+        raise UsageError("--port and --open can't be used with --secure-bind-address")
     if args.all_namespaces and args.namespace:
-        raise UsageError("choose one namespace (-n) or all of them (-A), not both")
+        raise UsageError("use either -n or -A, not both")
     if args.secure_bind_address is not None:
         configure_logs("json", "info")
         args.debug = True  # enables the log
@@ -133,7 +138,7 @@ async def _try(reader: Reader) -> None:
             raise
         if not await reader.is_served(HVPAS):
             raise CommandError(await reader.why_no_hvpas()) from error
-        wider = "; -n NAMESPACE shows one namespace" if reader.namespace is None else ""
+        wider = "; -n NAMESPACE shows a single namespace" if reader.namespace is None else ""
         raise CommandError(f"no right to list hvpas: {error}{wider}") from error
 
 
@@ -144,7 +149,7 @@ async def _listen(dashboard: Dashboard, args: argparse.Namespace) -> tuple[str, 
         if args.secure_bind_address is not None:
             where = parse_address(args.secure_bind_address)
             if where is None:
-                raise AddressError("--secure-bind-address: 0 is no address")
+                raise AddressError("--secure-bind-address: 0 is not an address")
             host, port = where[0] or "", where[1]
             tls = Certificate(args.cert_dir).context
         serving = await dashboard.listen(host or None, port, tls)

@@ -178,7 +178,7 @@ class Look:
         try:
             return await read_usage(self._transport, self.key.namespace, selector), ""
         except (ApiError, Unreachable) as error:
-            return {}, f"what the pods use can't be read from metrics.k8s.io: {one_line(error)}"
+            return {}, f"pod usage can't be read from metrics.k8s.io: {one_line(error)}"
 
     @property
     def recent(self) -> Sequence[Json]:

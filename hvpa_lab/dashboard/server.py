@@ -43,7 +43,9 @@ STREAMS: Final = 64
 """Maximum open streams; a further stream displaces a stream of the user with the most."""
 STREAMS_OF_USER: Final = 32
 """Maximum open streams per user; a further stream displaces the user's oldest."""
-GAVE_WAY: Final = "too many pages are open: this page gave way to a newer one; load it again to go on"
+GAVE_WAY: Final = (
+    "too many pages are open: the server disconnected this page for a newer page; reload to continue"
+)
 ALIVE: Final = 15.0
 """Seconds after which a stream without news gets a keep-alive, and its reader's permissions are checked again."""
 FILES: Final = {
@@ -223,7 +225,7 @@ class Dashboard:
         try:
             look = self.looks.at(key, owner)
             if look.objects is None:
-                raise WhatIfError("nothing is known of this Hvpa yet; try again in a moment", 409)
+                raise WhatIfError("no data for this Hvpa yet; try again in a moment", 409)
             changes = read_changes(request.query)
             manifest = await read_manifest(self.transport, key.namespace, key.name)
             desired = look.board.get("status")["desired"]["containers"]

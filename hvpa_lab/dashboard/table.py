@@ -143,12 +143,12 @@ def _state(status: HvpaStatus) -> tuple[str, StatusCondition]:
 
 
 def _of_starving(status: HvpaStatus) -> str:
-    return f"out of memory, and more memory does not come: {_raises_held(status, 'memory')}"
+    return f"out of memory: {_raises_held(status, 'memory')}"
 
 
 def _of_cpu(status: HvpaStatus) -> str:
     held = _raises_held(status, "cpu")
-    return held and f"short of CPU, and more CPU does not come: {held}"
+    return held and f"short of CPU: {held}"
 
 
 def _raises_held(status: HvpaStatus, resource: str) -> str:
@@ -170,7 +170,7 @@ def _of_rollback(status: HvpaStatus) -> str:
         f"{one.container} {one.resource} {one.current or '?'} -> {one.wanted or '?'}{_until(one)}"
         for one in held
     ]
-    return f"taken back: {why}; not tried again: {'; '.join(sizes)}"
+    return f"rolled back: {why}; not tried again: {'; '.join(sizes)}"
 
 
 def _until(one: BlockedScaling) -> str:

@@ -114,7 +114,7 @@ async def read_manifest(transport: Transport, namespace: str, name: str) -> Json
     spec = copy.deepcopy((await _get(transport, HVPAS.path(namespace, name))).get("spec", {}))
     _, problems = parse_spec(spec)  # the names in it become paths
     if problems:
-        raise WhatIfError(f"nothing can be simulated of an Hvpa that is not valid: {problems[0]}", 409)
+        raise WhatIfError(f"an invalid Hvpa can't be simulated: {problems[0]}", 409)
     for axis, resource, fields in (
         ("hpa", HPAS, ("minReplicas", "maxReplicas", "metrics", "behavior")),
         ("vpa", VPAS, ("resourcePolicy",)),
@@ -155,14 +155,14 @@ def changed(manifest: Json, changes: Changes) -> Json:
     if (changes.target, changes.least, changes.most) == (None, None, None):
         return made
     if hpa is None:
-        raise WhatIfError("this Hvpa has no HPA, so neither a target nor bounds of the replicas")
+        raise WhatIfError("this Hvpa has no HPA, so it has no target and no replica bounds")
     for field, value in (("minReplicas", changes.least), ("maxReplicas", changes.most)):
         if value is not None:
             hpa[field] = value
     if changes.target is not None:
         targets = [place for one in hpa.get("metrics") or () for place in _cpu_targets(one)]
         if not targets:
-            raise WhatIfError("target: the HPA has no metric of the utilization of CPU")
+            raise WhatIfError("target: the HPA has no CPU utilization metric")
         for place, field in targets:
             place[field] = changes.target
     return made
@@ -194,25 +194,23 @@ def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: st
     measurements."""
     workload = measured.objects.workload
     if workload is None:
-        raise WhatIfError("the workload is not there, so there is nothing to simulate")
+        raise WhatIfError("the workload does not exist, so there is nothing to simulate")
     samples = [one for one in measured.samples if one["replicas"]["ready"] and one["used"]]
     values = _steps(samples)
     if len(values) < LEAST:
-        seconds = (
-            f"{len(values) * STEP:.0f} s of what the pods use are known, and a minute's at least are needed"
-        )
+        seconds = f"{len(values) * STEP:.0f} s of pod usage are known, at least a minute is needed"
         raise WhatIfError(f"{seconds}: try again a little later")
     names = [one.name for one in workload.spec.template.spec.containers]
     base = _base(measured, names)
     loads = [_load(one, base) / 1000 for one in values]
     if not any(loads):
-        raise WhatIfError("the pods have used no CPU beyond what each of them uses anyway: there is no load")
+        raise WhatIfError("the pods have used no CPU beyond their base usage: there is no load")
     begin = values[0]["time"]
     rows = [f"{begin + STEP * at:.3f},{load:.6g}" for at, load in enumerate(loads)]
     in_place = measured.objects.hvpa.spec is not None and measured.objects.hvpa.spec.strategy.in_place
     return {
         "name": f"{manifest['metadata']['namespace']}/{manifest['metadata']['name']}",
-        "description": f"{len(values) * STEP / 60:.1f} minutes of load as measured, over and over.",
+        "description": f"{len(values) * STEP / 60:.1f} minutes of measured load, repeated.",
         "duration": DURATION,
         "warmUp": WARM_UP,
         "step": "10s",
@@ -296,7 +294,7 @@ class Simulator:
     async def run(self, measured: Measured, manifest: Json, changes: Changes, user: str = "") -> Json:
         """The scenario's report, in the form of `docs/simulate.schema.json`. Raises WhatIfError."""
         if user in self._users:
-            raise WhatIfError("another what-if is being simulated for you; try again when it is done", 429)
+            raise WhatIfError("another simulation of yours is running; try again when it is done", 429)
         self._users.add(user)
         try:
             async with self._turn:
@@ -325,7 +323,9 @@ async def _simulated(path: Path) -> Json:
         async with asyncio.timeout(TIME_LIMIT):
             out, err = await process.communicate()
     except TimeoutError:
-        raise WhatIfError(f"the simulation took longer than {TIME_LIMIT:.0f} s, and was ended", 504) from None
+        raise WhatIfError(
+            f"the simulation took longer than {TIME_LIMIT:.0f} s and was stopped", 504
+        ) from None
     finally:
         if process.returncode is None:
             process.kill()

@@ -71,13 +71,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("workload", nargs="?", type=target_name, metavar="WORKLOAD", help=text)
     add_files(add, "workload, HPA and VPA", "the workload's namespace")
     add_cluster(add)
-    columns = "time, replicas, cpu and memory (of all pods), and load where it is known"
+    columns = "time, replicas, cpu and memory (of all pods), and load if known"
     add("--csv", type=Path, metavar="FILE", help=f"the history: a CSV file with the columns {columns}")
-    text = "the history: the address of a Prometheus, such as http://localhost:9090"
+    text = "the history: URL of a Prometheus server, such as http://localhost:9090"
     add("--prometheus", metavar="URL", help=text)
-    text = f"with --prometheus: so much of the past (default {SINCE})"
+    text = f"with --prometheus: how far back to query (default {SINCE})"
     add("--since", type=length, default=length(SINCE), metavar="DURATION", help=text)
-    text = f"with --prometheus: a value every so often (default {STEP})"
+    text = f"with --prometheus: query resolution (default {STEP})"
     add("--step", type=length, default=length(STEP), metavar="DURATION", help=text)
     text = 'with --prometheus: PromQL of the load, such as sum(rate(http_requests_total{namespace="$namespace"}[5m]))'
     add("--load", metavar="PROMQL", help=text)
@@ -85,24 +85,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--queries", type=Path, metavar="FILE", help=text)
     text = "with --prometheus: file with a bearer token"
     add("--prometheus-token", type=Path, metavar="FILE", help=text)
-    text = f"with --prometheus: how long an answer may take (default {TIMEOUT})"
+    text = f"with --prometheus: query timeout (default {TIMEOUT})"
     add("--timeout", type=length, default=length(TIMEOUT), metavar="DURATION", help=text)
-    add_now(add, "the end of the history from Prometheus is the present")
-    text = "the API server's version, such as 1.33, where it is not read from the cluster"
+    add_now(add, "now, as the end of the history from Prometheus")
+    text = "the API server's version, such as 1.33, if it is not read from the cluster"
     add("--kubernetes", type=minor_version, metavar="VERSION", help=text)
     for flag, what in (("--min-replicas", "fewest"), ("--max-replicas", "most")):
         add(flag, type=count_from(1), metavar="NUMBER", help=f"{what} replicas (default: the HPA's)")
-    text = (
-        "folder for hvpa.yaml, scenario.yaml and load.csv, which must not be there yet (default: hvpa-NAME)"
-    )
+    text = "folder for hvpa.yaml, scenario.yaml and load.csv, which must not exist yet (default: hvpa-NAME)"
     add("--out", type=Path, metavar="DIR", help=text)
-    add("--force", action="store_true", help="replace the files in a folder that is there")
-    text = f"simulate so many days, the last of the history (default {DAYS})"
+    add("--force", action="store_true", help="replace the files in an existing folder")
+    text = f"number of days to simulate, ending with the history (default {DAYS})"
     add("--days", type=count_from(1), default=DAYS, metavar="NUMBER", help=text)
-    text = f"how often the controllers' phases are drawn (default {SEEDS})"
+    text = f"number of simulation runs, each with other controller start times (default {SEEDS})"
     add("--seeds", type=count_from(1), default=SEEDS, metavar="NUMBER", help=text)
     add_prices(add)
-    text = "simulations that run at once (default: one per processor)"
+    text = "maximum concurrent simulations (default: number of processors)"
     add("--jobs", type=count_from(1), default=processors(), metavar="NUMBER", help=text)
     add_progress(add)
     add_output(add)
@@ -150,9 +148,9 @@ def _check_usage(args: argparse.Namespace) -> None:
         raise UsageError("give the history: --csv FILE or --prometheus URL")
     for flag in ("load", "queries", "prometheus_token"):
         if args.csv is not None and getattr(args, flag) is not None:
-            raise UsageError(f"--{flag.replace('_', '-')} has a meaning with --prometheus only")
+            raise UsageError(f"--{flag.replace('_', '-')} requires --prometheus")
     if args.filename and (args.kubeconfig is not None or args.context is not None):
-        raise UsageError("--kubeconfig and --context have no meaning with -f")
+        raise UsageError("--kubeconfig and --context can't be used with -f")
     if not args.filename and args.workload is None:
         raise UsageError("name a workload, such as deployment/web, or give files with -f")
 
@@ -235,7 +233,7 @@ def _fit(now: Present, history: History) -> Fit:
     names = now.load_metrics
     if len(names) > 1:
         raise CommandError(
-            f"the HPA scales by {' and '.join(names)}: only one of them can be the load of a simulation"
+            f"the HPA scales by {' and '.join(names)}: a simulation can have only one load metric"
         )
     if names and (history.load is None or not any(history.load)):
         raise CommandError(
@@ -266,8 +264,8 @@ def _why(tried: Sequence[Trial], chosen: Trial) -> str:
         return ""
     costs = ", ".join(f"{one.draft.target} percent: {one.hvpa[0].cost:.4g}" for one in tried)
     return (
-        f"{chosen.draft.target} percent of a request in use: the cheapest that is no worse than today in what was"
-        f" simulated (cost a week with {costs})"
+        f"{chosen.draft.target} percent of a request in use: the cheapest target that is no worse than today in "
+        f"the simulation (cost a week with {costs})"
     )
 
 

@@ -15,12 +15,12 @@ from hvpa.cli.errors import CommandError
 def refuse_taken(folder: Path, *, force: bool) -> None:
     """Raise CommandError if the folder exists and may not be overwritten, or can't be created."""
     if folder.exists() and not folder.is_dir():
-        raise CommandError(f"--out: {folder} is no folder")
+        raise CommandError(f"--out: {folder} is not a folder")
     if folder.exists() and not force:
-        raise CommandError(f"--out: {folder} is there already; --force replaces the files in it")
+        raise CommandError(f"--out: {folder} already exists; --force replaces its files")
     parent = folder if folder.exists() else folder.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise CommandError(f"--out: {folder} can't be made: {parent} is no folder that can be written into")
+        raise CommandError(f"--out: {folder} can't be made: {parent} is not a writable folder")
 
 
 @contextmanager

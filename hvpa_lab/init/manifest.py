@@ -28,7 +28,7 @@ def manifest(present: Present, fit: Fit, draft: Draft, heading: str, why_target:
     workload = present.workload
     reference = {"apiVersion": workload.api_version, "kind": workload.kind, "name": present.name}
     lines.field(1, "targetRef", reference)
-    lines.field(1, "blend", "Trajectory", "every level of demand has one combination of replicas and size")
+    lines.field(1, "blend", "Trajectory", "a fixed combination of replicas and size for each level of demand")
     lines.field(1, "updateStrategy", {"type": _strategy(present)}, _why_strategy(present))
     if draft.target is not None:
         _hpa(lines, present, draft, why_target)
@@ -51,16 +51,18 @@ def _why_strategy(present: Present) -> str:
         )
     if present.minor is None:
         return (
-            "the version of Kubernetes is not known, so pods are replaced; from 1.33 on (--kubernetes 1.33) they are"
-            " resized while they run"
+            "the Kubernetes version is unknown, so HVPA replaces pods; from 1.33 on (--kubernetes 1.33) it "
+            "resizes them in place"
         )
     if present.in_place:
-        return f"Kubernetes 1.{present.minor} resizes pods while they run"
+        return f"Kubernetes 1.{present.minor} resizes pods in place"
     return f"Kubernetes 1.{present.minor} replaces pods for another size; from 1.33 on it resizes them"
 
 
 def _hpa(lines: Lines, present: Present, draft: Draft, why_target: str) -> None:
-    today = f"as {present.scaled_by} has it today" if present.hpa is not None else "as the command line says"
+    today = (
+        f"as {present.scaled_by} has it today" if present.hpa is not None else "as set on the command line"
+    )
     lines.add(1, "hpa:")
     lines.field(2, "deploy", True)
     lines.add(2, "template:")
@@ -86,7 +88,7 @@ def _hpa(lines: Lines, present: Present, draft: Draft, why_target: str) -> None:
 
 def _why_metric(source: Mapping[str, Any], draft: Draft) -> str:
     if source.get("name") == "memory" and draft.with_memory:
-        return "a good part of the memory comes and goes with the load"
+        return "a large part of the memory follows the load"
     return ""
 
 
@@ -124,14 +126,14 @@ def _bounds(lines: Lines, present: Present, fit: Fit, draft: Draft, name: str) -
             uses = ", ".join(_use(one, usage) for one in fitted)
             lines.why(
                 7,
-                f"{', '.join(fitted)}: pods get no smaller: what each of {draft.min_replicas} pods needs at the load"
-                f" that is exceeded {1 - LOW:.0%} of the time ({uses}; {_headroom(draft, fitted)})",
+                f"{', '.join(fitted)}: minimum pod size: the usage of each of {draft.min_replicas} pods at the "
+                f"load that is exceeded {1 - LOW:.0%} of the time ({uses}; {_headroom(draft, fitted)})",
             )
         elif fitted:
             lines.why(
                 7,
-                f"{', '.join(fitted)}: {ROOM:g} times what a pod of the path needs at the highest load, or today's"
-                " request where that is more; set it to what a node can hold where that is less",
+                f"{', '.join(fitted)}: {ROOM:g} times the largest pod on the path at peak load, or today's "
+                "request if that is more; lower it if a node can't hold such a pod",
             )
         lines.field(7, field, {one: format_resource(one, amount) for one, amount in amounts.items()})
 
@@ -156,8 +158,8 @@ def _weights(lines: Lines, draft: Draft) -> None:
     lines.add(
         1,
         "weightBasedScalingIntervals:",
-        "half of each relative increase of the load by more pods, half by larger ones: the weight that was measured"
-        " (docs/joint-scaling.md)",
+        "half of each relative increase of the load by more pods, half by larger ones: the measured weight "
+        "(docs/joint-scaling.md)",
     )
     lines.add(2, f"- vpaWeight: {WEIGHT}")
 
@@ -167,7 +169,7 @@ def _base(lines: Lines, fit: Fit, draft: Draft) -> None:
     if not known:
         return
     lines.add(1, "trajectory:")
-    lines.add(2, "baseResourcesPerReplica:", "what a pod uses without any load, by the fit")
+    lines.add(2, "baseResourcesPerReplica:", "base usage of a pod without load, from the fit")
     for resource, amount in known.items():
         line_of = [getattr(one, resource) for one in fit.containers.values()]
         explained = min(line.explained for line in line_of)

@@ -85,9 +85,9 @@ def scenario(present: Present, recent: History, fit: Fit, hvpas: Sequence[tuple[
         0,
         "warmUp",
         f"{readable_length(span.warm_up)}",
-        "the VPA's first day: what it recommends says little before",
+        "the VPA's first day, with unreliable recommendations",
     )
-    lines.field(0, "step", f"{STEP}s", "finer than metrics-server and the HPA look")
+    lines.field(0, "step", f"{STEP}s", "shorter than the periods of metrics-server and the HPA")
     unit = "cores that all pods used together" if fit.is_cpu else "as it was recorded"
     lines.field(0, "load", {"csv": {"file": LOAD}}, f"in the unit of the history: {unit}")
     _workload(lines, present, recent, fit)
@@ -96,11 +96,11 @@ def scenario(present: Present, recent: History, fit: Fit, hvpas: Sequence[tuple[
         0,
         "nodes",
         {"headroom": f"{beyond}%"},
-        "what pods may use beyond their CPU requests, as neighbours use the rest of the node: "
+        "CPU that pods may use beyond their requests (neighbours use the rest of the node): "
         + (
             "the value of the measurements in docs/joint-scaling.md"
             if beyond == _LEAST_HEADROOM
-            else "what they used in 99 percent of the history"
+            else "their usage in 99 percent of the history"
         ),
     )
     if present.load_metrics:
@@ -161,15 +161,13 @@ def _workload(lines: Lines, present: Present, recent: History, fit: Fit) -> None
         lines.field(1, field, value)
     lines.field(1, "namespace", present.namespace)
     first = max(1, round(recent.replicas[0]))
-    lines.field(1, "replicas", first, "what the history has when the simulated days begin")
+    lines.field(1, "replicas", first, "the history's value when the simulated days begin")
     if present.start_up is None:
-        lines.field(
-            1, "startUp", f"{START_UP:g}s", "an assumption: no pod shows how long it takes to be ready"
-        )
+        lines.field(1, "startUp", f"{START_UP:g}s", "an assumption: no pod has a measured start-up time")
     else:
-        lines.field(1, "startUp", f"{present.start_up:g}s", "what today's pods took to be ready")
+        lines.field(1, "startUp", f"{present.start_up:g}s", "start-up time of today's pods")
     if present.in_place:
-        lines.field(1, "resize", "InPlace", f"Kubernetes {since(present)} resizes pods while they run")
+        lines.field(1, "resize", "InPlace", f"Kubernetes {since(present)} resizes pods in place")
     if present.workload.kind == "Deployment":
         for field, value in _rolling(present.raw):
             lines.field(1, field, value)

@@ -45,18 +45,18 @@ def _read(result: Result) -> list[str]:
 
 def _learnt(result: Result) -> list[str]:
     fit, shape = result.fit, result.pattern
-    lines = ["What it says"]
+    lines = ["Findings"]
     for name, usage in fit.containers.items():
         lines += [f"  {name}: {text}" for text in _usage(usage, is_cpu=fit.is_cpu)]
     if shape.is_daily:
         lines.append(
-            f"  the load follows the day: lowest about {shape.lowest:02}:00 ({shape.hours[shape.lowest]:.3g}), highest"
-            f" about {shape.highest:02}:00 UTC ({shape.hours[shape.highest]:.3g}); the hour explains"
-            f" {percent(shape.explained, 0)} percent of it"
+            f"  daily load pattern: lowest about {shape.lowest:02}:00 ({shape.hours[shape.lowest]:.3g}), highest "
+            f"about {shape.highest:02}:00 UTC ({shape.hours[shape.highest]:.3g}); the hour explains "
+            f"{percent(shape.explained, 0)} percent of it"
         )
     else:
         explained = percent(max(0.0, shape.explained), 0)
-        lines.append(f"  the load does not follow the day: the hour explains {explained} percent of it")
+        lines.append(f"  no daily load pattern: the hour explains {explained} percent of the load")
     return lines + _notes(fit.notes)
 
 
@@ -67,7 +67,10 @@ def _usage(usage: Usage, *, is_cpu: bool) -> Iterator[str]:
     )
     for what, resource, line in lines:
         base, per_unit = shown(resource, line.per_replica), shown(resource, line.per_unit)
-        quality = f"explains {percent(max(0.0, line.explained), 0)} percent, off by {percent(line.error, 0)} percent"
+        quality = (
+            f"explains {percent(max(0.0, line.explained), 0)} percent, typical error "
+            f"{percent(line.error, 0)} percent"
+        )
         of = "core used" if is_cpu else "unit of load"
         if is_cpu and what == "CPU":
             yield f"CPU {percent(line.per_unit, 0)} percent of the pods'"
@@ -87,9 +90,7 @@ def _simulated(result: Result) -> list[str]:
     rows += [_row(f"today, at {one.draft.target} percent", one.rival) for one in result.tried if one.rival]
     rows += [_row(one.draft.name, one.hvpa) for one in result.tried]
     usual = result.recent.record(result.recent.replicas).usual_step
-    coarse = (
-        f"the history has a value every {seconds(usual)}: what rises and falls within that time is not in it"
-    )
+    coarse = f"the history has a value every {seconds(usual)}: shorter peaks are missing from it"
     return [
         f"Simulated: {which}, {counted}, in steps of {STEP}s",
         *table(rows),

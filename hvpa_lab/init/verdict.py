@@ -64,10 +64,10 @@ def judged(trial: Trial, doubts: Sequence[str]) -> Verdict:
     """The verdict on the chosen Hvpa."""
     summary, reasons = _summary(trial), _against(trial)
     if reasons:
-        words = f"Keep what you have, because {' and '.join(reasons)}: an Hvpa is {summary}."
+        words = f"Keep today's configuration, because {' and '.join(reasons)}: an Hvpa is {summary}."
         return Verdict("Keep", words, tuple(doubts))
     if _serves(trial) and min(trial.savings) < WORTH:
-        return Verdict("Take", f"It serves what is unmet today: {summary}.", tuple(doubts))
+        return Verdict("Take", f"It serves demand that is unmet today: {summary}.", tuple(doubts))
     return Verdict("Take", f"{summary[:1].upper()}{summary[1:]}.", tuple(doubts))
 
 
@@ -128,7 +128,7 @@ def _price(savings: Sequence[float]) -> str:
     sign = 1 if mean > 0 else -1
     low, high = sorted(sign * one * 100 for one in (min(savings), max(savings)))
     spread = "" if round(low) == round(high) else f" ({low:.0f} to {high:.0f})"
-    return f"{abs(mean) * 100:.0f} percent {'cheaper' if mean > 0 else 'dearer'}{spread}"
+    return f"{abs(mean) * 100:.0f} percent {'cheaper' if mean > 0 else 'more expensive'}{spread}"
 
 
 def _restarts(trial: Trial) -> str:

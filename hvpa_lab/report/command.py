@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_now(add, "now")
     add_output(add)
     weight = (
-        "vertical weight of a workload that has an HPA and a VPA and no Hvpa "
+        "vertical weight of a workload with an HPA and a VPA but no Hvpa "
         f"(default {DEFAULT_VPA_WEIGHT}: half of each relative increase of demand is served by larger pods)"
     )
     add("--vpa-weight", type=percentage, default=DEFAULT_VPA_WEIGHT, metavar="PERCENT", help=weight)
@@ -53,10 +53,10 @@ def main(args: argparse.Namespace) -> int:
 def _found(args: argparse.Namespace) -> Inventory:
     if args.filename:
         if args.kubeconfig is not None or args.context is not None or args.all_namespaces:
-            raise UsageError("--kubeconfig, --context and --all-namespaces have no meaning with -f")
+            raise UsageError("--kubeconfig, --context and --all-namespaces can't be used with -f")
         return _in_files(args)
     if args.namespace is not None and args.all_namespaces:
-        raise UsageError("name a namespace or say --all-namespaces, not both")
+        raise UsageError("use either --namespace or --all-namespaces, not both")
     from hvpa_lab.report.live import fetch  # its client takes longer to import than the rest
 
     local, unreadable, unread = fetch(args)

@@ -114,7 +114,7 @@ async def _list(reader: Reader, resource: Resource[Any]) -> bool:
             raise
         # Permissions are checked first: without permission for a CRD that is not installed, the response is the same.
         if await reader.is_served(resource):
-            wider = "" if reader.namespace is not None else ", or -n NAMESPACE for one namespace"
+            wider = "" if reader.namespace is not None else ", or -n NAMESPACE for a single namespace"
             raise CommandError(
                 f"no right to list {resource.plural}: {error}; hvpa report needs the verb list{wider}"
             ) from error

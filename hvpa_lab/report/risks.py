@@ -102,7 +102,8 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
                 yield Risk(
                     "RequestTooSmall",
                     f"container {name} requests {human(resource, request)}, less than its VPA's lower bound of "
-                    f"{human(resource, least)}: it depends on what other pods leave unused; raise the request",
+                    f"{human(resource, least)}: it depends on capacity that other pods leave unused; raise the "
+                    "request",
                 )
     measured = () if found or facts.hpa is None else facts.hpa.status.current_metrics or ()
     for source in _sources(measured):
@@ -110,8 +111,8 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
         if used is not None and used > _PERCENT:
             yield Risk(
                 "RequestTooSmall",
-                f"pods use {used} % of the {source.name} that they request: they depend on what others leave unused; "
-                "raise the request",
+                f"pods use {used} % of the {source.name} that they request: they depend on capacity that other "
+                "pods leave unused; raise the request",
             )
 
 
@@ -127,12 +128,18 @@ def _requests_missing(facts: Facts) -> Iterator[Risk]:
             if resource in relative:
                 yield Risk(
                     "NoRequest",
-                    f"{what}, so the HPA has no {resource} utilization to scale on; set a request, or a target of type "
-                    "AverageValue",
+                    f"{what}, so the HPA has no {resource} utilization to scale on; set a request, or a target of "
+                    "type AverageValue",
                 )
             else:
-                why = "is evicted first" if resource == "memory" else "is given what others leave"
-                yield Risk("NoRequest", f"{what}: it {why}, and its use is not in these costs; set a request")
+                why = (
+                    "is evicted first"
+                    if resource == "memory"
+                    else "gets only CPU time that other pods leave unused"
+                )
+                yield Risk(
+                    "NoRequest", f"{what}: it {why}, and these costs leave out its usage; set a request"
+                )
 
 
 def _chasing(facts: Facts) -> Iterator[Risk]:
@@ -170,7 +177,7 @@ def _changed_resources(facts: Facts, vpa: Vpa) -> set[str]:
 def _several(facts: Facts) -> Iterator[Risk]:
     for short, found, why in (
         ("HPA", facts.subject.hpas, "Kubernetes lets none of them scale (AmbiguousSelector)"),
-        ("VPA", facts.subject.vpas, "which of them counts is not defined"),
+        ("VPA", facts.subject.vpas, "it is undefined which VPA applies"),
     ):
         if len(found) > 1:
             many = names([one.metadata.name for one in found])
@@ -199,7 +206,7 @@ def _recommenders(facts: Facts) -> Iterator[Risk]:
     for kind, short in (("HpaActive", "HPA"), ("VpaActive", "VPA")):
         found = next((one for one in facts.decisions[0].status.conditions if one.type == kind), None)
         if found is not None and found.status == "False" and found.reason not in NO_FAULT:
-            yield Risk(found.reason, f"the {short} does not count: {found.message}")
+            yield Risk(found.reason, f"the {short} is not used: {found.message}")
 
 
 def _young(facts: Facts) -> Iterator[Risk]:
@@ -214,8 +221,8 @@ def _young(facts: Facts) -> Iterator[Risk]:
     if times and (age := facts.seen.now - max(times)) < _DAY:
         yield Risk(
             "YoungRecommendation",
-            f"VPA {vpa.metadata.name} has recommended for {readable_duration(max(age, dt.timedelta(0)))}: less than a "
-            "day says nothing of the other hours; wait for a day before you rely on these figures",
+            f"VPA {vpa.metadata.name} has recommended for {readable_duration(max(age, dt.timedelta(0)))}, less "
+            "than a day, so other hours are missing; wait for a day before you rely on these figures",
         )
 
 
@@ -271,7 +278,7 @@ def _ends(facts: Facts) -> Iterator[Risk]:
         elif limited is not None and limited.status == "True" and limited.reason == TOO_MANY_REPLICAS:
             yield Risk(
                 "AtMaxReplicas",
-                f"HPA {hpa.metadata.name} wants more than maxReplicas, {most}; raise it, or let pods grow",
+                f"HPA {hpa.metadata.name} needs more than maxReplicas, {most}; raise it, or let pods grow",
             )
     for joint in (one.joint for one in facts.decisions if one.joint is not None):
         for text in saturation(joint):
@@ -283,19 +290,26 @@ def _pods(facts: Facts) -> Iterator[Risk]:
     count = workload.spec.replicas
     if count == 0:
         yield Risk(
-            "ScaledToZero", "there are 0 replicas: an Hvpa leaves that alone until something scales it up"
+            "ScaledToZero",
+            "the workload has 0 replicas: an Hvpa leaves it alone until something else scales it up",
         )
         return
     if count == 1:
-        yield Risk("SingleReplica", "there is one replica, so nothing serves while it is replaced; run two")
+        yield Risk(
+            "SingleReplica",
+            "the workload has a single replica, so no pod serves while it is replaced; run two",
+        )
     if pods.unready:
         many = names(list(pods.unready))
         yield Risk(
-            "UnreadyPods", f"not ready: {many}; requests are changed once they are, or have failed for long"
+            "UnreadyPods",
+            f"not ready: {many}; HVPA changes requests once these pods are ready, or have failed for long",
         )
     progress = condition([*workload.status.conditions], PROGRESSING)
     if progress is not None and progress.status == "False":
-        yield Risk("RolloutStuck", f"the last rollout does not go on ({progress.reason}): {progress.message}")
+        yield Risk(
+            "RolloutStuck", f"the last rollout is not progressing ({progress.reason}): {progress.message}"
+        )
     elif gaps := rollout_gaps(workload):
         yield Risk("RolloutIncomplete", f"the last rollout is not complete: {'; '.join(gaps)}")
 

@@ -40,13 +40,14 @@ def to_text(report: Report) -> str:
 def _head(report: Report) -> list[str]:
     prices = report.prices
     lines = [
-        f"What an Hvpa would set at {format_timestamp(report.at)} if nothing held it back. Nothing was changed.",
-        "Additive: one step from now towards what HPA and VPA recommend; more steps follow. Trajectory: the replicas "
-        "and requests that it goes to for the demand of now and of the last day.",
-        f"Without an Hvpa: vertical weight {report.vpa_weight} where there are an HPA and a VPA (--vpa-weight), within "
-        "their limits; without a VPA only replicas are scaled, without an HPA only requests.",
-        "Figures are of this one instant: a cost per month is what these sizes cost if they stay for a month. At "
-        "another time of the day they are others; hvpa init and hvpa simulate look at whole days.",
+        f"Sizes that an Hvpa would set at {format_timestamp(report.at)} if no gate held them back. Nothing was "
+        "changed.",
+        "Additive: the next step towards the recommendations of HPA and VPA; more steps follow. Trajectory: the "
+        "final replicas and requests for the demand of now and of the last day.",
+        f"Without an Hvpa: vertical weight {report.vpa_weight} if there are an HPA and a VPA (--vpa-weight), "
+        "within their limits; without a VPA only replicas are scaled, without an HPA only requests.",
+        "Figures apply to this instant: a cost per month assumes that these sizes stay for a month. They differ "
+        "at other times of the day; hvpa init and hvpa simulate cover whole days.",
         f"A month has {HOURS_PER_MONTH} hours; a core-hour costs {prices.cpu:g}, a GiB-hour {prices.memory:g} "
         "(flags --cpu-price and --memory-price).",
     ]
@@ -116,7 +117,7 @@ def _line(label: str, cells: Sequence[str]) -> str:
 # --- totals ---------------------------------------------------------------------------------------------------------
 def _totals(report: Report) -> list[str]:
     count, now, prices = len(report.rows), report.now, report.prices
-    lines = [f"All {count} workloads" if count != 1 else "This one workload"]
+    lines = [f"All {count} workloads" if count != 1 else "This workload"]
     lines.append(_line("now", ["", "", "", *_figures(now, prices)]))
     for blend in BLENDS:
         difference = report.difference(blend)
@@ -132,7 +133,7 @@ def _rest(found: Inventory) -> list[str]:
         lines.append("No workload has an HPA, a VPA or an Hvpa.")
     if found.without:
         many = names([f"{one.kind} {one.metadata.namespace}/{one.metadata.name}" for one in found.without])
-        remedy = "create an HPA or a VPA with updateMode Off to have them in the table"
+        remedy = "create an HPA or a VPA with updateMode Off to include them in the table"
         lines += _wrapped(f"No recommender ({len(found.without)}; {remedy}): {many}", "", _INDENT)
     if found.left_out:
         many = names([f"{one.kind} {one.namespace}/{one.name}: {one.why}" for one in found.left_out])

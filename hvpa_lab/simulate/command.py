@@ -32,22 +32,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     scenarios = "YAML file with load, workload and policies"
     add("scenarios", nargs="+", type=Path, metavar="SCENARIO", help=scenarios)
     add_output(add, "table")
-    add("--series", action="store_true", help="with -o json: also what was recorded over time")
-    page = "write a page with plots, which needs no network to be read"
+    add("--series", action="store_true", help="with -o json: include the recorded time series")
+    page = "write a self-contained HTML page with plots"
     add("--html", type=Path, metavar="FILE", help=page)
     add("--png", type=Path, metavar="FILE", help="write the plots as a picture")
     policy = "simulate only this policy (repeatable; default: all of the scenario)"
     add("--policy", action="append", default=[], metavar="NAME", help=policy)
-    baseline = "the first HPA beside a VPA, else the first HPA, VPA, fixed size"
+    baseline = "the first HPA with a VPA, else the first HPA, VPA, or fixed size"
     add("--baseline", metavar="NAME", help=f"compare with this policy (default: {baseline})")
     add_prices(add)
-    sweep = "each policy with several targets of its HPA, and which is the cheapest that serves enough"
+    sweep = "simulate each policy with several HPA targets, and show the cheapest that serves enough"
     add("--sweep", action="store_true", help=sweep)
-    unmet = f"with --sweep: so much of the demand may go unmet (default {MOST_UNMET:g})"
+    unmet = f"with --sweep: highest unmet demand to accept, in percent (default {MOST_UNMET:g})"
     add("--unmet", type=_percent, metavar="PERCENT", help=unmet)
-    seed = "what is random is drawn from this; the same seed gives the same output (default 0)"
+    seed = "random seed; runs with the same seed are identical (default 0)"
     add("--seed", type=count_from(0), default=0, metavar="NUMBER", help=seed)
-    jobs = "policies that are simulated at once (default: one per processor)"
+    jobs = "maximum concurrent simulations (default: number of processors)"
     add("--jobs", type=count_from(1), default=processors(), metavar="NUMBER", help=jobs)
     add_progress(add)
 
@@ -66,9 +66,9 @@ def _percent(text: str) -> float:
 def main(args: argparse.Namespace) -> int:
     """Simulate, print, draw. Raises CommandError."""
     if args.series and args.output != "json":
-        raise UsageError("--series has a meaning with -o json only")
+        raise UsageError("--series requires -o json")
     if args.unmet is not None and not (args.sweep and args.output == "table"):
-        raise UsageError("--unmet has a meaning with --sweep and -o table only")
+        raise UsageError("--unmet requires --sweep and -o table")
     if args.html is not None:
         refuse_unwritable("--html", args.html)
     if args.png is not None:

@@ -285,17 +285,15 @@ class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     slack_cpu: float
     slack_memory: float
     unmet_core_seconds: Annotated[Amount, Meta(description="Demand for CPU that no pod served.")]
-    unmet_share: Annotated[float, Meta(ge=0, le=1, description="Share of time in which demand went unmet.")]
-    ooms: Annotated[Count, Meta(description="Containers killed for want of memory.")]
-    restarts: Annotated[
-        Count, Meta(description="Containers started again, and pods that took the place of others.")
-    ]
+    unmet_share: Annotated[float, Meta(ge=0, le=1, description="Share of time with unmet demand.")]
+    ooms: Annotated[Count, Meta(description="Containers killed because they ran out of memory.")]
+    restarts: Annotated[Count, Meta(description="Restarted containers and replacement pods.")]
     replica_changes: Count
     request_changes: Count
     node_hours: Amount
     reaction_median_seconds: Annotated[
         float | None,
-        Meta(description="From a rise of the load to the first change; null where none was made."),
+        Meta(description="Seconds from a rise of the load to the first change; null without a change."),
     ]
     reaction_max_seconds: float | None
     demand_core_seconds: Annotated[Amount, Meta(description="All demand for CPU.")]
@@ -305,7 +303,9 @@ class Totals(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     cover_median_seconds: Annotated[
         float | None, Meta(description="The median of the rises' coverSeconds; null without rises.")
     ]
-    cover_max_seconds: Annotated[float | None, Meta(description="The longest of them.")]
+    cover_max_seconds: Annotated[
+        float | None, Meta(description="The longest of the rises' coverSeconds; null without rises.")
+    ]
 
 
 def _floats() -> array[float]:

@@ -81,7 +81,7 @@ def _plan(paths: Sequence[Path], seeds: Sequence[int], only: Sequence[str]) -> R
     for path, scenario in zip(paths, run.scenarios, strict=True):
         wanted = tuple(one for one in scenario.policies if not only or one.name in only)
         if not wanted:
-            raise SimulationError(f"{path}: none of the policies asked for is in it")
+            raise SimulationError(f"{path}: it has none of the requested policies")
         scenarios.append(replace(scenario, policies=wanted))
     return run._replace(scenarios=tuple(scenarios))
 
@@ -146,7 +146,7 @@ def _in_workers(tasks: Sequence[Task], jobs: int, progress: Progress) -> list[Po
         pool.shutdown()
         return results
     except BrokenProcessPool:
-        raise SimulationError("a process ended before its work was done; is there enough memory?") from None
+        raise SimulationError("a simulation process ended early; is there enough memory?") from None
     finally:
         kept.close()
         pool.shutdown(cancel_futures=True)

@@ -17,7 +17,7 @@ QUIET_FOR: Final = 1.5
 
 def add_progress(add: Add) -> None:
     """Declare `--progress`."""
-    text = "a bar on standard error; auto: on a terminal, where it takes long (default: auto)"
+    text = "progress bar on standard error; auto: on a terminal, if the command takes long (default: auto)"
     add("--progress", choices=("auto", "always", "never"), default="auto", help=text)
 
 

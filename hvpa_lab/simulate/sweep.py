@@ -28,7 +28,7 @@ def swept(scenario: Scenario) -> Scenario:
     policies. Raises SimulationError if there is no such policy."""
     policies = tuple(one for policy in scenario.policies for one in variants(policy))
     if not policies:
-        raise SimulationError(f"{scenario.name}: no policy has an HPA whose target is one of CPU or memory")
+        raise SimulationError(f"{scenario.name}: no policy has an HPA with a CPU or memory target")
     return replace(scenario, policies=policies)
 
 
@@ -69,9 +69,15 @@ def reading(comparison: Comparison, most: float) -> str:
     enough = [one for one in comparison.standings if one.policy.totals.unmet_demand_share <= most]
     if enough:
         best = min(enough, key=lambda one: one.cost)
-        return f"For at most {_share(most)} unmet demand take {best.name} (cost {money(best.cost)}, {_unmet(best)})."
+        return (
+            f"The cheapest with at most {_share(most)} unmet demand is {best.name} (cost {money(best.cost)}, "
+            f"{_unmet(best)})."
+        )
     least = min(comparison.standings, key=lambda one: one.policy.totals.unmet_demand_share)
-    return f"None leaves at most {_share(most)} of the demand unmet; {least.name} comes nearest ({_unmet(least)})."
+    return (
+        f"No policy leaves at most {_share(most)} of the demand unmet; the closest is {least.name} "
+        f"({_unmet(least)})."
+    )
 
 
 def _unmet(one: Standing) -> str:

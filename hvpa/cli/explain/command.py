@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_cluster(add)
     add_now(add, "the present")
     add_output(add)
-    plot = "blend Trajectory: also draw the path, with the present point and the one that is wanted"
+    plot = "blend Trajectory: also draw the path with the present point and the desired point"
     add("--plot", type=svg_file, metavar="FILE.svg", help=plot)
     add_recommenders(add)
     add_operator(add)
@@ -77,7 +77,7 @@ def _gathered(args: argparse.Namespace) -> tuple[Gathered, OperatorState | None]
         raise UsageError("name an Hvpa or give files with -f, not both")
     if args.filename:
         if args.kubeconfig is not None or args.context is not None:
-            raise UsageError("--kubeconfig and --context have no meaning with -f")
+            raise UsageError("--kubeconfig and --context can't be used with -f")
         return gather(args.filename, args.namespace), None
     if not args.name:
         raise UsageError("name an Hvpa, or give files with -f")
@@ -113,7 +113,7 @@ def _drawn(seen: Observation, decision: Decision) -> bytes:
         kind = "Ready" if view is None else "VpaActive"
         why = next((f": {one.message}" for one in decision.status.conditions if one.type == kind), "")
         if view is not None and view.items:
-            why = ": no metric of an HPA measures what the VPA has targets for"
+            why = ": no HPA metric measures a resource that has a VPA target"
         raise CommandError(f"{name}: there is no path to draw{why}")
     plot = laboratory.load("hvpa_lab.plot", "--plot")
     drawn: bytes = plot.draw(view, replicas.current, f"{name}, {format_timestamp(seen.now)}")

@@ -29,7 +29,7 @@ _OVERRIDDEN = "ran out of memory"
 def demand(seen: Observation, decision: Decision) -> Iterable[str]:
     """The lines of the section Demand."""
     if seen.metadata.deletion_timestamp is not None:
-        yield "the Hvpa is being deleted: its workload is left as it is"
+        yield "the Hvpa is being deleted; the workload is not changed"
         return
     if seen.problem is not None or seen.workload is None:
         yield seen.problem.message if seen.problem is not None else "there is no workload"
@@ -41,14 +41,14 @@ def demand(seen: Observation, decision: Decision) -> Iterable[str]:
     yield from _hpa(seen, decision)
     yield from _vpa(seen.vpa)
     for name, instant in sorted(seen.pods.starving.items()):
-        yield f"container {name} ran out of memory{at(instant, ' at ')}: scaling up does not wait"
+        yield f"container {name} ran out of memory{at(instant, ' at ')}: HVPA scales up without delay"
     if seen.legacy_override:
-        yield "status.overrideScaleUpStabilization is set: scaling up does not wait"
+        yield "status.overrideScaleUpStabilization is set: HVPA scales up without delay"
 
 
 def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
     if not seen.hpa.configured:
-        yield "HPA: none is configured"
+        yield "HPA: not configured"
         return
     active = next((one for one in decision.status.conditions if one.type == "HpaActive"), None)
     unused = active is not None and active.status != "True"
@@ -57,12 +57,12 @@ def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
     hpa = seen.hpa.object
     if hpa is None or seen.workload is None or not hpa.status.desired_replicas:
         return
-    asked = counted(hpa.status.desired_replicas)
-    yield f"HPA {hpa.metadata.name}: {f'asked last for {asked}, which is not used' if unused else f'asks for {asked}'}"
+    desired = counted(hpa.status.desired_replicas)
+    yield f"HPA {hpa.metadata.name}: {f'last desired {desired}, not used' if unused else f'{desired} desired'}"
     yield from _metrics(hpa)
     clock = Clock(seen.now)
     estimate = estimate_replicas(seen, hpa, readings_of(seen, hpa, clock), clock)
-    measured = "no metric has a value" if estimate is None else f"these metrics call for {estimate}"
+    measured = "no metric has a value" if estimate is None else f"these metrics require {estimate}"
     if estimate is None and (first := measured_from(seen, clock)) is not None:
         ready = f"the {len(seen.pods.ready_since)} ready pods are not measured yet"
         measured = f"{ready}, the first of them is{at(first, ' at ')}"
@@ -115,7 +115,7 @@ def _number(value: Fraction) -> str:
 
 def _vpa(found: Recommender[Vpa]) -> Iterable[str]:
     if not found.configured:
-        yield "VPA: none is configured"
+        yield "VPA: not configured"
         return
     if found.problem is not None:
         yield f"VPA: not used, {found.problem.reason}: {found.problem.message}"
@@ -128,7 +128,7 @@ def _vpa(found: Recommender[Vpa]) -> Iterable[str]:
     if found.problem is None:
         yield f"VPA {found.object.metadata.name}: recommends{at(since, ' since ')}"
     elif containers:
-        yield f"VPA {found.object.metadata.name}: recommended last, which is not used:"
+        yield f"VPA {found.object.metadata.name}: last recommendation, not used:"
     for one in containers:
         yield f"  container {one.container_name}: {_amounts(one.target)}"
 
@@ -142,14 +142,14 @@ def _amounts(amounts: ResourceList) -> str:
 def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterable[str]:
     """The lines of the section Path, for readers who know an HPA and a VPA."""
     reserved = any(curve.size_bounds.reserve != NONE for curve in view.path.curves.values())
-    base = ", without what each pod uses before it does any work" if reserved else ""
-    yield "replicas and requests are solved together: what the pods usually need sets their requests,"
-    yield f"what they need now sets how many there are; needs are requests of all pods together{base}"
+    base = ", without the base usage of each pod" if reserved else ""
+    yield "HVPA solves replicas and requests together: usual demand sets the requests, present demand"
+    yield f"sets the replicas; demand is expressed as requests of all pods together{base}"
     yield _counts(view, decision)
     for item in view.items:
         yield from _item(item)
     if not view.items and (seen.vpa.problem is not None or not seen.vpa.in_charge):
-        yield "no request is scaled: there is no VPA recommendation to use"
+        yield "requests are not scaled: there is no usable VPA recommendation"
     if view.usual is not None:
         yield f"usual demand is served by: {pods(view.usual.replicas, view.usual.sizes)}"
     yield f"wanted: {pods(view.wanted.replicas, view.wanted.sizes)}"
@@ -165,20 +165,22 @@ def _counts(view: JointView, decision: Decision) -> str:
     if decision.weight_ppm is None or decision.replicas is None or lower == upper:
         return text
     shown, current = percent(decision.weight_ppm), counted(decision.replicas.current)
-    return f"{text}; at {current}, {shown} percent of an increase goes into larger pods, the rest into more of them"
+    return (
+        f"{text}; at {current}, {shown} percent of an increase goes into larger pods, the rest into more pods"
+    )
 
 
 def _item(item: JointResource) -> Iterable[str]:
     """The lines of one container resource."""
     key = item.key
     current, wanted = _amount(key, item.current), _amount(key, item.size)
-    request = f"{current}, which stays" if item.size == item.current else f"{current} now, {wanted} wanted"
+    request = f"{current}, unchanged" if item.size == item.current else f"{current} now, {wanted} wanted"
     yield f"{key.container} {key.resource}: request {request}{f' ({item.stays})' if item.stays else ''}"
     if item.usual is not None:
         fits = "" if item.usual_replicas is None else f": {counted(item.usual_replicas)} on the path"
         yield f"  usually {_amount(key, item.usual)} ({item.usual_from}){fits}"
     if item.present is None:
-        yield "  now: no metric of the HPA measures it"
+        yield "  now: no HPA metric measures it"
         return
     takes = "" if item.present_replicas is None else f": {counted(item.present_replicas)} of {wanted}"
     yield f"  now {_amount(key, item.present)} ({item.present_from}){takes}"

@@ -25,11 +25,14 @@ from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.values.weight import FULL, percent
 
 _WRITES = (
-    "a write of the operator failed; whether it still would, the next try shows, as nothing is written here"
+    "a write of the operator failed; explain writes nothing, so only the operator's next attempt shows if it "
+    "still fails"
 )
-_UNSEEN = "the operator has not looked at the newest spec yet"
-_DUE = "the operator has the writes above still to do"
-_CHANGED = "something has changed since the operator looked last; if this stays so, it is not running"
+_UNSEEN = "the operator has not processed the latest spec yet"
+_DUE = "the operator has not made the writes above yet"
+_CHANGED = (
+    "something changed after the operator's last reconcile; if this persists, the operator is not running"
+)
 
 
 def to_json(

@@ -29,15 +29,15 @@ from hvpa.core.workload.pod_owner import by_owner
 STATES: Final[Mapping[str, str]] = {
     "resized": "has the desired size",
     "in_progress": "is being resized",
-    "deferred": "its node has no room at present",
+    "deferred": "its node has no room for now",
     "infeasible": "can't be resized",
-    "waiting": "has another size and is not asked yet",
-    "template": "has the size of its template: no other was decided",
+    "waiting": "has another size; its resize has not been requested yet",
+    "template": "has the size of its template; HVPA has not decided on another size",
     "updated": "has the template's resources",
-    "old": "has other resources than the template",
+    "old": "its resources differ from the template's",
     "terminating": "is being deleted",
     "ended": "has ended",
-    "unknown": "nothing can be scaled, for the reason of Ready",
+    "unknown": "the workload can't be scaled; see condition Ready",
 }
 """The states of a pod and their meanings."""
 
@@ -118,7 +118,7 @@ def _waits_for(seen: Observation, spec: HvpaSpec, pod: Pod, found: PodState, due
     if pod.metadata.uid in due:
         return "is resized next"
     most = spec.strategy.max_unavailable
-    return f"its containers restart for it, and no more pods may be unavailable (maxUnavailable {most})"
+    return f"its resize restarts containers, and no more pods may be unavailable (maxUnavailable {most})"
 
 
 def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:

@@ -38,7 +38,7 @@ from hvpa.core.workload.containers import amount as quantity_of
 from hvpa.core.workload.containers import present_resources, recommendations
 
 NOTHING = "(nothing)"
-_DIFFERENCES = "Where the operator's report differs"
+_DIFFERENCES = "Differences from the operator's report"
 _RESIZES = "Resizes"
 _OPTIONAL = (_DIFFERENCES, _RESIZES)
 """The sections that are omitted if they are empty."""
@@ -69,7 +69,7 @@ def to_text(
         ("Other writes", _other_writes(decision)),
         ("Conditions", _conditions(seen, decision)),
         (_DIFFERENCES, _differences(seen, decision)),
-        ("Looks again", [_next_look(seen, decision)]),
+        ("Next reconcile", [_next_look(seen, decision)]),
     ]
     blocks = []
     for heading, lines in sections:
@@ -149,8 +149,9 @@ def _had_their_step(seen: Observation, decision: Decision) -> Iterable[str]:
             continue
         yield (
             f"{one.container} {resource}: {readable_resource(resource, now)} now, "
-            f"{readable_resource(resource, target)} recommended; this recommendation had its step at weight "
-            f"{one.weight:g}{at(seen.vertical.last_scale_time, ', ')}, the next one is due when it moves by minChange"
+            f"{readable_resource(resource, target)} recommended; HVPA made the step for this recommendation at "
+            f"weight {one.weight:g}{at(seen.vertical.last_scale_time, ', ')}; the next step follows when the "
+            "recommendation changes by minChange"
         )
 
 
@@ -160,7 +161,7 @@ def _applied_from(seen: Observation) -> Iterable[str]:
     if replicas is not None:
         weight = "" if is_path else f", at weight {replicas.weight:g}"
         rest = "" if replicas.goal is None else f", on the way to {replicas.goal}"
-        step = f"replicas: {replicas.replicas} applied when the HPA asked for {replicas.desired}"
+        step = f"replicas: {replicas.replicas} applied for the HPA's desired replicas of {replicas.desired}"
         yield f"{step}{weight}{at(seen.horizontal.last_scale_time, ', ')}{rest}"
     for one in seen.vertical.applied_from:
         source = f" from target {readable(one.resource, one.target)} at weight {one.weight:g}"
@@ -223,10 +224,10 @@ def _rules(seen: Observation, spec: HvpaSpec, rules: Rules) -> Iterable[str]:
         over = "over" if until is None else f"until {when(until, seen.now)}"
         yield f"stabilization {format_duration(wait)} ({over})"
     if rules.sustained is not None:
-        change = "lower requests" if rules.direction == "down" else "more CPU for the present demand alone"
+        change = "lower requests" if rules.direction == "down" else "more CPU for present demand alone"
         waits = f"{change} once wanted for {_wait(rules.sustained)}"
         if rules.highest is not None:
-            waits += f", if a metric measures them by the highest demand of {_wait(rules.highest)}"
+            waits += f"; requests with a metric: by the highest demand of the last {_wait(rules.highest)}"
         yield waits
     least = [
         (name if name != "replicas" else "", _min_change(name, one)) for name, one in rules.min_change.items()
@@ -259,11 +260,11 @@ def _rollout(seen: Observation, decision: Decision) -> Iterable[str]:
         if seen.pods.unready:
             yield f"  not ready: {names(list(seen.pods.unready))}"
         if deadline is None:
-            yield "  waited for until it is complete"
+            yield "  HVPA waits until it is complete"
         elif deadline > seen.now:
-            yield f"  waited for until its progress deadline {when(deadline, seen.now)}"
+            yield f"  HVPA waits until its progress deadline {when(deadline, seen.now)}"
         else:
-            yield f"  no longer waited for: its progress deadline was {readable_timestamp(deadline)}"
+            yield f"  HVPA no longer waits: its progress deadline was {readable_timestamp(deadline)}"
 
 
 def _measurement(seen: Observation, decision: Decision) -> Iterable[str]:
@@ -284,7 +285,7 @@ def _measurement(seen: Observation, decision: Decision) -> Iterable[str]:
     ]
     since = f": {', '.join(found)}" if found else ""
     seconds = int(SETTLING.total_seconds())
-    yield f"next measurement: counts {seconds} seconds after the last change, with the rollout complete{since}"
+    yield f"next measurement: used {seconds} seconds after the last change, once the rollout is complete{since}"
 
 
 # --- writes ---------------------------------------------------------------------------------------------------------
@@ -296,11 +297,11 @@ def _results(
         yield "Result", _result(seen, decision)
     else:
         assert seen.spec is not None
-        yield "Result", [f"mode {seen.spec.mode}: the workload is left as it is"]
+        yield "Result", [f"mode {seen.spec.mode}: the workload is not changed"]
         lines = [f"{one.reason}: {one.message}" for one in applied.status.conditions if needs_action(one)]
         lines += [*_result(seen, applied), *_due(applied)]
         lines += [f"held back: {held(entry, seen.now)}" for entry in applied.blocked]
-        yield "What mode Apply would do now", lines
+        yield "Result in mode Apply", lines
     yield "Patch of the workload", _patch(decision)
 
 
@@ -351,7 +352,7 @@ def _patch(decision: Decision) -> Sequence[str]:
 
 def _other_writes(decision: Decision) -> Iterable[str]:
     if decision.scale_replicas is not None:
-        yield f"spec.replicas of the Hvpa, which the HPA reads, is set to {decision.scale_replicas}"
+        yield f"set spec.replicas of the Hvpa, which the HPA reads, to {decision.scale_replicas}"
     for change in decision.owned:
         yield f"{change.action} {change.kind} {change.name}"
     for event in decision.events:
@@ -374,7 +375,7 @@ def _resizing(seen: Observation, decision: Decision) -> Iterable[str]:
     """
     if (fall := replacing(seen)) is not None:
         until, why = fall
-        yield f"pods could not be resized, so InPlaceOrRollout is Rollout until {when(until, seen.now)}: {why}"
+        yield f"pods could not be resized; InPlaceOrRollout uses rollouts until {when(until, seen.now)}: {why}"
     if seen.spec is None or not seen.spec.strategy.in_place:
         return
     strategy, size = seen.spec.strategy, decision.status.desired
@@ -384,11 +385,11 @@ def _resizing(seen: Observation, decision: Decision) -> Iterable[str]:
         yield "no size has been decided yet"
     else:
         sizes = [_container(one.name, one.requests, one.limits) for one in size.containers]
-        text = ", ".join([counted(size.replicas), *(sizes or ["no other size than the template's"])])
+        text = ", ".join([counted(size.replicas), *(sizes or ["the template's size"])])
         yield f"desired since {readable_timestamp(size.since)}: {text}"
     rows = pod_rows(seen, seen.resizable, size)
     left = [row for row in rows if row.state not in ("resized", "template")]
-    yield f"{len(rows) - len(left)} of {len(rows)} pods have it"
+    yield f"{len(rows) - len(left)} of {len(rows)} pods have this size"
     yield from map(_pod, left)
 
 

@@ -123,8 +123,8 @@ def gather(paths: Sequence[str], namespace: str | None) -> Gathered:
         return Gathered(objects)
     complete = workload.status.available_replicas >= workload.spec.replicas
     note = (
-        f"the status of {workload.kind} {workload.metadata.name} is not its controller's: "
-        f"its rollout counts as {'complete' if complete else 'not complete'}"
+        f"the status of {workload.kind} {workload.metadata.name} was not written by its controller: HVPA treats "
+        f"the rollout as {'complete' if complete else 'not complete'}"
     )
     return Gathered(objects, (note,))
 

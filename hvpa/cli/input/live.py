@@ -42,7 +42,7 @@ from hvpa.reconcile.ports import Key
 
 NOT_OUR_FAULT = frozenset({401, 408, 429})
 """HTTP codes below 500 that do not concern the request itself."""
-NO_CRD = "the cluster does not know Hvpas: the CRD is not installed"
+NO_CRD = "the cluster does not serve Hvpas: the CRD is not installed"
 _FORBIDDEN = 403
 T = TypeVar("T")
 

@@ -47,7 +47,7 @@ class OperatorState(NamedTuple):
         if self.state == "alive":
             return ""
         if self.state == "unknown":
-            return f"it is not known whether the operator is alive: {self.why}"
+            return f"can't tell whether the operator is alive: {self.why}"
         if self.since is None:
             return "operator silent: its Lease has no holder; nothing is scaled until it is back"
         duration = readable_duration(max(now - self.since, dt.timedelta(0)))
@@ -140,7 +140,10 @@ async def _read(transport: Transport, name: Key) -> _Lease:
 
 def _why(error: ApiError, lease: Key) -> str:
     if error.status == _NOT_FOUND:
-        return f"there is no Lease {lease}; it runs without --leader-elect, or elsewhere (--operator-lease)"
+        return (
+            f"Lease {lease} does not exist; the operator runs without --leader-elect, or uses another Lease "
+            "(--operator-lease)"
+        )
     if error.status == _FORBIDDEN:
         return f"no right to get Lease {lease}"
     return f"Lease {lease} can't be read: {one_line(error)}"

@@ -32,16 +32,13 @@ _KUSTOMIZATION = "Kustomization"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     which = parser.add_mutually_exclusive_group(required=True)
-    files = (
-        "YAML or JSON files, or folders of them; - is standard input; other objects than Hvpas are only looked at"
-        " beside them"
-    )
+    files = "YAML or JSON files, or folders; - is standard input; Hvpas are checked against the other objects in them"
     which.add_argument("-f", "--filename", nargs="+", action="extend", metavar="FILE", help=files)
     text = "folders with a kustomization.yaml: the local files that it names are checked, its patches not applied"
     which.add_argument("-k", "--kustomize", nargs="+", action="extend", metavar="FOLDER", help=text)
     add = parser.add_argument
-    add("-R", "--recursive", action="store_true", help="with -f: folders in folders too")
-    add("--strict", action="store_true", help="a warning fails as an error does")
+    add("-R", "--recursive", action="store_true", help="with -f: include subfolders")
+    add("--strict", action="store_true", help="treat warnings as errors")
     add_output(add)
 
 

@@ -25,7 +25,7 @@ SUFFIXES: Final = (".json", ".yaml", ".yml")
 """Suffixes of the files in a folder that are read (kubectl's `FileExtensions`)."""
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Names of a kustomization's file."""
-LEFT_OUT: Final = "a kustomization is no object of the cluster: left out"
+LEFT_OUT: Final = "a kustomization is not a cluster object: skipped"
 _REMOTE: Final = ("://", "?", "git@", "github.com/")
 """Signs of a resource that kustomize would fetch."""
 _FOLLOWED: Final = ("resources", "bases", "components")
@@ -134,7 +134,7 @@ def from_names(names: Sequence[str], recursive: bool) -> Inputs:
         for path in paths:
             _add(found, str(path), named=False)
         if not any(path.name not in KUSTOMIZATIONS for path in paths):
-            hint = "" if recursive else "; -R looks into its folders"
+            hint = "" if recursive else "; -R includes its subfolders"
             found.error(name, f"no YAML or JSON file in it{hint}")
     return found
 
@@ -183,7 +183,7 @@ def _kustomization(path: Path, found: Inputs, content: dict[str, Plain], line: C
     """Add the files that it names, and report its fields that are not applied."""
     if changing := [name for name in _CHANGES if content.get(name)]:
         reason = f"{', '.join(changing)}: not applied; the files are checked as they are"
-        remedy = "kustomize build FOLDER | hvpa validate -f - checks what comes out"
+        remedy = "kustomize build FOLDER | hvpa validate -f - checks the result"
         found.note(path, line(changing[0]), reason, remedy)
     for name, entry, at in _entries(content):
         target = path.parent / entry

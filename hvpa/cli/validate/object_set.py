@@ -62,8 +62,10 @@ def _same_target(one: Read, others: Sequence[Read]) -> Iterator[Remark]:
     for other in others:
         if other.name == one.name and one.name is not None:
             at = f"{other.document.file}:{other.document.line()}"
-            reason = f"another Hvpa has the same name ({at}): the one that is applied last replaces the other"
-            yield Remark("metadata.name", reason, "rename or remove one of them")
+            reason = (
+                f"another Hvpa has the same name ({at}): the Hvpa that is applied last replaces the other"
+            )
+            yield Remark("metadata.name", reason, "rename or remove either Hvpa")
             continue
         both_apply = one.spec.mode == other.spec.mode == "Apply"
         if both_apply and (other.spec.target_ref.kind, other.spec.target_ref.name) == (
@@ -71,8 +73,8 @@ def _same_target(one: Read, others: Sequence[Read]) -> Iterator[Remark]:
             target.name,
         ):
             at = f"{other.document.place} scales {target.kind} {target.name} too"
-            remedy = "remove one of them, or set mode: Recommend in all but one"
-            yield Remark("spec.targetRef", f"{at}: neither of them will be scaled by an Hvpa", remedy)
+            remedy = "remove either Hvpa, or set its mode: Recommend"
+            yield Remark("spec.targetRef", f"{at}: neither Hvpa will scale it", remedy)
 
 
 # --- containers -----------------------------------------------------------------------------------------------
@@ -122,7 +124,7 @@ def _sizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
                 yield Remark(
                     f"{POLICIES}[{index}].maxAllowed[{resource}]",
                     f"{what}, which is more: the request is lowered to maxAllowed, and never raised",
-                    "raise maxAllowed to what a pod may need, or lower the request",
+                    "raise maxAllowed to the most that a pod may need, or lower the request",
                 )
             elif own.controlled_values == "RequestsOnly" and limit is not None and limit <= request:
                 yield Remark(
@@ -234,9 +236,9 @@ def _foreign_hpa(one: Read, other: Document, name: Plain, at: str) -> Iterator[R
     elif _is_target(one.spec, reference) and not _adopted(other, one.spec.hpa.deploy, one.spec.hpa.selector):
         yield Remark(
             "spec.hpa",
-            f"{at} scales {one.spec.target_ref.kind} {one.spec.target_ref.name} itself: the Hvpa will not scale"
-            " replicas beside it (ForeignHpa)",
-            "remove it; or set mode: Recommend, which only looks on",
+            f"{at} scales {one.spec.target_ref.kind} {one.spec.target_ref.name} itself: the Hvpa will not scale "
+            "replicas as well (ForeignHpa)",
+            "remove it; or set mode: Recommend, which changes nothing",
         )
 
 
@@ -251,9 +253,9 @@ def _foreign_vpa(one: Read, other: Document, name: Plain, at: str) -> Iterator[R
     elif _is_target(one.spec, _below(other.content, "spec", "targetRef")):
         yield Remark(
             "spec.vpa",
-            f"{at} acts on {one.spec.target_ref.kind} {one.spec.target_ref.name} itself: the Hvpa will not scale"
-            " requests beside it (ForeignVpa)",
-            'set its updatePolicy: {updateMode: "Off"}, or remove it; or set mode: Recommend, which only looks on',
+            f"{at} acts on {one.spec.target_ref.kind} {one.spec.target_ref.name} itself: the Hvpa will not scale "
+            "requests as well (ForeignVpa)",
+            'set its updatePolicy: {updateMode: "Off"}, or remove it; or set mode: Recommend, which changes nothing',
         )
 
 

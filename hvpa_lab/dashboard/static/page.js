@@ -135,7 +135,7 @@ function arrange() {
     else cell.removeAttribute("aria-sort");
   });
   const bad = [...hvpas.values()].filter((one) => one.state === "attention").length;
-  filters.elements.count.textContent = `${shown.length} of ${hvpas.size} shown${fitting.length > shown.length ? `, ${fitting.length} fit the filter` : ""}; attention: ${bad}`;
+  filters.elements.count.textContent = `${shown.length} of ${hvpas.size} shown${fitting.length > shown.length ? `, ${fitting.length} match the filter` : ""}; attention: ${bad}`;
 }
 
 // --- one Hvpa -----------------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ function showStatus(status) {
   const ready = status.conditions.find((one) => one.type === "Ready"), replicas = status.replicas;
   const operator = status.operator ?? { state: "alive" }, since = operator.since ? ` since ${utc(operator.since)}` : "";
   const silence = { silent: `The operator is silent${since}: nothing is scaled until it is back.`,
-    unknown: `It is not known whether the operator is alive: ${operator.why}.` }[operator.state];
+    unknown: `Can't tell whether the operator is alive: ${operator.why}.` }[operator.state];
   $("state").textContent = [silence, ready && `Ready is ${ready.status} since ${utc(ready.lastTransitionTime)}. ${ready.reason}: ${ready.message}`, ...status.notes].filter(Boolean).join(" – ");
   const facts = { Target: status.target, Mode: status.mode, "Update strategy": status.updateStrategy,
     Replicas: `${replicas.current ?? "–"}, ${replicas.ready ?? "–"} ready, ${replicas.desired ?? "–"} desired`,
@@ -228,9 +228,9 @@ function showStatus(status) {
     Resized: status.actuation && `${status.actuation.resized ?? "–"}${status.actuation.message ? `: ${status.actuation.message}` : ""}` };
   $("facts").replaceChildren(...Object.entries(facts).filter(([, value]) => value).map(([name, value]) =>
     el("div", {}, el("dt", {}, name), el("dd", {}, value))));
-  $("held").replaceChildren(status.blocked.length ? table(["What", "Now", "Wanted", "Held by", "Until"], status.blocked.map((one) =>
+  $("held").replaceChildren(status.blocked.length ? table(["Change", "Now", "Wanted", "Held by", "Until"], status.blocked.map((one) =>
     [one.container ? `${one.container} ${one.resource}` : "replicas", one.current, one.wanted, one.reason, utc(one.until)]),
-    "Changes that are wanted and held back.") : el("p", { class: "hint" }, "Nothing is held back."));
+    "Changes that gates hold back.") : el("p", { class: "hint" }, "Nothing is held back."));
   $("pods").replaceChildren(table(["Pod", "Ready", "Restarts", "Present size", "Desired size", "State", "Since", "Why"], status.pods.map((one) =>
     [one.name, one.ready ? "yes" : "no", one.restarts, sizes(one.present), sizes(one.desired), one.state.replace("_", " "), utc(one.since), one.why || "–"])));
 }
@@ -244,7 +244,7 @@ function showWhy(explain) {
 function showHistory(history) {
   const rows = history.entries.toReversed().map((one) => [utc(one.time), one.type, one.reason,
     `${one.message}${one.first ? ` (${one.count} times since ${utc(one.first)})` : ""}`]);
-  $("history").replaceChildren(table(["Time", "Type", "What", "Message"], rows, history.problem ?? "Newest first: Events, and what the status remembers."));
+  $("history").replaceChildren(table(["Time", "Type", "Reason", "Message"], rows, history.problem ?? "Newest first: Events, and the last changes in the status."));
 }
 
 // --- what if ------------------------------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ def _refuse_names(workload: Workload) -> None:
     ]
     for field, name, is_valid in names:
         if not is_valid:
-            raise CommandError(f"{workload.kind}: {field}: {name!r} is no name that Kubernetes accepts")
+            raise CommandError(f"{workload.kind}: {field}: {name!r} is not a valid Kubernetes name")
 
 
 def _check(model: type[BaseModel], spec: Mapping[str, Any], place: str, leave_out: str = "") -> None:
@@ -321,7 +321,7 @@ def _workload(
     if wanted is not None:
         raise CommandError(f"{wanted.title} {namespace}/{wanted.name} does not exist")
     there = ", ".join(f"{one['kind']} {below(one, 'metadata', 'name')}" for one in found)
-    raise CommandError(f"name one of the workloads: there are {there or 'none'}")
+    raise CommandError(f"name the workload: there are {there or 'none'}")
 
 
 def _is_controlled(one: Mapping[str, Any]) -> bool:
@@ -344,11 +344,12 @@ def _refuse_kind(workload: Workload, minor: int | None) -> None:
     if not has_replicas(workload.kind):
         raise CommandError(
             f"{title}: hvpa init drafts an Hvpa that decides replicas, and a {workload.kind} has no replica count:"
-            " write one with spec.vpa alone"
+            " write an Hvpa with only spec.vpa"
         )
     if is_custom(workload.api_version, workload.kind) and minor is not None and minor < IN_PLACE_SINCE:
         raise CommandError(
-            f"{title}: an Hvpa resizes the pods of a custom kind while they run, which Kubernetes 1.{minor} does not"
+            f"{title}: an Hvpa resizes the pods of a custom kind while they run, which Kubernetes 1.{minor} does "
+            "not support"
         )
 
 
@@ -377,4 +378,4 @@ def _one(
 def _refuse_hvpas(objects: Iterable[Mapping[str, Any]], kind: str, name: str) -> None:
     own = _one(objects, HVPAS.kind, ("targetRef",), kind, name)
     if own is not None:
-        raise CommandError(f"Hvpa {own.name} scales {kind} {name} already: hvpa explain shows what it does")
+        raise CommandError(f"Hvpa {own.name} scales {kind} {name} already: see hvpa explain")

@@ -153,7 +153,7 @@ def read_queries(path: Path) -> dict[str, str]:
         raise CommandError(f"--queries: {path}: must be an object with some of {', '.join(known)}")
     for name, text in content.items():
         if name not in known:
-            raise CommandError(f"--queries: {path}: {name}: is none of {', '.join(known)}")
+            raise CommandError(f"--queries: {path}: {name}: must be one of {', '.join(known)}")
         if not isinstance(text, str) or not text.strip():
             raise CommandError(f"--queries: {path}: {name}: must be an expression as text")
     return {str(name): text.strip() for name, text in content.items()}
@@ -203,7 +203,7 @@ class _History:
         try:
             return series_in(name, text)
         except ScenarioError as error:
-            asked = f"; it was asked for: {self._one_line(name)}"
+            asked = f"; query: {self._one_line(name)}"
             raise CommandError(f"Prometheus at {self._asked.url}: {error}{asked}") from error
 
     def _one_line(self, name: str) -> str:

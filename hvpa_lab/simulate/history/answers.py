@@ -50,12 +50,14 @@ def series_in(name: str, text: bytes) -> list[Series]:
         answer = msgspec.json.decode(text, type=_Answered)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         start = printable(text[:60].decode("utf-8", "replace"))
-        raise ScenarioError(f"{name}: is no answer of Prometheus: it begins with {start!r}") from None
+        raise ScenarioError(f"{name}: is not a Prometheus response: it begins with {start!r}") from None
     if answer.status != "success":
-        raise ScenarioError(f"{name}: Prometheus says: {answer.error[:_SHOWN] or 'nothing'}")
+        raise ScenarioError(
+            f"{name}: Prometheus responded with an error: {answer.error[:_SHOWN] or 'unknown'}"
+        )
     result = answer.data.get("result")
     if answer.data.get("resultType") != "matrix" or not isinstance(result, list):
-        raise ScenarioError(f"{name}: Prometheus did not answer with series over time (a matrix)")
+        raise ScenarioError(f"{name}: the Prometheus response has no series over time (a matrix)")
     return [_series(name, one) for one in result]
 
 
@@ -67,7 +69,7 @@ def _series(name: str, one: Any) -> Series:
     values: dict[float, float] = {}
     for pair in pairs:
         if not isinstance(pair, list) or len(pair) != 2:
-            raise ScenarioError(f"{name}: {str(pair)[:60]} is no pair of time and value")
+            raise ScenarioError(f"{name}: {str(pair)[:60]} is not a pair of time and value")
         time, value = _time(name, pair[0]), _value(name, pair[1])
         if problem_of(value) is None:
             values[time] = value
@@ -78,7 +80,7 @@ def _series(name: str, one: Any) -> Series:
 
 def _time(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LATEST:
-        raise ScenarioError(f"{name}: {str(value)[:60]} is no time in unix seconds")
+        raise ScenarioError(f"{name}: {str(value)[:60]} is not a time in unix seconds")
     return float(value)
 
 
@@ -86,7 +88,7 @@ def _value(name: str, value: Any) -> float:
     try:
         return float(value) if isinstance(value, str) and "_" not in value else float("")
     except ValueError:
-        raise ScenarioError(f"{name}: {str(value)[:60]!r} is no number as text") from None
+        raise ScenarioError(f"{name}: {str(value)[:60]!r} is not a number as text") from None
 
 
 def merged(chunks: Iterable[Sequence[Series]]) -> list[Series]:
@@ -146,7 +148,7 @@ def _single(name: str, found: Sequence[Series]) -> Mapping[float, float]:
     """The values of the expression's only series. Raises ScenarioError."""
     if len(found) != 1:
         labels = ", ".join(sorted({label for one in found for label in one.labels})[:10])
-        raise ScenarioError(f"{name}: must be one series, and is {len(found)} (by {labels}): sum them up")
+        raise ScenarioError(f"{name}: must be a single series, but has {len(found)} (by {labels}): sum them")
     return found[0].values
 
 
@@ -164,7 +166,9 @@ def _by_container(
     for one in found:
         container = one.labels.get(CONTAINER)
         if container is None or container in known:
-            raise ScenarioError(f"{name}: must be one series, or one for each value of the label {CONTAINER}")
+            raise ScenarioError(
+                f"{name}: must be a single series, or a series for each value of the label {CONTAINER}"
+            )
         known[container] = one.values
     if others := sorted(known.keys() - shares.keys()):
         notes.append(f"{name} of {', '.join(others)} is left out: the pod template has no such container")

@@ -74,14 +74,14 @@ def fit(history: History, *, by_load: bool = False) -> Fit:
         whole = fitted(history.replicas, load, history.total("cpu"))
         if whole.is_poor and not by_load:
             notes.append(
-                f"CPU does not follow the load, which explains {_percent(whole.explained)} of it:"
-                " CPU itself is taken as the load"
+                f"CPU usage does not follow the load, which explains only {_percent(whole.explained)} of it: CPU "
+                "usage is used as the load"
             )
             load = None
         elif not whole.is_distinct:
             notes.append(
-                "replicas always rose and fell as the load did: what a pod uses without any load can't be separated,"
-                " and counts as none"
+                "replicas were always proportional to the load: the base usage of a pod can't be separated and is "
+                "assumed to be 0"
             )
     is_cpu = load is None
     if load is None:
@@ -97,11 +97,11 @@ def _recorded(history: History, notes: list[str]) -> array[float] | None:
     """The recorded load, if it was ever above 0."""
     if history.load is None:
         notes.append(
-            "no load was given: CPU itself is taken as the load, and what a pod uses without any load counts as none"
+            "no load was given: CPU usage is used as the load, and the base usage of a pod is assumed to be 0"
         )
         return None
     if not any(history.load):
-        notes.append("the load is 0 throughout: CPU itself is taken as the load")
+        notes.append("the load is 0 throughout: CPU usage is used as the load")
         return None
     return history.load
 
@@ -138,8 +138,8 @@ def memory_line(replicas: Sequence[float], load: Sequence[float], memory: Sequen
 def _doubts(name: str, usage: Usage) -> list[str]:
     """A note for each poor line of a container."""
     return [
-        f"container {name}: replicas and load explain {_percent(line.explained)} of its {what}, and the fit is off by"
-        f" {_percent(line.error)} as a rule"
+        f"container {name}: replicas and load explain {_percent(line.explained)} of its {what}, with a typical "
+        f"error of {_percent(line.error)}"
         for what, line in (("CPU", usage.cpu), ("memory", usage.memory))
         if line.is_poor
     ]

@@ -92,7 +92,7 @@ def unix_seconds(text: str) -> float:
     if _NUMBER.fullmatch(text) is not None:
         seconds = float(text)
         if not 0 <= seconds <= LATEST:
-            raise ValueError(f"{text[:_SHOWN]} is no time in unix seconds")
+            raise ValueError(f"{text[:_SHOWN]} is not a time in unix seconds")
         return seconds
     match = _TIMESTAMP.fullmatch(text)
     if match is None:

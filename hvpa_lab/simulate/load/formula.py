@@ -124,7 +124,7 @@ def _compiled(text: str) -> Any:
     except SyntaxError as error:
         raise FormulaError(f"column {error.offset or len(text) + 1}: {error.msg}") from None
     except (ValueError, MemoryError, RecursionError):  # a null character; deep nesting
-        raise FormulaError("is no formula that can be read: nested too deep, or not text") from None
+        raise FormulaError("is not a readable formula: nested too deep, or not text") from None
 
 
 class _Checked(ast.NodeTransformer):

@@ -68,17 +68,19 @@ class _Response:
             self._fail(("data", "resultType"), "must be matrix: the response to a range query")
         results = data.get("result")
         if not isinstance(results, list) or not results:
-            self._fail(_RESULT, "holds no series")
+            self._fail(_RESULT, "has no series")
         return results
 
     def _choice(self, results: list[Any], series: int | Mapping[str, str] | None) -> int:
         if series is None:
             if len(results) > 1:
-                self._fail(_RESULT, f"holds {len(results)} series: choose one with series, or sum: true")
+                self._fail(
+                    _RESULT, f"has {len(results)} series: set series to choose, or sum: true to add them"
+                )
             return 0
         if isinstance(series, int):
             if series >= len(results):
-                self._fail(_RESULT, f"holds {len(results)} series: there is no number {series}")
+                self._fail(_RESULT, f"has {len(results)} series: there is no number {series}")
             return series
         found = [index for index, one in enumerate(results) if _has_labels(one, series)]
         if len(found) != 1:

@@ -120,7 +120,7 @@ class ActingScaler:
             self._admit(state.pod_resources)
         for pod, given in changes:
             state.resize(pod, given, now)
-            record("Requests", "InPlaceResizedByVPA", f"{pod.name} is to be resized in place")
+            record("Requests", "InPlaceResizedByVPA", f"Resizing {pod.name} in place")
         for pod in updates.evict:
             state.evict(pod, now)
             record("Evicted", "EvictedByVPA", f"{pod.name} was evicted to be resized")

@@ -139,7 +139,7 @@ class HvpaScaler:
             self._recheck = None if result.wait is None else now + result.wait.total_seconds()
             if not cluster.changed():
                 return
-        raise SimulationError(f"policy {self._name}: the Hvpa does not come to rest at {self._clock.instant}")
+        raise SimulationError(f"policy {self._name}: the Hvpa does not settle at {self._clock.instant}")
 
     def _record(self, event: Event) -> None:
         for kind in _HVPA_KINDS.get(event.reason, ("Event",)):

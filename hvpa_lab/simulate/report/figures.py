@@ -81,7 +81,7 @@ CHANGES: Final = "changes of"
 
 VERDICT: Final[tuple[Figure, ...]] = (
     Figure(COST, "total", _costs, "requested core-hours and GiB-hours at their prices"),
-    Figure(COST, "diff %", _differences, "how much more than the baseline that is"),
+    Figure(COST, "diff %", _differences, "difference to the baseline's cost"),
     Figure(
         UNMET,
         "share %",
@@ -108,7 +108,7 @@ RESOURCES: Final[tuple[Figure, ...]] = (
     Figure(MEMORY, "slack %", _percent(lambda t: t.slack_memory), "share that was not used", True),
     Figure(CHANGES, "replicas", _count(lambda t: t.replica_changes), "changes of the count"),
     Figure(CHANGES, "requests", _count(lambda t: t.request_changes), "changes of pods' requests"),
-    Figure("", "OOMs", _count(lambda t: t.ooms), "containers killed for want of memory"),
+    Figure("", "OOMs", _count(lambda t: t.ooms), "containers killed because they ran out of memory"),
     Figure("nodes", "hours", _amounts(lambda t: t.node_hours), "nodes in use over time"),
 )
 """The components of costs and restarts."""
@@ -120,7 +120,7 @@ HELD_MEANING: Final = "until replicas or requests went up: gates, maxStep, or th
 PHASES: Final[tuple[tuple[str, str, Callable[[Reaction], float | None]], ...]] = (
     ("tolerance", "until usage left the tolerance", lambda r: r.tolerance),
     ("metric age", "until a metric showed it", lambda r: r.metric_age),
-    ("HPA period", "until the HPA looked", lambda r: r.hpa_period),
+    ("HPA period", "until the HPA evaluated it", lambda r: r.hpa_period),
     (HELD, HELD_MEANING, lambda r: r.gates),
     ("start-up", "until the new pods were ready", lambda r: r.start_up),
 )

@@ -21,9 +21,7 @@ from hvpa_lab.simulate.report.compare import Comparison, Standing, conclusion
 from hvpa_lab.simulate.report.plots import CORE, scaled, thin
 
 Time = Annotated[str, Meta(description="An RFC 3339 timestamp.")]
-Phase = Annotated[
-    float | None, Meta(description="Seconds; null where it was not reached before the next rise.")
-]
+Phase = Annotated[float | None, Meta(description="Seconds; null if it was not reached before the next rise.")]
 
 
 _UNITS: Final = {
@@ -51,8 +49,8 @@ class Figures(Totals, frozen=True, rename="camel", kw_only=True):
     cost_difference: Annotated[
         float | None,
         Meta(
-            description="How much more than the baseline's cost that is, as a share of it: -0.12 is 12 % less. "
-            "null for the baseline, and where the baseline costs nothing."
+            description="Difference to the baseline's cost, as a share of it: -0.12 is 12 % less. null for the "
+            "baseline, and if the baseline costs nothing."
         ),
     ]
 
@@ -73,7 +71,7 @@ class Phases(_Part, frozen=True):
 
     tolerance_seconds: Annotated[Phase, Meta(description="Until usage left the tolerance.")]
     metric_age_seconds: Annotated[Phase, Meta(description="Until a metric showed it.")]
-    hpa_period_seconds: Annotated[Phase, Meta(description="Until the HPA looked.")]
+    hpa_period_seconds: Annotated[Phase, Meta(description="Until the HPA evaluated its metrics.")]
     gates_seconds: Annotated[
         Phase, Meta(description="Until the change was made: stabilization, minChange, windows.")
     ]
@@ -88,14 +86,16 @@ class ReactionReport(_Part, frozen=True):
     phases: Phases
     total_seconds: Annotated[
         float | None,
-        Meta(description="From the rise's start to the first change; null where there was none."),
+        Meta(description="Seconds from the start of the rise to the first change; null without a change."),
     ]
-    unmet_seconds: Annotated[Amount, Meta(description="How long demand went unmet until the next rise.")]
+    unmet_seconds: Annotated[
+        Amount, Meta(description="Time with unmet demand until the next rise, in seconds.")
+    ]
     cover_seconds: Annotated[
         Amount,
         Meta(
-            description="Until the pods that were ready covered the demand: the longest time without a break in "
-            "which demand went unmet, from the rise's start until the next rise."
+            description="Seconds until the ready pods covered the demand: the longest continuous time of unmet "
+            "demand from the start of the rise until the next rise."
         ),
     ]
     covered: Annotated[bool, Meta(description="Whether that time had ended when the next rise began.")]
@@ -107,7 +107,7 @@ class Points(_Part, frozen=True):
     seconds: Annotated[list[float], Meta(description="Times since the scenario's start, ascending.")]
     values: Annotated[
         list[float | None],
-        Meta(description="As many as there are times; null where there is no finite number."),
+        Meta(description="A value for each time; null if it is not finite."),
     ]
 
 
@@ -139,13 +139,14 @@ class PolicyReport(_Part, frozen=True):
     beaten_by: Annotated[
         list[str],
         Meta(
-            description="Names of the policies that cost no more and leave no more demand unmet, and are better in "
-            "one of both. Differences below a thousandth of the highest cost, and below 0.01 % of the demand, "
+            description="Names of the policies that cost no more and leave no more demand unmet, and are better "
+            "in cost or unmet demand. Differences below a thousandth of the highest cost, and below "
+            "0.01 % of the demand, "
             "do not count."
         ),
     ]
     events: list[EventReport]
-    dropped_events: Annotated[Count, Meta(description="Events beyond those that are kept.")]
+    dropped_events: Annotated[Count, Meta(description="Number of events that were not kept.")]
     reactions: list[ReactionReport]
     series: Annotated[SeriesReport | None, Meta(description="null without --series.")]
 
@@ -170,13 +171,13 @@ class ScenarioReport(_Part, frozen=True):
     notes: list[str]
     prices: PricesReport
     baseline: Annotated[
-        str | None, Meta(description="The policy that others are compared with; null without another one.")
+        str | None, Meta(description="The policy that others are compared with; null without other policies.")
     ]
     unbeaten: Annotated[
-        list[str], Meta(description="Policies that nothing beats on cost and unmet demand together.")
+        list[str], Meta(description="Policies that no other policy beats on cost and unmet demand together.")
     ]
     conclusion: Annotated[
-        list[str], Meta(description="What follows, in words: for people, not for programs.")
+        list[str], Meta(description="The conclusion in words: for people, not for programs.")
     ]
     policies: list[PolicyReport]
 

@@ -155,8 +155,8 @@ def _section(number: int, comparison: Comparison, listed: int) -> str:
             f"{_list('note', remarks)}\n" if remarks else "",
             _card(
                 "Comparison",
-                f"{_comparison(comparison, VERDICT)}\n<p class=hint><b>Bold</b>: no policy beats it on cost and unmet "
-                "demand together. The mouse on a column's head shows what it means.</p>",
+                f"{_comparison(comparison, VERDICT)}\n<p class=hint><b>Bold</b>: no policy beats it on cost and "
+                "unmet demand together. Point at a column heading to see its meaning.</p>",
             ),
             _card(
                 "Cost and unmet demand",
@@ -168,7 +168,7 @@ def _section(number: int, comparison: Comparison, listed: int) -> str:
                 "<p class=hint>Drag to zoom, double-click to see all. A policy's name shows or hides it.</p>"
                 f'<div class=plot id="time-{number}"></div>',
             ),
-            _card("What costs and restarts are made of", _comparison(comparison, RESOURCES)),
+            _card("Details of costs and restarts", _comparison(comparison, RESOURCES)),
             _reactions(comparison),
             _events(number, comparison, listed),
             "</section>\n",

@@ -92,7 +92,7 @@ class _Reader:
             one for one in documents if isinstance(one.content, dict) and one.content.get("kind") == KIND
         ]
         if len(hvpas) != 1:
-            raise place.refuse("", f"{file} must hold one Hvpa, and holds {len(hvpas) or 'none'}")
+            raise place.refuse("", f"{file} must have a single Hvpa, but has {len(hvpas) or 'none'}")
         return self._manifest(hvpas[0], hvpas[0].content)
 
     def _manifest(self, place: Source, content: dict[str, Any]) -> Mapping[str, object]:
@@ -121,7 +121,7 @@ class _Reader:
         """Refuse HPAs and VPAs that can't be simulated."""
         for axis, name in (("hpa", spec.hpa.name), ("vpa", spec.vpa.name)):
             if name is not None:
-                reason = "a simulation has no objects but those that are deployed: deploy: true"
+                reason = "a simulation has only objects that HVPA deploys: set deploy: true"
                 raise place.refuse(f"spec.{axis}.name", reason)
         if spec.hpa.template.spec is not None:
             self._check_hpa(place.at("spec.hpa.template.spec"), spec.hpa.template.spec)
@@ -148,7 +148,7 @@ class _Reader:
             name = named["metric"]["name"]
             if name not in (self._totals if kind != "Pods" else {self._load_metric}):
                 raise place.refuse(
-                    "", f"a simulation has no metric {name}: beside CPU and memory only {self._load_metric}"
+                    "", f"a simulation has no metric {name}: only CPU, memory and {self._load_metric}"
                 )
             return
         if named["name"] not in RESOURCES:
@@ -165,8 +165,7 @@ class _Reader:
             if counts and resource not in one.requests and resource not in one.limits:
                 yield place.note(
                     "",
-                    f"container {one.name} has no request for {resource}: "
-                    "as long as it has none, the HPA has no utilization",
+                    f"container {one.name} has no request for {resource}, so the HPA has no utilization",
                 )
 
     def _check_vpa_alone(self, place: Source, spec: VpaAlone) -> None:

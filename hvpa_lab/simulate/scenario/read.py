@@ -102,7 +102,7 @@ def _first(source: Source, problems: Sequence[FieldError]) -> ScenarioError:
 def _read(path: Path) -> Source:
     documents = read_documents(str(path), read_text(path))
     if len(documents) != 1:
-        raise ScenarioError(f"{path}:1: must hold one scenario, and holds {len(documents) or 'nothing'}")
+        raise ScenarioError(f"{path}:1: must have a single scenario, but has {len(documents) or 'nothing'}")
     (source,) = documents
     if not isinstance(source.content, dict):
         raise source.refuse("", "a scenario must be an object with name, load, workload and policies")

@@ -74,7 +74,7 @@ class PrometheusLoad(SpecModel):
     @model_validator(mode="after")
     def _one_choice(self) -> Self:
         if self.sum and self.series is not None:
-            raise fault("choose one series, or sum all: not both", "sum")
+            raise fault("choose a series or sum all, not both", "sum")
         return self
 
 
@@ -201,7 +201,7 @@ class ScenarioWorkload(SpecModel):
         if self.kind == "StatefulSet" and self.termination_grace:
             raise fault("is simulated for Deployments only", "terminationGrace")
         if str(self.max_surge).rstrip("%") == "0" == str(self.max_unavailable).rstrip("%"):
-            raise fault("must not be 0 where maxSurge is 0", "maxUnavailable")
+            raise fault("must not be 0 if maxSurge is 0", "maxUnavailable")
         return self
 
 
@@ -300,7 +300,7 @@ class HpaAlone(HpaTemplateSpec):
 
 def _mode(value: object) -> object:
     if value not in ("Recreate", "InPlaceOrRecreate", "Off"):
-        raise ValueError("must be Recreate, InPlaceOrRecreate or Off: what others do is not simulated")
+        raise ValueError("must be Recreate, InPlaceOrRecreate or Off: other modes are not simulated")
     return value
 
 

@@ -128,7 +128,7 @@ def test_the_manifest_is_what_the_api_server_takes(init: Init, shop: ControlPlan
     ("flags", "workload", "reason"),
     [
         (["--since", "2d"], "deployment/absent", "Deployment shop/absent does not exist"),
-        (["--load", "sum("], "deployment/web", "load: Prometheus says: invalid parameter"),
+        (["--load", "sum("], "deployment/web", "load: Prometheus responded with an error: invalid parameter"),
         (["--load", "sum(rate(absent[5m]))"], "deployment/web", "load: the expression sum(rate(absent[5m])) has"),
         (["--load", "http_requests_total", "--since", "1h"], "deployment/web", "at least a day is needed"),
     ],

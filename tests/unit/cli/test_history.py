@@ -12,8 +12,8 @@ from tests.unit.cli.resizing import hvpa
 from tests.unit.cli.support import NOW, Doc, Live
 
 KEPT = (
-    "Kubernetes keeps Events for an hour, unless kube-apiserver's --event-ttl says otherwise. Of what is older, the"
-    " status remembers the last change of each kind."
+    "Kubernetes keeps Events for an hour by default (kube-apiserver --event-ttl). The status stores only the last "
+    "change of each kind."
 )
 
 

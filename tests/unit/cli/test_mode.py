@@ -140,10 +140,10 @@ def test_a_tool_that_sets_the_mode_too_is_named(
 @pytest.mark.parametrize(
     ("argv", "error"),
     [
-        ([], "name Hvpas, or say --all"),
-        (["web", "--all"], "name Hvpas, or say --all"),
-        (["web", "-A"], "--all-namespaces has a meaning with --all only"),
-        (["--all", "-A", "-n", "shop"], "name a namespace or say --all-namespaces, not both"),
+        ([], "name Hvpas, or use --all"),
+        (["web", "--all"], "name Hvpas, or use --all"),
+        (["web", "-A"], "--all-namespaces requires --all"),
+        (["--all", "-A", "-n", "shop"], "use either --namespace or --all-namespaces, not both"),
     ],
 )
 def test_a_wrong_selection_changes_nothing(live: Live, api: Api, argv: list[str], error: str) -> None:
@@ -157,7 +157,7 @@ def test_without_the_crd_that_is_reported(live: Live, api: Api, argv: list[str])
     api.fail["hvpas"] = 404
     ran = live("pause", *argv)
     assert ran.code == 1
-    assert "the cluster does not know Hvpas: the CRD is not installed" in ran.err
+    assert "the cluster does not serve Hvpas: the CRD is not installed" in ran.err
 
 
 @pytest.mark.parametrize("argv", [["web"], ["--all"]])

@@ -96,7 +96,7 @@ def test_each_form_of_a_path_is_drawn(shell: Shell, trajectory: list[Doc], chang
         ({"Hvpa__spec__blend": "Additive"}, ": spec.blend is not Trajectory"),
         ({"Hvpa__spec__targetRef__name": "gone"}, ": Deployment gone does not exist"),
         ({"VPA__status": {}}, ": VerticalPodAutoscaler shop has no recommendation yet"),
-        ({"Hvpa__spec__hpa": {}}, ": no metric of an HPA measures what the VPA has targets for"),
+        ({"Hvpa__spec__hpa": {}}, ": no HPA metric measures a resource that has a VPA target"),
     ],
 )
 def test_what_has_no_path_is_refused_in_one_line(
@@ -110,12 +110,12 @@ def test_what_has_no_path_is_refused_in_one_line(
 @pytest.mark.parametrize("name", ["path.png", "path", ".svg", ""])
 def test_another_kind_of_file_is_wrong_usage(shell: Shell, name: str) -> None:
     error = shell.refuses("explain", "-f", "x.yaml", "--plot", name, code=2)
-    assert f"argument --plot: {name}: the name of an SVG file ends in .svg" in error
+    assert f"argument --plot: {name}: the file name must end in .svg" in error
 
 
 def test_a_folder_that_is_not_there_is_reported(shell: Shell, trajectory: list[Doc]) -> None:
     error = shell.refuses(*plotting(shell, trajectory, "missing/path.svg"))
-    assert "can't be written: it is a folder, or its folder is not there" in error
+    assert "can't be written: it is a folder, or its folder does not exist" in error
 
 
 def test_a_missing_library_is_reported(

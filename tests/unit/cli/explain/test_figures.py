@@ -20,7 +20,7 @@ RULE = re.compile(
     r"(?P<name>[hv]pa\.scale(?:Up|Down)): (?P<mode>\w+)(?: \([^)]*\)+)?, last step (?P<last>[^ ,]+)"
     r"(?:, stabilization (?P<stabilization>[^ ,]+) \((?:over|until [^)]*\))\))?"
     r"(?:, [ \w]+ once wanted for (?P<sustained>[^ ,]+(?: \(default\))?)"
-    r"(?:, if a metric measures them by the highest demand of (?P<highest>[^ ,]+(?: \(default\))?))?)?"
+    r"(?:; requests with a metric: by the highest demand of the last (?P<highest>[^ ,]+(?: \(default\))?))?)?"
     r", minChange (?P<least>.+?)(?:, minChangeTimeout (?P<timeout>[^ ,]+))?"
 )
 HELD = re.compile(

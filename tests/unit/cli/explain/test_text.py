@@ -23,8 +23,8 @@ OFF = {"updatePolicy": {"updateMode": "Off"}}
 SILENT = {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "none"}
 UNSURE = {"type": "LowConfidence", "status": "True", "reason": "few", "message": "too few samples"}
 KILLED = {"terminated": {"reason": "OOMKilled", "finishedAt": JUST_NOW}}
-REPORTED, DIFFERS = "Reported by the operator", "Where the operator's report differs"
-APPLY = "What mode Apply would do now"
+REPORTED, DIFFERS = "Reported by the operator", "Differences from the operator's report"
+APPLY = "Result in mode Apply"
 
 
 def condition(kind: str, status: str, reason: str, message: str = "as it was", **rest: Any) -> Doc:
@@ -67,7 +67,7 @@ RPS = {
 HELD = json.dumps({"generation": 5, "since": "2026-11-21T09:58:00Z", "held": True,
                    "previous": [{"name": APP, "requests": {"cpu": "1"}}]})  # fmt: skip
 """A size that is tried on the first pods."""
-MEASURED = "next measurement: counts 60 seconds after the last change, with the rollout complete"
+MEASURED = "next measurement: used 60 seconds after the last change, once the rollout is complete"
 TWO_STEPS = axes(
     vertical={
         "lastScaleTime": EARLIER,
@@ -95,28 +95,28 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
     # --- demand ---
     "the target is gone": (
         {"Hvpa__spec__targetRef__name": "gone"}, "Demand", ["Deployment gone does not exist"]),
-    "no HPA": ({"Hvpa__spec__hpa": {}}, "Demand", ["HPA: none is configured"]),
-    "no VPA": ({"Hvpa__spec__vpa": {}}, "Demand", ["VPA: none is configured"]),
+    "no HPA": ({"Hvpa__spec__hpa": {}}, "Demand", ["HPA: not configured"]),
+    "no VPA": ({"Hvpa__spec__vpa": {}}, "Demand", ["VPA: not configured"]),
     "an HPA that has measured nothing": (
         {"HPA__status": {}}, "Demand", ["HPA: not used, NoMetrics: the HPA has measured none of its metrics yet"]),
     "a VPA that recommends nothing": ({"VPA__status": {}}, "Demand", [
         "VPA: not used, NoRecommendation: VerticalPodAutoscaler hvpa-sample has no recommendation yet"]),
     "a container ran out of memory": (
         {"Pod__status__containerStatuses": [{"name": APP, "lastState": KILLED}]}, "Demand",
-        [f"container {APP} ran out of memory at {JUST_NOW}: scaling up does not wait"]),
+        [f"container {APP} ran out of memory at {JUST_NOW}: HVPA scales up without delay"]),
     "the Hvpa is being deleted": (
         {"Hvpa__metadata__deletionTimestamp": NOW}, "Demand",
-        ["the Hvpa is being deleted: its workload is left as it is"]),
+        ["the Hvpa is being deleted; the workload is not changed"]),
     "gardener's override": (
         {"Hvpa__status": {"overrideScaleUpStabilization": True}}, "Demand",
-        ["status.overrideScaleUpStabilization is set: scaling up does not wait"]),
+        ["status.overrideScaleUpStabilization is set: HVPA scales up without delay"]),
     "a VPA's recommendation that is not used": (
         {"VPA__status__conditions": [UNSURE]}, "Demand",
-        ["VPA: not used, LowConfidence: too few samples", "VPA hvpa-sample: recommended last, which is not used:"]),
+        ["VPA: not used, LowConfidence: too few samples", "VPA hvpa-sample: last recommendation, not used:"]),
     "an HPA's replicas that are not used": (
         {"HPA__status__conditions": [SILENT]}, "Demand",
         ["HPA: not used, FailedGetResourceMetric: none",
-         "HPA hvpa-sample: asked last for 6 replicas, which is not used"]),
+         "HPA hvpa-sample: last desired 6 replicas, not used"]),
     "memory per pod": (
         measured("Resource", {"name": "memory", "current": {"averageValue": "380258472"}}), "Demand",
         ["  Resource memory: 363Mi per pod, target 50 %"]),
@@ -153,19 +153,19 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
     "a rollout that goes on": (unready("2026-11-21T09:55:00Z"), "Gates", [
         "last rollout: not complete: 2 of 3 pods are available",
         "  not ready: resource-consumer-1",
-        "  waited for until its progress deadline 2026-11-21T10:05:00Z (in 5m)",
+        "  HVPA waits until its progress deadline 2026-11-21T10:05:00Z (in 5m)",
         MEASURED]),
     "what the last step was applied from": (unready("2026-11-21T09:55:00Z"), "Applied from", [
-        "replicas: 3 applied when the HPA asked for 4, at weight 60, 2026-11-21T09:50:00Z"]),
+        "replicas: 3 applied for the HPA's desired replicas of 4, at weight 60, 2026-11-21T09:50:00Z"]),
     "a rollout past its progress deadline": (unready("2026-11-21T09:49:30Z"), "Gates", [
-        "  no longer waited for: its progress deadline was 2026-11-21T09:59:30Z",
+        "  HVPA no longer waits: its progress deadline was 2026-11-21T09:59:30Z",
         f"{MEASURED}: the rollout passed its progress deadline at 2026-11-21T09:59:30Z"]),
     "a rollout without a deadline": (
         {"Deployment__metadata__generation": 5, "Deployment__status__updatedReplicas": 2,
          "Deployment__status__replicas": 4}, "Gates",
         ["last rollout: not complete: its controller has not seen the latest spec; 4 pods exist instead of 3; "
          "2 of 3 pods are updated",
-         "  waited for until it is complete"]),
+         "  HVPA waits until it is complete"]),
     "a rollout that is held": (
         {"Hvpa__spec__updateStrategy": {"canary": {}}, "Deployment__metadata__generation": 5,
          "Deployment__metadata__annotations": {ROLLOUT: HELD}, "Deployment__spec__paused": True,
@@ -175,10 +175,10 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
         axes(vertical={"appliedFrom": [of_cpu(target="1", smallSteps=2)]}), "Applied from",
         [f"{APP} cpu: 500m applied from target 1 at weight 60, small step 2 in a row"]),
     "recommendations that had their step": (TWO_STEPS, "Blend", [
-        f"{APP} cpu: 500m now, 1500m recommended; this recommendation had its step at weight 60, {EARLIER}, the next "
-        "one is due when it moves by minChange"]),
+        f"{APP} cpu: 500m now, 1500m recommended; HVPA made the step for this recommendation at weight 60, "
+        f"{EARLIER}; the next step follows when the recommendation changes by minChange"]),
     "what the last steps were applied from": (TWO_STEPS, "Applied from", [
-        f"replicas: 3 applied when the HPA asked for 6, at weight 60, {EARLIER}",
+        f"replicas: 3 applied for the HPA's desired replicas of 6, at weight 60, {EARLIER}",
         f"{APP} memory: 1Gi applied from target 2Gi at weight 60"]),
     # --- the operator's report, and what to do ---
     "without a report": ({}, REPORTED, [
@@ -190,7 +190,7 @@ CASES: dict[str, tuple[Doc, str, list[str]]] = {
         ["Ready False TargetNotFound: Deployment gone does not exist", f"  to do: {REMEDIES['TargetNotFound']}."]),
     # --- modes ---
     "Recommend leaves the workload alone": (
-        {"Hvpa__spec__mode": "Recommend"}, "Result", ["mode Recommend: the workload is left as it is"]),
+        {"Hvpa__spec__mode": "Recommend"}, "Result", ["mode Recommend: the workload is not changed"]),
     "what Apply would set": ({"Hvpa__spec__mode": "Recommend"}, APPLY, [
         "replicas: 3 -> 5", f"{APP} requests cpu: 500m -> 1100m", f"{APP} limits cpu: 1 -> 2100m",
         f"{APP} requests memory: 1Gi -> 1638Mi", f"{APP} limits memory: 2Gi -> 2592Mi"]),
@@ -219,10 +219,11 @@ def test_all_of_it_is_described(shell: Shell, gardener: list[Doc]) -> None:
     text = shell.text(changed(gardener, Hvpa__status=status, Deployment__status=None))
     for line in (
         "Hvpa default/hvpa-sample, target Deployment resource-consumer, mode Apply, at 2026-11-21T10:00:00Z",
-        "Note: the status of Deployment resource-consumer is not its controller's: its rollout counts as complete",
-        "  HPA hvpa-sample: asks for 6 replicas",
+        "Note: the status of Deployment resource-consumer was not written by its controller: HVPA treats the "
+        "rollout as complete",
+        "  HPA hvpa-sample: 6 replicas desired",
         "    Resource cpu: 100 %, target 50 %",
-        "    these metrics call for 6; using 6",
+        "    these metrics require 6; using 6",
         "    container resource-consumer: cpu 1500m, memory 2Gi",
         "  weights: horizontal 40 percent, vertical 60 percent",
         "  hpa.scaleUp: Auto, last step 2026-11-21T09:59:00Z, stabilization 2m (until 2026-11-21T10:01:00Z (in 1m)), "
@@ -241,7 +242,7 @@ def test_all_of_it_is_described(shell: Shell, gardener: list[Doc]) -> None:
 def test_the_patch_is_shown_as_yaml(shell: Shell, gardener: list[Doc]) -> None:
     text = shell.text(gardener)
     assert "\n            requests:\n              cpu: 1100m\n              memory: 1717987k\n" in text
-    assert "\n  spec.replicas of the Hvpa, which the HPA reads, is set to 6\n" in text
+    assert "\n  set spec.replicas of the Hvpa, which the HPA reads, to 6\n" in text
     assert "\n  apply HorizontalPodAutoscaler hvpa-sample\n" in text
     assert DIFFERS not in text
 
@@ -256,8 +257,8 @@ def test_a_write_that_failed_stands_beside_what_is_decided_now(shell: Shell, gar
         f"last error: PatchWorkload at {EARLIER}: {denied}",
     ]
     assert shell.section(documents, DIFFERS) == [
-        "Ready was reported False WriteFailed and is now True Reconciled: a write of the operator failed; "
-        "whether it still would, the next try shows, as nothing is written here",
+        "Ready was reported False WriteFailed and is now True Reconciled: a write of the operator failed; explain "
+        "writes nothing, so only the operator's next attempt shows if it still fails",
         f"  to do: {REMEDIES['WriteFailed']}.",
     ]
     explained = shell.explain(documents)
@@ -275,11 +276,11 @@ def test_a_write_that_failed_stands_beside_what_is_decided_now(shell: Shell, gar
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"Hvpa__metadata__generation": 4}, "the operator has not looked at the newest spec yet"),
-        ({"Hvpa__metadata__generation": 3}, "the operator has the writes above still to do"),
+        ({"Hvpa__metadata__generation": 4}, "the operator has not processed the latest spec yet"),
+        ({"Hvpa__metadata__generation": 3}, "the operator has not made the writes above yet"),
         (
             {"Hvpa__metadata__generation": 3, "Hvpa__spec__targetRef__name": "gone"},
-            "something has changed since the operator looked last; if this stays so, it is not running",
+            "something changed after the operator's last reconcile; if this persists, the operator is not running",
         ),
     ],
 )
@@ -347,12 +348,12 @@ RULES: dict[str, tuple[Doc, str]] = {
         "minChange cpu 20 % and memory 200M (default)"),
     "in place, by default": (
         IN_PLACE,
-        "Auto, last step never, lower requests once wanted for 6h (default), if a metric measures them by the highest "
-        "demand of 5m (default), minChange cpu none and memory none"),
+        "Auto, last step never, lower requests once wanted for 6h (default); requests with a metric: by the highest "
+        "demand of the last 5m (default), minChange cpu none and memory none"),
     "in place, the user's": (
         {**IN_PLACE, DOWN: {"stabilizationDuration": "2h", "minChange": {"cpu": {"value": "50m", "percentage": 5}}}},
-        "Auto, last step never, stabilization 2h (over), lower requests once wanted for 2h, if a metric measures them "
-        "by the highest demand of 1h, minChange cpu 50m or 5 % and memory none"),
+        "Auto, last step never, stabilization 2h (over), lower requests once wanted for 2h; requests with a metric: "
+        "by the highest demand of the last 1h, minChange cpu 50m or 5 % and memory none"),
 }  # fmt: skip
 
 
@@ -368,7 +369,7 @@ def test_a_rise_for_the_present_demand_alone_waits_by_default(shell: Shell, traj
     up = next(
         one for one in shell.section(changed(trajectory, **ROLLOUT_ONLY), "Gates") if "vpa.scaleUp" in one
     )
-    assert ", more CPU for the present demand alone once wanted for 5m (default), " in up
+    assert ", more CPU for present demand alone once wanted for 5m (default), " in up
 
 
 def test_a_lower_request_is_held_by_the_wait_that_its_gate_shows(shell: Shell, trajectory: list[Doc]) -> None:
@@ -425,10 +426,9 @@ PATHS: dict[str, tuple[Doc, list[str]]] = {
          "for now: 2 replicas of app cpu 1200m, memory 1800Mi"]),
     "a request that is near enough": (
         {REQUESTS: {"cpu": "1150m", "memory": "1Gi"}},
-        ["app cpu: request 1150m, which stays (close enough to 1200m)"]),
+         ["app cpu: request 1150m, unchanged (close enough to 1200m)"]),
     "intervals that are written out, and base usage": (WRITTEN, [
-        "what they need now sets how many there are; needs are requests of all pods together, without what each pod "
-        "uses before it does any work",
+        "sets the replicas; demand is expressed as requests of all pods together, without the base usage of each pod",
         "replicas may be 1 to 10"]),
     "saturation": (SATURATED, [
         "because: cpu needs 7 replicas; the maximum is 2",
@@ -436,7 +436,7 @@ PATHS: dict[str, tuple[Doc, list[str]]] = {
         "cores"]),
     "replicas alone, without a VPA": (
         {"Hvpa__spec__vpa": {}},
-        ["no request is scaled: there is no VPA recommendation to use", "wanted: 4 replicas"]),
+        ["requests are not scaled: there is no usable VPA recommendation", "wanted: 4 replicas"]),
 }  # fmt: skip
 """By name: what is changed of the example, and lines of the section Path."""
 
@@ -452,13 +452,13 @@ def test_demand_by_resource_and_source_and_both_points_are_described(
     shell: Shell, trajectory: list[Doc]
 ) -> None:
     assert shell.section(trajectory, "Path")[2:] == [
-        "replicas may be 1 to 10; at 2 replicas, 50 percent of an increase goes into larger pods, "
-        "the rest into more of them",
+        "replicas may be 1 to 10; at 2 replicas, 50 percent of an increase goes into larger pods, the rest into "
+        "more pods",
         "app cpu: request 1 now, 1200m wanted",
         "  usually 2400m (HPA: mean of its measurements): 2 replicas on the path",
         "  now 3600m (HPA: cpu): 3 replicas of 1200m",
         "app memory: request 1Gi now, 1800Mi wanted",
-        "  now: no metric of the HPA measures it",
+        "  now: no HPA metric measures it",
         "usual demand is served by: 2 replicas of app cpu 1200m",
         ALL_WANTED,
         "because: cpu needs 4 replicas",
@@ -506,7 +506,7 @@ def test_the_desired_size_and_what_each_pod_waits_for(shell: Shell) -> None:
     assert shell.section([hvpa(), deployment(), vpa(), *pods], "Resizes") == [
         STRATEGY,
         "desired since 2026-11-21T09:57:00Z: 4 replicas, app requests cpu 800m memory 600M",
-        "1 of 3 pods have it",
+        "1 of 3 pods have this size",
         f"full: deferred: no room {BOTH}",
         f"small: waiting: is resized next {BOTH}",
     ]
@@ -518,10 +518,8 @@ FALL = {"since": "2026-11-21T09:00:00Z", "message": "pod a: the node is too smal
 def test_pods_that_are_replaced_for_a_day_are_explained_with_the_reason_and_the_end(shell: Shell) -> None:
     one = hvpa("InPlaceOrRollout", status={"desired": None, "actuation": None, "replacing": FALL})
     documents = [one, deployment(1), vpa(), pod("a", SMALL)]
-    until = "InPlaceOrRollout is Rollout until 2026-11-22T09:00:00Z (in 23h)"
-    assert shell.section(documents, "Resizes") == [
-        f"pods could not be resized, so {until}: {FALL['message']}"
-    ]
+    until = "InPlaceOrRollout uses rollouts until 2026-11-22T09:00:00Z (in 23h)"
+    assert shell.section(documents, "Resizes") == [f"pods could not be resized; {until}: {FALL['message']}"]
     explained = shell.explain(documents)
     assert explained["replacing"] == {"until": "2026-11-22T09:00:00Z", "message": FALL["message"]}
     check(explained, schema_of("explain"))
@@ -548,7 +546,7 @@ def test_live_objects_are_explained_the_same(shell: Shell, api: Api, kubeconfig:
     api.put([hvpa(), deployment(2), vpa(), pod("a", SMALL), pod("b", has=SMALL, condition=DEFERRED)])
     ran = shell.run("explain", "web", "--kubeconfig", kubeconfig, "--now", NOW)
     assert ran.code == 0
-    assert f"\n  0 of 2 pods have it\n  a: waiting: is resized next {BOTH}\n" in ran.out
+    assert f"\n  0 of 2 pods have this size\n  a: waiting: is resized next {BOTH}\n" in ran.out
     assert f"\n  b: deferred: no room {BOTH}\n" in ran.out
 
 
@@ -568,7 +566,7 @@ def test_replicas_are_set_through_the_scale(shell: Shell) -> None:
 
 def test_where_no_size_is_decided_that_is_reported(shell: Shell) -> None:
     one = hvpa(status={"desired": None}, targetRef={"kind": "Deployment", "name": "gone"})
-    none = [STRATEGY, "no size has been decided yet", "0 of 0 pods have it"]
+    none = [STRATEGY, "no size has been decided yet", "0 of 0 pods have this size"]
     assert shell.section([one], "Resizes") == none
 
 

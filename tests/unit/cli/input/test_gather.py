@@ -228,7 +228,8 @@ def test_a_status_that_no_controller_wrote_is_completed(
     documents = changed(gardener, Deployment__status=status)
     reported = "complete" if complete else "not complete"
     assert gathered(shell, documents).notes == (
-        f"the status of Deployment resource-consumer is not its controller's: its rollout counts as {reported}",
+        "the status of Deployment resource-consumer was not written by its controller: HVPA treats the rollout as "
+        f"{reported}",
     )
     assert (shell.explain(documents)["blocked"] == []) is complete
 

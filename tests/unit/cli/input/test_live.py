@@ -136,7 +136,7 @@ ODD = b'{"items": [{"metadata": {"name": "odd", "labels": 3}}]}'
 @pytest.mark.parametrize(
     ("plural", "answer", "code", "reported"),
     [
-        ("hvpas", 404, 1, "the cluster does not know Hvpas: the CRD is not installed"),
+        ("hvpas", 404, 1, "the cluster does not serve Hvpas: the CRD is not installed"),
         ("hvpas", 401, 3, "responds 401: no hvpas for you"),
         ("hvpas", 403, 1, "responds 403: no hvpas for you"),
         ("deployments", 403, 1, "responds 403: no deployments for you"),

@@ -80,7 +80,8 @@ async def test_another_clock_is_no_silence(tmp_path: Path) -> None:
     [
         (
             404,
-            "there is no Lease hvpa-system/hvpa; it runs without --leader-elect, or elsewhere (--operator-lease)",
+            "Lease hvpa-system/hvpa does not exist; the operator runs without --leader-elect, or uses another Lease "
+            "(--operator-lease)",
         ),
         (403, "no right to get Lease hvpa-system/hvpa"),
         (500, "Lease hvpa-system/hvpa can't be read: no leases for you"),
@@ -91,7 +92,7 @@ async def test_a_lease_that_can_not_be_read_is_no_silence(tmp_path: Path, fail: 
     api.fail["leases"] = fail
     found = await state(api, tmp_path)
     assert (found.state, found.why) == ("unknown", why)
-    assert found.text(NOW) == f"it is not known whether the operator is alive: {why}"
+    assert found.text(NOW) == f"can't tell whether the operator is alive: {why}"
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"{", b'{"spec": {"renewTime": "yesterday"}}'])

@@ -38,7 +38,7 @@ def test_a_folder_is_read_as_kubectl_reads_it(shell: Shell) -> None:
     ran = shell.run("validate", "-f", folder)
     assert (ran.code, ran.out) == (0, "2 Hvpas in 3 files: valid\n"), ran.err
     (note,) = ran.err.splitlines()
-    assert note.startswith(f"{folder}/kustomization.yaml: note: a kustomization is no object of the cluster")
+    assert note.startswith(f"{folder}/kustomization.yaml: note: a kustomization is not a cluster object")
     assert shell.run("validate", "-f", folder, folder).code == 0, "a folder that is named twice is not empty"
     deep = shell.run("validate", "-R", "-f", folder)
     assert (deep.code, deep.out) == (0, "3 Hvpas in 4 files: valid\n"), deep.err
@@ -47,14 +47,14 @@ def test_a_folder_is_read_as_kubectl_reads_it(shell: Shell) -> None:
 def test_an_empty_folder_is_an_error(shell: Shell) -> None:
     ran = shell.run("validate", "-f", put(shell.folder / "none"))
     assert ran.code == 1
-    assert "error: no YAML or JSON file in it; -R looks into its folders" in ran.err
+    assert "error: no YAML or JSON file in it; -R includes its subfolders" in ran.err
     assert "-R" not in shell.run("validate", "-R", "-f", str(shell.folder / "none")).err
 
 
 def test_a_kustomization_among_documents_is_left_out(shell: Shell) -> None:
     ran = shell.run("validate", "-f", shell.file([{"kind": "Kustomization"}, quiet()]))
     assert ran.code == 0
-    assert ":1: note: a kustomization is no object of the cluster" in ran.err
+    assert ":1: note: a kustomization is not a cluster object" in ran.err
 
 
 def test_the_local_files_of_kustomizations_are_followed(shell: Shell) -> None:
@@ -133,7 +133,7 @@ def test_two_hvpas_of_one_target_are_named(shell: Shell) -> None:
     both = warnings(shell, quiet("a"), quiet("b"))
     assert [one.split(": ")[0] for one in both] == ["Hvpa default/a", "Hvpa default/b"]
     assert "Hvpa default/b (" in both[0]
-    assert "scales Deployment app too: neither of them will be scaled by an Hvpa" in both[0]
+    assert "scales Deployment app too: neither Hvpa will scale it" in both[0]
     assert warnings(shell, quiet("a"), quiet("b", spec__mode="Recommend")) == []
     assert warnings(shell, quiet("a"), quiet("b", metadata__namespace="other")) == []
     assert warnings(shell, quiet("a"), quiet("b", spec__targetRef__name="other")) == []

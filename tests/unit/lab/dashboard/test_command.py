@@ -103,12 +103,12 @@ def test_the_commands_of_the_page_can_be_typed(line: str) -> None:
     [
         (["--port", "65536"], "'65536' is not a port: a number from 0 to 65535"),
         (["--port", "-1"], "is not a port"),
-        (["-A", "-n", "shop"], "choose one namespace (-n) or all of them (-A), not both"),
-        (["--secure-bind-address", ":8443"], "need each other"),
-        (["--cert-dir", "x"], "need each other"),
+        (["-A", "-n", "shop"], "use either -n or -A, not both"),
+        (["--secure-bind-address", ":8443"], "require each other"),
+        (["--cert-dir", "x"], "require each other"),
         (
             ["--secure-bind-address", ":8443", "--cert-dir", "x", "--open"],
-            "--port and --open have no meaning",
+            "--port and --open can't be used",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_flags_that_make_no_sense_are_refused(shell: Shell, flags: list[str], me
     assert message in shell.refuses("dashboard", *flags, code=2)
 
 
-@pytest.mark.parametrize(("address", "message"), [("0", "0 is no address"), (":18443", "tls.crt")])
+@pytest.mark.parametrize(("address", "message"), [("0", "0 is not an address"), (":18443", "tls.crt")])
 def test_an_address_or_a_certificate_that_can_not_be_used(
     kubeconfig: str, tmp_path: Path, address: str, message: str
 ) -> None:
@@ -147,7 +147,7 @@ def test_without_a_cluster(shell: Shell) -> None:
     [
         ([], 404, False, "the CRD is not installed"),
         ([], 403, True, "the CRD is not installed"),
-        (["-A"], 403, False, "no right to list hvpas: no hvpas for you; -n NAMESPACE shows one namespace"),
+        (["-A"], 403, False, "no right to list hvpas: no hvpas for you; -n NAMESPACE shows a single namespace"),
         (["-n", "shop"], 403, False, "no right to list hvpas: no hvpas for you\n"),
     ],
 )

@@ -188,7 +188,7 @@ async def test_the_page_of_the_user_with_the_most_gives_way(
         _pages(client, "/api/hvpas", ["bob", "eve", "eve", "eve"]) as pages,
         _pages(client, "/api/hvpas", ["ann"]) as (anns,),
     ):
-        assert "gave way" in await _ends(pages[1])
+        assert "disconnected this page" in await _ends(pages[1])
         for page in (pages[0], anns):
             await page.until(lambda parts: "default/shop" in parts)
         assert len(dashboard._streams) == 4
@@ -203,7 +203,7 @@ async def test_a_user_s_oldest_page_gives_way_to_the_newest(
         serving(cluster, tmp_path, _as_user) as (client, _),
         _pages(client, "/api/hvpas", accounts) as pages,
     ):
-        assert "gave way" in await _ends(pages[0])
+        assert "disconnected this page" in await _ends(pages[0])
         await pages[2].until(lambda parts: "default/shop" in parts)
 
 
@@ -360,7 +360,7 @@ async def test_events_and_usage_that_can_not_be_read_are_named(cluster: Watched,
     cluster.usage, cluster.api.fail = None, {"events": 403}
     async with serving(cluster, tmp_path) as (client, _), client.stream(SHOP) as one:
         parts = await one.until(lambda parts: "sample" in parts)
-        assert parts["unmeasured"] == "what the pods use can't be read from metrics.k8s.io: no metrics"
+        assert parts["unmeasured"] == "pod usage can't be read from metrics.k8s.io: no metrics"
         assert parts["history"]["problem"] == "Events can't be read: no events for you"
         assert parts["sample"]["cpu"] == {"demand": 3600, "capacity": 2000, "used": None}
 
@@ -401,7 +401,7 @@ async def test_the_user_who_looks_at_the_most_hvpas_loses_one(
         _pages(client, "/api/hvpas/default/b", ["eve"]) as (second,),
         _pages(client, "/api/hvpas/default/c", ["bob"]) as (bobs,),
     ):
-        assert "gave way" in await _ends(first)
+        assert "disconnected this page" in await _ends(first)
         for page in (anns, second, bobs):
             await page.until(lambda parts: "status" in parts)
         assert {key.name for key in dashboard.looks._looks} == {"shop", "b", "c"}
@@ -482,7 +482,7 @@ async def test_a_what_if_is_simulated_and_a_lower_target_costs_more(
     ("query", "status", "message"),
     [
         ("?target=x", 400, "target: must be a whole number from 1 to 1000\n"),
-        ("", 400, "what the pods use are known"),
+        ("", 400, "of pod usage are known"),
     ],
 )
 async def test_a_what_if_that_makes_no_sense_is_refused(
@@ -491,7 +491,7 @@ async def test_a_what_if_that_makes_no_sense_is_refused(
     async with serving(cluster, tmp_path) as (client, _):
         assert await client.ask(f"{SHOP}/what-if", "POST") == (
             409,
-            "nothing is known of this Hvpa yet; try again in a moment\n",
+            "no data for this Hvpa yet; try again in a moment\n",
         )
         async with client.stream(SHOP) as one:
             await one.until(lambda parts: "sample" in parts)

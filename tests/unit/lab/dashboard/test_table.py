@@ -90,7 +90,7 @@ def test_a_container_that_starves_needs_action_although_its_gates_are_the_users_
     assert (found["state"], found["reason"], found["message"]) == (
         "attention",
         "Starving",
-        "out of memory, and more memory does not come: app ? -> ? is held back by UpdatePolicy",
+        "out of memory: app ? -> ? is held back by UpdatePolicy",
     )
 
 
@@ -127,7 +127,7 @@ def test_a_size_that_was_taken_back_has_its_reason_and_its_time() -> None:
     found = made(conditions=conditions(("Ready", "True", "HeldBack")), **status)
     assert (found["state"], found["reason"]) == ("attention", "RolledBack")
     assert found["message"] == (
-        f"taken back: pod web-0: the kubelet says Infeasible; not tried again: app cpu 1 -> 4 until {AT}"
+        f"rolled back: pod web-0: the kubelet says Infeasible; not tried again: app cpu 1 -> 4 until {AT}"
     )
     assert "troubleshooting" not in found["remedy"]
 

@@ -137,7 +137,7 @@ def test_the_target_of_an_old_manifest_is_found() -> None:
         ({}, "this Hvpa has no HPA"),
         (
             {"deploy": True, "template": {"spec": {"maxReplicas": 3}}},
-            "target: the HPA has no metric of the util",
+            "target: the HPA has no CPU util",
         ),
     ],
 )
@@ -169,7 +169,7 @@ async def test_a_name_that_is_none_is_not_looked_for(tmp_path: Path, name: Any) 
     documents = shop.documents(hpa={"name": name})
     server = FakeServer(always(of_kind(documents, "Hvpa")))
     async with server.connected(tmp_path) as transport:
-        with pytest.raises(WhatIfError, match=r"not valid: spec\.hpa\.name: must be"):
+        with pytest.raises(WhatIfError, match=r"can't be simulated: spec\.hpa\.name: must be"):
             await read_manifest(transport, "default", "shop")
     assert len(server.requests) == 1
 
@@ -216,10 +216,10 @@ def test_gaps_hold_the_value_before_and_looks_in_between_are_left_out(shell: She
 @pytest.mark.parametrize(
     ("samples", "message"),
     [
-        ([], "0 s of what the pods use are known"),
-        (WAVE[:11], "55 s of what the pods use are known, and a minute's at least are needed"),
-        ([sample(5.0 * at, 0) for at in range(36)], "0 s of what the pods use are known"),
-        ([sample(5.0 * at, 500, ready=0) for at in range(36)], "0 s of what the pods use are known"),
+        ([], "0 s of pod usage are known"),
+        (WAVE[:11], "55 s of pod usage are known, at least a minute is needed"),
+        ([sample(5.0 * at, 0) for at in range(36)], "0 s of pod usage are known"),
+        ([sample(5.0 * at, 500, ready=0) for at in range(36)], "0 s of pod usage are known"),
     ],
 )
 def test_too_little_is_no_scenario(shell: Shell, samples: list[Doc], message: str) -> None:
@@ -235,7 +235,7 @@ def test_without_a_load_there_is_nothing_to_simulate(shell: Shell) -> None:
 
 def test_without_a_workload_there_is_nothing_to_simulate(shell: Shell) -> None:
     found = gather([shell.file(without(shop.documents(), "Deployment"))], None).objects
-    with pytest.raises(WhatIfError, match="the workload is not there"):
+    with pytest.raises(WhatIfError, match="the workload does not exist"):
         scenario(Measured(found, {}, WAVE), manifest(), Changes(), "load.csv")
 
 
@@ -314,7 +314,7 @@ async def test_one_at_a_time_and_none_for_longer_than_the_limit(
     waiting = asyncio.ensure_future(simulator.run(measured(shell), manifest(), Changes(), "ann"))
     await asyncio.sleep(0)
     for user in ("", "ann"):
-        with pytest.raises(WhatIfError, match="another what-if is being simulated") as error:
+        with pytest.raises(WhatIfError, match="another simulation of yours is running") as error:
             await simulator.run(measured(shell), manifest(), Changes(), user)
         assert error.value.status == 429
     for late in (running, waiting):

@@ -93,7 +93,7 @@ def test_the_text_has_what_was_read_learnt_simulated_and_concluded(init: Init, s
     out = init([*PLAIN, vpa("Off")], *IN_PLACE).out
     assert out.startswith("Deployment shop/web, scaled by HPA web and VPA web (Off)\n")
     assert "app: CPU 150m per replica and 10m per unit of load; explains 100 percent" in out
-    assert "the load follows the day: lowest about 00:00" in out
+    assert "daily load pattern: lowest about 00:00" in out
     assert re.search(r"^today, at 80 percent +[\d.]+ ", out, re.MULTILINE)
     assert "\nConclusion\n  " in out
     assert max(len(line) for line in out.splitlines() if str(shell.folder) not in line) <= 120
@@ -105,7 +105,7 @@ def test_the_namespace_and_the_workload_are_those_of_the_files(init: Init, shell
     other = workload()
     other["metadata"]["name"] = "other"
     assert (
-        "name one of the workloads: there are Deployment web, Deployment other"
+        "name the workload: there are Deployment web, Deployment other"
         in init([*PLAIN, other], "--force").err
     )
     assert init([*PLAIN, other], "--force", "deployment/web").code == 0
@@ -116,7 +116,7 @@ def test_a_workload_that_already_is_the_cheapest_is_best_kept(init: Init, shell:
     ran = init([workload(tight), hpa(CPU_70)], *IN_PLACE)
     assert (ran.code, ran.err) == (0, "")
     words = " ".join(ran.out.partition("\nConclusion\n")[2].split())
-    assert words.startswith("Keep what you have, because "), words
+    assert words.startswith("Keep today's configuration, because "), words
     out = shell.folder / "out"
     assert sorted(os.listdir(out)) == ["hvpa.yaml", "load.csv", "scenario.yaml"]
     assert f"Written: {out / 'hvpa.yaml'}, {out / 'scenario.yaml'}" in ran.out
@@ -162,7 +162,7 @@ def test_a_history_that_says_nothing_is_refused(init: Init, shell: Shell, histor
 @pytest.mark.parametrize(
     ("documents", "reason"),
     [
-        ([hpa(CPU_70)], "name one of the workloads: there are none"),
+        ([hpa(CPU_70)], "name the workload: there are none"),
         ([*PLAIN, hpa(CPU_70, name="second")], "2 objects of kind HorizontalPodAutoscaler scale Deployment web"),
         ([workload(), hpa({"type": "Pods", "pods": {"metric": {"name": "rps"},
           "target": {"type": "AverageValue", "averageValue": "50"}}})], "the HPA scales by rps, so the history must"),
@@ -190,7 +190,7 @@ def test_a_folder_that_is_there_is_left_alone_without_force(init: Init, shell: S
     (taken / "hvpa.yaml").write_text("mine")
     (taken / "notes").write_text("mine")
     ran = init(PLAIN, "--out", str(taken))
-    assert (ran.code, "is there already; --force replaces" in ran.err) == (1, True)
+    assert (ran.code, "already exists; --force replaces" in ran.err) == (1, True)
     assert (taken / "hvpa.yaml").read_text() == "mine"
     assert init(PLAIN, "--out", str(taken), "--force").code == 0
     assert "kind: Hvpa" in (taken / "hvpa.yaml").read_text()
@@ -205,15 +205,15 @@ def test_a_folder_that_is_there_is_left_alone_without_force(init: Init, shell: S
         ("--csv x", "name a workload, such as deployment/web"),
         ("--csv x web", "'web' is not deployment/NAME, another kind, or KIND.GROUP/NAME"),
         ("--csv x pod/web", "is not deployment/NAME, another kind"),
-        ("--csv x deployment/web --load up", "--load has a meaning with --prometheus only"),
+        ("--csv x deployment/web --load up", "--load requires --prometheus"),
         (
             "--csv x deployment/web --prometheus-token x",
-            "--prometheus-token has a meaning with --prometheus only",
+            "--prometheus-token requires --prometheus",
         ),
-        ("--csv x -f x --context c", "--kubeconfig and --context have no meaning with -f"),
+        ("--csv x -f x --context c", "--kubeconfig and --context can't be used with -f"),
         ("--csv x deployment/web --kubernetes 2.0", "'2.0' is not a version such as 1.33"),
         ("--csv x deployment/web --since 0s", "'0s' is not a duration of a second or more"),
-        ("--csv x deployment/web --days 0", "is not a whole number from 1 on"),
+        ("--csv x deployment/web --days 0", "is not a whole number of at least 1"),
     ],
 )
 def test_a_wrong_command_line_is_one_line(shell: Shell, flags: str, reason: str) -> None:

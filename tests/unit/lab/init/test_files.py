@@ -51,9 +51,9 @@ def test_a_place_that_is_taken_or_not_there_is_refused(tmp_path: Path) -> None:
     refuse_taken(tmp_path / "new", force=False)
     refuse_taken(tmp_path, force=True)
     for folder, force, reason in (
-        (tmp_path / "file", True, "file is no folder"),
-        (tmp_path, False, "is there already; --force"),
-        (tmp_path / "absent" / "out", False, "absent is no folder that can be written into"),
+        (tmp_path / "file", True, "file is not a folder"),
+        (tmp_path, False, "already exists; --force"),
+        (tmp_path / "absent" / "out", False, "absent is not a writable folder"),
     ):
         with pytest.raises(CommandError, match=reason):
             refuse_taken(folder, force=force)

@@ -113,9 +113,9 @@ def test_a_name_that_kubernetes_does_not_accept_is_refused(name: str) -> None:
     for metadata in ({"name": name}, {"namespace": name}):
         one = workload()
         one["metadata"] |= metadata
-        with pytest.raises(CommandError, match="is no name that Kubernetes accepts"):
+        with pytest.raises(CommandError, match="is not a valid Kubernetes name"):
             present([one], None, one["metadata"]["namespace"], None)
-    with pytest.raises(CommandError, match=r"Deployment: containers: .* is no name that Kubernetes accepts"):
+    with pytest.raises(CommandError, match=r"Deployment: containers: .* is not a valid Kubernetes name"):
         found(workload({**APP, "name": name}))
 
 

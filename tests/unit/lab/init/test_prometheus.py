@@ -185,8 +185,8 @@ def test_a_series_answer_that_is_none_counts_as_nothing(asked: Callable[..., Ran
     ("changes", "code", "reason"),
     [
         ({"status": 400, "body": b'{"status": "error", "error": "parse error: oops"}'}, 1,
-         "cpu: Prometheus says: parse error: oops; it was asked for: sum by (container) ("),
-        ({"body": b"<html>a page</html>"}, 1, "cpu: is no answer of Prometheus: it begins with '<html>a page"),
+         "cpu: Prometheus responded with an error: parse error: oops; query: sum by (container) ("),
+        ({"body": b"<html>a page</html>"}, 1, "cpu: is not a Prometheus response: it begins with '<html>a page"),
         ({"status": 404, "body": b"404 page not found"}, 3, "answers 404 to /api/v1/query_range: 404 page not found"),
         ({"status": 502, "body": b""}, 3, "answers 502 to /api/v1/query_range: nothing"),
     ],
@@ -220,7 +220,7 @@ def test_one_that_is_slow_or_not_there_is_code_3(asked: Callable[..., Ran], fake
     [
         ("", "must be an object with some of cpu, memory, replicas, load"),
         ("[cpu]", "must be an object"),
-        ("cpus: up", "cpus: is none of cpu, memory, replicas, load"),
+        ("cpus: up", "cpus: must be one of cpu, memory, replicas, load"),
         ("cpu: 3", "cpu: must be an expression as text"),
         ("cpu: ' '", "cpu: must be an expression as text"),
         ("cpu: [", "is not YAML"),

@@ -43,32 +43,38 @@ def trial(
         (trial(outcomes(70, 70, 70, unmet=0.01, restarts=1), outcomes(100, 100, 100, unmet=0.01, restarts=1)), "Take",
          "30 percent cheaper, 1 restart a week, no OOM, unmet demand as today."),
         (trial(outcomes(50, 50, 50, unmet=0.02)), "Keep",
-         "Keep what you have, because it leaves more of the demand unmet: an Hvpa is 50 percent cheaper,"
+         "Keep today's configuration, because it leaves more of the demand unmet: an Hvpa is 50 percent cheaper,"
          " no restarts a week, no OOM, 2.00% of the demand unmet instead of 0.00%."),
         (trial(outcomes(50, 50, 50, ooms=3, unmet=0.02)), "Keep",
-         "Keep what you have, because it leaves more of the demand unmet and containers run out of memory more often:"
+         "Keep today's configuration, because it leaves more of the demand unmet and containers run out of memory "
+         "more often:"
          " an Hvpa is 50 percent cheaper, no restarts a week, 3 OOMs (today no),"
          " 2.00% of the demand unmet instead of 0.00%."),
         (trial(outcomes(110, 111, 112)), "Keep",
-         "Keep what you have, because it costs more: an Hvpa is 11 percent dearer (10 to 12), no restarts a week,"
+         "Keep today's configuration, because it costs more: an Hvpa is 11 percent more expensive (10 to 12), no "
+         "restarts a week,"
          " no OOM, no unmet demand, as today."),
         (trial(outcomes(99, 100, 101)), "Keep",
-         "Keep what you have, because it saves less than 2%: an Hvpa is as expensive as today, no restarts a week,"
+         "Keep today's configuration, because it saves less than 2%: an Hvpa is as expensive as today, no restarts "
+         "a week,"
          " no OOM, no unmet demand, as today."),
         (trial(outcomes(90, 100, 95)), "Keep",
-         "Keep what you have, because with some seeds it saves less than 2%: an Hvpa is 5 percent cheaper (0 to 10),"
+         "Keep today's configuration, because with some seeds it saves less than 2%: an Hvpa is 5 percent cheaper "
+         "(0 to 10),"
          " no restarts a week, no OOM, no unmet demand, as today."),
         (trial(outcomes(120, 120, 120, restarts=0.2), outcomes(100, 100, 100, unmet=0.03, ooms=1)), "Take",
-         "It serves what is unmet today: 20 percent dearer, fewer than 1 restart a week, no OOMs (today 1),"
+         "It serves demand that is unmet today: 20 percent more expensive, fewer than 1 restart a week, no OOMs "
+         "(today 1),"
          " 0.00% of the demand unmet instead of 3.00%."),
         (trial(outcomes(101, 101, 101), outcomes(100, 100, 100, unmet=0.0009)), "Keep",
-         "Keep what you have, because it costs more: an Hvpa is 1 percent dearer, no restarts a week, no OOM,"
+         "Keep today's configuration, because it costs more: an Hvpa is 1 percent more expensive, no restarts a "
+         "week, no OOM,"
          " 0.00% of the demand unmet instead of 0.09%."),
         (trial(outcomes(70, 70, 70, restarts=22)), "Keep",
-         "Keep what you have, because each pod is replaced more than once a day: an Hvpa is 30 percent cheaper,"
+         "Keep today's configuration, because each pod is replaced more than once a day: an Hvpa is 30 percent cheaper,"
          " 22 restarts a week (today no), no OOM, no unmet demand, as today."),
         (trial(outcomes(70, 70, 70), rival=outcomes(69, 69, 69)), "Keep",
-         "Keep what you have, because today's HPA does as well at 80 percent: an Hvpa is 30 percent cheaper,"
+         "Keep today's configuration, because today's HPA does as well at 80 percent: an Hvpa is 30 percent cheaper,"
          " no restarts a week, no OOM, no unmet demand, as today."),
         (trial(outcomes(70, 70, 70), rival=outcomes(69, 69, 69, unmet=0.1)), "Take",
          "30 percent cheaper, no restarts a week, no OOM, no unmet demand, as today."),

@@ -113,7 +113,7 @@ def test_a_missing_right_is_reported_with_its_resource(
     ran = report("-n", "shop")
     error = f"hvpa: error: no right to list {plural}: no {plural} for you; hvpa report needs the verb list"
     assert (ran.code, ran.err) == (1, f"{error}\n")
-    assert report("-A").err == f"{error}, or -n NAMESPACE for one namespace\n"
+    assert report("-A").err == f"{error}, or -n NAMESPACE for a single namespace\n"
 
 
 @pytest.mark.parametrize(("code", "exit_code"), [(401, 3), (500, 3), (400, 1)])

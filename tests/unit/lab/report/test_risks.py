@@ -61,41 +61,42 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
      "the memory limit of container app is 0.50 GiB, and its VPA recommends 0.88 GiB: it is likely to be killed; raise "
      "the limit"),
     ("RequestTooSmall", "Deployment", {f"{TEMPLATE}.requests.cpu": "200m"},
-     "container app requests 0.20 cores, less than its VPA's lower bound of 0.30 cores: it depends on what other pods "
-     "leave unused; raise the request"),
+     "container app requests 0.20 cores, less than its VPA's lower bound of 0.30 cores: it depends on capacity that "
+     "other pods leave unused; raise the request"),
     ("RequestTooSmall", HPA, {"status.currentMetrics": [CPU_BUSY]},
-     "pods use 180 % of the cpu that they request: they depend on what others leave unused; raise the request"),
+     "pods use 180 % of the cpu that they request: they depend on capacity that other pods leave unused; raise the "
+     "request"),
     ("NoRequest", "Deployment", {f"{TEMPLATE}.requests": {"memory": "1Gi"}},
      "container app requests no cpu, so the HPA has no cpu utilization to scale on; set a request, or a target of type "
      "AverageValue"),
     ("NoRequest", "Deployment", {TEMPLATE: {"requests": {"cpu": "500m"}}},
-     "container app requests no memory: it is evicted first, and its use is not in these costs; set a request"),
+     "container app requests no memory: it is evicted first, and these costs leave out its usage; set a request"),
     ("UtilizationBesideVpa", VPA, {"spec.updatePolicy": {"updateMode": "Recreate"}},
      "HPA web scales on cpu utilization, and VPA web changes the cpu requests that utilization is relative to, so they "
      "chase each other; let one Hvpa use both, or set the VPA's updateMode to Off"),
     ("NoRecommendation", VPA, {"status": {}},
-     "the VPA does not count: VerticalPodAutoscaler web has no recommendation yet"),
+     "the VPA is not used: VerticalPodAutoscaler web has no recommendation yet"),
     ("LowConfidence", VPA, {"status.conditions": [
         {"type": "RecommendationProvided", "status": "True"},
         {"type": "LowConfidence", "status": "True", "message": "two samples"}]},
-     "the VPA does not count: two samples"),
+     "the VPA is not used: two samples"),
     ("FailedGetResourceMetric", HPA, {"status.conditions": [
         {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "no metrics"}]},
-     "the HPA does not count: no metrics"),
+     "the HPA is not used: no metrics"),
     ("FixedReplicas", HPA, {"spec.minReplicas": 6, "spec.maxReplicas": 6},
      "minReplicas and maxReplicas of HPA web are both 6, so it can't scale; raise maxReplicas"),
     ("AtMaxReplicas", HPA, {"spec.maxReplicas": 6, "status.conditions": [
         ACTIVE, {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas"}]},
-     "HPA web wants more than maxReplicas, 6; raise it, or let pods grow"),
+     "HPA web needs more than maxReplicas, 6; raise it, or let pods grow"),
     ("ScaledToZero", "Deployment", {"spec.replicas": 0},
-     "there are 0 replicas: an Hvpa leaves that alone until something scales it up"),
+     "the workload has 0 replicas: an Hvpa leaves it alone until something else scales it up"),
     ("SingleReplica", "Deployment", {"spec.replicas": 1},
-     "there is one replica, so nothing serves while it is replaced; run two"),
+     "the workload has a single replica, so no pod serves while it is replaced; run two"),
     ("RolloutIncomplete", "Deployment", {"status.availableReplicas": 4},
      "the last rollout is not complete: 4 of 6 pods are available"),
     ("RolloutStuck", "Deployment", {"status.conditions": [
         {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "timed out"}]},
-     "the last rollout does not go on (ProgressDeadlineExceeded): timed out"),
+     "the last rollout is not progressing (ProgressDeadlineExceeded): timed out"),
     ("Keda", HPA, {"metadata.labels": {"app.kubernetes.io/managed-by": "keda-operator"}},
      "HPA web is KEDA's, which also scales to 0 and back: an Hvpa can watch it (mode Recommend); before mode Apply, "
      "point the ScaledObject at the Hvpa"),
@@ -131,7 +132,7 @@ def test_a_recommendation_of_less_than_a_day_is_a_risk(
     if age is None:
         assert risks == {}
     else:
-        assert risks["YoungRecommendation"].startswith(f"VPA web has recommended for {age}: less than a day")
+        assert risks["YoungRecommendation"].startswith(f"VPA web has recommended for {age}, less than a day")
 
 
 QUEUE: Doc = {
@@ -181,7 +182,7 @@ def test_a_container_that_ran_out_of_memory_comes_first(shell: Shell, healthy: l
 def test_pods_that_are_not_ready_are_named(shell: Shell, healthy: list[Doc]) -> None:
     risks = found(shell, [*healthy, pod("web-1", True), pod("web-2", False)])
     assert risks["UnreadyPods"] == (
-        "not ready: web-2; requests are changed once they are, or have failed for long"
+        "not ready: web-2; HVPA changes requests once these pods are ready, or have failed for long"
     )
 
 
@@ -220,7 +221,7 @@ def test_a_recommender_that_is_silent_for_three_of_its_intervals_is_a_risk(
 ) -> None:
     documents = with_fields(healthy, VPA, "web", STALE)
     assert found(shell, documents)["RecommendationStale"].startswith(
-        "the VPA does not count: the status of VerticalPodAutoscaler web was last updated at 2026-11-21T09:55:00Z"
+        "the VPA is not used: the status of VerticalPodAutoscaler web was last updated at 2026-11-21T09:55:00Z"
     )
     assert found(shell, documents, "--vpa-recommender-interval", "2m") == {}
 

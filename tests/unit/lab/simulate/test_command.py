@@ -249,8 +249,8 @@ def test_a_sweep_shows_each_target_and_reads_off_the_cheapest_that_serves_enough
     assert [f"cpu {percent} %: mine" in ran.out for percent in (56, 64, 72, 80, 88, 96)] == [True] * 6
     assert "\n7  " not in ran.out, "a fixed size has no target"
     last = ran.out.rstrip().splitlines()[-1]
-    assert last.startswith("For at most 100.00 % unmet demand take cpu ")
-    assert "For at most 0.10 % " in shell.run("simulate", shell.file(SWEPT), "--sweep").out
+    assert last.startswith("The cheapest with at most 100.00 % unmet demand is cpu ")
+    assert "The cheapest with at most 0.10 % " in shell.run("simulate", shell.file(SWEPT), "--sweep").out
 
 
 def test_a_sweep_as_json_has_the_targets_as_policies(shell: Shell) -> None:
@@ -262,8 +262,8 @@ def test_a_sweep_as_json_has_the_targets_as_policies(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--unmet", "1"], "--unmet has a meaning with --sweep and -o table only"),
-        (["--sweep", "-o", "json", "--unmet", "1"], "--unmet has a meaning with --sweep and -o table only"),
+        (["--unmet", "1"], "--unmet requires --sweep and -o table"),
+        (["--sweep", "-o", "json", "--unmet", "1"], "--unmet requires --sweep and -o table"),
         (["--sweep", "--unmet", "-1"], "must be a number from 0 to 100: '-1'"),
         (["--sweep", "--unmet", "few"], "must be a number from 0 to 100: 'few'"),
         (["--sweep", "--unmet", "nan"], "must be a number from 0 to 100: 'nan'"),
@@ -278,4 +278,4 @@ def test_what_a_sweep_can_not_read_off_is_refused(shell: Shell, options: list[st
 def test_a_scenario_without_a_target_has_no_sweep(shell: Shell, scenario: str) -> None:
     ran = shell.run("simulate", scenario, "--sweep")
     assert ran.code == 1
-    assert "small: no policy has an HPA whose target is one of CPU or memory" in ran.err
+    assert "small: no policy has an HPA with a CPU or memory target" in ran.err

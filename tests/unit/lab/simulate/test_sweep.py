@@ -81,9 +81,7 @@ def test_what_has_no_such_target_is_left_out_and_refused_where_nothing_is_left()
     assert [variants(one) for one in none] == [[], [], []]
     scenario = build.scenario(policies=(*none, hpa(other, utilization(50))))
     assert len(swept(scenario).policies) == len(FACTORS)
-    with pytest.raises(
-        SimulationError, match="test: no policy has an HPA whose target is one of CPU or memory"
-    ):
+    with pytest.raises(SimulationError, match="test: no policy has an HPA with a CPU or memory target"):
         swept(replace(scenario, policies=tuple(none)))
 
 
@@ -109,9 +107,13 @@ def result(name: str, core_hours: float, unmet: float) -> PolicyResult:
 def test_the_cheapest_that_serves_enough_is_read_off() -> None:
     policies = (result("a", 10, 0.0), result("b", 8, 0.0009), result("c", 5, 0.02))
     compared = compare(replace(results.result(), policies=policies), Prices(1, 1))
-    assert reading(compared, 0.001) == "For at most 0.10 % unmet demand take b (cost 8.000, 0.09 % unmet)."
-    assert reading(compared, 0.0).startswith("For at most 0 % unmet demand take a (cost 10")
+    assert (
+        reading(compared, 0.001)
+        == "The cheapest with at most 0.10 % unmet demand is b (cost 8.000, 0.09 % unmet)."
+    )
+    assert reading(compared, 0.0).startswith("The cheapest with at most 0 % unmet demand is a (cost 10")
     short = compare(replace(results.result(), policies=policies[1:]), Prices(1, 1))
     assert (
-        reading(short, 0.0) == "None leaves at most 0 % of the demand unmet; b comes nearest (0.09 % unmet)."
+        reading(short, 0.0)
+        == "No policy leaves at most 0 % of the demand unmet; the closest is b (0.09 % unmet)."
     )

@@ -27,14 +27,14 @@ def test_without_a_load_cpu_is_the_load_and_containers_share_it() -> None:
         assert one.cpu[:2] == pytest.approx((0, 0.5))
     assert found.load[0] == pytest.approx(0.15 * 2 + 0.01 * 50)
     assert found.notes == (
-        "no load was given: CPU itself is taken as the load, and what a pod uses without any load counts as none",
+        "no load was given: CPU usage is used as the load, and the base usage of a pod is assumed to be 0",
     )
 
 
 def test_a_load_of_0_throughout_is_none() -> None:
     found = fit(history(load=lambda row: 0.0))
     assert (found.is_cpu, found.notes) == (
-        True, ("the load is 0 throughout: CPU itself is taken as the load",),
+        True, ("the load is 0 throughout: CPU usage is used as the load",),
     )  # fmt: skip
     nothing = fit(history(load=lambda row: 0.0, cpu=lambda count, units: 0.0))
     assert nothing.containers["app"].cpu.per_unit == 0
@@ -45,17 +45,17 @@ def test_a_load_that_cpu_does_not_follow_is_left_out_unless_it_is_wanted() -> No
     odd = history(cpu=lambda count, units: draw.uniform(0.5, 9))
     found = fit(odd)
     assert found.is_cpu
-    assert found.notes[0].startswith("CPU does not follow the load, which explains ")
+    assert found.notes[0].startswith("CPU usage does not follow the load, which explains only ")
     kept = fit(odd, by_load=True)
     assert (kept.is_cpu, kept.is_poor) == (False, True)
     assert kept.notes[0].startswith("container app: replicas and load explain ")
-    assert kept.notes[0].endswith(" as a rule")
+    assert " with a typical error of " in kept.notes[0]
 
 
 def test_replicas_in_proportion_to_the_load_leave_no_base() -> None:
     found = fit(history(replicas=lambda row: wave(row) / 50))
     assert found.cpu_base == 0
-    assert found.notes[0].startswith("replicas always rose and fell as the load did")
+    assert found.notes[0].startswith("replicas were always proportional to the load")
 
 
 def test_memory_that_is_told_apart_from_no_load_is_the_replicas() -> None:

@@ -81,8 +81,8 @@ def broken(*path: str | int, value: object) -> dict[str, Any]:
             {"status": "success", "data": {"resultType": "vector", "result": []}},
             "data.resultType: must be matrix",
         ),
-        ({"status": "success", "data": {"resultType": "matrix"}}, "data.result: holds no series"),
-        (response(), "data.result: holds no series"),
+        ({"status": "success", "data": {"resultType": "matrix"}}, "data.result: has no series"),
+        (response(), "data.result: has no series"),
         (response(3), "data.result[0].values: must be a list"),
         (response({"histograms": []}), "data.result[0].values: must be a list"),
         (response({"values": []}), "data.result[0].values: there are no values"),
@@ -105,7 +105,7 @@ def broken(*path: str | int, value: object) -> dict[str, Any]:
             "data.result[0].values: 1970-01-01T00:02:00Z stands there twice",
         ),
         (broken(0, "values", 1, 0, value=130), "data.result[0].values: 1970-01-01T00:02:00Z comes after"),
-        (response(A, B), "data.result: holds 2 series: choose one with series, or sum: true"),
+        (response(A, B), "data.result: has 2 series: set series to choose, or sum: true to add them"),
     ],
 )
 def test_what_is_wrong_is_reported_with_its_field(content: object, message: str) -> None:
@@ -119,7 +119,7 @@ def test_what_is_wrong_is_reported_with_its_field(content: object, message: str)
 @pytest.mark.parametrize(
     ("series", "message"),
     [
-        (2, "data.result: holds 2 series: there is no number 2"),
+        (2, "data.result: has 2 series: there is no number 2"),
         ({"zone": "c"}, 'data.result: no series have the labels {"zone": "c"}'),
         ({"job": "web"}, 'data.result: 2 series have the labels {"job": "web"}'),
     ],

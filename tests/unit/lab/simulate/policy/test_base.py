@@ -68,7 +68,7 @@ def test_an_hvpa_that_never_comes_to_rest_ends_the_simulation(monkeypatch: pytes
         return Result("done")
 
     monkeypatch.setattr(Reconciler, "reconcile", changes_again)
-    with pytest.raises(SimulationError, match="does not come to rest"):
+    with pytest.raises(SimulationError, match="does not settle"):
         one.step(0.0)
 
 

@@ -106,9 +106,9 @@ def test_a_wrong_manifest_is_reported_with_its_own_line(folder: Path, case: dict
 
 
 NO_YAML = [
-    ("", "1: must hold one scenario, and holds nothing"),
-    ("# nothing", "1: must hold one scenario, and holds nothing"),
-    ("a: 1\n---\nb: 2", "1: must hold one scenario, and holds 2"),
+    ("", "1: must have a single scenario, but has nothing"),
+    ("# nothing", "1: must have a single scenario, but has nothing"),
+    ("a: 1\n---\nb: 2", "1: must have a single scenario, but has 2"),
     ("- 3", "1: a scenario must be an object with name, load, workload and policies"),
     ("\n\n3", "3: a scenario must be an object"),
     ("name: [", "2: not YAML: "),

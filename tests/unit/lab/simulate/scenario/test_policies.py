@@ -110,13 +110,13 @@ def test_what_a_recommender_asks_of_the_workload_in_vain_is_reported(tmp_path: P
 """
     containers = "[{name: app, requests: {memory: 1Gi}}, {name: side, limits: {cpu: 1}}]"
     found = scenario(tmp_path, with_policies(text).replace("[{name: app}]", containers))
-    lacking = "as long as it has none, the HPA has no utilization"
+    lacking = "so the HPA has no utilization"
     unknown = "the workload has no container ap, only app, side"
     policy = "resourcePolicy.containerPolicies"
     assert [note.removeprefix(f"{tmp_path}/scenario.yaml:") for note in found.notes] == [
-        f"15: policies[0].hpa.metrics[0].resource: container side has no request for memory: {lacking}",
-        f"17: policies[0].hpa.metrics[2].containerResource: container app has no request for cpu: {lacking}",
-        f"20: policies[1].hpa: container app has no request for cpu: {lacking}",
+        f"15: policies[0].hpa.metrics[0].resource: container side has no request for memory, {lacking}",
+        f"17: policies[0].hpa.metrics[2].containerResource: container app has no request for cpu, {lacking}",
+        f"20: policies[1].hpa: container app has no request for cpu, {lacking}",
         f"21: policies[1].vpa.{policy}[1].containerName: {unknown}",
         f"29: policies[2].hvpa.spec.vpa.template.spec.{policy}[0].containerName: {unknown}",
     ]
