@@ -32,7 +32,7 @@ CEILINGS: Final[Mapping[str, tuple[float, ...]]] = {
     "README": (2.5, 2.0, 3.5, 0.5, 0.5, 0.5),
     "docs": (2.0, 1.0, 3.5, 0.5, 0.5, 0.5),
     "docstrings": (1.0, 0.5, 2.5, 0.5, 0.5, 0.5),
-    "messages": (2.5, 1.5, 3.5, 0.5, 0.5, 0.5),
+    "messages": (1.0, 0.5, 3.0, 0.5, 0.5, 0.5),
 }
 """Highest frequencies per 1,000 words of a part, in the order of PHRASES."""
 PACKAGES: Final = ("hvpa", "hvpa_lab")

@@ -147,7 +147,12 @@ def test_without_a_cluster(shell: Shell) -> None:
     [
         ([], 404, False, "the CRD is not installed"),
         ([], 403, True, "the CRD is not installed"),
-        (["-A"], 403, False, "no right to list hvpas: no hvpas for you; -n NAMESPACE shows a single namespace"),
+        (
+            ["-A"],
+            403,
+            False,
+            "no right to list hvpas: no hvpas for you; -n NAMESPACE shows a single namespace",
+        ),
         (["-n", "shop"], 403, False, "no right to list hvpas: no hvpas for you\n"),
     ],
 )
