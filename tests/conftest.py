@@ -21,9 +21,16 @@ import pytest
 from tests import shares
 from tests.parts import Parts
 
-_ROOMS = ("api", "core", "recommend", "simulate")
+_ROOMS = {
+    "hvpa.api": "api",
+    "hvpa.core": "core",
+    "hvpa.recommend": "recommend",
+    "hvpa_lab.recommend": "lab/recommend",
+    "hvpa_lab.simulate": "lab/simulate",
+}
+"""The packages of the coverage gate, each with the folder of its tests."""
 _TRACERS = pytest.StashKey[tuple[Any, Any]]()
-_TRACED = tuple(Path(__file__).parent / "unit" / room for room in _ROOMS)
+_TRACED = tuple(Path(__file__).parent / "unit" / folder for folder in _ROOMS.values())
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,7 +57,7 @@ def pytest_collection(session: pytest.Session) -> None:
         return
     if session.config.getoption("dist", "no") == "no":
         for room in _ROOMS:
-            package = import_module(f"hvpa.{room}")
+            package = import_module(room)
             for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
                 import_module(module.name)
     session.stash[_TRACERS] = (sys.gettrace(), threading.gettrace())

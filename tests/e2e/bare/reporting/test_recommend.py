@@ -112,7 +112,7 @@ def test_two_blends_look_at_a_workload_that_keda_and_a_vpa_scale_and_nothing_is_
 
     additive.change({"mode": "Apply"})
     condition = additive.await_condition("HpaActive", "False", "ForeignHpa")
-    assert "delete it, or have spec.hpa.selector match" in condition["message"]
+    assert "delete it, or set spec.hpa.selector to match" in condition["message"]
     additive.await_condition("VpaActive", "False", "ForeignVpa")
     additive.change({"mode": "Recommend"})
     additive.await_condition("HpaActive", "True", "ReadAsIs")

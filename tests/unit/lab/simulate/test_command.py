@@ -208,6 +208,13 @@ def test_progress_is_shown_where_it_is_asked_for(shell: Shell, scenario: str) ->
     assert shell.run("simulate", scenario).err == ""
 
 
+def test_without_the_extra_there_is_no_bar(
+    shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    assert shell.run("simulate", scenario, "--progress", "always").err == ""
+
+
 def test_progress_on_a_terminal_waits_a_while(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
