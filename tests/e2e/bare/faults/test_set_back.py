@@ -43,7 +43,8 @@ def test_after_a_restore_of_etcd_the_operator_acts_on_the_restored_state(
     plane, api = own_plane, own_plane.api
     kept = Scenario(api, new_namespace(api), changes=weight(50))
     account = plane.service_account_kubeconfig(NAMESPACE, SERVICE_ACCOUNT)
-    flags = ("--leader-elect", "--lease-namespace", NAMESPACE) if elect else ()
+    # A lease that outlives a restart of the API server on a busy machine: without one, the operator exits, as it must.
+    flags = ("--leader-elect", "--lease-namespace", NAMESPACE, "--lease-duration", "90") if elect else ()
     with Operator(plane, account, "--log-level", "debug", *flags) as operator:
         kept.create()
         kept.vpa_is_content()
