@@ -1,4 +1,4 @@
-"""The cost of a simulated month: one workload at 15 s steps, by policy, each in a separate process on one core.
+"""The cost of a simulated month by policy: a workload at 15 s steps, each policy in a process of its own.
 
 The load always changes (a daily and a weekly wave, and noise), so every sync of the HPA finds a new value and the
 operator decides at nearly every step. Noise of 2 percent corresponds to 200 independent requests per second within 15

@@ -43,7 +43,7 @@ class Step:
 
 
 def changes(before: State, after: State, seconds: float) -> list[Step]:
-    """The steps from a state to the next: one for the replicas, one for raised resources, one for lowered resources."""
+    """The steps from a state to the next: replicas, raised resources and lowered resources, if they differ."""
     steps: list[Step] = []
     if after.replicas != before.replicas:
         direction: Direction = "out" if after.replicas > before.replicas else "in"

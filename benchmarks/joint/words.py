@@ -81,9 +81,9 @@ def _each(kept: Kept, resize: str | None = None) -> Iterator[tuple[str, float, B
 
 
 def goals(kept: Kept) -> str:
-    """The goals, and which of them are met."""
+    """The goals, and which of them are missed."""
     each = list(_each(kept))
-    met = [name for name, goal, one in each if one.cost <= goal]
+    missed = [f"{name}: {one.cost:.3f} (goal {goal:.2f})" for name, goal, one in each if one.cost > goal]
     by_seed = sum(one.by_seed <= goal for _, goal, one in each)
     ways = {resize: [one.way for _, _, one in _each(kept, resize)] for resize in RESIZES}
     beyond = [
@@ -94,8 +94,9 @@ def goals(kept: Kept) -> str:
     return wrapped(
         f"**Goals.** Joint scaling goes {_span(ways['InPlace'])} percent of the way to the oracle if pods are resized"
         f" in place (goal: two thirds), and {_span(ways['Recreate'])} percent if they are replaced. Of {len(each)}"
-        f" goals for the cost, it meets {_count(met)} with the same line for all seeds, and {by_seed or 'none'} by the"
-        " mean of seeds that each have their own line. Neither figure is exact. With the same line for all seeds, a"
+        f" goals for the cost, it misses {_count(missed)} with the same line for all seeds. It meets"
+        f" {by_seed or 'none'} by the mean of seeds that each have their own line. Neither figure is exact. With the"
+        " same line for all seeds, a"
         " seed that serves less makes up for a seed that serves more. With its own line, a seed is beyond the end of"
         f" that line in {min(beyond)} to {max(beyond)} of {cases} cases, and is then compared with the end."
     )
@@ -145,8 +146,12 @@ def losses(kept: Kept) -> str:
             f" any headroom: {_count(less)}."
         )
     each = list(_each(kept))
-    ooms = [name for name, _, one in each if one.ooms > one.base_ooms]
-    again = [name for name, _, one in each if one.restarts > one.base_restarts]
+    ooms = [f"{name}: {one.ooms} ({one.base_ooms})" for name, _, one in each if one.ooms > one.base_ooms]
+    again = [
+        f"{name}: {one.restarts} ({one.base_restarts})"
+        for name, _, one in each
+        if one.restarts > one.base_restarts
+    ]
     parts.append(f"More OOMs: {_count(ooms)}. More restarts: {_count(again)}.")
     return f"{wrapped('**Losses**, compared with HPA and VPA:')}\n{''.join(map(item, parts))}"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from hvpa.cli import laboratory
 from hvpa.cli.arguments import Add
 from hvpa_lab.simulate.parallel import Progress
 
@@ -28,15 +30,17 @@ def processors() -> int:
 
 @contextmanager
 def progress_bar(wanted: str) -> Iterator[Progress]:
-    """A function that shows the progress: by a temporary bar, or not at all."""
-    if wanted == "never" or (wanted == "auto" and not sys.stderr.isatty()):
+    """A function that shows the progress: by a temporary bar, or not at all. Raises CommandError if `wanted` is
+    `always` and the library for bars is not installed."""
+    if wanted == "always":
+        laboratory.require("--progress always", "tqdm")
+    if wanted == "never" or (
+        wanted == "auto" and not (sys.stderr.isatty() and importlib.util.find_spec("tqdm"))
+    ):
         yield lambda done, total: None
         return
-    try:
-        from tqdm import tqdm
-    except ModuleNotFoundError:  # without the extra `lab`
-        yield lambda done, total: None
-        return
+    from tqdm import tqdm
+
     tqdm.monitor_interval = 0  # without a separate thread
     bar = tqdm(
         total=1.0,

@@ -8,8 +8,8 @@ while demand grows, larger pods make up for them. HVPA replaces pods once for al
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -56,6 +56,16 @@ class JointResult(Struct, frozen=True):
     view: JointView
     called_for: Demands | None
     """The demand of the metrics by name (None: they have no value)."""
+
+
+class _Demands(NamedTuple):
+    """The demand now and usually."""
+
+    found: tuple[MetricRequirement, ...] | None
+    """The requirements of the metrics; None if unknown."""
+    urgent: tuple[MetricRequirement, ...]
+    """The same, with more for saturated CPU."""
+    usual: Mapping[ResourceKey, int]
 
 
 class JointScaling:
@@ -124,36 +134,11 @@ class JointScaling:
             seen.lately,
             highest_demand(self.spec).duration,
         )
-        found: tuple[MetricRequirement, ...] | None = None
-        urgent: tuple[MetricRequirement, ...] = ()
-        if not seen.hpa.configured:
-            self.known, usual = memory.by_targets(self.known) if on_path else (self.known, {})
-            found = urgent = tuple(
-                [
-                    MetricRequirement(f"the usual demand of {key.container} {key.resource}", (key,), one, 0)
-                    for key, one in usual.items()
-                ]
-            )
-        else:
-            measured = None
-            if demands := desired.demands:
-                found = requirements(demands, requests)
-                beyond = boosted(demands, requests)
-                urgent = found if beyond == demands else requirements(beyond, requests)
-                if not unsettled:
-                    raw = found if desired.measured == demands else requirements(desired.measured, requests)
-                    measured = by_targets(raw, requests)
-            self.known, usual = memory.brought_up(self.known, measured, desired.unmeasured)
+        found, urgent, usual = self._demands(memory, on_path, requests)
         stands = found is not None and unsettled and not begun(seen.horizontal, self.replicas)
         is_short = lately is not None and lately.is_short(clock, window) is not None
         keeps = not self.in_place and bool(keeps_pods(seen.workload))
         without_node = self._without_node()
-        if desired.unmeasured:
-            holds_in = "a metric has no value"
-        elif self.in_place:
-            holds_in = "the demand before the operator's start is unknown" if is_short else ""
-        else:
-            holds_in = _UNSETTLED if unsettled else ""
         return Joint(
             path=path_of(self.spec, on_path, self.known.first, self.bounds, self.vertical_only),
             items=on_path,
@@ -167,7 +152,7 @@ class JointScaling:
             urgent=urgent,
             kept_for=self._kept_for(found or (), urgent) if self.in_place else urgent,
             held=requirements(desired.held, requests),
-            holds_in=holds_in,
+            holds_in=self._holds_in(is_short),
             keeps=_UNSETTLED if self.in_place and self._stepped_until() else "",
             unproven=unproven(seen, clock),
             fails=seen.pods.failed * FEW_NEW > seen.pods.living,
@@ -181,6 +166,41 @@ class JointScaling:
             raised=without_node != "room"
             and clock.held_until(seen.vertical.last_scale_up_time, SETTLING) is not None,
         )
+
+    def _demands(self, memory: Memory, on_path: Sequence[ContainerResource], requests: Requests) -> _Demands:
+        """Return the demand now and usually. Updates `known`."""
+        desired = self.desired
+        if not self.seen.hpa.configured:
+            self.known, usual = memory.by_targets(self.known) if on_path else (self.known, {})
+            found = tuple(
+                [
+                    MetricRequirement(
+                        f"the usual demand of {key.container} {key.resource}", (key,), amount, 0
+                    )
+                    for key, amount in usual.items()
+                ]
+            )
+            return _Demands(found, found, usual)
+        required: tuple[MetricRequirement, ...] | None = None
+        urgent: tuple[MetricRequirement, ...] = ()
+        measured = None
+        if demands := desired.demands:
+            required = requirements(demands, requests)
+            beyond = boosted(demands, requests)
+            urgent = required if beyond == demands else requirements(beyond, requests)
+            if self.unsettled_until is None:
+                raw = required if desired.measured == demands else requirements(desired.measured, requests)
+                measured = by_targets(raw, requests)
+        self.known, usual = memory.brought_up(self.known, measured, desired.unmeasured)
+        return _Demands(required, urgent, usual)
+
+    def _holds_in(self, is_short: bool) -> str:
+        """Return why no replica may be removed; empty if some may. `is_short`: the recent demand is not known yet."""
+        if self.desired.unmeasured:
+            return "a metric has no value"
+        if self.in_place:
+            return "the demand before the operator's start is unknown" if is_short else ""
+        return "" if self.unsettled_until is None else _UNSETTLED
 
     def _without_node(self) -> WithoutNode:
         """Return how serving pods react to pods that find no node."""

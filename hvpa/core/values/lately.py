@@ -1,6 +1,6 @@
 """Recent demand of metrics, minute by minute. If pods are resized in place, the largest of the last minutes counts
-(DESIGN 5.4, sentence 10). It is kept in the operator's memory and not in the status, so nothing is written at constant
-load. After a restart HVPA scales nothing down until it has measured a full window."""
+(docs/decision.md, sentences 7 and 10). It is kept in the operator's memory and not in the status, so nothing is written
+at constant load. After a restart HVPA scales nothing down until it has measured a full window."""
 
 from __future__ import annotations
 

@@ -208,11 +208,16 @@ def test_progress_is_shown_where_it_is_asked_for(shell: Shell, scenario: str) ->
     assert shell.run("simulate", scenario).err == ""
 
 
-def test_without_the_extra_there_is_no_bar(
+def test_without_the_extra_a_bar_is_refused_if_it_was_requested(
     shell: Shell, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    assert shell.run("simulate", scenario, "--progress", "always").err == ""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "tqdm" else find(name))
+    needs = "hvpa: error: --progress always needs tqdm, which is not installed: pip install 'hvpa[lab]'\n"
+    assert shell.refuses("simulate", scenario, "--progress", "always") == needs
+    monkeypatch.setattr(progress, "QUIET_FOR", 0.0)
+    monkeypatch.setattr(sys.stderr.__class__, "isatty", lambda _: True)
+    assert shell.run("simulate", scenario).err == ""
 
 
 def test_progress_on_a_terminal_waits_a_while(
