@@ -20,13 +20,18 @@ FOLDER: Final = ROOT / "mutants"
 FIRST: Final = "hvpa.core.workload.selector.*"
 """A few mutants: with their run, mutmut writes all mutants, and finds the tests that reach each function."""
 NOTICED: Final = frozenset({"killed", "timeout", "segfault", "caught by type check"})
+SHOWN: Final = 4000
+"""Characters of the output of a mutmut that failed."""
 _RESULT: Final = re.compile(r"^\s*(hvpa\.core\.\S+): (.+)$", re.MULTILINE)
 
 
 def mutmut(*arguments: str) -> str:
-    """Runs mutmut and returns its output. Raises CalledProcessError."""
+    """Runs mutmut and returns its output. Ends the process with the end of that output if mutmut fails."""
     command = [sys.executable, "-m", "mutmut", *arguments]
-    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit(f"{done.stdout[-SHOWN:]}\nmutmut {arguments[0]} failed")
+    return done.stdout
 
 
 def results() -> dict[str, str]:
