@@ -86,8 +86,8 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("change", "text"), CASES.values(), ids=CASES)
 def test_the_bound_is_named_with_what_is_needed(change: dict[str, Any], text: str) -> None:
-    target = change.pop("target") if "target" in change else {}
-    found = ready(decided(ALL, {**ALL, **target}, **change))
+    others = {name: value for name, value in change.items() if name != "target"}
+    found = ready(decided(ALL, {**ALL, **change.get("target", {})}, **others))
     if text:
         assert found[:2] == ("True", "Saturated")
     assert text in found[2]
