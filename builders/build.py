@@ -15,7 +15,7 @@ from hvpa.api.hvpa.status import HvpaStatus, StatusCondition, to_wire
 from hvpa.api.objects.kinds import api_version_of
 from hvpa.api.objects.read_models import Hpa, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Decision, Objects, Settings, decide, observe
-from hvpa.core.model import ReplicaView
+from hvpa.core.model import ReplicaView, ScalableObservation
 
 T = TypeVar("T")
 A = TypeVar("A", Hpa, Vpa)
@@ -283,6 +283,13 @@ def in_place(seen: Objects) -> Objects:
         return seen
     strategy = UpdateStrategy(type="InPlace")
     return replace(seen, hvpa=replace(one, spec=one.spec.model_copy(update={"update_strategy": strategy})))
+
+
+def scalable(seen: Objects, now: dt.datetime = NOW, settings: Settings | None = None) -> ScalableObservation:
+    """Observe an Hvpa that can be scaled."""
+    found = observe(seen, now, settings or Settings())
+    assert isinstance(found, ScalableObservation), found.problem
+    return found
 
 
 def decided(

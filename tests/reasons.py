@@ -22,7 +22,7 @@ GATES: Final = frozenset(
 SHORTS: Final = ("Hpa", "Vpa")
 """What `{rules.short}` in a reason stands for."""
 PASSED_ON: Final[dict[str, tuple[str, ...]]] = {
-    "seen.spec.mode": ("Recommend", "Paused"),
+    "observation.spec.mode": ("Recommend", "Paused"),
     "reasons[0]": (),  # a gate's
     "problems[0].reason": (),  # another finding's, as of all that follow
     "finding.reason": (),

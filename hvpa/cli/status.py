@@ -103,7 +103,7 @@ def _drawn(view: View, args: argparse.Namespace) -> str:
 class View(NamedTuple):
     """An Hvpa at a glance."""
 
-    seen: Observation
+    observation: Observation
     """The current observation."""
     replicas: int | None
     """The replicas that were last decided; None: unknown."""
@@ -120,7 +120,7 @@ class View(NamedTuple):
     @property
     def target(self) -> tuple[str, str, str | None]:
         """The target, the mode and the update strategy of the spec."""
-        spec = self.seen.spec
+        spec = self.observation.spec
         if spec is None:
             return ("unknown", "unknown", "unknown")
         return f"{spec.target_ref.kind} {spec.target_ref.name}", spec.mode, spec.strategy.type
@@ -128,35 +128,35 @@ class View(NamedTuple):
     @property
     def counts(self) -> tuple[int | None, int | None]:
         """The workload's replicas and ready replicas; None without a workload."""
-        workload = self.seen.target
+        workload = self.observation.target
         return (None, None) if workload is None else (workload.spec.replicas, workload.status.ready_replicas)
 
     @property
     def notes(self) -> list[str]:
         """The reasons why the report may not be current."""
-        conditions = self.seen.status.conditions
+        conditions = self.observation.status.conditions
         if not conditions:
             return ["the operator has reported nothing yet: is it running, and does it watch this namespace?"]
         known = next((one.observed_generation for one in conditions if one.type == "Ready"), None)
-        if known is not None and known < self.seen.metadata.generation:
+        if known is not None and known < self.observation.metadata.generation:
             return ["the operator has not processed the latest spec yet"]
         return []
 
 
-def view_of(objects: Objects, seen: Observation) -> View:
+def view_of(objects: Objects, observation: Observation) -> View:
     """The state of the observed Hvpa."""
-    status, workload = seen.status, seen.target
-    if seen.spec is not None and seen.spec.strategy.in_place:
-        size, pods = status.desired, pod_rows(seen, objects.pods, status.desired)
+    status, workload = observation.status, observation.target
+    if observation.spec is not None and observation.spec.strategy.in_place:
+        size, pods = status.desired, pod_rows(observation, objects.pods, status.desired)
         if size is None:
-            return View(seen, None, {}, None, status.actuation, pods)
-        return View(seen, size.replicas, sizes_of(size.containers), size.since, status.actuation, pods)
+            return View(observation, None, {}, None, status.actuation, pods)
+        return View(observation, size.replicas, sizes_of(size.containers), size.since, status.actuation, pods)
     since = status.last_scaling.last_scale_time if status.last_scaling is not None else None
-    pods = pod_rows(seen, objects.pods, None)
+    pods = pod_rows(observation, objects.pods, None)
     if workload is None:
-        return View(seen, None, {}, since, None, pods)
+        return View(observation, None, {}, since, None, pods)
     desired = present_resources(workload.spec.template.spec.containers)
-    return View(seen, workload.spec.replicas, desired, since, None, pods)
+    return View(observation, workload.spec.replicas, desired, since, None, pods)
 
 
 def to_json(view: View) -> str:
@@ -167,17 +167,17 @@ def to_json(view: View) -> str:
 def as_json(view: View) -> Json:
     """The state as JSON: a stable contract with its types and words in `docs/status.schema.json`. All keys are always
     present."""
-    seen, (target, mode, strategy), (replicas, ready) = view.seen, view.target, view.counts
+    observation, (target, mode, strategy), (replicas, ready) = view.observation, view.target, view.counts
     return {
-        "namespace": seen.metadata.namespace,
-        "name": seen.metadata.name,
+        "namespace": observation.metadata.namespace,
+        "name": observation.metadata.name,
         "target": target,
         "mode": mode,
         "updateStrategy": strategy,
         "notes": view.notes,
         "operator": None if view.operator is None else view.operator.as_json(),
-        "conditions": [to_wire(one) for one in seen.status.conditions],
-        "blocked": [to_wire(one) for one in seen.status.last_blocked_scaling],
+        "conditions": [to_wire(one) for one in observation.status.conditions],
+        "blocked": [to_wire(one) for one in observation.status.last_blocked_scaling],
         "replicas": {"current": replicas, "ready": ready, "desired": view.replicas},
         "desired": {"containers": containers(view.desired), "since": timestamp(view.since)},
         "actuation": None if view.actuation is None else to_wire(view.actuation),
@@ -200,23 +200,23 @@ def to_text(view: View, now: dt.datetime) -> str:
 
 def _head(view: View, now: dt.datetime) -> Iterable[tuple[str, str]]:
     """Labels, and the texts next to them."""
-    seen, (target, mode, strategy), (replicas, ready) = view.seen, view.target, view.counts
-    name = f"{seen.metadata.namespace}/{seen.metadata.name}"
+    observation, (target, mode, strategy), (replicas, ready) = view.observation, view.target, view.counts
+    name = f"{observation.metadata.namespace}/{observation.metadata.name}"
     yield "", f"Hvpa {name}, target {target}, mode {mode}, {strategy}"
     if view.operator is not None and (text := view.operator.text(now)):
         yield "Operator", text
     for note in view.notes:
         yield "Note", note
-    if (fall := seen.status.replacing) is not None and strategy == "Rollout":
+    if (fall := observation.status.replacing) is not None and strategy == "Rollout":
         yield (
             "Replacing",
             f"pods{_since(fall.since, now)}, for a day, because they could not be resized: {fall.message}",
         )
-    for one in seen.status.conditions:
+    for one in observation.status.conditions:
         if one.type == "Ready" or (one.type in ("Paused", "Contested") and one.status == "True"):
             since = _since(one.last_transition_time, now)
             yield one.type, f"{one.status}{since}, {one.reason}: {one.message}"
-    for entry in seen.status.last_blocked_scaling:
+    for entry in observation.status.last_blocked_scaling:
         yield "Held back", _held(entry, now)
     wanted = "" if view.replicas in (None, replicas) else f"; desired {view.replicas}"
     none = "the workload does not exist, or is not supported"

@@ -10,7 +10,7 @@ from hvpa.core.axes.replicas import ReplicasResult, Way, as_recommended_last, be
 from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import NO_CLOCK, GateContext
-from hvpa.core.model import ObservedState
+from hvpa.core.model import ScalableState
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.values.arithmetic import blend_replicas
@@ -21,7 +21,7 @@ from hvpa.core.workload.governed import governed
 
 # --- replicas --------------------------------------------------------------------------------------------------------
 def scale_horizontally(
-    seen: ObservedState,
+    observation: ScalableState,
     context: GateContext,
     desired: DesiredReplicas,
     weight: Weight,
@@ -30,37 +30,42 @@ def scale_horizontally(
 ) -> ReplicasResult:
     """Decide the replica count of a workload that has an HPA."""
     if desired.unknown is not None:
-        return as_recommended_last(seen, context, desired, desired.unknown, bounds, starving)
-    return go(seen, context, desired, _way(seen, context, desired, weight), bounds, starving)
+        return as_recommended_last(observation, context, desired, desired.unknown, bounds, starving)
+    return go(observation, context, desired, _way(observation, context, desired, weight), bounds, starving)
 
 
-def _way(seen: ObservedState, context: GateContext, desired: DesiredReplicas, weight: Weight) -> Way:
+def _way(observation: ScalableState, context: GateContext, desired: DesiredReplicas, weight: Weight) -> Way:
     """Return the count that the desired replicas lead to, before `maxStep` limits the step.
 
     HVPA takes one step for each value of the desired replicas, whatever the weight. The same value is blended again
     only after the HPA has measured the settled workload (DESIGN 5.2). The part of a step that `maxStep` cut off still
     follows.
     """
-    assert seen.workload is not None
-    current, before, measurement = seen.workload.spec.replicas, seen.horizontal.applied_from, None
+    current, before, measurement = (
+        observation.workload.spec.replicas,
+        observation.horizontal.applied_from,
+        None,
+    )
     if desired.replicas is None or desired.replicas == current:
         return Way(current, current, weight.percent, weight.percent)
-    is_begun = begun(seen.horizontal, current)
-    if held := _resized_until(seen, context, desired):
+    is_begun = begun(observation.horizontal, current)
+    if held := _resized_until(observation, context, desired):
         goal = blend_replicas(current, desired.replicas, weight.horizontal_ppm)
         how = "after weighting, while pods are being resized"
         return Way(
             goal, goal, weight.percent, weight.percent, is_begun, how=how, measured_at=held, is_unknown=True
         )
     if before is not None and (before.replicas, before.desired) == (current, desired.replicas):
-        measurement, goal = settling(seen, context), before.goal or 0
+        measurement, goal = settling(observation, context), before.goal or 0
         if measurement and goal > current and weight.horizontal_ppm > 0:
             return Way(goal, goal, before.weight, weight.percent, is_begun)
     goal = blend_replicas(current, desired.replicas, weight.horizontal_ppm)
     return Way(goal, goal, weight.percent, weight.percent, is_begun, measured_at=measurement)
 
 
-def _resized_until(seen: ObservedState, context: GateContext, desired: DesiredReplicas) -> dt.datetime | None:
+def _resized_until(
+    observation: ScalableState, context: GateContext, desired: DesiredReplicas
+) -> dt.datetime | None:
     """Return until when replicas wait for pods that are being resized; None if no pod is being resized.
 
     The HPA divides usage by the requests in the pod's spec, which a pod that is being resized does not have yet. HVPA
@@ -69,25 +74,27 @@ def _resized_until(seen: ObservedState, context: GateContext, desired: DesiredRe
     (a queue length) does not depend on the size.
     """
     waits = context.spec.strategy.in_place and desired.is_relative
-    gaps = [awaited(pod) for pod in own_pods(seen)] if waits else []
+    gaps = [awaited(pod) for pod in own_pods(observation)] if waits else []
     if not any(raised or lowered for raised, lowered in gaps):
         return None
-    assert seen.workload is not None and desired.replicas is not None
-    if desired.replicas < seen.workload.spec.replicas and any(raised for raised, _ in gaps):
+    assert desired.replicas is not None
+    if desired.replicas < observation.workload.spec.replicas and any(raised for raised, _ in gaps):
         return NO_CLOCK
-    return context.clock.held_until(seen.vertical.last_scale_time, SETTLING)
+    return context.clock.held_until(observation.vertical.last_scale_time, SETTLING)
 
 
 # --- requests --------------------------------------------------------------------------------------------------------
 def scale_vertically(
-    seen: ObservedState, context: GateContext, weight: Weight, wants_out: bool
+    observation: ScalableState, context: GateContext, weight: Weight, wants_out: bool
 ) -> RequestsResult:
     """Decide the requests and limits of a workload whose VPA has a recommendation.
 
     `wants_out`: the HPA recommends more than maxReplicas, so raises have full weight once it can have measured
     maxReplicas and still does (DESIGN 5.2).
     """
-    axis = RequestsAxis(seen, context, governed(seen), disruptive=not context.spec.strategy.in_place)
+    axis = RequestsAxis(
+        observation, context, governed(observation), disruptive=not context.spec.strategy.in_place
+    )
     steps = [_step(axis, item, weight.vertical_ppm, wants_out) for item in axis.items]
     return axis.result([(step, axis.hold(step)) for step in steps if step is not None])
 
@@ -111,7 +118,7 @@ def _weight_of(
     """
     if not wants_out or item.target <= item.current:
         return usual, None
-    measured_at = axis.clock.held_until(axis.seen.horizontal.last_scale_time, SETTLING)
+    measured_at = axis.clock.held_until(axis.observation.horizontal.last_scale_time, SETTLING)
     if measured_at is not None and usual > 0 and _blended(axis, item, usual)[0] > item.current:
         return usual, None
     return FULL, measured_at

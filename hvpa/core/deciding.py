@@ -31,6 +31,8 @@ from hvpa.core.model import (
     ObservedState,
     ReplicaView,
     ResourceRequirements,
+    ScalableObservation,
+    ScalableState,
     WorkloadPatch,
 )
 from hvpa.core.recommenders.desired_replicas import (
@@ -55,82 +57,82 @@ from hvpa.core.values.weight import Axes, Bounds, Weight, weight_at
 from hvpa.core.workload.containers import changes, present_resources
 from hvpa.core.workload.rollout import progress_deadline, rollout_gaps, rollout_goes_on
 
-_PARTS = attrgetter(*[name for name in ObservedState.__struct_fields__ if name != "hpa"])
+_PARTS = attrgetter(*[name for name in ScalableState.__struct_fields__ if name != "hpa"])
 """All parts of the observed state except the HPA."""
 _STANDING = attrgetter("configured", "problem", "changes", "in_charge", "read_as_is")
 """The parts of an HPA's standing that a decision depends on; `problem` is a new object in each observation."""
 
 
-def decide(seen: Observation) -> Decision:
+def decide(observation: Observation) -> Decision:
     """Return the writes for one Hvpa, its complete next status, and when to decide again."""
-    if seen.metadata.deletion_timestamp is not None:
-        return Decision(status=seen.status)
-    clock = Clock(seen.now, seen.changes_at)
-    desired, bounds = _desired(seen, clock)
-    decision = _decided(clock, seen, desired, bounds)
-    if decision.applied:
-        events = (*step_events(seen, clock, decision, bounds), *decision.events)
+    if observation.metadata.deletion_timestamp is not None:
+        return Decision(status=observation.status)
+    clock = Clock(observation.now, observation.changes_at)
+    desired, bounds = _desired(observation, clock)
+    decision = _decided(clock, observation, desired, bounds)
+    if decision.applied and isinstance(observation, ScalableObservation):
+        events = (*step_events(observation, clock, decision, bounds), *decision.events)
         decision = structs.replace(decision, events=events)
     if clock.changes_at is None:
         return decision
-    return structs.replace(decision, recheck_after=clock.changes_at - seen.now)
+    return structs.replace(decision, recheck_after=clock.changes_at - observation.now)
 
 
-def as_far_as(seen: Observation, decision: Decision, axes: Set[Axis]) -> Decision:
+def as_far_as(observation: Observation, decision: Decision, axes: Set[Axis]) -> Decision:
     """Return the decision with its step on these axes only, because the step on the other axes was not carried out. Its
     Events and `status.lastScaling` then report the part that was."""
     applied = tuple([one for one in decision.applied if one[0] in axes])
-    if applied == decision.applied:
+    if applied == decision.applied or not isinstance(observation, ScalableObservation):
         return decision
-    assert seen.workload is not None and decision.replicas is not None
+    assert decision.replicas is not None
     view, containers = decision.replicas, decision.containers
     if "vertical" not in axes:
-        containers = present_resources(seen.workload.spec.template.spec.containers)
+        containers = present_resources(observation.workload.spec.template.spec.containers)
     if "horizontal" not in axes:
         view = structs.replace(view, target=view.current)
     part = structs.replace(
         decision,
-        status=only_scaled(seen.status, decision.status, {axis for axis, _ in applied}),
+        status=only_scaled(observation.status, decision.status, {axis for axis, _ in applied}),
         replicas=view,
         containers=containers,
         applied=applied,
     )
-    clock = Clock(seen.now)
-    steps = step_events(seen, clock, part, _desired(seen, clock)[1]) if applied else ()
+    clock = Clock(observation.now)
+    steps = step_events(observation, clock, part, _desired(observation, clock)[1]) if applied else ()
     return structs.replace(part, events=(*steps, *decision.events[STEP_EVENTS:]))
 
 
-def _basis(seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Basis:
-    key = (seen.metadata.namespace, seen.metadata.name)
-    return Basis(key, _PARTS(seen), (desired, bounds, _STANDING(seen.hpa)))
+def _basis(observation: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Basis:
+    key = (observation.metadata.namespace, observation.metadata.name)
+    return Basis(key, _PARTS(observation), (desired, bounds, _STANDING(observation.hpa)))
 
 
 @remembered_while(_basis, of_status=True)
-def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Decision:
+def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Decision:
     """Return the decision without `recheck_after`, which the clock gives."""
     decided, patch = DecisionParts(), None
     context: GateContext | None = None
-    if seen.problem is None and seen.spec is not None and seen.workload is not None:
-        context = _context(clock, seen, seen.spec)
-        decided = _judge(context, seen, desired, bounds)
-        if seen.spec.forecast is not None:
-            record = next_record(clock, seen, bounds, decided.needed, decided.scaled_to_zero)
+    if isinstance(observation, ScalableState):
+        context = _context(clock, observation, observation.spec)
+        decided = _judge(context, observation, desired, bounds)
+        if observation.spec.forecast is not None:
+            record = next_record(clock, observation, bounds, decided.needed, decided.scaled_to_zero)
             decided = structs.replace(decided, forecast=record)
-        decided = _rolled(context, seen, decided)
-        if seen.spec.strategy.in_place:
-            decided = _fallen_back(context, seen, _actuated(context, seen, decided))
-        patch = _patch(context, seen, decided)
-    status, view = next_status(seen, clock, decided), None
-    if seen.workload is not None:
+        decided = _rolled(context, observation, decided)
+        if observation.spec.strategy.in_place:
+            decided = _fallen_back(context, observation, _actuated(context, observation, decided))
+        patch = _patch(context, observation, decided)
+    status, view = next_status(observation, clock, decided), None
+    if observation.workload is not None:
         counts = (decided.desired.replicas, decided.target, decided.recommended_replicas)
-        view = ReplicaView(seen.workload.spec.replicas, *counts)
-    applies = seen.spec is not None and seen.spec.mode == "Apply"
+        view = ReplicaView(observation.workload.spec.replicas, *counts)
+    applies = observation.spec is not None and observation.spec.mode == "Apply"
     return Decision(
         status=status,
         workload_patch=patch,
         scale_replicas=decided.desired.scale_replicas,
-        owned=(*seen.hpa.changes, *seen.vpa.changes),
-        events=events_of(seen, decided, status),
+        owned=(*observation.hpa.changes, *observation.vpa.changes),
+        events=events_of(observation, decided, status),
         replicas=view,
         weight_ppm=None if decided.weight is None else decided.weight.vertical_ppm,
         containers=decided.containers,
@@ -138,24 +140,24 @@ def _decided(clock: Clock, seen: ObservedState, desired: DesiredReplicas, bounds
         blocked=decided.blocked,
         steps=decided.steps,
         applied=decided.applied,
-        patched=_patched(seen, decided, patch),
+        patched=_patched(observation, decided, patch),
         rules=() if context is None else tuple(context.rules.values()),
         rollout_gaps=() if context is None else context.rollout_gaps,
         settles_at=None if context is None else context.settles_at,
         joint=decided.joint,
         called_for=decided.called_for,
         resizes=decided.resizing.resizes if applies and decided.resizing is not None else (),
-        creation_sizes=creation_changes(clock, seen, decided.desired_size, decided.resizing),
+        creation_sizes=creation_changes(clock, observation, decided.desired_size, decided.resizing),
     )
 
 
-def _rolled(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
+def _rolled(context: GateContext, observation: ScalableState, decided: DecisionParts) -> DecisionParts:
     """Add the next step of a rollout that began earlier. A size that failed is rolled back, whatever else was
     decided."""
-    step = next_step(context, seen)
+    step = next_step(context, observation)
     if step.rolled_back is None:
         return structs.replace(decided, rollout=step)
-    found = _without_sizes(seen, decided, step.rolled_back)
+    found = _without_sizes(observation, decided, step.rolled_back)
     sizes = sizes_of(step.previous)
     containers = {name: _over(one, sizes.get(name)) for name, one in decided.containers.items()}
     return structs.replace(
@@ -173,118 +175,120 @@ def _over(one: ResourceRequirements, previous: ResourceRequirements | None) -> R
     return ResourceRequirements({**one.requests, **previous.requests}, {**one.limits, **previous.limits})
 
 
-def _actuated(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
+def _actuated(context: GateContext, observation: ScalableState, decided: DecisionParts) -> DecisionParts:
     """Add the resizes of running pods (`InPlace`, `InPlaceOrRollout`)."""
     clock = context.clock
-    size = next_desired(clock, seen, decided.target, decided.containers, decided.changed)
+    size = next_desired(clock, observation, decided.target, decided.containers, decided.changed)
     rolled_back = decided.rolled_back
     if rolled_back is None:
-        size, rolled_back = tried(context, seen, size)
+        size, rolled_back = tried(context, observation, size)
         if rolled_back is not None:
-            decided = _without_sizes(seen, decided, rolled_back)
-    resizing = resize_pods(context, seen, size)
+            decided = _without_sizes(observation, decided, rolled_back)
+    resizing = resize_pods(context, observation, size)
     return structs.replace(decided, desired_size=size, rolled_back=rolled_back, resizing=resizing)
 
 
-def _fallen_back(context: GateContext, seen: ObservedState, decided: DecisionParts) -> DecisionParts:
+def _fallen_back(context: GateContext, observation: ScalableState, decided: DecisionParts) -> DecisionParts:
     """Decide whether a rollout replaces pods that can't be resized, and add the changes that the API server refused."""
     size, resizing = decided.desired_size, decided.resizing
-    assert size is not None and resizing is not None and seen.target is not None
+    assert size is not None and resizing is not None
     if context.spec.strategy.type != "InPlaceOrRollout" or not resizing.stuck:
         return decided
-    if template_held(context, seen.target, sizes_of(size.containers)):
+    if template_held(context, observation.target, sizes_of(size.containers)):
         return decided
-    refused = template_refusals(context.clock, seen, size) if context.applies else ()
+    refused = template_refusals(context.clock, observation, size) if context.applies else ()
     blocked = (*decided.blocked, *refused)
     return structs.replace(decided, blocked=blocked, falls_back=not refused)
 
 
-def _without_sizes(seen: ObservedState, decided: DecisionParts, failed: RolledBack) -> DecisionParts:
+def _without_sizes(observation: ObservedState, decided: DecisionParts, failed: RolledBack) -> DecisionParts:
     """Return the decision without its sizes, since failed sizes are rolled back.
 
     A rollback is a step too, and a step up if it raises a size again. The record of the failed sizes' targets
     (`applied_from`) is dropped; otherwise another client would seem to have set the previous sizes.
     """
     keys = {(one.container, one.resource) for one in failed.changes}
-    kept = tuple(one for one in seen.vertical.applied_from if (one.container, one.resource) not in keys)
+    kept = tuple(
+        one for one in observation.vertical.applied_from if (one.container, one.resource) not in keys
+    )
     update: dict[str, object] = {"applied_from": kept, "last_scale_time": failed.time}
     if any(one.previous > one.failed for one in failed.changes):
         update["last_scale_up_time"] = failed.time
     return structs.replace(
         decided,
-        vertical=seen.vertical.model_copy(update=update),
+        vertical=observation.vertical.model_copy(update=update),
         applied=tuple(one for one in decided.applied if one[0] == "horizontal"),
     )
 
 
 def _judge(
-    context: GateContext, seen: ObservedState, desired: DesiredReplicas, bounds: Bounds
+    context: GateContext, observation: ScalableState, desired: DesiredReplicas, bounds: Bounds
 ) -> DecisionParts:
     """Decide both axes of a workload that exists."""
-    assert seen.spec is not None and seen.workload is not None
-    spec, current = seen.spec, seen.workload.spec.replicas
-    resources = present_resources(seen.workload.spec.template.spec.containers)
+    spec, current = observation.spec, observation.workload.spec.replicas
+    resources = present_resources(observation.workload.spec.template.spec.containers)
     switched = desired.switched
-    if current == switched == 0 or (switched is None and _is_left_at_zero(seen, bounds)):
+    if current == switched == 0 or (switched is None and _is_left_at_zero(observation, bounds)):
         return DecisionParts(desired, containers=resources, recommended=resources, scaled_to_zero=True)
     if switched is not None:
         way = Way(switched, switched, 0, 0, how="as KEDA scales to 0 and back")
-        result = go(seen, context, desired, way, Bounds(switched, switched), starving=False)
-        return _joined(seen, desired, None, result, None, resources)
-    if (axis := without_past_goal(seen.horizontal, current, desired)) is not seen.horizontal:
-        seen = structs.replace(seen, horizontal=axis)
+        result = go(observation, context, desired, way, Bounds(switched, switched), starving=False)
+        return _joined(observation, desired, None, result, None, resources)
+    if (axis := without_past_goal(observation.horizontal, current, desired)) is not observation.horizontal:
+        observation = structs.replace(observation, horizontal=axis)
     if spec.joint:
-        return _judge_jointly(seen, context, desired, bounds)
-    usable = seen.vpa.in_charge and seen.vpa.problem is None
-    axes = Axes(seen.vpa.configured and not seen.hpa.configured, usable)
+        return _judge_jointly(observation, context, desired, bounds)
+    usable = observation.vpa.in_charge and observation.vpa.problem is None
+    axes = Axes(observation.vpa.configured and not observation.hpa.configured, usable)
     wanted = None if desired.replicas is None else bounds.raised.clamp(desired.replicas)
     weight = weight_at(spec, current, wanted, bounds, axes)
     horizontal = vertical = None
-    if seen.hpa.in_charge:
-        starving = bool(seen.pods.starving) or seen.legacy_override
-        horizontal = scale_horizontally(seen, context, desired, weight, bounds, starving)
+    if observation.hpa.in_charge:
+        starving = bool(observation.pods.starving) or observation.legacy_override
+        horizontal = scale_horizontally(observation, context, desired, weight, bounds, starving)
     if usable:
         wants_out = desired.beyond_max and bounds.upper is not None and current >= bounds.upper
-        vertical = scale_vertically(seen, context, weight, wants_out)
-    decided = _joined(seen, desired, weight, horizontal, vertical, resources)
+        vertical = scale_vertically(observation, context, weight, wants_out)
+    decided = _joined(observation, desired, weight, horizontal, vertical, resources)
     measured = [] if desired.unmeasured else [ceil_div(one.pods, MICRO) for one in desired.measured]
     return structs.replace(decided, upper=bounds.upper, needed=max(measured, default=None))
 
 
-def _is_left_at_zero(seen: ObservedState, bounds: Bounds) -> bool:
+def _is_left_at_zero(observation: ScalableState, bounds: Bounds) -> bool:
     """Return whether the target has 0 replicas and HVPA did not set them. If the HPA may scale to 0 (minReplicas 0) and
     HVPA followed it there, HVPA also follows it back."""
-    assert seen.workload is not None
-    if seen.workload.spec.replicas > 0:
+    if observation.workload.spec.replicas > 0:
         return False
-    applied_from = seen.horizontal.applied_from
-    return bounds.lower > 0 or applied_from is None or applied_from.replicas > 0 or not seen.hpa.in_charge
+    applied_from = observation.horizontal.applied_from
+    return (
+        bounds.lower > 0 or applied_from is None or applied_from.replicas > 0 or not observation.hpa.in_charge
+    )
 
 
-def _context(clock: Clock, seen: ObservedState, spec: HvpaSpec) -> GateContext:
+def _context(clock: Clock, observation: ScalableState, spec: HvpaSpec) -> GateContext:
     """Return the context that all gates share."""
-    assert seen.workload is not None
-    gaps = rollout_gaps(seen.workload)
-    if (seen.rollout is not None and seen.rollout.held) or not gaps:
+    gaps = rollout_gaps(observation.workload)
+    if (observation.rollout is not None and observation.rollout.held) or not gaps:
         return GateContext(clock, spec, is_settled=True, rollout_gaps=gaps)
-    deadline = progress_deadline(seen)
+    deadline = progress_deadline(observation)
     return GateContext(clock, spec, deadline is not None and clock.is_past(deadline), deadline, gaps)
 
 
 def _judge_jointly(
-    seen: ObservedState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
+    observation: ScalableState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
 ) -> DecisionParts:
     """Decide both axes together."""
-    assert seen.spec is not None
-    spec = seen.spec
-    scaling = JointScaling(seen, context, desired, bounds)
+    spec = observation.spec
+    scaling = JointScaling(observation, context, desired, bounds)
     found = scaling.result()
-    decided = _joined(seen, desired, scaling.weight(), found.horizontal, found.vertical, scaling.resources)
+    decided = _joined(
+        observation, desired, scaling.weight(), found.horizontal, found.vertical, scaling.resources
+    )
     recommended = scaling.bounds.raised.clamp(found.view.wanted.replicas)
     return structs.replace(
         decided,
         recommended_replicas=recommended if found.horizontal is None else found.horizontal.recommended,
-        vertical=scaling.known.kept(decided.vertical or seen.vertical),
+        vertical=scaling.known.kept(decided.vertical or observation.vertical),
         joint=found.view,
         called_for=found.called_for,
         needed=None if desired.unmeasured or spec.forecast is None else scaling.joint.needed,
@@ -292,7 +296,7 @@ def _judge_jointly(
 
 
 def _joined(
-    seen: ObservedState,
+    observation: ScalableState,
     desired: DesiredReplicas,
     weight: Weight | None,
     horizontal: ReplicasResult | None,
@@ -301,11 +305,10 @@ def _joined(
 ) -> DecisionParts:
     """Combine the results of both axes. If the mode is not Apply, only the recommendation and the blocked changes are
     kept."""
-    assert seen.spec is not None and seen.workload is not None
-    applies = seen.spec.mode == "Apply"
-    current = seen.workload.spec.replicas
+    applies = observation.spec.mode == "Apply"
+    current = observation.workload.spec.replicas
     results = [one for one in (horizontal, vertical) if one is not None]
-    axis = seen.horizontal if horizontal is None or not applies else horizontal.axis
+    axis = observation.horizontal if horizontal is None or not applies else horizontal.axis
     if axis.correction != desired.correction:
         axis = axis.model_copy(update={"correction": desired.correction})
     steps = [] if weight is None else [f"weight: {weight.percent} percent vertical, {weight.why}"]
@@ -317,7 +320,7 @@ def _joined(
         containers=resources,
         recommended=resources if vertical is None else vertical.recommended,
         horizontal=axis,
-        vertical=without_pending(seen.vertical) if vertical is None else vertical.axis,
+        vertical=without_pending(observation.vertical) if vertical is None else vertical.axis,
         blocked=tuple([entry for one in results for entry in one.blocked]),
         steps=(*steps, *[text for one in results for text in one.steps]),
         young_until=None if vertical is None else vertical.young_until,
@@ -334,25 +337,23 @@ def _joined(
     return structs.replace(found, applied=tuple(applied))
 
 
-def _bounds(seen: Observation, clock: Clock) -> Bounds:
+def _bounds(observation: ScalableObservation, clock: Clock) -> Bounds:
     """Return minReplicas and maxReplicas, with the floor that `spec.hpa.schedule` or `spec.forecast` sets now."""
-    assert seen.spec is not None
-    spec, bounds = seen.spec, _bounds_of_hpa(seen)
+    spec, bounds = observation.spec, _bounds_of_hpa(observation)
     if spec.hpa.schedule:
         floor = clock.answer(lambda now: ((state := floor_state(spec, now)), state.until))
         if floor.replicas:
             bounds = structs.replace(bounds, floor=floor.replicas, floor_by=floor.text())
-    return bounds if spec.forecast is None else raised_by_forecast(clock, seen, bounds)
+    return bounds if spec.forecast is None else raised_by_forecast(clock, observation, bounds)
 
 
-def _bounds_of_hpa(seen: Observation) -> Bounds:
+def _bounds_of_hpa(observation: ScalableObservation) -> Bounds:
     """Return minReplicas and maxReplicas: those of the template if HVPA creates the HPA, those of the HPA if the spec
     names one."""
-    assert seen.spec is not None
-    hpa, template = seen.spec.hpa, seen.spec.hpa.template.spec
-    if hpa.name is not None and seen.hpa.object is not None:
-        found = seen.hpa.object.spec
-        least = max(1, found.min_replicas) if seen.spec.joint else found.min_replicas
+    hpa, template = observation.spec.hpa, observation.spec.hpa.template.spec
+    if hpa.name is not None and observation.hpa.object is not None:
+        found = observation.hpa.object.spec
+        least = max(1, found.min_replicas) if observation.spec.joint else found.min_replicas
         return Bounds(least, found.max_replicas)  # a path begins at 1 replica
 
     if hpa.name is not None or not hpa.deploy or template is None:
@@ -360,75 +361,81 @@ def _bounds_of_hpa(seen: Observation) -> Bounds:
     return Bounds(template.min_replicas or 1, template.max_replicas)
 
 
-def _desired(seen: Observation, clock: Clock) -> tuple[DesiredReplicas, Bounds]:
+def _desired(observation: Observation, clock: Clock) -> tuple[DesiredReplicas, Bounds]:
     """Return the HPA's desired replicas and its bounds. Without an HPA, or if the target has 0 replicas, it only
     returns the count to write to `spec.replicas`."""
-    if seen.problem is not None or seen.spec is None or seen.workload is None:
+    if not isinstance(observation, ScalableObservation):
         return DesiredReplicas(None), Bounds()
-    bounds, hpa = _bounds(seen, clock), seen.hpa.object
-    without = DesiredReplicas(None, correction=seen.horizontal.correction, problem=seen.hpa.problem)
-    if not seen.hpa.in_charge:
+    bounds, hpa = _bounds(observation, clock), observation.hpa.object
+    without = DesiredReplicas(
+        None, correction=observation.horizontal.correction, problem=observation.hpa.problem
+    )
+    if not observation.hpa.in_charge:
         # KEDA creates the HPA that the spec names once it can read the scale, which fails without a count.
-        is_missing = seen.spec.hpa.name is not None and seen.spec.replicas is None
-        first = bounds.clamp(seen.workload.spec.replicas) if is_missing else None
+        is_missing = observation.spec.hpa.name is not None and observation.spec.replicas is None
+        first = bounds.clamp(observation.workload.spec.replicas) if is_missing else None
         return structs.replace(without, scale_replicas=first), bounds
-    if hpa is not None and seen.hpa.read_as_is is not None:
-        return _with_metered(hpa, measured_replicas(hpa, seen, bounds, clock)), bounds
-    if hpa is not None and (switched := switched_replicas(hpa, seen, bounds)) is not None:
-        asked = switched or (0 if seen.workload.spec.replicas else None)
+    if hpa is not None and observation.hpa.read_as_is is not None:
+        return _with_metered(hpa, measured_replicas(hpa, observation, bounds, clock)), bounds
+    if hpa is not None and (switched := switched_replicas(hpa, observation, bounds)) is not None:
+        asked = switched or (0 if observation.workload.spec.replicas else None)
         return structs.replace(without, replicas=asked, switched=switched), bounds
-    if hpa is None or _is_left_at_zero(seen, bounds):
-        inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
+    if hpa is None or _is_left_at_zero(observation, bounds):
+        inside = put_inside(observation.spec.replicas, observation.workload.spec.replicas, bounds)
         return structs.replace(without, scale_replicas=inside), bounds
-    return _with_metered(hpa, trusted_replicas(hpa, seen, bounds, clock)), bounds
+    return _with_metered(hpa, trusted_replicas(hpa, observation, bounds, clock)), bounds
 
 
 def _with_metered(hpa: Hpa, desired: DesiredReplicas) -> DesiredReplicas:
     return structs.replace(desired, metered=metered(hpa), is_relative=is_relative(hpa))
 
 
-def _patch(context: GateContext, seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
+def _patch(context: GateContext, observation: ScalableState, decided: DecisionParts) -> WorkloadPatch | None:
     """Return the write to the workload. If pods can't be resized, HVPA patches the template as soon as a change of
     requests is allowed and no other rollout is in progress."""
     size, resizing = decided.desired_size, decided.resizing
     if size is None or resizing is None:
-        patch = _rollout_patch(seen, decided)
-        applies = seen.spec is not None and seen.spec.mode == "Apply"
-        return with_record(context, seen, patch, decided.rollout) if applies else patch
-    assert seen.spec is not None and seen.target is not None
-    if seen.spec.mode != "Apply":
+        patch = _rollout_patch(observation, decided)
+        applies = observation.spec.mode == "Apply"
+        return with_record(context, observation, patch, decided.rollout) if applies else patch
+    if observation.spec.mode != "Apply":
         return None
     step, clock = decided.rollout, context.clock
     is_due = step.rolled_back is not None or (
         decided.falls_back
-        and (step.held is not None or not rollout_goes_on(seen.target, seen.resizable, clock))
+        and (step.held is not None or not rollout_goes_on(observation.target, observation.resizable, clock))
     )
-    patch = template_patch(seen.target, size) if is_due else None
-    return with_record(context, seen, patch or scale_patch(seen.target, size.replicas), decided.rollout)
+    patch = template_patch(observation.target, size) if is_due else None
+    return with_record(
+        context, observation, patch or scale_patch(observation.target, size.replicas), decided.rollout
+    )
 
 
-def _patched(seen: ObservedState, decided: DecisionParts, patch: WorkloadPatch | None) -> tuple[Axis, ...]:
+def _patched(
+    observation: ObservedState, decided: DecisionParts, patch: WorkloadPatch | None
+) -> tuple[Axis, ...]:
     """Return the axes that a patch of the workload changes; no axis if the patch is about a rollout that began
     earlier."""
-    if patch is None or seen.target is None:
+    if patch is None or observation.target is None:
         return ()
     axes: dict[Axis, bool] = {axis: True for axis, _ in decided.applied}
     if decided.desired_size is not None:
         spec: Mapping[str, Any] = patch.body["spec"]  # type: ignore[assignment]
         axes = {
-            "horizontal": spec.get("replicas", seen.target.spec.replicas) != seen.target.spec.replicas,
+            "horizontal": spec.get("replicas", observation.target.spec.replicas)
+            != observation.target.spec.replicas,
             "vertical": "template" in spec and decided.rollout.rolled_back is None,
         }
     return tuple([axis for axis, is_changed in axes.items() if is_changed])
 
 
-def _rollout_patch(seen: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
+def _rollout_patch(observation: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
     """Return one strategic merge patch for both axes, with the record of the step."""
-    if decided.horizontal is None or decided.vertical is None or seen.workload is None:
+    if decided.horizontal is None or decided.vertical is None or observation.workload is None:
         return None
     if not decided.applied and decided.rolled_back is None:
         return None
-    workload, version = seen.workload, seen.workload.metadata.resource_version
+    workload, version = observation.workload, observation.workload.metadata.resource_version
     present = present_resources(workload.spec.template.spec.containers)
     spec: dict[str, object] = {}
     if decided.target != workload.spec.replicas:

@@ -35,19 +35,19 @@ class Violation(NamedTuple):
     what: str
 
 
-def violations(seen: Observation, decision: Decision) -> tuple[Violation, ...]:
+def violations(observation: Observation, decision: Decision) -> tuple[Violation, ...]:
     """Return the invariants that a decision breaks; empty if it is not a joint decision."""
-    if decision.joint is None or seen.workload is None:
+    if decision.joint is None or observation.workload is None:
         return ()
     joint = cast(View, decision.joint).joint
-    found = [Violation(CAPACITY, what) for what in _too_small(seen, decision, joint)]
-    found += [Violation(UNMEASURED, what) for what in _sized_by_others(seen, decision, joint)]
-    found += [Violation(UNEXPLAINED, what) for what in _without_reason(seen, decision)]
+    found = [Violation(CAPACITY, what) for what in _too_small(observation, decision, joint)]
+    found += [Violation(UNMEASURED, what) for what in _sized_by_others(observation, decision, joint)]
+    found += [Violation(UNEXPLAINED, what) for what in _without_reason(observation, decision)]
     return tuple(found)
 
 
 # --- capacity --------------------------------------------------------------------------------------------------------
-def _too_small(seen: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
+def _too_small(observation: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
     """Yield the metrics whose demand the pods no longer serve after the decision. It assumes that the largest pods are
     removed first."""
     view = decision.replicas
@@ -58,8 +58,8 @@ def _too_small(seen: Observation, decision: Decision, joint: Joint) -> Iterator[
     for one, late in zip(joint.found or (), lately, strict=True):
         if not one.keys:
             continue
-        before = _served(one, seen.pods.shapes, view.current, now, now, joint)
-        after = _served(one, seen.pods.shapes, view.target, now, then, joint)
+        before = _served(one, observation.pods.shapes, view.current, now, now, joint)
+        after = _served(one, observation.pods.shapes, view.target, now, then, joint)
         least = min(before, one.tolerated().required, late.tolerated().required)
         if after < least:
             yield f"{one.label}: {after} of {least} served by {view.target} pods"
@@ -82,11 +82,11 @@ def _served(
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
-def _sized_by_others(seen: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
+def _sized_by_others(observation: Observation, decision: Decision, joint: Joint) -> Iterator[str]:
     """Yield requests that no metric measures and that neither the VPA's target nor an OOM explains."""
-    if not seen.hpa.configured or seen.hpa.object is None:
+    if not observation.hpa.configured or observation.hpa.object is None:
         return
-    measured = metered(seen.hpa.object)
+    measured = metered(observation.hpa.object)
     for item in (*joint.items, *joint.apart):
         key, size = item.key, _request(decision, item)
         by_metric = any(key.resource == one and name in ("", key.container) for one, name in measured)
@@ -104,13 +104,13 @@ def _request(decision: Decision, item: ContainerResource) -> int:
 
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
-def _without_reason(seen: Observation, decision: Decision) -> Iterator[str]:
+def _without_reason(observation: Observation, decision: Decision) -> Iterator[str]:
     """Yield differences from the recommendation that the status does not explain. Replicas above the recommendation
     make up for sizes that are held back or that the pods do not have yet."""
     held = {(one.axis, one.container, one.resource) for one in decision.blocked}
     view = decision.replicas
     smaller = any(one.axis == "vertical" and one.direction == "up" for one in decision.blocked)
-    stands_in = smaller or bool(seen.pods.unlike) or bool(decision.patched) or bool(decision.resizes)
+    stands_in = smaller or bool(observation.pods.unlike) or bool(decision.patched) or bool(decision.resizes)
     if (
         view is not None
         and view.recommended != view.target

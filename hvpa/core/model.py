@@ -272,19 +272,15 @@ class PodsSeen(msgspec.Struct, frozen=True, gc=False):
     """When each ready pod became ready, in order."""
 
 
-class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class _State(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The inputs of a decision except the time and the HPA's data; most of them change rarely."""
 
     metadata: Meta
     spec: HvpaSpec | None
     status: HvpaStatus
     problem: Finding | None
-    """Why nothing can be scaled (invalid spec, no target, two Hvpas with one target); None if everything can."""
     workload: Workload | None
-    """The target; None if nothing can be scaled. If pods are resized in place, it has the decided replicas and
-    resources."""
     target: Workload | None
-    """The target as it is in the cluster, scaled or not; None if it does not exist or is too large for a status."""
     horizontal: HorizontalAxis
     vertical: VerticalAxis
     legacy_override: bool
@@ -309,7 +305,32 @@ class ObservedState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     lately: Lately | None = None
 
 
-class Observation(ObservedState, frozen=True, kw_only=True):
+class ScalableState(_State, frozen=True, kw_only=True, gc=False):
+    """The spec is valid, and the target exists."""
+
+    spec: HvpaSpec
+    problem: None
+    workload: Workload
+    """The target. If pods are resized in place, it has the decided replicas and resources."""
+    target: Workload
+    """The target as it is in the cluster."""
+
+
+class UnscalableState(_State, frozen=True, kw_only=True, gc=False):
+    """Nothing can be scaled."""
+
+    spec: HvpaSpec | None
+    problem: Finding
+    """Why: an invalid spec, no target, or two Hvpas with one target."""
+    workload: None
+    target: Workload | None
+    """The target as it is in the cluster; None if it does not exist or is too large for a status."""
+
+
+ObservedState = ScalableState | UnscalableState
+
+
+class _Now(_State, frozen=True, kw_only=True):
     """All inputs of a decision, resolved: the same observation always gives the same decision."""
 
     now: dt.datetime
@@ -317,6 +338,21 @@ class Observation(ObservedState, frozen=True, kw_only=True):
     """When the passing of time alone changes the observation of the same objects (None: never)."""
     settings: Settings
     hpa: Recommender[Hpa]
+
+
+class ScalableObservation(ScalableState, _Now, frozen=True, kw_only=True):
+    """The observation of an Hvpa that can be scaled."""
+
+    hpa: Recommender[Hpa]
+
+
+class UnscalableObservation(UnscalableState, _Now, frozen=True, kw_only=True):
+    """The observation of an Hvpa that can't be scaled."""
+
+    hpa: Recommender[Hpa]
+
+
+Observation = ScalableObservation | UnscalableObservation
 
 
 class WorkloadPatch(msgspec.Struct, frozen=True, gc=False):

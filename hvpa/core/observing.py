@@ -38,7 +38,11 @@ from hvpa.core.model import (
     OtherHvpa,
     PodsSeen,
     Recommender,
+    ScalableObservation,
+    ScalableState,
     Settings,
+    UnscalableObservation,
+    UnscalableState,
 )
 from hvpa.core.recommenders.history import history_ratios
 from hvpa.core.recommenders.ownership import O, OwnerRules, resolve
@@ -83,14 +87,16 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     silent = tuple([(name, since) for name, since in written if since is not None])
     histories = tuple([(one.metadata.name, history_ratios(one, objects.checkpoints)) for one in objects.vpas])
     state = _state(clock, objects, tuple([_counted(one, spec) for one in objects.vpas]), silent, histories)
-    hpa, spec, workload = _NO_HPA, state.spec, state.workload
-    if spec is not None and workload is not None and has_replicas(workload.kind):
+    parts = {**structs.asdict(state), "now": now, "changes_at": clock.changes_at, "settings": settings}
+    if isinstance(state, UnscalableState):
+        return UnscalableObservation(**parts | {"hpa": _NO_HPA})
+    hpa, spec, kind = _NO_HPA, state.spec, state.workload.kind
+    if has_replicas(kind):
         hpa = _hpa(state.metadata, spec, objects.hpas, objects.others)
-    elif spec is not None and workload is not None and (spec.hpa.deploy or spec.hpa.name):
-        why = f"a {workload.kind} has no replica count, so only its requests are scaled"
+    elif spec.hpa.deploy or spec.hpa.name:
+        why = f"a {kind} has no replica count, so only its requests are scaled"
         hpa = Recommender(True, Finding("NoReplicaCount", why))
-    parts = structs.asdict(structs.replace(state, hpa=hpa))
-    return Observation(now=now, changes_at=clock.changes_at, settings=settings, **parts)
+    return ScalableObservation(**parts | {"hpa": hpa})
 
 
 def _hpa(
@@ -220,7 +226,8 @@ def _state(
         since = raised_at(clock, vertical, workload.spec.template.spec.containers, in_place=in_place)
         sized = spec.joint or _lacks_requests(workload)
         pods = see_pods(clock, hvpa.metadata, owned, workload, since, sized)
-    return ObservedState(
+    kind: Any = ScalableState if problem is None else UnscalableState
+    state: ObservedState = kind(
         metadata=hvpa.metadata,
         spec=spec,
         status=status,
@@ -243,6 +250,7 @@ def _state(
         postponed=objects.postponed,
         lately=objects.lately if in_place else None,
     )
+    return state
 
 
 def _acting(clock: Clock, spec: HvpaSpec | None, status: HvpaStatus) -> HvpaSpec | None:

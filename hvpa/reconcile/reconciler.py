@@ -33,6 +33,7 @@ from hvpa.core.model import (
     Objects,
     Observation,
     RefusedResize,
+    ScalableObservation,
     Settings,
     WorkloadPatch,
 )
@@ -174,25 +175,25 @@ class Reconciler:
         objects = self._with_known(key, objects)
         if self._postponed(key) >= POSTPONED_REPORTED:
             objects = replace(objects, postponed=True)
-        seen, decision = await self._decided(key, objects)
+        observation, decision = await self._decided(key, objects)
         if any(one.lowers_limit for one in decision.resizes) and objects.memory_use is None:
             objects = await self._with_memory_in_use(key, objects)
-            seen, decision = await self._decided(key, objects)
+            observation, decision = await self._decided(key, objects)
         self._watch(key, objects, decision)
         self._telemetry.decided(key, decision, objects.workload)
-        self._check(key, seen, decision)
+        self._check(key, observation, decision)
         is_kept = decision.status is objects.hvpa.status and not objects.hvpa.unreadable_status
         if is_kept and is_quiet(decision):
             return Result("done", decision.recheck_after)  # at rest: nothing to write or report
         with bound_contextvars(namespace=key.namespace, name=key.name):
             if decision.status.desired is None:
                 write = self._cluster.patch_workload
-                _, decision = await self._agreed(key, objects, seen, decision, write)
+                _, decision = await self._agreed(key, objects, observation, decision, write)
                 self._report_applied(key, objects.workload, decision)
                 if decision.creation_sizes:
                     await self._write_creation_sizes(objects.hvpa.metadata, decision.creation_sizes)
             else:
-                decision, is_refused = await self._act_in_place(key, objects, seen, decision)
+                decision, is_refused = await self._act_in_place(key, objects, observation, decision)
                 objects = self._cluster.objects(key) or objects
                 if is_refused:
                     await self._write_status(objects.hvpa, decision.status)
@@ -200,7 +201,7 @@ class Reconciler:
                     return Result("done", dt.timedelta(0))
             self._report_blocked(key, objects.hvpa.status, decision)
             await self._write(key, objects.hvpa, decision)
-        if decision.status.rolled_back != seen.status.rolled_back:
+        if decision.status.rolled_back != observation.status.rolled_back:
             # More replicas may replace the size that was rolled back.
             return Result("done", dt.timedelta(0))
         return Result("done", decision.recheck_after)
@@ -211,8 +212,8 @@ class Reconciler:
         now, settings = self._clock.now(), self._settings
 
         def work() -> tuple[Observation, Decision]:
-            seen = observe(objects, now, settings)
-            return seen, decide(seen)
+            observation = observe(objects, now, settings)
+            return observation, decide(observation)
 
         if self._aside is None or parts(objects) < LARGE:
             return work()
@@ -220,9 +221,9 @@ class Reconciler:
         self._spent[key] = self._spent.get(key, 0.0) + seconds
         return result
 
-    def _check(self, key: Key, seen: Observation, decision: Decision) -> None:
+    def _check(self, key: Key, observation: Observation, decision: Decision) -> None:
         """Reports violated invariants of a decision, if the check is enabled."""
-        for one in violations(seen, decision) if self._telemetry.checks_invariants else ():
+        for one in violations(observation, decision) if self._telemetry.checks_invariants else ():
             log.error(
                 "a decision breaks an invariant: report it with the output of `hvpa explain -o json`",
                 **key._asdict(),
@@ -241,7 +242,7 @@ class Reconciler:
         return replace(objects, memory_use=self._memory_use[key])
 
     async def _agreed(
-        self, key: Key, objects: Objects, seen: Observation, decision: Decision, write: PatchWrite
+        self, key: Key, objects: Objects, observation: Observation, decision: Decision, write: PatchWrite
     ) -> tuple[Observation, Decision]:
         """Sends the patch of the workload by `write`. Returns the decision that the API server accepted, and its
         observation.
@@ -251,17 +252,17 @@ class Reconciler:
         the requests alone, then neither.
         """
         refused: Refused | None = None
-        known = seen
+        known = observation
         for _ in range(MOST_PATCHES):
             refused = await self._patch(key, objects.hvpa.metadata, decision, write)
             if refused is None:
-                return seen, decision
+                return observation, decision
             if not decision.patched:
                 break  # the patch holds, continues or reverts a rollout
-            seen = _without_refused(known, decision, refused)
+            observation = _without_refused(known, decision, refused)
             if len(decision.patched) == 1:
-                known = seen  # for both axes it is not yet known which axis was refused
-            decision = decide(seen)
+                known = observation  # for both axes it is not yet known which axis was refused
+            decision = decide(observation)
             self._telemetry.decided(key, decision, objects.workload)
         assert refused is not None
         raise _Failed("PatchWorkload", refused, decision)
@@ -282,7 +283,7 @@ class Reconciler:
         return None
 
     async def _act_in_place(
-        self, key: Key, objects: Objects, seen: Observation, decision: Decision
+        self, key: Key, objects: Objects, observation: Observation, decision: Decision
     ) -> tuple[Decision, bool]:
         """Writes the desired size and the replicas, then resizes pods, raises first. Failed writes are retried later,
         from the status at that time.
@@ -290,14 +291,14 @@ class Reconciler:
         Returns the decision as far as it was carried out, and whether the API server refused resizes, which requires
         another decision.
         """
-        decision, unsized = await self._scale(key, objects, seen, decision)
+        decision, unsized = await self._scale(key, objects, observation, decision)
         failures = await self._resize_pods(key, objects.hvpa, decision)
         all_failed = bool(decision.resizes) and len(failures) == len(decision.resizes)
         done = self._steps.carried_out(key, decision, all_failed)
         if done is not None:
             self._report_applied(key, objects.workload, done)
         if decision.applied:
-            decision = done or as_far_as(seen, decision, frozenset())
+            decision = done or as_far_as(observation, decision, frozenset())
         elif done is not None:
             await self._record_events(objects.hvpa, done.events[:STEP_EVENTS])
         failed = next((error for _, error in failures if not isinstance(error, Refused)), None)
@@ -309,7 +310,7 @@ class Reconciler:
         return decision, bool(failures)
 
     async def _scale(
-        self, key: Key, objects: Objects, seen: Observation, decision: Decision
+        self, key: Key, objects: Objects, observation: Observation, decision: Decision
     ) -> tuple[Decision, _Failed | None]:
         """Writes the status, the sizes of new pods, and the replicas. Returns the decision that the API server
         accepted, and the failure to write the sizes, if any.
@@ -320,8 +321,8 @@ class Reconciler:
         refused: Refused | None = None
         for _ in range(MOST_PATCHES):
             check = self._cluster.check_workload_patch
-            seen, decision = await self._agreed(key, objects, seen, decision, check)
-            self._steps.begin(key, seen, decision)
+            observation, decision = await self._agreed(key, objects, observation, decision, check)
+            self._steps.begin(key, observation, decision)
             unsized = await self._prepare(key, objects.hvpa, decision)
             refused = await self._patch(key, objects.hvpa.metadata, decision, self._cluster.patch_workload)
             if refused is None:
@@ -329,8 +330,8 @@ class Reconciler:
             self._steps.forget(key)
             if not decision.patched:
                 break
-            seen = _without_refused(seen, decision, refused)
-            decision = decide(seen)
+            observation = _without_refused(observation, decision, refused)
+            decision = decide(observation)
             self._telemetry.decided(key, decision, objects.workload)
         assert refused is not None
         raise _Failed("PatchWorkload", refused, decision)
@@ -548,11 +549,12 @@ class Reconciler:
             log.info("scaled", kind=workload.kind, target=workload.metadata.name, step=step)
 
 
-def _without_refused(seen: Observation, decision: Decision, refused: Refused) -> Observation:
+def _without_refused(observation: Observation, decision: Decision, refused: Refused) -> Observation:
     """Returns the observation with the refused part of the workload's patch. For a patch of both axes, this is the
     requests."""
+    assert isinstance(observation, ScalableObservation), "HVPA patches only what it can scale"
     return with_refusal(
-        seen, decision, "vertical" if "vertical" in decision.patched else "horizontal", str(refused)
+        observation, decision, "vertical" if "vertical" in decision.patched else "horizontal", str(refused)
     )
 
 

@@ -17,7 +17,7 @@ from hvpa.reconcile.ports import Key
 class Step(NamedTuple):
     """A decision with a step."""
 
-    seen: Observation
+    observation: Observation
     """The observation that the decision is based on."""
     decision: Decision
     open: frozenset[Axis]
@@ -30,10 +30,10 @@ class Steps:
     def __init__(self) -> None:
         self._steps: dict[Key, Step] = {}
 
-    def begin(self, key: Key, seen: Observation, decision: Decision) -> None:
+    def begin(self, key: Key, observation: Observation, decision: Decision) -> None:
         """Stores the step of a decision, if it makes one. It replaces an earlier step."""
         if decision.applied:
-            self._steps[key] = Step(seen, decision, frozenset([axis for axis, _ in decision.applied]))
+            self._steps[key] = Step(observation, decision, frozenset([axis for axis, _ in decision.applied]))
 
     def carried_out(self, key: Key, decision: Decision, only_scaled: bool) -> Decision | None:
         """Returns the decision with the step to report now, because the API server accepted the writes of `decision`,
@@ -49,7 +49,7 @@ class Steps:
         if not (reported := step.open & done):
             return None
         self._steps[key] = step._replace(open=step.open - reported)
-        return as_far_as(step.seen, step.decision, reported)
+        return as_far_as(step.observation, step.decision, reported)
 
     def forget(self, key: Key) -> None:
         """Drops the step, because it was refused or is done."""

@@ -143,14 +143,16 @@ class Look:
         )
         usage, unmeasured = await self._usage(objects)
         events, unread = await read_events(reader, objects.hvpa.metadata)
-        seen = observe(objects, SystemClock().now(), self._settings)
-        decision = decide(seen)
-        view = view_of(objects, seen)._replace(operator=operator)
+        observation = observe(objects, SystemClock().now(), self._settings)
+        decision = decide(observation)
+        view = view_of(objects, observation)._replace(operator=operator)
         self.objects = objects
         self._keep(sample(view, decision, usage))
         # Pods are in `status` already, and a patch's body does not belong on a page.
         unused = {"operator", "actuation", "resizes", "patch", "nextStatus", "reported"}
-        explanation = {name: part for name, part in explained(seen, decision).items() if name not in unused}
+        explanation = {
+            name: part for name, part in explained(observation, decision).items() if name not in unused
+        }
         parts = {
             "status": status_of(view),
             "explain": {**explanation, "steps": list(decision.steps)},

@@ -13,7 +13,7 @@ from typing import Final
 from hvpa.api.values.quantity import RESOURCES, Resource
 from hvpa.cli.output import Json
 from hvpa.cli.status import View
-from hvpa.core.model import Decision, JointResource, JointView, Observation
+from hvpa.core.model import Decision, JointResource, JointView, Observation, ScalableObservation
 from hvpa.core.path.curve import ResourceCurve
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import metric_demands, readings_of
@@ -37,7 +37,7 @@ def sample(view: View, decision: Decision, usage: Usage) -> Json:
         "wanted": None if replicas is None else replicas.recommended,
     }
     return {
-        "time": view.seen.now.timestamp(),
+        "time": view.observation.now.timestamp(),
         "replicas": counts,
         **{resource: _totals(view, decision, usage, resource) for resource in RESOURCES},
         "sizes": _sizes(view),
@@ -54,7 +54,7 @@ def _totals(view: View, decision: Decision, usage: Usage, resource: Resource) ->
                 if (pod.name, one) in names]  # fmt: skip
     used = [amounts[resource] for key, amounts in usage.items() if key in names and resource in amounts]
     return {
-        "demand": _demand(view.seen, decision, resource, len(ready)),
+        "demand": _demand(view.observation, decision, resource, len(ready)),
         "capacity": sum(requests) if ready else None,
         "used": sum(used) if used else None,
     }
@@ -67,7 +67,7 @@ def _scaled(decision: Decision, resource: Resource) -> Collection[str] | None:
     return {item.key.container for item in _on_path(decision.joint, resource)} or None
 
 
-def _demand(seen: Observation, decision: Decision, resource: Resource, ready: int) -> int | None:
+def _demand(observation: Observation, decision: Decision, resource: Resource, ready: int) -> int | None:
     """The demand for a resource that the HPA measures."""
     view = decision.joint
     if view is not None:
@@ -77,10 +77,10 @@ def _demand(seen: Observation, decision: Decision, resource: Resource, ready: in
             item.current - _curve(view, item.key).size_bounds.reserve.work(item.current) for item in items
         )
         return sum(known) + ready * base if items and len(known) == len(items) else None
-    if seen.hpa.object is None or seen.workload is None or seen.spec is None:
+    if not isinstance(observation, ScalableObservation) or observation.hpa.object is None:
         return None
-    clock = Clock(seen.now)
-    demands, _ = metric_demands(seen, readings_of(seen, seen.hpa.object, clock), clock)
+    clock = Clock(observation.now)
+    demands, _ = metric_demands(observation, readings_of(observation, observation.hpa.object, clock), clock)
     return max((one.requested for one in demands if one.resource == resource and one.requested), default=None)
 
 

@@ -42,18 +42,18 @@ class Facts(NamedTuple):
     """The input of the checks: the workload, the first blend's observation, and each blend's decision."""
 
     subject: Subject
-    seen: Observation
+    observation: Observation
     decisions: Sequence[Decision]
 
     @property
     def hpa(self) -> Hpa | None:
         """The HPA that is read, or the first HPA that targets the workload."""
-        return self.seen.hpa.object or next(iter(self.subject.hpas), None)
+        return self.observation.hpa.object or next(iter(self.subject.hpas), None)
 
     @property
     def vpa(self) -> Vpa | None:
         """The VPA that is read, with its bounds, or the first VPA that targets the workload."""
-        read = self.seen.vpa.object
+        read = self.observation.vpa.object
         known = (*self.subject.candidates[0].objects.vpas, *self.subject.vpas)
         found = (one for one in known if read is None or one.metadata.name == read.metadata.name)
         return next(found, None)
@@ -66,7 +66,7 @@ def risks(facts: Facts) -> Iterator[Risk]:
 
 
 def _starving(facts: Facts) -> Iterator[Risk]:
-    for name, when in sorted(facts.seen.pods.starving.items()):
+    for name, when in sorted(facts.observation.pods.starving.items()):
         yield Risk(
             "OutOfMemory",
             f"container {name} ran out of memory at {format_timestamp(when)} with the request and limit that it has "
@@ -96,7 +96,7 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
     for name, recommended in sorted(targets.items()):
         for resource in RESOURCES if name in resources else ():
             least = amount(recommended.lower_bound, resource)
-            request = request_now(resources[name], ResourceKey(name, resource), facts.seen.pods)
+            request = request_now(resources[name], ResourceKey(name, resource), facts.observation.pods)
             if least is not None and 0 < request < least:
                 found = True
                 yield Risk(
@@ -122,7 +122,7 @@ def _requests_missing(facts: Facts) -> Iterator[Risk]:
     for name, one in present_resources(template.containers).items():
         for resource in RESOURCES:
             whole = None if template.resources is None else amount(template.resources.requests, resource)
-            if whole is not None or request_now(one, ResourceKey(name, resource), facts.seen.pods) > 0:
+            if whole is not None or request_now(one, ResourceKey(name, resource), facts.observation.pods) > 0:
                 continue
             what = f"container {name} requests no {resource}"
             if resource in relative:
@@ -186,7 +186,7 @@ def _several(facts: Facts) -> Iterator[Risk]:
 
 
 def _hvpa_faults(facts: Facts) -> Iterator[Risk]:
-    problem = facts.seen.problem
+    problem = facts.observation.problem
     if problem is not None:
         yield Risk(problem.reason, problem.message)
     for hvpa in facts.subject.hvpas:
@@ -218,7 +218,7 @@ def _young(facts: Facts) -> Iterator[Risk]:
     times = [
         one for one in (vpa.metadata.creation_timestamp, provided.last_transition_time) if one is not None
     ]
-    if times and (age := facts.seen.now - max(times)) < _DAY:
+    if times and (age := facts.observation.now - max(times)) < _DAY:
         yield Risk(
             "YoungRecommendation",
             f"VPA {vpa.metadata.name} has recommended for {readable_duration(max(age, dt.timedelta(0)))}, less "
@@ -286,7 +286,7 @@ def _ends(facts: Facts) -> Iterator[Risk]:
 
 
 def _pods(facts: Facts) -> Iterator[Risk]:
-    workload, pods = facts.subject.workload, facts.seen.pods
+    workload, pods = facts.subject.workload, facts.observation.pods
     count = workload.spec.replicas
     if count == 0:
         yield Risk(

@@ -143,18 +143,20 @@ def report(found: Inventory, now: dt.datetime, settings: Settings, prices: Price
 
 
 def _row(subject: Subject, now: dt.datetime, settings: Settings) -> Row:
-    seen = [observe(one.objects, now, settings) for one in subject.candidates]
-    decisions = [decide(one) for one in seen]
-    options = [_option(*one) for one in zip(subject.candidates, seen, decisions, strict=True)]
-    return Row(subject, size_of(subject.workload), options, list(risks(Facts(subject, seen[0], decisions))))
+    observations = [observe(one.objects, now, settings) for one in subject.candidates]
+    decisions = [decide(one) for one in observations]
+    options = [_option(*one) for one in zip(subject.candidates, observations, decisions, strict=True)]
+    return Row(
+        subject, size_of(subject.workload), options, list(risks(Facts(subject, observations[0], decisions)))
+    )
 
 
-def _option(candidate: Candidate, seen: Observation, decision: Decision) -> Option:
+def _option(candidate: Candidate, observation: Observation, decision: Decision) -> Option:
     view = decision.replicas
-    if seen.problem is not None or seen.workload is None or view is None:
-        why = "nothing is decided" if seen.problem is None else seen.problem.message
+    if observation.problem is not None or view is None:
+        why = "nothing is decided" if observation.problem is None else observation.problem.message
         return Option(candidate.blend, candidate.is_own, None, why)
-    size = size_of(seen.workload, view.recommended, decision.recommended)
+    size = size_of(observation.workload, view.recommended, decision.recommended)
     why = "; ".join(decision.steps) if decision.joint is None else decision.joint.because
     return Option(candidate.blend, candidate.is_own, size, why)
 

@@ -56,18 +56,18 @@ def main(args: argparse.Namespace) -> int:
     if problems := invalid(hvpa):
         text = "; ".join(map(str, problems))
         raise CommandError(f"Hvpa {hvpa.metadata.namespace}/{hvpa.metadata.name}: {text}")
-    seen = observe(gathered.objects, args.now or SystemClock().now(), decision_settings(args))
-    decision = decide(seen)
+    observation = observe(gathered.objects, args.now or SystemClock().now(), decision_settings(args))
+    decision = decide(observation)
     if args.plot is not None:
-        write_drawing(args.plot, _drawn(seen, decision))
-    applied = _in_mode_apply(gathered.objects, seen)
+        write_drawing(args.plot, _drawn(observation, decision))
+    applied = _in_mode_apply(gathered.objects, observation)
     if args.output == "json":
         state = None if operator is None else operator.as_json()
-        print(to_json(seen, decision, applied, state))
+        print(to_json(observation, decision, applied, state))
     else:
         silence = "" if operator is None else operator.text(SystemClock().now())
         notes = [silence, *gathered.notes] if silence else gathered.notes
-        print(to_text(seen, decision, notes, applied))
+        print(to_text(observation, decision, notes, applied))
     return DONE
 
 
@@ -94,19 +94,19 @@ def _gathered(args: argparse.Namespace) -> tuple[Gathered, OperatorState | None]
     return read_cluster(read, "hvpa-explain", args)
 
 
-def _in_mode_apply(objects: Objects, seen: Observation) -> Decision | None:
+def _in_mode_apply(objects: Objects, observation: Observation) -> Decision | None:
     """The decision if `spec.mode` were Apply; None if it is Apply."""
     spec = objects.hvpa.spec
     if spec is None or spec.mode == "Apply":
         return None
     hvpa = replace(objects.hvpa, spec=spec.model_copy(update={"mode": "Apply"}))
-    return decide(observe(replace(objects, hvpa=hvpa), seen.now, seen.settings))
+    return decide(observe(replace(objects, hvpa=hvpa), observation.now, observation.settings))
 
 
-def _drawn(seen: Observation, decision: Decision) -> bytes:
+def _drawn(observation: Observation, decision: Decision) -> bytes:
     """The path as SVG."""
-    name = f"Hvpa {seen.metadata.namespace}/{seen.metadata.name}"
-    if seen.spec is not None and not seen.spec.joint:
+    name = f"Hvpa {observation.metadata.namespace}/{observation.metadata.name}"
+    if observation.spec is not None and not observation.spec.joint:
         raise CommandError(f"{name}: there is no path to draw: spec.blend is not Trajectory")
     view, replicas = decision.joint, decision.replicas
     if view is None or replicas is None or not view.path.curves:
@@ -116,5 +116,5 @@ def _drawn(seen: Observation, decision: Decision) -> bytes:
             why = ": no HPA metric measures a resource that has a VPA target"
         raise CommandError(f"{name}: there is no path to draw{why}")
     plot = laboratory.load("hvpa_lab.plot", "--plot")
-    drawn: bytes = plot.draw(view, replicas.current, f"{name}, {format_timestamp(seen.now)}")
+    drawn: bytes = plot.draw(view, replicas.current, f"{name}, {format_timestamp(observation.now)}")
     return drawn

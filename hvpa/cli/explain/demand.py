@@ -14,7 +14,7 @@ from hvpa.api.objects.read_models import Hpa, MetricSource, MetricValue, Resourc
 from hvpa.api.values.quantity import RESOURCES, QuantityError, parse_quantity, readable_resource
 from hvpa.api.values.text import counted
 from hvpa.cli.explain.words import at, held, pods, readable
-from hvpa.core.model import Decision, JointResource, JointView, Observation, Recommender
+from hvpa.core.model import Decision, JointResource, JointView, Observation, Recommender, ScalableObservation
 from hvpa.core.path.curve import NONE
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas, measured_from, readings_of
@@ -26,45 +26,46 @@ _OVERRIDDEN = "ran out of memory"
 """Words of a step that does not concern the path."""
 
 
-def demand(seen: Observation, decision: Decision) -> Iterable[str]:
+def demand(observation: Observation, decision: Decision) -> Iterable[str]:
     """The lines of the section Demand."""
-    if seen.metadata.deletion_timestamp is not None:
+    if observation.metadata.deletion_timestamp is not None:
         yield "the Hvpa is being deleted; the workload is not changed"
         return
-    if seen.problem is not None or seen.workload is None:
-        yield seen.problem.message if seen.problem is not None else "there is no workload"
+    if not isinstance(observation, ScalableObservation):
+        yield observation.problem.message
         return
-    yield f"{seen.workload.kind} {seen.workload.metadata.name}: {counted(seen.workload.spec.replicas)}"
-    for one in seen.workload.spec.template.spec.containers:
+    workload = observation.workload
+    yield f"{workload.kind} {workload.metadata.name}: {counted(workload.spec.replicas)}"
+    for one in workload.spec.template.spec.containers:
         resources = one.resources
         yield f"container {one.name}: requests {_amounts(resources.requests)}; limits {_amounts(resources.limits)}"
-    yield from _hpa(seen, decision)
-    yield from _vpa(seen.vpa)
-    for name, instant in sorted(seen.pods.starving.items()):
+    yield from _hpa(observation, decision)
+    yield from _vpa(observation.vpa)
+    for name, instant in sorted(observation.pods.starving.items()):
         yield f"container {name} ran out of memory{at(instant, ' at ')}: HVPA scales up without delay"
-    if seen.legacy_override:
+    if observation.legacy_override:
         yield "status.overrideScaleUpStabilization is set: HVPA scales up without delay"
 
 
-def _hpa(seen: Observation, decision: Decision) -> Iterable[str]:
-    if not seen.hpa.configured:
+def _hpa(observation: ScalableObservation, decision: Decision) -> Iterable[str]:
+    if not observation.hpa.configured:
         yield "HPA: not configured"
         return
     active = next((one for one in decision.status.conditions if one.type == "HpaActive"), None)
     unused = active is not None and active.status != "True"
     if active is not None and unused:
         yield f"HPA: not used, {active.reason}: {active.message}"
-    hpa = seen.hpa.object
-    if hpa is None or seen.workload is None or not hpa.status.desired_replicas:
+    hpa = observation.hpa.object
+    if hpa is None or not hpa.status.desired_replicas:
         return
     desired = counted(hpa.status.desired_replicas)
     yield f"HPA {hpa.metadata.name}: {f'last desired {desired}, not used' if unused else f'{desired} desired'}"
     yield from _metrics(hpa)
-    clock = Clock(seen.now)
-    estimate = estimate_replicas(seen, hpa, readings_of(seen, hpa, clock), clock)
+    clock = Clock(observation.now)
+    estimate = estimate_replicas(observation, hpa, readings_of(observation, hpa, clock), clock)
     measured = "no metric has a value" if estimate is None else f"these metrics require {estimate}"
-    if estimate is None and (first := measured_from(seen, clock)) is not None:
-        ready = f"the {len(seen.pods.ready_since)} ready pods are not measured yet"
+    if estimate is None and (first := measured_from(observation, clock)) is not None:
+        ready = f"the {len(observation.pods.ready_since)} ready pods are not measured yet"
         measured = f"{ready}, the first of them is{at(first, ' at ')}"
     used = decision.replicas.hpa if decision.replicas is not None else None
     yield f"  {measured}; {'not used' if used is None else f'using {used}'}"
@@ -139,7 +140,7 @@ def _amounts(amounts: ResourceList) -> str:
 
 
 # --- blend: Trajectory ----------------------------------------------------------------------------------------------
-def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterable[str]:
+def path_lines(observation: Observation, decision: Decision, view: JointView) -> Iterable[str]:
     """The lines of the section Path, for readers who know an HPA and a VPA."""
     reserved = any(curve.size_bounds.reserve != NONE for curve in view.path.curves.values())
     base = ", without the base usage of each pod" if reserved else ""
@@ -148,7 +149,7 @@ def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterab
     yield _counts(view, decision)
     for item in view.items:
         yield from _item(item)
-    if not view.items and (seen.vpa.problem is not None or not seen.vpa.in_charge):
+    if not view.items and (observation.vpa.problem is not None or not observation.vpa.in_charge):
         yield "requests are not scaled: there is no usable VPA recommendation"
     if view.usual is not None:
         yield f"usual demand is served by: {pods(view.usual.replicas, view.usual.sizes)}"
@@ -156,7 +157,7 @@ def path_lines(seen: Observation, decision: Decision, view: JointView) -> Iterab
     yield f"because: {view.because}"
     yield from saturation(view)
     yield from _other_steps(view, decision)
-    yield from _instead(seen, decision, view)
+    yield from _instead(observation, decision, view)
 
 
 def _counts(view: JointView, decision: Decision) -> str:
@@ -194,11 +195,11 @@ def _other_steps(view: JointView, decision: Decision) -> Iterable[str]:
             yield step
 
 
-def _instead(seen: Observation, decision: Decision, view: JointView) -> Iterable[str]:
+def _instead(observation: Observation, decision: Decision, view: JointView) -> Iterable[str]:
     """The changes that are held back, and the interim size; nothing if all changes are made."""
     for entry in decision.blocked:
-        yield f"held back: {held(entry, seen.now)}"
-    if decision.replicas is None or (seen.spec is not None and seen.spec.mode != "Apply"):
+        yield f"held back: {held(entry, observation.now)}"
+    if decision.replicas is None or (observation.spec is not None and observation.spec.mode != "Apply"):
         return
     sizes = {
         item.key: decision.containers[item.key.container].requests.get(item.key.resource, item.current)

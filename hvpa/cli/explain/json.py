@@ -36,14 +36,20 @@ _CHANGED = (
 
 
 def to_json(
-    seen: Observation, decision: Decision, applied: Decision | None = None, operator: Json | None = None
+    observation: Observation,
+    decision: Decision,
+    applied: Decision | None = None,
+    operator: Json | None = None,
 ) -> str:
     """The decision as indented JSON, without a final line break."""
-    return indented(as_json(seen, decision, applied, operator))
+    return indented(as_json(observation, decision, applied, operator))
 
 
 def as_json(
-    seen: Observation, decision: Decision, applied: Decision | None = None, operator: Json | None = None
+    observation: Observation,
+    decision: Decision,
+    applied: Decision | None = None,
+    operator: Json | None = None,
 ) -> Json:
     """The decision as JSON.
 
@@ -69,7 +75,7 @@ def as_json(
         "patch": patch_body(decision),
         "nextStatus": to_wire(decision.status),
         "scaleReplicas": decision.scale_replicas,
-        "reported": _reported(seen),
+        "reported": _reported(observation),
         "differences": [
             {
                 "type": one.decided.type,
@@ -77,16 +83,16 @@ def as_json(
                 "decided": f"{one.decided.status} {one.decided.reason}",
                 "why": one.why,
             }
-            for one in differing(seen, decision)
+            for one in differing(observation, decision)
         ],
         "inModeApply": None if applied is None else _in_mode_apply(applied),
         "resizes": resizes(decision),
-        "actuation": _actuation(seen, decision),
-        "replacing": _replacing(seen),
-        "schedule": _schedule(seen),
+        "actuation": _actuation(observation, decision),
+        "replacing": _replacing(observation),
+        "schedule": _schedule(observation),
         "forecast": _forecast(decision),
         "operator": operator,
-        "gates": [_rules(seen, one) for one in decision.rules],
+        "gates": [_rules(observation, one) for one in decision.rules],
     }
 
 
@@ -145,9 +151,9 @@ def _figures(entry: Blocked) -> Json:
     return {"waitSeconds": wait, "least": _quantity(entry.resource, figures.least), "source": figures.source}
 
 
-def _rules(seen: Observation, rules: Rules) -> Json:
+def _rules(observation: Observation, rules: Rules) -> Json:
     """The waits and thresholds of a direction, each with the field that sets it, or `default`."""
-    axis = seen.horizontal if rules.axis == "horizontal" else seen.vertical
+    axis = observation.horizontal if rules.axis == "horizontal" else observation.vertical
     least = {
         name: {
             "value": one.value if name == "replicas" else _quantity(kind(name), one.value),
@@ -188,12 +194,12 @@ def _in_mode_apply(decision: Decision) -> Json:
     }
 
 
-def _schedule(seen: Observation) -> Json | None:
+def _schedule(observation: Observation) -> Json | None:
     """The current and the next scheduled floor; None without a schedule."""
-    spec = seen.spec
-    if spec is None or seen.workload is None or not spec.hpa.schedule:
+    spec = observation.spec
+    if spec is None or observation.workload is None or not spec.hpa.schedule:
         return None
-    floor = floor_state(spec, seen.now)
+    floor = floor_state(spec, observation.now)
     following = next_floor(spec, floor)
     return {"now": _floor(floor), "next": None if following is None else _floor(following[1], following[0])}
 
@@ -214,9 +220,9 @@ def _floor(floor: FloorState, begin: dt.datetime | None = None) -> Json | None:
     return {"minReplicas": floor.replicas, "entry": floor.entry, **times}
 
 
-def _actuation(seen: Observation, decision: Decision) -> Json | None:
+def _actuation(observation: Observation, decision: Decision) -> Json | None:
     """The progress of the pods' resizes; None if rollouts replace the pods."""
-    spec, size, found = seen.spec, decision.status.desired, decision.status.actuation
+    spec, size, found = observation.spec, decision.status.desired, decision.status.actuation
     if spec is None or not spec.strategy.in_place:
         return None
     desired = counts = None
@@ -231,21 +237,21 @@ def _actuation(seen: Observation, decision: Decision) -> Json | None:
             "waiting": found.waiting,
         }
         counts = {"pods": found.pods, "resized": found.pods - sum(left.values()), **left}
-    pods = [one.to_json() for one in pod_rows(seen, seen.resizable, size)]
+    pods = [one.to_json() for one in pod_rows(observation, observation.resizable, size)]
     return {"type": spec.strategy.type, "desired": desired, "counts": counts, "pods": pods}
 
 
-def replacing(seen: Observation) -> tuple[dt.datetime, str] | None:
+def replacing(observation: Observation) -> tuple[dt.datetime, str] | None:
     """Until when InPlaceOrRollout replaces pods, and why they could not be resized; None if it resizes them."""
-    spec, fall = seen.spec, seen.status.replacing
+    spec, fall = observation.spec, observation.status.replacing
     if spec is None or fall is None or spec.strategy.type != "Rollout":
         return None
-    until = held_until(fall.since, RESIZES_AGAIN, seen.now)
+    until = held_until(fall.since, RESIZES_AGAIN, observation.now)
     return None if until is None else (until, fall.message)
 
 
-def _replacing(seen: Observation) -> Json | None:
-    if (found := replacing(seen)) is None:
+def _replacing(observation: Observation) -> Json | None:
+    if (found := replacing(observation)) is None:
         return None
     until, message = found
     return {"until": timestamp(until), "message": message}
@@ -260,32 +266,33 @@ class Difference(NamedTuple):
     why: str
 
 
-def differing(seen: Observation, decision: Decision) -> Iterator[Difference]:
+def differing(observation: Observation, decision: Decision) -> Iterator[Difference]:
     """The conditions whose status or reason differ between the operator's report and this decision."""
     decided = {one.type: one for one in decision.status.conditions}
-    for one in seen.status.conditions:
+    for one in observation.status.conditions:
         now = decided.get(one.type)
         if now is not None and (now.status, now.reason) != (one.status, one.reason):
-            yield Difference(one, now, _why(seen, decision, one))
+            yield Difference(one, now, _why(observation, decision, one))
 
 
-def _why(seen: Observation, decision: Decision, was: StatusCondition) -> str:
+def _why(observation: Observation, decision: Decision, was: StatusCondition) -> str:
     if was.type == "Ready" and was.reason in ("WriteFailed", REFUSED):
         return _WRITES
-    if was.observed_generation is not None and was.observed_generation < seen.metadata.generation:
+    if was.observed_generation is not None and was.observed_generation < observation.metadata.generation:
         return _UNSEEN
     writes = (decision.workload_patch, decision.scale_replicas)
     is_due = any(one is not None for one in writes) or bool(decision.owned or decision.resizes)
     return _DUE if is_due else _CHANGED
 
 
-def _reported(seen: Observation) -> Json:
+def _reported(observation: Observation) -> Json:
     """The operator's last status."""
     conditions = [
-        {**_condition(one), "since": timestamp(one.last_transition_time)} for one in seen.status.conditions
+        {**_condition(one), "since": timestamp(one.last_transition_time)}
+        for one in observation.status.conditions
     ]
     last_error = None
-    if (error := seen.status.last_error) is not None:
+    if (error := observation.status.last_error) is not None:
         last_error = {
             "operation": error.last_operation,
             "time": timestamp(error.last_update_time),
@@ -293,7 +300,10 @@ def _reported(seen: Observation) -> Json:
         }
     refused = [
         {"axis": axis, "time": timestamp(one.time), "count": one.count, "message": one.message}
-        for axis, one in (("horizontal", seen.horizontal.refused), ("vertical", seen.vertical.refused))
+        for axis, one in (
+            ("horizontal", observation.horizontal.refused),
+            ("vertical", observation.vertical.refused),
+        )
         if one is not None
     ]
     return {"conditions": conditions, "lastError": last_error, "refused": refused}

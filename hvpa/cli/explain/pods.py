@@ -10,7 +10,6 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from hvpa.api.hvpa.spec import HvpaSpec
 from hvpa.api.hvpa.status import DesiredSize
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES, readable_change, readable_resource
@@ -19,7 +18,7 @@ from hvpa.core.actuation.desired import NOTHING, sizes_of
 from hvpa.core.actuation.pod import PodState, is_ready, present_sizes, reported_since
 from hvpa.core.actuation.pods import pod_states, resize_pods
 from hvpa.core.gates.gates import GateContext
-from hvpa.core.model import Observation, ResourceRequirements
+from hvpa.core.model import Observation, ResourceRequirements, ScalableObservation
 from hvpa.core.report.summary import rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import changes, present_resources
@@ -74,24 +73,24 @@ class PodRow(NamedTuple):
         }
 
 
-def pod_rows(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) -> tuple[PodRow, ...]:
+def pod_rows(observation: Observation, pods: Sequence[Pod], size: DesiredSize | None) -> tuple[PodRow, ...]:
     """The workload's `pods` by name. `size` is the decided size, if they are resized in place."""
-    if seen.target is None:
+    target, spec = observation.target, observation.spec
+    if target is None:
         return ()
-    own = by_owner(tuple(pods), seen.target).own
-    in_place = seen.spec is not None and seen.spec.strategy.in_place
-    rows = _in_place(seen, own, size) if in_place else _rolled_out(seen, own)
+    own = by_owner(tuple(pods), target).own
+    in_place = spec is not None and spec.strategy.in_place
+    rows = _in_place(observation, own, size) if in_place else _rolled_out(observation, target, own)
     return tuple(sorted(rows, key=lambda row: row.name))
 
 
-def _in_place(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) -> Iterable[PodRow]:
-    assert seen.spec is not None
+def _in_place(observation: Observation, pods: Sequence[Pod], size: DesiredSize | None) -> Iterable[PodRow]:
     sizes, since = sizes_of(() if size is None else size.containers), None if size is None else size.since
     states: Mapping[str, PodState] = {}
     due: frozenset[str] = frozenset()
-    if seen.workload is not None:
-        desired = size or DesiredSize(replicas=0, since=seen.now)
-        arguments = (GateContext(Clock(seen.now), seen.spec, is_settled=True), seen, desired)
+    if isinstance(observation, ScalableObservation):
+        context = GateContext(Clock(observation.now), observation.spec, is_settled=True)
+        arguments = (context, observation, size or DesiredSize(replicas=0, since=observation.now))
         states = {one.pod.metadata.uid: one for one in pod_states(*arguments)}
         due = frozenset([one.uid for one in resize_pods(*arguments).resizes])
     for pod in pods:
@@ -101,18 +100,19 @@ def _in_place(seen: Observation, pods: Sequence[Pod], size: DesiredSize | None) 
         elif found.state == "resized" and not sizes:
             yield _row(pod, sizes, "template", since=started, exact=True)
         else:
-            why = found.why or _waits_for(seen, seen.spec, pod, found, due)
+            why = found.why or _waits_for(observation, pod, found, due)
             begun = reported_since(pod, found.state)
             yield _row(pod, sizes, found.state, why, begun or _latest(since, started), begun is not None)
 
 
-def _waits_for(seen: Observation, spec: HvpaSpec, pod: Pod, found: PodState, due: frozenset[str]) -> str:
+def _waits_for(observation: Observation, pod: Pod, found: PodState, due: frozenset[str]) -> str:
     """The reason why a pod has not been resized yet."""
-    if found.state != "waiting":
+    spec = observation.spec
+    if spec is None or found.state != "waiting":
         return ""
     if spec.mode != "Apply":
         return f"mode {spec.mode}: no pod is resized"
-    reported = seen.status.actuation.message if seen.status.actuation is not None else ""
+    reported = observation.status.actuation.message if observation.status.actuation is not None else ""
     if reported.startswith((f"pod {pod.metadata.name}:", f"pod {pod.metadata.name} (")):
         return f"the operator reports: {reported}"
     if pod.metadata.uid in due:
@@ -121,10 +121,9 @@ def _waits_for(seen: Observation, spec: HvpaSpec, pod: Pod, found: PodState, due
     return f"its resize restarts containers, and no more pods may be unavailable (maxUnavailable {most})"
 
 
-def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
+def _rolled_out(observation: Observation, target: Workload, pods: Sequence[Pod]) -> Iterable[PodRow]:
     """The rows of pods whose workload's template is patched."""
-    assert seen.target is not None
-    sizes = present_resources(seen.target.spec.template.spec.containers)
+    sizes = present_resources(target.spec.template.spec.containers)
     for pod in pods:
         started = pod.status.start_time
         if gone := _gone(pod):
@@ -132,14 +131,14 @@ def _rolled_out(seen: Observation, pods: Sequence[Pod]) -> Iterable[PodRow]:
         elif _is_of(pod, sizes):
             yield _row(pod, sizes, "updated", since=started, exact=True)
         else:
-            why = _keeps(seen, seen.target, pod) or "is replaced by the rollout"
-            yield _row(pod, sizes, "old", why, _latest(seen.vertical.last_scale_time, started))
+            why = _keeps(observation, target, pod) or "is replaced by the rollout"
+            yield _row(pod, sizes, "old", why, _latest(observation.vertical.last_scale_time, started))
 
 
-def _keeps(seen: Observation, target: Workload, pod: Pod) -> str:
+def _keeps(observation: Observation, target: Workload, pod: Pod) -> str:
     """Why a pod of an older template is not replaced; empty if it is replaced."""
-    if seen.status.rollout is not None:
-        return rollout_text(seen.status.rollout)
+    if observation.status.rollout is not None:
+        return rollout_text(observation.status.rollout)
     partition = partition_of(target) if target.kind == "StatefulSet" else 0
     ordinal = pod.metadata.name.rpartition("-")[2]
     if partition and ordinal.isdecimal() and int(ordinal) >= partition:

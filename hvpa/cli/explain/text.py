@@ -46,30 +46,30 @@ _NEVER = "nothing yet: is the operator running, and does it watch this namespace
 
 
 def to_text(
-    seen: Observation, decision: Decision, notes: Sequence[str] = (), applied: Decision | None = None
+    observation: Observation, decision: Decision, notes: Sequence[str] = (), applied: Decision | None = None
 ) -> str:
     """The whole explanation, without a final line break.
 
     Text from other clients can't break a line or move the terminal's cursor. `applied` is the decision that mode
     Apply would make, if the Hvpa has another mode.
     """
-    solution = ("Blend", _blend(seen, decision))
+    solution = ("Blend", _blend(observation, decision))
     if decision.joint is not None:
-        solution = ("Path", path_lines(seen, decision, decision.joint))
+        solution = ("Path", path_lines(observation, decision, decision.joint))
     sections = [
-        ("", [_title(seen), *(f"Note: {note}" for note in notes)]),
-        ("Reported by the operator", _reported(seen)),
-        ("Demand", demand(seen, decision)),
+        ("", [_title(observation), *(f"Note: {note}" for note in notes)]),
+        ("Reported by the operator", _reported(observation)),
+        ("Demand", demand(observation, decision)),
         solution,
-        ("Gates", _gates(seen, decision)),
-        ("Applied from", _applied_from(seen)),
-        ("Held back", [held(entry, seen.now) for entry in decision.blocked]),
-        *_results(seen, decision, applied),
-        (_RESIZES, _resizing(seen, decision)),
+        ("Gates", _gates(observation, decision)),
+        ("Applied from", _applied_from(observation)),
+        ("Held back", [held(entry, observation.now) for entry in decision.blocked]),
+        *_results(observation, decision, applied),
+        (_RESIZES, _resizing(observation, decision)),
         ("Other writes", _other_writes(decision)),
-        ("Conditions", _conditions(seen, decision)),
-        (_DIFFERENCES, _differences(seen, decision)),
-        ("Next reconcile", [_next_look(seen, decision)]),
+        ("Conditions", _conditions(observation, decision)),
+        (_DIFFERENCES, _differences(observation, decision)),
+        ("Next reconcile", [_next_look(observation, decision)]),
     ]
     blocks = []
     for heading, lines in sections:
@@ -82,18 +82,18 @@ def to_text(
     return "\n\n".join(blocks)
 
 
-def _title(seen: Observation) -> str:
-    meta, spec = seen.metadata, seen.spec
+def _title(observation: Observation) -> str:
+    meta, spec = observation.metadata, observation.spec
     target = (
         "" if spec is None else f", target {spec.target_ref.kind} {spec.target_ref.name}, mode {spec.mode}"
     )
-    return f"Hvpa {meta.namespace}/{meta.name}{target}, at {readable_timestamp(seen.now)}"
+    return f"Hvpa {meta.namespace}/{meta.name}{target}, at {readable_timestamp(observation.now)}"
 
 
 # --- reported and current conditions --------------------------------------------------------------------------------
-def _reported(seen: Observation) -> Iterable[str]:
+def _reported(observation: Observation) -> Iterable[str]:
     """The reported status: conditions with their times, the last error, refused writes."""
-    status = seen.status
+    status = observation.status
     if not status.conditions:
         yield _NEVER
     for one in status.conditions:
@@ -101,45 +101,48 @@ def _reported(seen: Observation) -> Iterable[str]:
     if (error := status.last_error) is not None:
         begin = f"last error: {error.last_operation or 'a write'}"
         yield f"{begin}{at(error.last_update_time, ' at ')}: {error.description}"
-    for record in (seen.horizontal.refused, seen.vertical.refused):
+    for record in (observation.horizontal.refused, observation.vertical.refused):
         if record is not None:
             yield refused(record)
 
 
-def _conditions(seen: Observation, decision: Decision) -> Iterable[str]:
+def _conditions(observation: Observation, decision: Decision) -> Iterable[str]:
     """The conditions after this decision, with a remedy if they need action."""
     for one in decision.status.conditions:
         yield f"{one.type} {one.status} {one.reason}: {one.message}"
-        if needs_action(one) and (what := remedy(one.reason, seen.metadata, seen.spec)) not in one.message:
+        if (
+            needs_action(one)
+            and (what := remedy(one.reason, observation.metadata, observation.spec)) not in one.message
+        ):
             yield f"  to do: {what}."
 
 
-def _differences(seen: Observation, decision: Decision) -> Iterable[str]:
+def _differences(observation: Observation, decision: Decision) -> Iterable[str]:
     """The conditions that differ between the operator's report and this decision, and possible causes."""
-    for one in differing(seen, decision):
+    for one in differing(observation, decision):
         was, now = one.reported, one.decided
         yield f"{was.type} was reported {was.status} {was.reason} and is now {now.status} {now.reason}: {one.why}"
         if needs_action(was):
-            yield f"  to do: {remedy(was.reason, seen.metadata, seen.spec)}."
+            yield f"  to do: {remedy(was.reason, observation.metadata, observation.spec)}."
 
 
 # --- blend ----------------------------------------------------------------------------------------------------------
-def _blend(seen: Observation, decision: Decision) -> Iterable[str]:
+def _blend(observation: Observation, decision: Decision) -> Iterable[str]:
     if decision.weight_ppm is not None:
         vertical, horizontal = percent(decision.weight_ppm), percent(FULL - decision.weight_ppm)
         yield f"weights: horizontal {horizontal} percent, vertical {vertical} percent"
     yield from decision.steps
-    yield from _had_their_step(seen, decision)
+    yield from _had_their_step(observation, decision)
 
 
-def _had_their_step(seen: Observation, decision: Decision) -> Iterable[str]:
+def _had_their_step(observation: Observation, decision: Decision) -> Iterable[str]:
     """Requests that differ from their recommendation, which has already had its step (`Additive`)."""
-    if seen.workload is None or seen.vpa.object is None or seen.vpa.problem is not None:
+    if observation.workload is None or observation.vpa.object is None or observation.vpa.problem is not None:
         return
     moving = {(one.container, one.resource) for one in decision.blocked}
-    present = present_resources(seen.workload.spec.template.spec.containers)
-    targets = recommendations(seen.vpa.object)
-    for one in seen.vertical.applied_from:
+    present = present_resources(observation.workload.spec.template.spec.containers)
+    targets = recommendations(observation.vpa.object)
+    for one in observation.vertical.applied_from:
         resource = kind(one.resource)
         now = present[one.container].requests.get(resource) if one.container in present else None
         after = decision.containers.get(one.container)
@@ -150,20 +153,23 @@ def _had_their_step(seen: Observation, decision: Decision) -> Iterable[str]:
         yield (
             f"{one.container} {resource}: {readable_resource(resource, now)} now, "
             f"{readable_resource(resource, target)} recommended; HVPA made the step for this recommendation at "
-            f"weight {one.weight:g}{at(seen.vertical.last_scale_time, ', ')}; the next step follows when the "
+            f"weight {one.weight:g}{at(observation.vertical.last_scale_time, ', ')}; the next step follows when the "
             "recommendation changes by minChange"
         )
 
 
-def _applied_from(seen: Observation) -> Iterable[str]:
+def _applied_from(observation: Observation) -> Iterable[str]:
     """The recommendations of the last steps; each recommendation has only one step."""
-    replicas, is_path = seen.horizontal.applied_from, seen.spec is not None and seen.spec.joint
+    replicas, is_path = (
+        observation.horizontal.applied_from,
+        observation.spec is not None and observation.spec.joint,
+    )
     if replicas is not None:
         weight = "" if is_path else f", at weight {replicas.weight:g}"
         rest = "" if replicas.goal is None else f", on the way to {replicas.goal}"
         step = f"replicas: {replicas.replicas} applied for the HPA's desired replicas of {replicas.desired}"
-        yield f"{step}{weight}{at(seen.horizontal.last_scale_time, ', ')}{rest}"
-    for one in seen.vertical.applied_from:
+        yield f"{step}{weight}{at(observation.horizontal.last_scale_time, ', ')}{rest}"
+    for one in observation.vertical.applied_from:
         source = f" from target {readable(one.resource, one.target)} at weight {one.weight:g}"
         small = f", small step {one.small_steps} in a row" if one.small_steps else ""
         yield (
@@ -173,23 +179,23 @@ def _applied_from(seen: Observation) -> Iterable[str]:
 
 
 # --- gates ----------------------------------------------------------------------------------------------------------
-def _gates(seen: Observation, decision: Decision) -> Iterable[str]:
-    spec = seen.spec
-    if spec is None or seen.workload is None:
+def _gates(observation: Observation, decision: Decision) -> Iterable[str]:
+    spec = observation.spec
+    if spec is None or observation.workload is None:
         return
     for rules in decision.rules:
-        yield f"{rules.name}: {', '.join(_rules(seen, spec, rules))}"
-    yield from _schedule(seen, spec)
+        yield f"{rules.name}: {', '.join(_rules(observation, spec, rules))}"
+    yield from _schedule(observation, spec)
     yield from _forecast(decision)
-    yield from _rollout(seen, decision) if decision.rules else ()
-    yield from _measurement(seen, decision)
+    yield from _rollout(observation, decision) if decision.rules else ()
+    yield from _measurement(observation, decision)
 
 
-def _schedule(seen: Observation, spec: HvpaSpec) -> Iterable[str]:
+def _schedule(observation: Observation, spec: HvpaSpec) -> Iterable[str]:
     """The current and the next scheduled floor."""
     if not spec.hpa.schedule:
         return
-    floor = floor_state(spec, seen.now)
+    floor = floor_state(spec, observation.now)
     text = "no floor now"
     if floor.replicas:
         until = at(floor.until, " until ")
@@ -208,20 +214,22 @@ def _forecast(decision: Decision) -> Iterable[str]:
         yield f"forecast: {floor}{found.message}"
 
 
-def _rules(seen: Observation, spec: HvpaSpec, rules: Rules) -> Iterable[str]:
+def _rules(observation: Observation, spec: HvpaSpec, rules: Rules) -> Iterable[str]:
     """The rules of a direction, as used in the decision; defaults are marked."""
     mode, wait = rules.policy.update_policy.update_mode, rules.stabilization.duration
-    last = (seen.horizontal if rules.axis == "horizontal" else seen.vertical).last_scale_time
+    last = (observation.horizontal if rules.axis == "horizontal" else observation.vertical).last_scale_time
     if mode == "MaintenanceWindow":
-        window = window_state(spec, seen.now)
-        opens = "never opens" if window.opens_at is None else f"opens at {when(window.opens_at, seen.now)}"
+        window = window_state(spec, observation.now)
+        opens = (
+            "never opens" if window.opens_at is None else f"opens at {when(window.opens_at, observation.now)}"
+        )
         yield f"{mode} ({'open' if window.open else opens})"
     else:
         yield mode
     yield "last step " + ("never" if last is None else readable_timestamp(last))
     if wait:
-        until = held_until(last, wait, seen.now)
-        over = "over" if until is None else f"until {when(until, seen.now)}"
+        until = held_until(last, wait, observation.now)
+        over = "over" if until is None else f"until {when(until, observation.now)}"
         yield f"stabilization {format_duration(wait)} ({over})"
     if rules.sustained is not None:
         change = "lower requests" if rules.direction == "down" else "more CPU for present demand alone"
@@ -248,7 +256,7 @@ def _min_change(resource: str, least: MinChange) -> str:
     return f"{' or '.join(parts)}{by_default(least.source)}" if parts else "none"
 
 
-def _rollout(seen: Observation, decision: Decision) -> Iterable[str]:
+def _rollout(observation: Observation, decision: Decision) -> Iterable[str]:
     """The last rollout: its blocker, its gaps, the pods that are not ready, and its deadline."""
     gaps, deadline = decision.rollout_gaps, decision.settles_at
     if decision.status.rollout is not None:
@@ -257,31 +265,34 @@ def _rollout(seen: Observation, decision: Decision) -> Iterable[str]:
         yield "last rollout: complete"
     else:
         yield f"last rollout: not complete: {'; '.join(gaps)}"
-        if seen.pods.unready:
-            yield f"  not ready: {names(list(seen.pods.unready))}"
+        if observation.pods.unready:
+            yield f"  not ready: {names(list(observation.pods.unready))}"
         if deadline is None:
             yield "  HVPA waits until it is complete"
-        elif deadline > seen.now:
-            yield f"  HVPA waits until its progress deadline {when(deadline, seen.now)}"
+        elif deadline > observation.now:
+            yield f"  HVPA waits until its progress deadline {when(deadline, observation.now)}"
         else:
             yield f"  HVPA no longer waits: its progress deadline was {readable_timestamp(deadline)}"
 
 
-def _measurement(seen: Observation, decision: Decision) -> Iterable[str]:
+def _measurement(observation: Observation, decision: Decision) -> Iterable[str]:
     """The reasons why the HPA has yet to measure the current workload, if a change waits for this."""
     if all(entry.reason != MEASUREMENT for entry in decision.blocked):
         return
     deadline = decision.settles_at
     causes = (
-        ("replicas were changed", seen.horizontal.last_scale_time),
-        ("requests were changed", seen.vertical.last_scale_time),
-        ("a pod became ready", seen.pods.last_ready_at),
-        ("the rollout passed its progress deadline", deadline if deadline and deadline <= seen.now else None),
+        ("replicas were changed", observation.horizontal.last_scale_time),
+        ("requests were changed", observation.vertical.last_scale_time),
+        ("a pod became ready", observation.pods.last_ready_at),
+        (
+            "the rollout passed its progress deadline",
+            deadline if deadline and deadline <= observation.now else None,
+        ),
     )
     found = [
         f"{what}{at(instant, ' at ')}"
         for what, instant in causes
-        if instant is not None and held_until(instant, SETTLING, seen.now) is not None
+        if instant is not None and held_until(instant, SETTLING, observation.now) is not None
     ]
     since = f": {', '.join(found)}" if found else ""
     seconds = int(SETTLING.total_seconds())
@@ -290,27 +301,27 @@ def _measurement(seen: Observation, decision: Decision) -> Iterable[str]:
 
 # --- writes ---------------------------------------------------------------------------------------------------------
 def _results(
-    seen: Observation, decision: Decision, applied: Decision | None
+    observation: Observation, decision: Decision, applied: Decision | None
 ) -> Iterable[tuple[str, Iterable[str]]]:
     """The new values, and, unless the mode is Apply, the values that Apply would set."""
     if applied is None:
-        yield "Result", _result(seen, decision)
+        yield "Result", _result(observation, decision)
     else:
-        assert seen.spec is not None
-        yield "Result", [f"mode {seen.spec.mode}: the workload is not changed"]
+        assert observation.spec is not None
+        yield "Result", [f"mode {observation.spec.mode}: the workload is not changed"]
         lines = [f"{one.reason}: {one.message}" for one in applied.status.conditions if needs_action(one)]
-        lines += [*_result(seen, applied), *_due(applied)]
-        lines += [f"held back: {held(entry, seen.now)}" for entry in applied.blocked]
+        lines += [*_result(observation, applied), *_due(applied)]
+        lines += [f"held back: {held(entry, observation.now)}" for entry in applied.blocked]
         yield "Result in mode Apply", lines
     yield "Patch of the workload", _patch(decision)
 
 
-def _result(seen: Observation, decision: Decision) -> Iterable[str]:
+def _result(observation: Observation, decision: Decision) -> Iterable[str]:
     view = decision.replicas
-    if view is None or seen.workload is None:
+    if view is None or observation.workload is None:
         return
     yield _change("replicas", str(view.current), str(view.target), str(view.recommended))
-    for one in seen.workload.spec.template.spec.containers:
+    for one in observation.workload.spec.template.spec.containers:
         after, best = decision.containers.get(one.name), decision.recommended.get(one.name)
         if after is None or best is None:
             continue
@@ -360,25 +371,25 @@ def _other_writes(decision: Decision) -> Iterable[str]:
         yield f"event {event.type} {event.reason}{on}: {event.message}"
 
 
-def _next_look(seen: Observation, decision: Decision) -> str:
+def _next_look(observation: Observation, decision: Decision) -> str:
     wait = decision.recheck_after
     if wait is None:
         return "when something changes"
-    return f"at {when(seen.now + wait, seen.now)}, or when something changes"
+    return f"at {when(observation.now + wait, observation.now)}, or when something changes"
 
 
 # --- resizes in place -----------------------------------------------------------------------------------------------
-def _resizing(seen: Observation, decision: Decision) -> Iterable[str]:
+def _resizing(observation: Observation, decision: Decision) -> Iterable[str]:
     """The strategy, the desired size, and the pods that do not have it.
 
     Empty if rollouts replace the pods, except for the duration of a fallback to rollouts.
     """
-    if (fall := replacing(seen)) is not None:
+    if (fall := replacing(observation)) is not None:
         until, why = fall
-        yield f"pods could not be resized; InPlaceOrRollout uses rollouts until {when(until, seen.now)}: {why}"
-    if seen.spec is None or not seen.spec.strategy.in_place:
+        yield f"pods could not be resized; InPlaceOrRollout uses rollouts until {when(until, observation.now)}: {why}"
+    if observation.spec is None or not observation.spec.strategy.in_place:
         return
-    strategy, size = seen.spec.strategy, decision.status.desired
+    strategy, size = observation.spec.strategy, decision.status.desired
     timeout = format_duration(strategy.timeout)
     yield f"{strategy.type}, timeout {timeout}, maxUnavailable {strategy.max_unavailable}"
     if size is None:
@@ -387,7 +398,7 @@ def _resizing(seen: Observation, decision: Decision) -> Iterable[str]:
         sizes = [_container(one.name, one.requests, one.limits) for one in size.containers]
         text = ", ".join([counted(size.replicas), *(sizes or ["the template's size"])])
         yield f"desired since {readable_timestamp(size.since)}: {text}"
-    rows = pod_rows(seen, seen.resizable, size)
+    rows = pod_rows(observation, observation.resizable, size)
     left = [row for row in rows if row.state not in ("resized", "template")]
     yield f"{len(rows) - len(left)} of {len(rows)} pods have this size"
     yield from map(_pod, left)

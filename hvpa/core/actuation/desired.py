@@ -114,12 +114,12 @@ def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
 
 
 def next_desired(
-    clock: Clock, seen: ObservedState, replicas: int, containers: Sizes, changed: Set[str]
+    clock: Clock, observation: ObservedState, replicas: int, containers: Sizes, changed: Set[str]
 ) -> DesiredSize:
     """Returns the next `status.desired`: the decided replicas, and the resources that this decision (containers in
     `changed`) or an earlier decision changed. Users may edit the pod template, so a value counts as decided only if it
     differs from the template or was decided before."""
-    before, target = seen.status.desired, seen.target
+    before, target = observation.status.desired, observation.target
     assert target is not None
     known = sizes_of(() if before is None else before.containers)
     template = present_resources(target.spec.template.spec.containers)

@@ -96,9 +96,9 @@ class Look(NamedTuple):
     refused: Mapping[str, Sequence[RefusedResize]]
 
     @classmethod
-    def of(cls, context: GateContext, seen: ObservedState, sizes: Sizes, since: dt.datetime) -> Look:
+    def of(cls, context: GateContext, observation: ObservedState, sizes: Sizes, since: dt.datetime) -> Look:
         """Returns the comparison for the observed state."""
-        return cls(context, sizes, since, seen.memory_use, by_pod(seen.refused_resizes))
+        return cls(context, sizes, since, observation.memory_use, by_pod(observation.refused_resizes))
 
     def at(self, pod: Pod) -> PodState:
         """Returns the state of a pod. A pod whose kubelet refused a memory limit is stuck after the strategy's timeout,
@@ -397,9 +397,9 @@ def is_ready(pod: Pod) -> bool:
     return found is not None and found.status == "True"
 
 
-def own_pods(observed: ObservedState) -> list[Pod]:
+def own_pods(observation: ObservedState) -> list[Pod]:
     """Returns the workload's pods that run or will run."""
-    return [pod for pod in observed.resizable if is_living(pod)]
+    return [pod for pod in observation.resizable if is_living(pod)]
 
 
 def ends(status: ContainerStatus, since: dt.datetime) -> set[str]:

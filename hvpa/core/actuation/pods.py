@@ -43,14 +43,14 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
     """The API server or a kubelet will not accept this size."""
 
 
-def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredSize) -> Resizing:
+def resize_pods(context: GateContext, observation: ObservedState, desired: DesiredSize) -> Resizing:
     """Compares the workload's pods with the desired size and returns the resizes that are due now. Raises come first.
     Resizes that restart a container are limited to the pods that may be unavailable."""
-    seen = pod_states(context, observed, desired)
-    unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in seen)
-    room = context.spec.strategy.most_unavailable(len(seen)) - unavailable
+    states = pod_states(context, observation, desired)
+    unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in states)
+    room = context.spec.strategy.most_unavailable(len(states)) - unavailable
     resizes: list[PodResize] = []
-    for one in sorted(seen, key=lambda one: not one.raises):
+    for one in sorted(states, key=lambda one: not one.raises):
         if one.resize is None:
             continue
         if one.restarts and is_ready(one.pod):
@@ -58,20 +58,20 @@ def resize_pods(context: GateContext, observed: ObservedState, desired: DesiredS
                 continue
             room -= 1
         resizes.append(one.resize)
-    refused = {one.uid for one in observed.refused_resizes if not one.used}
-    too_large = any(one.is_stuck and (one.is_too_much or one.pod.metadata.uid in refused) for one in seen)
-    stuck = _first_reason([one for one in seen if one.is_stuck])
-    is_done = all(one.state == "resized" for one in seen)
-    return Resizing(_status(seen, observed), is_done, tuple(resizes), stuck, too_large)
+    refused = {one.uid for one in observation.refused_resizes if not one.used}
+    too_large = any(one.is_stuck and (one.is_too_much or one.pod.metadata.uid in refused) for one in states)
+    stuck = _first_reason([one for one in states if one.is_stuck])
+    is_done = all(one.state == "resized" for one in states)
+    return Resizing(_status(states, observation), is_done, tuple(resizes), stuck, too_large)
 
 
-def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSize) -> list[PodState]:
+def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:
     """Returns the state of each pod that runs or will run, with the resize that is due."""
     since, run = desired.since, desired.canary
-    look = Look.of(context, observed, sizes_of(desired.containers), since)
+    look = Look.of(context, observation, sizes_of(desired.containers), since)
     before = look if run is None else look._replace(sizes=sizes_of(run.previous))
     states = []
-    for pod in own_pods(observed):
+    for pod in own_pods(observation):
         if run is None or pod.metadata.name in run.pods or ran_out_of_memory(pod, since):
             states.append(look.at(pod))
         elif (state := before.at(pod)).state != "resized":
@@ -81,7 +81,7 @@ def pod_states(context: GateContext, observed: ObservedState, desired: DesiredSi
     return _held_back(context, since, states)
 
 
-def _held_back(context: GateContext, since: dt.datetime, seen: Sequence[PodState]) -> list[PodState]:
+def _held_back(context: GateContext, since: dt.datetime, states: Sequence[PodState]) -> list[PodState]:
     """Removes resizes that wait for something other than the kubelet.
 
     If a maintenance window closes before its resizes are done, they wait for the next window. Exceptions are pods that
@@ -89,14 +89,14 @@ def _held_back(context: GateContext, since: dt.datetime, seen: Sequence[PodState
     other pods is raised only after the pods that ran out of memory have the new size, so a size that does not help is
     not given to all pods at once.
     """
-    starved = {one.pod.metadata.uid for one in seen if ran_out_of_memory(one.pod, since)}
+    starved = {one.pod.metadata.uid for one in states if ran_out_of_memory(one.pod, since)}
     first = sorted(
         one.pod.metadata.name
-        for one in seen
+        for one in states
         if one.pod.metadata.uid in starved and one.state != "resized" and not one.is_stuck
     )
     found = []
-    for one in seen:
+    for one in states:
         why = ""
         if one.resize is not None and one.pod.metadata.uid not in starved:
             if first and "memory" in one.raises:
@@ -124,25 +124,25 @@ def template_held(context: GateContext, target: Workload, sizes: Sizes) -> str:
     return held_by(context, up=bool(raised), down=bool(lowered))
 
 
-def _status(seen: Sequence[PodState], observed: ObservedState) -> Actuation:
-    counts = Counter(one.state for one in seen)
-    explained = [one for one in seen if one.why and (one.is_stuck or one.state in ("deferred", "waiting"))]
+def _status(states: Sequence[PodState], observation: ObservedState) -> Actuation:
+    counts = Counter(one.state for one in states)
+    explained = [one for one in states if one.why and (one.is_stuck or one.state in ("deferred", "waiting"))]
     return Actuation(
-        resized=f"{counts['resized']}/{len(seen)}",
-        pods=len(seen),
+        resized=f"{counts['resized']}/{len(states)}",
+        pods=len(states),
         in_progress=counts["in_progress"],
         deferred=counts["deferred"],
         infeasible=counts["infeasible"],
         waiting=counts["waiting"],
-        size_at_creation=observed.creation_sizes is not None,
-        message="; ".join(filter(None, (_first_reason(explained), _first_reason(_of_others(observed))))),
+        size_at_creation=observation.creation_sizes is not None,
+        message="; ".join(filter(None, (_first_reason(explained), _first_reason(_of_others(observation))))),
     )
 
 
-def _of_others(observed: ObservedState) -> list[PodState]:
+def _of_others(observation: ObservedState) -> list[PodState]:
     """Returns the pods that match the workload's selector but have another owner, with that owner."""
     found = []
-    for pod in filter(is_living, observed.others):
+    for pod in filter(is_living, observation.others):
         owner = pod.metadata.controller()
         whose = "has no controller" if owner is None else f"belongs to {owner.kind} {owner.name}"
         found.append(
@@ -151,12 +151,12 @@ def _of_others(observed: ObservedState) -> list[PodState]:
     return found
 
 
-def _first_reason(seen: Sequence[PodState]) -> str:
+def _first_reason(states: Sequence[PodState]) -> str:
     """Returns the reason of the first pod by name, and the number of further pods."""
-    if not seen:
+    if not states:
         return ""
-    first = min(seen, key=lambda one: one.pod.metadata.name)
-    more = f" (and {len(seen) - 1} more pods)" if len(seen) > 1 else ""
+    first = min(states, key=lambda one: one.pod.metadata.name)
+    more = f" (and {len(states) - 1} more pods)" if len(states) > 1 else ""
     return f"pod {first.pod.metadata.name}{more}: {first.why}"
 
 
@@ -177,25 +177,25 @@ def _key(kind: str, api_version: str, name: str) -> str:
 
 
 def creation_changes(
-    clock: Clock, seen: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
+    clock: Clock, states: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
 ) -> Mapping[str, str | None]:
     """Returns the Hvpa's entries to write, by key; None deletes an entry. Empty if the entries are correct or HVPA must
     not write: no policy is installed, the mode is not Apply, or the spec is invalid."""
-    if seen.creation_sizes is None or seen.spec is None or seen.spec.mode != "Apply":
+    if states.creation_sizes is None or states.spec is None or states.spec.mode != "Apply":
         return {}
-    if seen.problem is not None and seen.target is not None:
+    if states.problem is not None and states.target is not None:
         return {}
-    wanted, known = _wanted(clock, seen, desired, resizing), dict(seen.creation_sizes)
+    wanted, known = _wanted(clock, states, desired, resizing), dict(states.creation_sizes)
     gone = {key: None for key in known if key not in wanted}
     return {**{key: one for key, one in wanted.items() if known.get(key) != one}, **gone}
 
 
 def _wanted(
-    clock: Clock, seen: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
+    clock: Clock, states: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
 ) -> dict[str, str]:
     """Returns the Hvpa's entries. A size that pods can't be created with has no entry. A refused creation only shows as
     missing pods some time after the decision."""
-    target = seen.target
+    target = states.target
     if target is None or desired is None or resizing is None or resizing.too_large:
         return {}
     containers = [
@@ -203,10 +203,10 @@ def _wanted(
         for name, one in sorted(size_of_new_pods(desired).items())
         if one.requests or one.limits
     ]
-    are_missing = len(seen.resizable) < target.spec.replicas
+    are_missing = len(states.resizable) < target.spec.replicas
     if not containers or (are_missing and clock.is_past(desired.since + CREATED_WITHIN)):
         return {}
-    return dict.fromkeys(owner_keys(target, seen.resizable), "; ".join((seen.metadata.name, *containers)))
+    return dict.fromkeys(owner_keys(target, states.resizable), "; ".join((states.metadata.name, *containers)))
 
 
 def _entry_of(container: str, requests: Mapping[str, str], limits: Mapping[str, str]) -> str:

@@ -13,13 +13,22 @@ from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import Sizes, as_desired, sizes_of
 from hvpa.core.gates.backoff import HOUR, key_of, refusal_wait, refused_until
 from hvpa.core.gates.gates import REFUSED
-from hvpa.core.model import Axis, Blocked, Decision, Direction, Observation, ObservedState
+from hvpa.core.model import (
+    Axis,
+    Blocked,
+    Decision,
+    Direction,
+    ScalableObservation,
+    ScalableState,
+)
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import present_resources, request_now
 
 
-def with_refusal(seen: Observation, decision: Decision, axis: Axis, message: str) -> Observation:
+def with_refusal(
+    observation: ScalableObservation, decision: Decision, axis: Axis, message: str
+) -> ScalableObservation:
     """Returns the observation with a record of the refused change: the part of the patch of `decision` on this axis.
 
     Only the status holds the record: the workload's annotation names only written changes. A refusal more than two
@@ -27,49 +36,47 @@ def with_refusal(seen: Observation, decision: Decision, axis: Axis, message: str
     answer with whole pages.
     """
     if axis == "horizontal":
-        assert seen.target is not None and decision.replicas is not None
-        current, wanted = seen.target.spec.replicas, decision.replicas.target
+        assert decision.replicas is not None
+        current, wanted = observation.target.spec.replicas, decision.replicas.target
         changes: tuple[RefusedChange, ...] = (RefusedChange(current=current, wanted=wanted),)
-        seen = _without_pending(seen)
+        observation = _without_pending(observation)
     else:
         size = decision.status.desired
         sizes = decision.containers if size is None else sizes_of(size.containers)
         changes = tuple(
             RefusedChange(container=key.container, resource=key.resource, current=now, wanted=wanted)
-            for key, now, wanted in _requests(seen, sizes)
+            for key, now, wanted in _requests(observation, sizes)
         )
-    own = seen.horizontal if axis == "horizontal" else seen.vertical
+    own = observation.horizontal if axis == "horizontal" else observation.vertical
     record, count = own.refused, 1
-    if record is not None and seen.now - record.time < 2 * HOUR:
+    if record is not None and observation.now - record.time < 2 * HOUR:
         count = record.count + 1
         keys = {key_of(one) for one in changes}
-        if seen.now < record.time + refusal_wait(record.count):
+        if observation.now < record.time + refusal_wait(record.count):
             changes += tuple(one for one in record.changes if key_of(one) not in keys)
-    found = Refusal(count=count, time=seen.now, message=text.one_line(message, 1024), changes=changes)
-    return structs.replace(seen, **{axis: own.model_copy(update={"refused": found})})
+    found = Refusal(count=count, time=observation.now, message=text.one_line(message, 1024), changes=changes)
+    return structs.replace(observation, **{axis: own.model_copy(update={"refused": found})})
 
 
-def _requests(seen: ObservedState, sizes: Sizes) -> Iterator[tuple[ResourceKey, int, int]]:
+def _requests(observation: ScalableState, sizes: Sizes) -> Iterator[tuple[ResourceKey, int, int]]:
     """Yields the requests of the pod template that these sizes change: key, current value and wanted value."""
-    assert seen.target is not None
-    for name, before in present_resources(seen.target.spec.template.spec.containers).items():
+    for name, before in present_resources(observation.target.spec.template.spec.containers).items():
         for resource in RESOURCES if name in sizes else ():
             key = ResourceKey(name, resource)
-            now = request_now(before, key, seen.pods)
+            now = request_now(before, key, observation.pods)
             wanted = sizes[name].requests.get(resource, now)
             if wanted != now:
                 yield key, now, wanted
 
 
-def _without_pending(seen: Observation) -> Observation:
+def _without_pending(observation: ScalableObservation) -> ScalableObservation:
     """Returns the observation without replicas that an earlier decision stored in `status.desired` and that were not
     written: that step had no effect."""
-    status, target = seen.status, seen.target
-    desired, axis, last = status.desired, seen.horizontal, status.last_scaling
-    assert target is not None and seen.workload is not None
+    status, target = observation.status, observation.target
+    desired, axis, last = status.desired, observation.horizontal, status.last_scaling
     current = target.spec.replicas
-    if desired is None or seen.workload.spec.replicas == current:
-        return seen
+    if desired is None or observation.workload.spec.replicas == current:
+        return observation
     back = desired.model_copy(update={"replicas": current})
     if axis.applied_from is not None and axis.applied_from.replicas == desired.replicas:
         axis = axis.model_copy(update={"applied_from": None})
@@ -77,16 +84,16 @@ def _without_pending(seen: Observation) -> Observation:
     if last is not None and last.hpa_status == step:
         last = None if last.vpa_status is None else last.model_copy(update={"hpa_status": None})
     status = status.model_copy(update={"desired": back, "last_scaling": last})
-    return structs.replace(seen, status=status, workload=as_desired(target, back), horizontal=axis)
+    return structs.replace(observation, status=status, workload=as_desired(target, back), horizontal=axis)
 
 
 # --- a pod template that was refused, for pods that can't be resized -------------------------------------------------
-def template_refusals(clock: Clock, seen: ObservedState, size: DesiredSize) -> tuple[Blocked, ...]:
+def template_refusals(clock: Clock, observation: ScalableState, size: DesiredSize) -> tuple[Blocked, ...]:
     """Returns the requests of the desired size that HVPA does not send to the pod template now because the API server
     refused them."""
     found = []
-    for key, now, wanted in _requests(seen, sizes_of(size.containers)):
-        if (until := refused_until(seen.vertical.refused, clock, now, wanted, key)) is not None:
+    for key, now, wanted in _requests(observation, sizes_of(size.containers)):
+        if (until := refused_until(observation.vertical.refused, clock, now, wanted, key)) is not None:
             direction: Direction = "up" if wanted > now else "down"
             found.append(Blocked("vertical", direction, REFUSED, now, wanted, *key, until))
     return tuple(found)

@@ -27,7 +27,7 @@ from hvpa.core.actuation.pod import own_pods
 from hvpa.core.actuation.pods import held_by
 from hvpa.core.actuation.trial import failure, largest_of, taken_back
 from hvpa.core.gates.gates import CANARY, MAINTENANCE_WINDOW, GateContext
-from hvpa.core.model import ObservedState, WorkloadPatch
+from hvpa.core.model import ObservedState, ScalableState, WorkloadPatch
 from hvpa.core.values.clock import after
 from hvpa.core.values.tuning import NO_NODE_FOR
 from hvpa.core.workload.containers import present_resources, read_all
@@ -49,12 +49,12 @@ class RolloutStep(msgspec.Struct, frozen=True, gc=False):
     """The record of the rollback, with its reason."""
 
 
-def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
+def next_step(context: GateContext, observation: ScalableState) -> RolloutStep:
     """Returns the next step of the rollout that the operator started, if there is one."""
-    target, record = seen.target, seen.rollout
-    if target is not None and (back := _without_node(context, seen, target)) is not None:
+    target, record = observation.target, observation.rollout
+    if (back := _without_node(context, observation, target)) is not None:
         return back
-    if target is None or record is None:
+    if record is None:
         return RolloutStep()
     mode = context.spec.mode
     if mode != "Apply":
@@ -63,13 +63,13 @@ def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
     tried, until = record.previous, None
     if tried:
         template, canary = target.spec.template.spec.containers, context.spec.strategy.canary
-        pods = [pod for pod in own_pods(seen) if runs_template(pod, template)]
+        pods = [pod for pod in own_pods(observation) if runs_template(pod, template)]
         until = _tried_until(context, target, pods)
         is_over = canary is None or (until is not None and context.clock.is_past(until))
         sizes = (sizes_of(tried), present_resources(template))
         for pod in sorted(pods, key=lambda pod: pod.metadata.name):
             if canary and (why := failure(canary, pod, sizes, record.since, is_over=is_over)):
-                return _taken_back(context, seen, record, f"pod {pod.metadata.name}: {why}")
+                return _taken_back(context, observation, record, f"pod {pod.metadata.name}: {why}")
         tried = () if is_over else tried
     hold = _hold(context, target, record, tried, until)
     held = hold is not None and (record.held or (can_be_held(target) and replaces_pods(target)))
@@ -78,10 +78,10 @@ def next_step(context: GateContext, seen: ObservedState) -> RolloutStep:
     return RolloutStep(following, hold if held else None)
 
 
-def _without_node(context: GateContext, seen: ObservedState, target: Workload) -> RolloutStep | None:
+def _without_node(context: GateContext, observation: ObservedState, target: Workload) -> RolloutStep | None:
     """Rolls the template's sizes back if no node has room for them: pods of that size have been unschedulable for
     `NO_NODE_FOR`, and other pods run with a smaller size. HVPA adds replicas instead (DESIGN 5.4, sentence 13)."""
-    waiting = next((one for one in seen.pods.stuck if one.reason == UNSCHEDULABLE), None)
+    waiting = next((one for one in observation.pods.stuck if one.reason == UNSCHEDULABLE), None)
     if not context.applies or context.spec.strategy.type == "InPlace" or waiting is None:
         return None
     template = target.spec.template.spec.containers
@@ -89,14 +89,16 @@ def _without_node(context: GateContext, seen: ObservedState, target: Workload) -
         return None
     wanted = present_resources(template)
     others = [
-        pod for pod in own_pods(seen) if pod.status.phase == "Running" and not runs_template(pod, template)
+        pod
+        for pod in own_pods(observation)
+        if pod.status.phase == "Running" and not runs_template(pod, template)
     ]
     previous = had(largest_of(others), wanted)
     if not moved(wanted, previous)[1]:
         return None
     why = f"pod {waiting.pod}: {waiting.message}"
     return RolloutStep(
-        previous=recorded(previous), rolled_back=taken_back(context, seen, wanted, previous, why)
+        previous=recorded(previous), rolled_back=taken_back(context, observation, wanted, previous, why)
     )
 
 
@@ -114,14 +116,15 @@ def _tried_on(context: GateContext, target: Workload) -> int:
     return min(context.spec.strategy.canary_pods(target.spec.replicas), target.spec.replicas)
 
 
-def _taken_back(context: GateContext, seen: ObservedState, record: RolloutRecord, why: str) -> RolloutStep:
+def _taken_back(
+    context: GateContext, observation: ScalableState, record: RolloutRecord, why: str
+) -> RolloutStep:
     """Rolls back to the previous sizes. If the rollback is already recorded, the operator was killed before it wrote
     the template."""
-    assert seen.target is not None
-    known = seen.status.rolled_back
+    known = observation.status.rolled_back
     if known is None or known.time < record.since:
-        failed = present_resources(seen.target.spec.template.spec.containers)
-        known = taken_back(context, seen, failed, sizes_of(record.previous), why)
+        failed = present_resources(observation.target.spec.template.spec.containers)
+        known = taken_back(context, observation, failed, sizes_of(record.previous), why)
     return RolloutStep(previous=record.previous, rolled_back=known)
 
 
@@ -157,25 +160,25 @@ def _waits_for_windows(context: GateContext, record: RolloutRecord) -> bool:
 
 # --- the write -------------------------------------------------------------------------------------------------------
 def with_record(
-    context: GateContext, seen: ObservedState, patch: WorkloadPatch | None, step: RolloutStep
+    context: GateContext, observation: ObservedState, patch: WorkloadPatch | None, step: RolloutStep
 ) -> WorkloadPatch | None:
     """Adds the rollout's record to the patch. A change of the template starts a rollout; any other change of the
     workload keeps the record. If nothing else changes, the record is a patch of its own."""
-    target = seen.target
+    target = observation.target
     if target is None or target.kind in NEVER_REPLACING:
         return patch
     body: Mapping[str, Any] = {"metadata": {}, "spec": {}} if patch is None else patch.body
     metadata, spec = body["metadata"], dict(body["spec"])
-    record = step.record or seen.rollout
+    record = step.record or observation.rollout
     if "template" in spec:
-        record = _begun(context, target, seen.rollout, spec, step)
+        record = _begun(context, target, observation.rollout, spec, step)
     elif step.record is None and record is not None:
         is_open = record.held or bool(record.previous) or replaces_pods(target)
         record = record if is_open and patch is not None else None
     if record is None:
         return patch
     number = _tried_on(context, target) if record.previous else target.status.updated_replicas
-    spec |= controls(target, seen.rollout, record, number)
+    spec |= controls(target, observation.rollout, record, number)
     record = record.model_copy(update={"generation": target.metadata.generation + bool(spec)})
     text = msgspec.json.encode(to_wire(record), order="sorted").decode()
     annotations = {**metadata.get("annotations", {}), ROLLOUT: text}

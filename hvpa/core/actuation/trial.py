@@ -18,7 +18,7 @@ from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, had, recorde
 from hvpa.core.actuation.pod import Look, PodState, ends, is_ready, own_pods, present_sizes, ran_out_of_memory
 from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.gates.gates import GateContext
-from hvpa.core.model import ObservedState, ResourceRequirements
+from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
 from hvpa.core.values.clock import after
 from hvpa.core.workload.containers import present_resources
 from hvpa.core.workload.starving import OOM_KILLED
@@ -26,23 +26,25 @@ from hvpa.core.workload.stuck import CRASH_LOOP
 
 
 def tried(
-    context: GateContext, seen: ObservedState, size: DesiredSize
+    context: GateContext, observation: ScalableState, size: DesiredSize
 ) -> tuple[DesiredSize, RolledBack | None]:
     """Starts, continues or ends a trial; returns the desired size with the trial, and the record of a rollback.
 
     A size that fails is rolled back, regardless of the rest of the decision. With `InPlace` a size that no pod can have
     is rolled back as well, and HVPA adds replicas instead. If only some pods can't have it, the others keep it.
     """
-    before, strategy = seen.status.desired, context.spec.strategy
+    before, strategy = observation.status.desired, context.spec.strategy
     if before is not None and strategy.type == "InPlace":
-        states = _states(context, seen, before, own_pods(seen))
+        states = _states(context, observation, before, own_pods(observation))
         if states and all(one.is_too_much for one in states):
             previous = had(largest_of([one.pod for one in states]), sizes_of(before.containers))
             first = min(states, key=lambda one: one.pod.metadata.name)
-            return _without(context, seen, size, previous, first.why, first.pod)
+            return _without(context, observation, size, previous, first.why, first.pod)
     run = None if before is None or strategy.canary is None else before.canary
     if before is not None and strategy.canary is not None and run is not None:
-        states = _states(context, seen, before, _canaries(context, seen, before.since, run.pods))
+        states = _states(
+            context, observation, before, _canaries(context, observation, before.since, run.pods)
+        )
         has_size = bool(states) and all(one.state == "resized" for one in states)
         since = (run.since or context.clock.stamp()) if has_size else None
         is_over = since is not None and context.clock.is_past(after(since, strategy.canary.duration))
@@ -53,22 +55,21 @@ def tried(
                 sizes = (previous, sizes_of(before.containers))
                 why = failure(strategy.canary, one.pod, sizes, before.since, is_over=is_over)
             if why:
-                return _without(context, seen, size, previous, why, one.pod)
+                return _without(context, observation, size, previous, why, one.pod)
         # Pods that can't be resized are replaced by their workload, within its own limits.
         is_stuck = strategy.type == "InPlaceOrRollout" and any(one.is_stuck for one in states)
         names = tuple(one.pod.metadata.name for one in states)
         run = None if is_over or is_stuck else run.model_copy(update={"pods": names, "since": since})
     if strategy.canary is not None and size.containers != (() if before is None else before.containers):
-        assert seen.workload is not None
-        present = present_resources(seen.workload.spec.template.spec.containers)
+        present = present_resources(observation.workload.spec.template.spec.containers)
         begun_from = recorded(had(present, sizes_of(size.containers))) if run is None else run.previous
-        pods = _canaries(context, seen, size.since, ())
+        pods = _canaries(context, observation, size.since, ())
         run = CanaryRun(pods=tuple(pod.metadata.name for pod in pods), previous=begun_from)
     return (size if size.canary == run else size.model_copy(update={"canary": run})), None
 
 
 def _canaries(
-    context: GateContext, seen: ObservedState, since: dt.datetime, before: Sequence[str]
+    context: GateContext, observation: ObservedState, since: dt.datetime, before: Sequence[str]
 ) -> list[Pod]:
     """Returns the pods that try a size: first those that ran out of memory `since` the decision, then the pods named in
     `before`, then ready pods."""
@@ -77,14 +78,14 @@ def _canaries(
         name = pod.metadata.name
         return not ran_out_of_memory(pod, since), name not in before, not is_ready(pod), name
 
-    pods = own_pods(seen)
+    pods = own_pods(observation)
     return sorted(pods, key=order)[: context.spec.strategy.canary_pods(len(pods))]
 
 
 def _states(
-    context: GateContext, seen: ObservedState, size: DesiredSize, pods: Sequence[Pod]
+    context: GateContext, observation: ObservedState, size: DesiredSize, pods: Sequence[Pod]
 ) -> list[PodState]:
-    look = Look.of(context, seen, sizes_of(size.containers), size.since)
+    look = Look.of(context, observation, sizes_of(size.containers), size.since)
     return [look.at(pod) for pod in pods]
 
 
@@ -121,18 +122,18 @@ def failure(
 
 
 def _without(
-    context: GateContext, seen: ObservedState, size: DesiredSize, previous: Sizes, why: str, pod: Pod
+    context: GateContext, observation: ObservedState, size: DesiredSize, previous: Sizes, why: str, pod: Pod
 ) -> tuple[DesiredSize, RolledBack]:
     """Returns the desired size with `previous` instead of the size that failed on a pod."""
-    assert seen.status.desired is not None
-    failed = sizes_of(seen.status.desired.containers)
-    record = taken_back(context, seen, failed, previous, f"pod {pod.metadata.name}: {why}")
+    assert observation.status.desired is not None
+    failed = sizes_of(observation.status.desired.containers)
+    record = taken_back(context, observation, failed, previous, f"pod {pod.metadata.name}: {why}")
     update = {"containers": recorded(previous), "canary": None, "since": record.time.replace(microsecond=0)}
     return size.model_copy(update=update), record
 
 
 def taken_back(
-    context: GateContext, seen: ObservedState, failed: Sizes, previous: Sizes, why: str
+    context: GateContext, observation: ObservedState, failed: Sizes, previous: Sizes, why: str
 ) -> RolledBack:
     """Returns the record of the sizes that failed and of the sizes before them."""
     changes = tuple(
@@ -141,6 +142,6 @@ def taken_back(
         for resource, value in one.requests.items()
         if (have := previous.get(name, NOTHING).requests.get(resource)) is not None and have != value
     )
-    known, clock = seen.status.rolled_back, context.clock
+    known, clock = observation.status.rolled_back, context.clock
     count, changes = rollbacks_after(known, clock), with_waiting(changes, known, clock)
     return RolledBack(count=count, time=clock.stamp(), message=why, changes=changes)

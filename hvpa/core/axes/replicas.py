@@ -20,7 +20,7 @@ from hvpa.core.gates.gates import (
     Hold,
     first_hold,
 )
-from hvpa.core.model import Blocked, Direction, ObservedState
+from hvpa.core.model import Blocked, Direction, ObservedState, ScalableState
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.rules import Figures, Wait
@@ -53,7 +53,7 @@ class ReplicasResult(Struct, frozen=True):
 
 
 def scale_to(
-    seen: ObservedState,
+    observation: ScalableState,
     context: GateContext,
     desired: DesiredReplicas,
     goal: int,
@@ -61,14 +61,13 @@ def scale_to(
     starving: bool,
 ) -> ReplicasResult:
     """Decides on the replica count if the count that serves the demand (`goal`) is known."""
-    assert seen.workload is not None
-    is_begun = begun(seen.horizontal, seen.workload.spec.replicas)
+    is_begun = begun(observation.horizontal, observation.workload.spec.replicas)
     way = Way(goal, goal, 0, 0, is_begun, how="needed by the demand")
-    return go(seen, context, desired, way, bounds, starving)
+    return go(observation, context, desired, way, bounds, starving)
 
 
 def as_recommended_last(
-    seen: ObservedState,
+    observation: ScalableState,
     context: GateContext,
     desired: DesiredReplicas,
     unknown: Unknown,
@@ -78,19 +77,18 @@ def as_recommended_last(
     """Decides on the replica count while the demand is unknown. The last recommendation still counts, and a change
     towards it waits for the measurement, up as well as down. If another client removed replicas that HVPA had set, HVPA
     restores them at once, as usual (docs/decisions/0005)."""
-    assert seen.workload is not None
-    current, last = seen.workload.spec.replicas, bounds.clamp(last_recommended(seen))
-    goal = restored(seen, last)
+    current, last = observation.workload.spec.replicas, bounds.clamp(last_recommended(observation))
+    goal = restored(observation, last)
     measured_at = None if goal else unknown.until
     goal = goal or last
-    how, is_begun = f"recommended last, because {unknown.why}", begun(seen.horizontal, current)
+    how, is_begun = f"recommended last, because {unknown.why}", begun(observation.horizontal, current)
     way = Way(goal, goal, 0, 0, is_begun, how=how, measured_at=measured_at, is_unknown=True)
-    found = go(seen, context, desired, way, bounds, starving)
+    found = go(observation, context, desired, way, bounds, starving)
     return structs.replace(found, recommended=bounds.raised.clamp(last))
 
 
 def go(
-    seen: ObservedState,
+    observation: ScalableState,
     context: GateContext,
     desired: DesiredReplicas,
     way: Way,
@@ -99,11 +97,10 @@ def go(
 ) -> ReplicasResult:
     """Moves the count towards the goal as far as `maxStep`, bounds and gates allow. A count below a scheduled floor is
     outside the bounds."""
-    assert seen.workload is not None
-    current, axis = seen.workload.spec.replicas, seen.horizontal
+    current, axis = observation.workload.spec.replicas, observation.horizontal
     undone = context.applies and axis.applied_from is not None and axis.applied_from.replicas != current
     contest = judge_contest(undone, axis.set_back, axis.last_scale_time, context.clock)
-    way, bounds = _cut(seen, context, way, bounds), bounds.raised
+    way, bounds = _cut(observation, context, way, bounds), bounds.raised
     full, note = way.step, way.text(current, desired)
     nothing = ReplicasResult(current, current, full, axis, (), (note,))
     if full == current and way.next_at is not None:
@@ -115,7 +112,7 @@ def go(
         reported = bounds.clamp(desired.replicas)
     if reported == current:
         return nothing
-    change = _change(seen, context, contest, reported, way)
+    change = _change(observation, context, contest, reported, way)
     passes = frozenset({STABILIZATION_WINDOW}) if starving and reported > current else frozenset[str]()
     hold = first_hold(change, context, passes)
     inside = bounds.clamp(current)
@@ -141,13 +138,12 @@ def _applied_from_inside(before: AppliedReplicas | None, inside: int, way: Way) 
     return AppliedReplicas(replicas=inside, desired=inside, weight=way.weight_now)
 
 
-def restored(seen: ObservedState, last: int) -> int:
+def restored(observation: ScalableState, last: int) -> int:
     """Returns the replicas that HVPA set and another client has removed since, limited to the last recommendation
     (`last`); otherwise 0."""
-    assert seen.workload is not None
-    applied_from = seen.horizontal.applied_from
+    applied_from = observation.horizontal.applied_from
     found = 0 if applied_from is None else min(applied_from.replicas, last)
-    return found if found > seen.workload.spec.replicas else 0
+    return found if found > observation.workload.spec.replicas else 0
 
 
 def _set(
@@ -194,16 +190,16 @@ def without_past_goal(axis: HorizontalAxis, current: int, desired: DesiredReplic
     return axis.model_copy(update={"applied_from": applied_from})
 
 
-def settling(seen: ObservedState, context: GateContext) -> dt.datetime | None:
+def settling(observation: ObservedState, context: GateContext) -> dt.datetime | None:
     """Returns until when the HPA has not measured the effect of the last changes: until the rollout is complete or
     past its progress deadline, plus 60 seconds (DESIGN 5.2). NO_CLOCK: until the rollout is complete, without a time
     limit."""
     if not context.is_settled:
         return NO_CLOCK if context.settles_at is None else after(context.settles_at, SETTLING)
     changes = (
-        seen.horizontal.last_scale_time,
-        seen.vertical.last_scale_time,
-        seen.pods.last_ready_at,
+        observation.horizontal.last_scale_time,
+        observation.vertical.last_scale_time,
+        observation.pods.last_ready_at,
         context.settles_at,
     )
     held = [until for when in changes if (until := context.clock.held_until(when, SETTLING)) is not None]
@@ -253,13 +249,12 @@ class Way(Struct, frozen=True):
         return f"{text}, {self.step} by maxStep, the rest later"
 
 
-def _cut(seen: ObservedState, context: GateContext, way: Way, bounds: Bounds) -> Way:
+def _cut(observation: ScalableState, context: GateContext, way: Way, bounds: Bounds) -> Way:
     """Limits the way by `maxStep`, then by the bounds (DESIGN 6.5). If another client set the count, the steps start
     again; after a step of HVPA the next step waits for `STEP_PERIOD`. A goal below a scheduled floor becomes the
     floor."""
-    assert seen.spec is not None and seen.workload is not None
-    current, axis, raised = seen.workload.spec.replicas, seen.horizontal, bounds.raised
-    most, goal = seen.spec.hpa.scale_up.max_step, raised.clamp(way.goal)
+    current, axis, raised = observation.workload.spec.replicas, observation.horizontal, bounds.raised
+    most, goal = observation.spec.hpa.scale_up.max_step, raised.clamp(way.goal)
     if goal > bounds.clamp(way.goal):
         way = structs.replace(way, how=f"at least {bounds.floor_by}", measured_at=None)
     if most is None or goal <= current:
@@ -270,10 +265,11 @@ def _cut(seen: ObservedState, context: GateContext, way: Way, bounds: Bounds) ->
     return structs.replace(way, goal=goal, step=raised.clamp(step), next_at=next_at)
 
 
-def _change(seen: ObservedState, context: GateContext, contest: Contest, reported: int, way: Way) -> Change:
+def _change(
+    observation: ScalableState, context: GateContext, contest: Contest, reported: int, way: Way
+) -> Change:
     """Returns the step in the form that gates check. `minChange` applies to the whole way, not to a part of it."""
-    assert seen.spec is not None and seen.workload is not None
-    current = seen.workload.spec.replicas
+    current = observation.workload.spec.replicas
     rules = context.rules["horizontal", _direction(current, reported)]
     least = rules.min_change["replicas"]
     weightless = reported != way.step
@@ -282,10 +278,10 @@ def _change(seen: ObservedState, context: GateContext, contest: Contest, reporte
     is_small = abs(whole - current) < smallest
     return Change(
         rules=rules,
-        last_scale_time=seen.horizontal.last_scale_time,
+        last_scale_time=observation.horizontal.last_scale_time,
         weightless=weightless,
         contested_until=contest.until(up=reported > current),
-        refused_until=refused_until(seen.horizontal.refused, context.clock, current, reported),
+        refused_until=refused_until(observation.horizontal.refused, context.clock, current, reported),
         measured_at=way.measured_at,
         small_until=NO_CLOCK if is_small and not way.begun else None,
         least=Figures(least=smallest, source=least.source),

@@ -23,7 +23,7 @@ from hvpa.core.gates.gates import (
     Hold,
     first_hold,
 )
-from hvpa.core.model import Direction, ObservedState, ResourceRequirements
+from hvpa.core.model import Direction, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.history import LOST, view_history
 from hvpa.core.rules import Figures, Rules, params_of
@@ -52,15 +52,14 @@ class RequestsAxis:
 
     def __init__(
         self,
-        seen: ObservedState,
+        observation: ScalableState,
         context: GateContext,
         items: Sequence[ContainerResource],
         *,
         disruptive: bool = True,
         on_path: Mapping[ResourceKey, int] | None = None,
     ) -> None:
-        assert seen.workload is not None and seen.spec is not None
-        self.seen = seen
+        self.observation = observation
         self.context = context
         self.clock = context.clock
         self.items = items
@@ -70,15 +69,17 @@ class RequestsAxis:
         self.on_path = on_path or {}
         """The VPA's own targets (millicores or bytes) of items that a metric measures: their `target` is a size of the
         path."""
-        self.spec = seen.spec.vpa
-        self.present = present_resources(seen.workload.spec.template.spec.containers)
-        self.record = Record(seen.vertical, self.present, context)
-        self.pending = {(one.container, one.resource, one.direction): one for one in seen.vertical.pending}
-        self.starving = bool(seen.pods.starving) or seen.legacy_override
+        self.spec = observation.spec.vpa
+        self.present = present_resources(observation.workload.spec.template.spec.containers)
+        self.record = Record(observation.vertical, self.present, context)
+        self.pending = {
+            (one.container, one.resource, one.direction): one for one in observation.vertical.pending
+        }
+        self.starving = bool(observation.pods.starving) or observation.legacy_override
         min_history = self.spec.scale_down.min_history
         self.provided_until = self._provided_until(min_history)
         self.history, self.short_until = view_history(
-            seen.vertical.history, seen.history, min_history, self.clock
+            observation.vertical.history, observation.history, min_history, self.clock
         )
         self.young: list[dt.datetime] = []
         self.canary_until = self._canary_until()
@@ -86,8 +87,8 @@ class RequestsAxis:
 
     def _provided_until(self, least: dt.timedelta) -> dt.datetime | None:
         """Returns until when the VPA has recommended for less than `least`; None if it has for longer."""
-        assert self.seen.vpa.object is not None
-        provided = condition(self.seen.vpa.object.status.conditions, "RecommendationProvided")
+        assert self.observation.vpa.object is not None
+        provided = condition(self.observation.vpa.object.status.conditions, "RecommendationProvided")
         if provided is None or provided.last_transition_time is None:
             return None
         until = after(provided.last_transition_time, least)
@@ -101,12 +102,11 @@ class RequestsAxis:
 
     def _canary_until(self) -> dt.datetime | None:
         """Returns until when another size is tried on some pods; NO_CLOCK while they do not have it yet."""
-        assert self.seen.spec is not None
-        canary, desired = self.seen.spec.strategy.canary, self.seen.status.desired
+        canary, desired = self.observation.spec.strategy.canary, self.observation.status.desired
         run = None if canary is None or desired is None else desired.canary
         if canary is not None and run is not None and run.since is not None:
             return after(run.since, canary.duration)
-        is_rolled_out = self.seen.rollout is not None and bool(self.seen.rollout.previous)
+        is_rolled_out = self.observation.rollout is not None and bool(self.observation.rollout.previous)
         return NO_CLOCK if run is not None or is_rolled_out else None
 
     # --- a change ----------------------------------------------------------------------------------------------------
@@ -147,7 +147,9 @@ class RequestsAxis:
             self._change(item, wanted),
             weightless=ppm == 0,
             canary_until=self.canary_until,
-            rolled_back_until=rolled_back_until(self.seen.status.rolled_back, self.clock, wanted, item.key),
+            rolled_back_until=rolled_back_until(
+                self.observation.status.rolled_back, self.clock, wanted, item.key
+            ),
             young_until=young_until,
             kept_until=NO_CLOCK if starves and not up else None,
             raised_until=raised_until,
@@ -167,11 +169,11 @@ class RequestsAxis:
         up = wanted > item.current
         return Change(
             self._rules(up),
-            self.seen.vertical.last_scale_time,
+            self.observation.vertical.last_scale_time,
             disruptive=self.disruptive,
             contested_until=self.record.contest.until(up=up),
             refused_until=refused_until(
-                self.seen.vertical.refused, self.clock, item.current, wanted, item.key
+                self.observation.vertical.refused, self.clock, item.current, wanted, item.key
             ),
         )
 
@@ -202,7 +204,7 @@ class RequestsAxis:
         return None if raised is None or raised.change.raised_until is not None else raised
 
     def _starves(self, item: ContainerResource) -> bool:
-        starving = self.seen.legacy_override or item.container in self.seen.pods.starving
+        starving = self.observation.legacy_override or item.container in self.observation.pods.starving
         return item.resource == "memory" and starving
 
     def _raise(self, item: ContainerResource) -> Step | None:
@@ -223,7 +225,7 @@ class RequestsAxis:
         starves. An older status reports only that some container does. Example: 1Gi becomes 1.2Gi."""
         target = self.on_path.get(item.key, item.target)
         is_above = target > item.current and not is_same_size(item.current, target)
-        if is_above or item.container not in self.seen.pods.starving:
+        if is_above or item.container not in self.observation.pods.starving:
             return structs.replace(item, target=target).blended(FULL)
         raised = max(ceil_div(item.current * OOM_PERCENT, 100), item.current + OOM_LEAST)
         raised = round_up(raised, KILOBYTE)

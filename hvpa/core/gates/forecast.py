@@ -19,7 +19,7 @@ from hvpa.api.hvpa.forecast import Forecast
 from hvpa.api.hvpa.status import ForecastRecord
 from hvpa.api.schema.fields import INT32_MAX
 from hvpa.api.values.timestamp import readable_timestamp
-from hvpa.core.model import ObservedState
+from hvpa.core.model import ScalableState
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock, after
 from hvpa.core.values.memo import Basis, remembered_while
@@ -90,21 +90,20 @@ class Outlook(NamedTuple):
         return f"used: {was_off}; it is used up to {ALLOWED_PERCENT} percent"
 
 
-def _basis(seen: ObservedState, bounds: Bounds) -> Basis:
-    assert seen.spec is not None
-    key = (seen.metadata.namespace, seen.metadata.name)
-    return Basis(key, (seen.status.forecast, seen.spec.forecast), (bounds,))
+def _basis(observation: ScalableState, bounds: Bounds) -> Basis:
+    key = (observation.metadata.namespace, observation.metadata.name)
+    return Basis(key, (observation.status.forecast, observation.spec.forecast), (bounds,))
 
 
 @remembered_while(_basis)
-def outlook_of(clock: Clock, seen: ObservedState, bounds: Bounds) -> Outlook:
+def outlook_of(clock: Clock, observation: ScalableState, bounds: Bounds) -> Outlook:
     """Returns the forecast for now, within the HPA's `bounds` (docs/decisions/0036).
 
     `off` is the sum of absolute errors divided by the sum of needed replicas (weighted absolute percentage error).
     Example: forecast 4 and 6, needed 5 and 5: (1 + 1) / 10 = 20 percent.
     """
-    assert seen.spec is not None and seen.spec.forecast is not None
-    spec, record = seen.spec.forecast, seen.status.forecast or _NEVER
+    assert observation.spec.forecast is not None
+    spec, record = observation.spec.forecast, observation.status.forecast or _NEVER
     tick, until = clock.answer(_tick)
     sampled = None if record.time is None else _tick(record.time)[0][0]
     samples, values = _at(record, sampled, tick)
@@ -123,12 +122,11 @@ def outlook_of(clock: Clock, seen: ObservedState, bounds: Bounds) -> Outlook:
     return Outlook(tick, until, values, samples, sampled != tick, foreseen, judged, percent)
 
 
-def raised_by_forecast(clock: Clock, seen: ObservedState, bounds: Bounds) -> Bounds:
+def raised_by_forecast(clock: Clock, observation: ScalableState, bounds: Bounds) -> Bounds:
     """Returns the bounds with the forecast's floor, if it is above the scheduled floor."""
-    assert seen.spec is not None
-    if seen.spec.forecast is None or bounds.upper is None or not seen.hpa.in_charge:
+    if observation.spec.forecast is None or bounds.upper is None or not observation.hpa.in_charge:
         return bounds
-    outlook = outlook_of(clock, seen, Bounds(bounds.lower, bounds.upper))
+    outlook = outlook_of(clock, observation, Bounds(bounds.lower, bounds.upper))
     if outlook.floor is None or outlook.floor <= max(bounds.lower, bounds.floor):
         return bounds
     floor_by = f"until {readable_timestamp(outlook.until)}, by spec.forecast"
@@ -136,23 +134,22 @@ def raised_by_forecast(clock: Clock, seen: ObservedState, bounds: Bounds) -> Bou
 
 
 def next_record(
-    clock: Clock, seen: ObservedState, bounds: Bounds, needed: int | None, is_left: bool
+    clock: Clock, observation: ScalableState, bounds: Bounds, needed: int | None, is_left: bool
 ) -> ForecastRecord:
     """Returns the next record for the status, given the replicas `needed` now (None: unknown). `is_left`: the target
     has 0 replicas, so HVPA leaves it alone."""
-    assert seen.spec is not None
-    before = seen.status.forecast
-    if bounds.upper is None or not seen.hpa.in_charge:
+    before = observation.status.forecast
+    if bounds.upper is None or not observation.hpa.in_charge:
         return unused(before, "not used: no HPA scales the workload")
     if is_left:
         return unused(before, "not used: the target has 0 replicas")
-    outlook = outlook_of(clock, seen, Bounds(bounds.lower, bounds.upper))
+    outlook = outlook_of(clock, observation, Bounds(bounds.lower, bounds.upper))
     fields: dict[str, object] = {
         "message": outlook.text,
         "replicas": outlook.floor,
         "off_percent": outlook.off if outlook.judged >= LEAST_JUDGED else None,
     }
-    if outlook.is_due and needed is not None and seen.spec.mode != "Paused":
+    if outlook.is_due and needed is not None and observation.spec.mode != "Paused":
         fields["time"] = _EPOCH + outlook.tick * TICK
         fields["samples"] = (*outlook.samples, needed)[-TICKS:]
         fields["values"] = " ".join([_UNKNOWN if one is None else str(one) for one in outlook.values])

@@ -15,7 +15,7 @@ from hvpa.api.hvpa.status import ScaleReplicasCorrection
 from hvpa.api.objects.read_models import DEFAULT_METRICS, Hpa, condition
 from hvpa.api.values import text
 from hvpa.api.values.quantity import RESOURCES, Resource
-from hvpa.core.model import Finding, Observation, ObservedState
+from hvpa.core.model import Finding, Observation, ScalableObservation, ScalableState
 from hvpa.core.recommenders.estimate import (
     MICRO,
     SETTLING,
@@ -93,19 +93,18 @@ def is_of_keda(hpa: Hpa) -> bool:
     return controller is not None and (controller.kind, controller.api_version.partition("/")[0]) == _KEDA
 
 
-def switched_replicas(hpa: Hpa, seen: Observation, bounds: Bounds) -> int | None:
+def switched_replicas(hpa: Hpa, observation: ScalableObservation, bounds: Bounds) -> int | None:
     """Return the count that KEDA sets without its HPA, which can scale neither to 0 nor from 0. KEDA writes 0 into
     `spec.replicas` to deactivate the workload, and 1 or minReplicas to activate it again. None if KEDA does neither, or
     if the workload has 0 replicas for another reason."""
-    assert seen.spec is not None and seen.workload is not None
-    wanted = seen.spec.replicas
+    wanted = observation.spec.replicas
     if not is_of_keda(hpa):
         return None
     if wanted == 0:
         return 0
-    applied_from = seen.horizontal.applied_from
+    applied_from = observation.horizontal.applied_from
     is_ours = applied_from is not None and applied_from.replicas == 0
-    return bounds.clamp(wanted) if wanted and seen.workload.spec.replicas == 0 and is_ours else None
+    return bounds.clamp(wanted) if wanted and observation.workload.spec.replicas == 0 and is_ours else None
 
 
 def metered(hpa: Hpa) -> tuple[tuple[Resource, str], ...]:
@@ -125,21 +124,24 @@ def is_relative(hpa: Hpa) -> bool:
     return any([one is not None and one.target.average_utilization is not None for one in sources])
 
 
-def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:
+def trusted_replicas(
+    hpa: Hpa, observation: ScalableObservation, bounds: Bounds, clock: Clock
+) -> DesiredReplicas:
     """Return the desired replicas of an HPA that only recommends, given `spec.replicas` and its last correction."""
-    assert seen.spec is not None and seen.workload is not None
-    problem, readings = _unusable(hpa, clock), readings_of(seen, hpa, clock)
-    estimate = None if problem else estimate_replicas(seen, hpa, readings, clock)
+    problem, readings = _unusable(hpa, clock), readings_of(observation, hpa, clock)
+    estimate = None if problem else estimate_replicas(observation, hpa, readings, clock)
     if estimate is None:
-        inside = put_inside(seen.spec.replicas, seen.workload.spec.replicas, bounds)
-        return structs.replace(_unknown_replicas(hpa, seen, bounds, problem, clock), scale_replicas=inside)
-    asked = _whole_replicas(hpa, seen, bounds, estimate, is_never_stale(readings), clock)
+        inside = put_inside(observation.spec.replicas, observation.workload.spec.replicas, bounds)
+        return structs.replace(
+            _unknown_replicas(hpa, observation, bounds, problem, clock), scale_replicas=inside
+        )
+    asked = _whole_replicas(hpa, observation, bounds, estimate, is_never_stale(readings), clock)
     assert asked.replicas is not None
-    desired = structs.replace(asked, replicas=with_unproven(seen, asked.replicas, clock))
-    if not (seen.spec.joint or seen.spec.forecast):
+    desired = structs.replace(asked, replicas=with_unproven(observation, asked.replicas, clock))
+    if not (observation.spec.joint or observation.spec.forecast):
         return desired
-    found = _with_demands(desired, seen, readings, clock)
-    if not seen.spec.joint:
+    found = _with_demands(desired, observation, readings, clock)
+    if not observation.spec.joint:
         return found
     as_desired = _as_desired(found.measured, asked.replicas * MICRO)
     # Desired replicas above the measured demand keep replicas but do not make pods larger: they are counted in present
@@ -149,32 +151,37 @@ def trusted_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) 
     return found if asked.replicas == bounds.clamp(estimate) else structs.replace(found, demands=as_desired)
 
 
-def measured_replicas(hpa: Hpa, seen: Observation, bounds: Bounds, clock: Clock) -> DesiredReplicas:
+def measured_replicas(
+    hpa: Hpa, observation: ScalableObservation, bounds: Bounds, clock: Clock
+) -> DesiredReplicas:
     """Return the count for the measurements of an HPA that is read as it is: HVPA's own estimate (DESIGN 4, e), inside
     the bounds.
 
     That HPA does not point at this Hvpa. HVPA does not use its desired replicas, which its `behavior` may limit, nor
     the Hvpa's `spec.replicas`, which no HPA writes.
     """
-    assert seen.spec is not None and seen.workload is not None
     problem = _unusable(hpa, clock)
-    if hpa.spec.scale_target_ref.kind != seen.workload.kind:
+    if hpa.spec.scale_target_ref.kind != observation.workload.kind:
         # Its `currentReplicas` are the count in another Hvpa's `spec.replicas`, not a number of pods.
         hpa = structs.replace(hpa, status=structs.replace(hpa.status, current_replicas=0))
-    readings = readings_of(seen, hpa, clock)
-    estimate = None if problem else estimate_replicas(seen, hpa, readings, clock)
+    readings = readings_of(observation, hpa, clock)
+    estimate = None if problem else estimate_replicas(observation, hpa, readings, clock)
     if estimate is None:
-        return _unknown_replicas(hpa, seen, bounds, problem, clock)
+        return _unknown_replicas(hpa, observation, bounds, problem, clock)
     beyond = bounds.upper is not None and estimate > bounds.upper
-    replicas = with_unproven(seen, bounds.clamp(estimate), clock)
-    desired = DesiredReplicas(replicas, beyond, correction=seen.horizontal.correction)
-    return _with_demands(desired, seen, readings, clock) if seen.spec.joint or seen.spec.forecast else desired
+    replicas = with_unproven(observation, bounds.clamp(estimate), clock)
+    desired = DesiredReplicas(replicas, beyond, correction=observation.horizontal.correction)
+    return (
+        _with_demands(desired, observation, readings, clock)
+        if observation.spec.joint or observation.spec.forecast
+        else desired
+    )
 
 
 def _with_demands(
-    desired: DesiredReplicas, seen: Observation, readings: Readings, clock: Clock
+    desired: DesiredReplicas, observation: ScalableObservation, readings: Readings, clock: Clock
 ) -> DesiredReplicas:
-    measured, unmeasured = metric_demands(seen, readings, clock)
+    measured, unmeasured = metric_demands(observation, readings, clock)
     return structs.replace(desired, measured=measured, demands=measured, unmeasured=unmeasured)
 
 
@@ -187,24 +194,23 @@ def _as_desired(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDem
 
 
 def _whole_replicas(
-    hpa: Hpa, seen: Observation, bounds: Bounds, estimate: int, never_stale: bool, clock: Clock
+    hpa: Hpa, observation: ScalableObservation, bounds: Bounds, estimate: int, never_stale: bool, clock: Clock
 ) -> DesiredReplicas:
     """Return the desired replicas without the demand of each metric. `estimate` is HVPA's own, and `never_stale` is the
     result of `is_never_stale`."""
-    assert seen.spec is not None and seen.workload is not None
-    present, scale_replicas = seen.workload.spec.replicas, seen.spec.replicas
-    corrected = seen.horizontal.correction
+    present, scale_replicas = observation.workload.spec.replicas, observation.spec.replicas
+    corrected = observation.horizontal.correction
     # Unless minReplicas is 0, 0 means that the HPA has not decided yet.
     asked = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
     if present == 0:
         inside = put_inside(scale_replicas, asked, bounds)
         return DesiredReplicas(bounds.clamp(asked), False, inside, corrected)
-    if was_lowered(seen, clock) is not None:
+    if was_lowered(observation, clock) is not None:
         # The measurement is of the pods before the change, so the last trusted count for them still holds.
-        estimate = max(estimate, min(asked, last_recommended(seen)))
+        estimate = max(estimate, min(asked, last_recommended(observation)))
     estimate = bounds.clamp(estimate)
     low, high = min(present, estimate), max(present, estimate)
-    if seen.spec.joint and asked > high and never_stale:
+    if observation.spec.joint and asked > high and never_stale:
         high = asked  # it is a count of other pods, so `present` does not limit it; the HPA may be slow to scale in
     trusted = bounds.clamp(min(max(asked, low), high))
     limited = condition(hpa.status.conditions, "ScalingLimited")
@@ -215,28 +221,38 @@ def _whole_replicas(
         return DesiredReplicas(trusted, beyond)
     believed = DesiredReplicas(trusted, beyond, inside, corrected)
     # If `spec.replicas` differs from the HPA's status, the HPA has yet to read or report it.
-    if inside is not None or scale_replicas != asked or (seen.spec.joint and _is_measuring(seen, clock)):
+    if (
+        inside is not None
+        or scale_replicas != asked
+        or (observation.spec.joint and _is_measuring(observation, clock))
+    ):
         return believed
     return _corrected(believed, asked, estimate)
 
 
-def _is_measuring(seen: Observation, clock: Clock) -> bool:
+def _is_measuring(observation: Observation, clock: Clock) -> bool:
     """Return whether pods became ready, or the count changed, so recently that the HPA may count other pods than HVPA.
     The HPA counts a pod a metric window after it became ready, which takes 10 to 60 seconds. Until then its desired
     replicas don't contradict its own metrics (docs/decisions/0024)."""
-    changes = (seen.pods.last_ready_at, seen.horizontal.last_scale_time)
+    changes = (observation.pods.last_ready_at, observation.horizontal.last_scale_time)
     return any([clock.held_until(when, SETTLING) is not None for when in changes])
 
 
 def _unknown_replicas(
-    hpa: Hpa, seen: Observation, bounds: Bounds, problem: Finding | None, clock: Clock
+    hpa: Hpa, observation: ScalableObservation, bounds: Bounds, problem: Finding | None, clock: Clock
 ) -> DesiredReplicas:
     """Return the desired replicas of an HPA that has measured none of the present pods. Without metrics they are
     unknown. If the pods are merely too young for metrics, the last recommendation stands."""
-    corrected = seen.horizontal.correction
-    if problem is None and hpa.status.current_metrics and (until := measured_from(seen, clock)) is not None:
-        waiting = Unknown(f"the {len(seen.pods.ready_since)} ready pods are not measured yet", until)
-        return DesiredReplicas(bounds.clamp(last_recommended(seen)), correction=corrected, unknown=waiting)
+    corrected = observation.horizontal.correction
+    if (
+        problem is None
+        and hpa.status.current_metrics
+        and (until := measured_from(observation, clock)) is not None
+    ):
+        waiting = Unknown(f"the {len(observation.pods.ready_since)} ready pods are not measured yet", until)
+        return DesiredReplicas(
+            bounds.clamp(last_recommended(observation)), correction=corrected, unknown=waiting
+        )
     active, waited = condition(hpa.status.conditions, "ScalingActive"), None
     if active is not None and active.status != "True":
         waited = clock.held_until(active.last_transition_time, HPA_SILENT)
@@ -244,24 +260,24 @@ def _unknown_replicas(
     return DesiredReplicas(None, correction=corrected, problem=problem or _NO_METRICS, unknown=unknown)
 
 
-def last_recommended(seen: ObservedState) -> int:
+def last_recommended(observation: ScalableState) -> int:
     """Return the last recommended replicas from the status, or the present replicas if there are none."""
-    assert seen.workload is not None
-    before = seen.status.recommended
-    return seen.workload.spec.replicas if before is None or before.replicas is None else before.replicas
+    before = observation.status.recommended
+    return (
+        observation.workload.spec.replicas if before is None or before.replicas is None else before.replicas
+    )
 
 
-def was_lowered(seen: ObservedState, clock: Clock) -> dt.datetime | None:
+def was_lowered(observation: ScalableState, clock: Clock) -> dt.datetime | None:
     """Return until when a metric may be a mean over pods that another client has removed: another client recently set
     fewer replicas than the last recommendation. None otherwise.
 
     Example: 10 pods use half of their target each, and a client sets 2. Until the HPA has measured these, 2 pods at
     half of the target seem to be enough.
     """
-    assert seen.workload is not None
-    if seen.workload.spec.replicas >= last_recommended(seen):
+    if observation.workload.spec.replicas >= last_recommended(observation):
         return None
-    return clock.held_until(replicas_set_at(seen.workload), SETTLING)
+    return clock.held_until(replicas_set_at(observation.workload), SETTLING)
 
 
 def put_inside(scale_replicas: int | None, count: int, bounds: Bounds) -> int | None:

@@ -20,7 +20,7 @@ from hvpa.api.objects.read_models import (
     MetricValue,
 )
 from hvpa.api.values.quantity import QuantityError, Resource, parse_quantity
-from hvpa.core.model import Observation, ObservedState, Settings
+from hvpa.core.model import ObservedState, ScalableObservation, ScalableState, Settings
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import FULL
@@ -113,7 +113,7 @@ Readings = Sequence[Reading | None]
 pods."""
 
 
-def readings_of(seen: Observation, hpa: Hpa, clock: Clock) -> Readings:
+def readings_of(observation: ScalableObservation, hpa: Hpa, clock: Clock) -> Readings:
     """Return the measurement of each metric.
 
     The status lists the metrics in the order of the spec (`computeReplicasForMetrics` in podautoscaler/horizontal.go);
@@ -121,8 +121,11 @@ def readings_of(seen: Observation, hpa: Hpa, clock: Clock) -> Readings:
     """
     measured, behavior = hpa.status.current_metrics or [], hpa.spec.behavior or HpaBehavior()
     by_name = {_identity(one): one for one in reversed(measured)}
-    tolerances = _tolerance(behavior.scale_up, seen.settings), _tolerance(behavior.scale_down, seen.settings)
-    are_new = measured_from(seen, clock) is not None
+    tolerances = (
+        _tolerance(behavior.scale_up, observation.settings),
+        _tolerance(behavior.scale_down, observation.settings),
+    )
+    are_new = measured_from(observation, clock) is not None
     found: list[Reading | None] = []
     for index, metric in enumerate(hpa.spec.metrics or DEFAULT_METRICS):
         identity, source = _identity(metric), metric.source() or _NO_SOURCE
@@ -138,39 +141,42 @@ def readings_of(seen: Observation, hpa: Hpa, clock: Clock) -> Readings:
     return found
 
 
-def measured_from(seen: Observation, clock: Clock) -> dt.datetime | None:
+def measured_from(observation: ScalableObservation, clock: Clock) -> dt.datetime | None:
     """Return when the first pod can have been measured, if every pod is too young for that now (joint decisions only).
     Example: pods that became ready at 10:00:05 and 10:00:09 give 10:00:35.
 
     A pod is too young only while it starts. A time further ahead comes from a wrong clock.
     """
-    assert seen.spec is not None
-    counted = seen.pods.counted_from if seen.spec.joint else ()
+    counted = observation.pods.counted_from if observation.spec.joint else ()
     if not counted or clock.is_past(counted[0]):
         return None
     return clock.held_until(counted[0] - STARTS_FOR, STARTS_FOR)
 
 
-def estimate_replicas(seen: Observation, hpa: Hpa, readings: Readings, clock: Clock) -> int | None:
+def estimate_replicas(
+    observation: ScalableObservation, hpa: Hpa, readings: Readings, clock: Clock
+) -> int | None:
     """Return the largest count over the measured metrics: the present count within tolerance, otherwise ratio × counted
     pods, rounded up. While a metric has no value, the result is not below the present count; None if no metric has a
     value.
 
     Source: the HPA's algorithm, `GetResourceReplicas` and its siblings in podautoscaler/replica_calculator.go.
     """
-    assert seen.workload is not None
-    proposals = [_proposal(one, seen, hpa, clock) for one in readings if one is not None]
+    proposals = [_proposal(one, observation, hpa, clock) for one in readings if one is not None]
     if not proposals:
         return None
-    return max(*proposals, seen.workload.spec.replicas) if None in readings else max(proposals)
+    return max(*proposals, observation.workload.spec.replicas) if None in readings else max(proposals)
 
 
-def leading_metric(seen: Observation, hpa: Hpa, readings: Readings, clock: Clock) -> tuple[str, int]:
+def leading_metric(
+    observation: ScalableObservation, hpa: Hpa, readings: Readings, clock: Clock
+) -> tuple[str, int]:
     """Return the metric with the largest count, in words, and its value in percent of its target: 91 % with a target of
     50 % gives 182. At least one metric must have a value (`estimate_replicas` is not None)."""
     known = [one for one in readings if one is not None]
     one = max(
-        known, key=lambda reading: (_proposal(reading, seen, hpa, clock), reading.have / reading.wanted)
+        known,
+        key=lambda reading: (_proposal(reading, observation, hpa, clock), reading.have / reading.wanted),
     )
     return one.label, ceil_div(one.have * 100, one.wanted)
 
@@ -182,31 +188,30 @@ def is_never_stale(readings: Readings) -> bool:
 
 
 def metric_demands(
-    seen: Observation, readings: Readings, clock: Clock
+    observation: ScalableObservation, readings: Readings, clock: Clock
 ) -> tuple[tuple[MetricDemand, ...], bool]:
     """Return the demand of each measured metric, and whether a metric has no value."""
     known = [one for one in readings if one is not None]
-    demands = [_demand(one, _counted_pods(one, seen, clock)) for one in known]
+    demands = [_demand(one, _counted_pods(one, observation, clock)) for one in known]
     return tuple(demands), None in readings
 
 
-def unproven(seen: ObservedState, clock: Clock) -> int:
+def unproven(observation: ObservedState, clock: Clock) -> int:
     """Return how many pods failed recently or are new."""
-    return len(seen.pods.unproven_until) - clock.count_past(seen.pods.unproven_until)
+    return len(observation.pods.unproven_until) - clock.count_past(observation.pods.unproven_until)
 
 
-def with_unproven(seen: ObservedState, called: int, clock: Clock) -> int:
+def with_unproven(observation: ScalableState, called: int, clock: Clock) -> int:
     """Return the required pods if each pod that failed recently or is new counts as full, but no more than the present
     count.
 
     Example: 6 of 10 pods ran out of memory. The mean usage of all pods is a fifth of their target, so 2 pods are
     required; with these 6, it is 8.
     """
-    assert seen.workload is not None
-    return max(called, min(called + unproven(seen, clock), seen.workload.spec.replicas))
+    return max(called, min(called + unproven(observation, clock), observation.workload.spec.replicas))
 
 
-def _counted_pods(one: Reading, seen: Observation, clock: Clock) -> int:
+def _counted_pods(one: Reading, observation: ScalableObservation, clock: Clock) -> int:
     """Return the workload's pods that the HPA counted for a metric.
 
     - For CPU: pods that are ready, or were ready and lost it (a short interruption removes no pod).
@@ -217,11 +222,9 @@ def _counted_pods(one: Reading, seen: Observation, clock: Clock) -> int:
     If no pod is known, the workload's own number counts. Source: `groupPods` and `getReadyPodsCount` in
     podautoscaler/replica_calculator.go.
     """
-    assert seen.workload is not None
-    status, pods = seen.workload.status, seen.pods
+    status, pods = observation.workload.status, observation.pods
     if one.is_of_status:
-        return status.replicas or seen.workload.spec.replicas
-    assert seen.spec is not None
+        return status.replicas or observation.workload.spec.replicas
     if one.source.name == "cpu":
         known, counted = pods.counted_from, len(pods.counted_from) or status.ready_replicas
     elif one.metric.type in ("Object", "External"):
@@ -230,8 +233,8 @@ def _counted_pods(one: Reading, seen: Observation, clock: Clock) -> int:
         known, counted = pods.running_from, pods.running or status.replicas
     # A joint decision waits for the first measurement of new pods: otherwise the older pods' usage would count for them
     # too and add more pods. `Additive` does not wait: without new pods it would go back and forth.
-    counted = (clock.count_past(known) if seen.spec.joint else 0) or counted
-    return counted or seen.workload.spec.replicas
+    counted = (clock.count_past(known) if observation.spec.joint else 0) or counted
+    return counted or observation.workload.spec.replicas
 
 
 def _demand(one: Reading, counted: int) -> MetricDemand:
@@ -260,14 +263,13 @@ def _demand(one: Reading, counted: int) -> MetricDemand:
     )
 
 
-def _proposal(one: Reading, seen: Observation, hpa: Hpa, clock: Clock) -> int:
+def _proposal(one: Reading, observation: ScalableObservation, hpa: Hpa, clock: Clock) -> int:
     """Return the count for a metric. The HPA finds pods by labels alone, so pods of other owners count here too.
     Example: a Job's pod has the labels of a Deployment with 4 pods; the HPA counts 5."""
-    assert seen.workload is not None and seen.spec is not None
     if one.is_tolerated:
-        return seen.workload.spec.replicas
-    counted, pods = _counted_pods(one, seen, clock), seen.pods
-    if not seen.spec.joint:
+        return observation.workload.spec.replicas
+    counted, pods = _counted_pods(one, observation, clock), observation.pods
+    if not observation.spec.joint:
         # At most the number of pods at the time of the measurement.
         counted = min(counted, hpa.status.current_replicas or counted)
     if not one.is_of_status:

@@ -12,7 +12,7 @@ from typing import Final
 
 from hvpa.api.values.text import counted
 from hvpa.core.axes.requests import OOM_CAP
-from hvpa.core.model import JointView, ObservedState
+from hvpa.core.model import JointView, ScalableState
 from hvpa.core.report.summary import DecisionParts, with_unit
 from hvpa.core.values.arithmetic import two_digits
 from hvpa.core.workload.containers import ContainerResource
@@ -22,22 +22,22 @@ RECOMMENDER: Final = "the VPA's recommender recommends at most"
 """Effect of the recommender's flags `--container-recommendation-max-allowed-cpu` and `-memory`."""
 
 
-def bounds_reached(seen: ObservedState, decided: DecisionParts) -> Iterator[str]:
+def bounds_reached(observation: ScalableState, decided: DecisionParts) -> Iterator[str]:
     """Yield the bounds that replicas and requests have reached although demand is higher."""
     joint = decided.joint
     if joint is not None:
         yield from saturation(joint)
     elif decided.desired.beyond_max and decided.upper is not None and decided.target >= decided.upper:
         yield f"the HPA recommends more replicas than maxReplicas, {decided.upper}"
-    if not seen.vpa.in_charge or seen.vpa.problem is not None:
+    if not observation.vpa.in_charge or observation.vpa.problem is not None:
         return
-    yield from out_of_memory(seen)
-    for item in recommended(seen):
+    yield from out_of_memory(observation)
+    for item in recommended(observation):
         # A resource that no metric measures follows its target alone, as with `Additive`.
         is_alone = joint is None or item.key not in joint.path.curves
         if (is_alone and (text := _request_bound(item))) or (text := recommender_cap(item, joint)):
             yield text
-    if short := cut_short(seen):
+    if short := cut_short(observation):
         yield short
 
 
@@ -68,12 +68,12 @@ def saturation(view: JointView) -> tuple[str, ...]:
     return tuple(found)
 
 
-def out_of_memory(seen: ObservedState) -> Iterator[str]:
+def out_of_memory(observation: ScalableState) -> Iterator[str]:
     """Yield the containers that ran out of memory although they have all memory that a bound allows."""
-    if not seen.pods.starving or not seen.vpa.in_charge or seen.vpa.problem is not None:
+    if not observation.pods.starving or not observation.vpa.in_charge or observation.vpa.problem is not None:
         return
-    for item in recommended(seen):
-        if item.resource == "memory" and item.container in seen.pods.starving:
+    for item in recommended(observation):
+        if item.resource == "memory" and item.container in observation.pods.starving:
             bound = item.upper_bound
             most, name = (
                 (OOM_CAP * item.target, f"{OOM_CAP} times the VPA's target") if bound is None else bound

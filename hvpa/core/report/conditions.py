@@ -17,7 +17,7 @@ from hvpa.api.objects.read_models import Progress, Workload
 from hvpa.api.values import text
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.gates import CONTESTED, REFUSED, ROLLED_BACK
-from hvpa.core.model import Axis, Finding, ObservedState, StuckPods
+from hvpa.core.model import Axis, Finding, ObservedState, ScalableState, StuckPods, UnscalableState
 from hvpa.core.report.bounds import bounds_reached, out_of_memory
 from hvpa.core.report.pod_sizes import PAUSED, not_replaced, on_the_way
 from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text
@@ -73,37 +73,46 @@ _LATE = (
 _FIRST = 1024
 """Maximum length of `Ready`'s message in characters, so that warnings fit after it."""
 _NOT_READY = False, Finding("NotReady", "see condition Ready")
+_NO_RECOMMENDER = Finding("NoRecommender", "neither spec.hpa nor spec.vpa deploys or names an object")
 _PAUSED = Finding("Paused", "spec.mode is Paused: the workload is not changed")
 _NOT_PAUSED = Finding("NotPaused", "spec.mode is not Paused")
 
 
-def conditions(seen: ObservedState, clock: Clock, decided: DecisionParts) -> tuple[StatusCondition, ...]:
+def conditions(
+    observation: ObservedState, clock: Clock, decided: DecisionParts
+) -> tuple[StatusCondition, ...]:
     """Return all conditions, always in the same order."""
-    hpa, vpa, contested = _hpa_active(seen, decided), _vpa_active(seen, decided), _contested(seen, decided)
-    is_ready, why = _ready(seen, clock, decided, hpa, vpa, contested)
-    if seen.problem is None and seen.spec is not None and seen.spec.warnings:
-        warned = text.joined((text.one_line(why.message, _FIRST), *seen.spec.warnings))
+    hpa, vpa, contested = (
+        _hpa_active(observation, decided),
+        _vpa_active(observation, decided),
+        _contested(observation, decided),
+    )
+    is_ready, why = _ready(observation, clock, decided, hpa, vpa, contested)
+    if isinstance(observation, ScalableState) and observation.spec.warnings:
+        warned = text.joined((text.one_line(why.message, _FIRST), *observation.spec.warnings))
         why = Finding(why.reason, warned)
-    if seen.postponed:
+    if observation.postponed:
         late = text.joined((_LATE, text.one_line(why.message, _FIRST)))
         is_ready, why = False, Finding(POSTPONED, late) if is_ready else Finding(why.reason, late)
-    is_paused = seen.spec is not None and seen.spec.mode == "Paused"
+    is_paused = observation.spec is not None and observation.spec.mode == "Paused"
     verdicts: dict[str, Verdict] = {
         "Ready": (is_ready, why),
         "HpaActive": hpa,
         "VpaActive": vpa,
-        "ScalingBlocked": _scaling_blocked(seen, decided),
+        "ScalingBlocked": _scaling_blocked(observation, decided),
         "Paused": (is_paused, _PAUSED if is_paused else _NOT_PAUSED),
         "Contested": contested,
     }
-    return tuple([_condition(seen, clock, kind, *verdict) for kind, verdict in verdicts.items()])
+    return tuple([_condition(observation, clock, kind, *verdict) for kind, verdict in verdicts.items()])
 
 
-def _condition(seen: ObservedState, clock: Clock, kind: str, holds: bool, why: Finding) -> StatusCondition:
+def _condition(
+    observation: ObservedState, clock: Clock, kind: str, holds: bool, why: Finding
+) -> StatusCondition:
     """Return a condition; its time stays as long as its status does."""
-    old = next((one for one in seen.status.conditions if one.type == kind), None)
+    old = next((one for one in observation.status.conditions if one.type == kind), None)
     status, message = "True" if holds else "False", text.one_line(why.message)
-    generation = max(0, seen.metadata.generation)  # no API server sets a negative generation
+    generation = max(0, observation.metadata.generation)  # no API server sets a negative generation
 
     what = (status, why.reason, message, generation)
     if old is not None and (old.status, old.reason, old.message, old.observed_generation) == what:
@@ -120,43 +129,43 @@ def _condition(seen: ObservedState, clock: Clock, kind: str, holds: bool, why: F
 
 
 # --- the recommenders ------------------------------------------------------------------------------------------------
-def _hpa_active(seen: ObservedState, decided: DecisionParts) -> Verdict:
-    if seen.problem is not None or seen.workload is None:
+def _hpa_active(observation: ObservedState, decided: DecisionParts) -> Verdict:
+    if isinstance(observation, UnscalableState):
         return _NOT_READY
-    if not seen.hpa.configured:
+    if not observation.hpa.configured:
         return False, Finding("NotConfigured", "spec.hpa neither deploys nor names a HorizontalPodAutoscaler")
-    problem = seen.hpa.problem or decided.desired.problem
+    problem = observation.hpa.problem or decided.desired.problem
     if decided.desired.replicas is not None:
-        used = seen.hpa.read_as_is or Finding("Recommending", "using the HPA's recommendation")
+        used = observation.hpa.read_as_is or Finding("Recommending", "using the HPA's recommendation")
         return True, problem or used
     if decided.scaled_to_zero and problem is None:
         return False, Finding("NoPods", "the target has 0 replicas")
     return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
 
 
-def _vpa_active(seen: ObservedState, decided: DecisionParts) -> Verdict:
-    if seen.problem is not None or seen.workload is None:
+def _vpa_active(observation: ObservedState, decided: DecisionParts) -> Verdict:
+    if isinstance(observation, UnscalableState):
         return _NOT_READY
-    if not seen.vpa.configured:
+    if not observation.vpa.configured:
         return False, Finding("NotConfigured", "spec.vpa neither deploys nor names a VerticalPodAutoscaler")
-    if seen.vpa.problem is not None or seen.vpa.object is None:
-        return False, seen.vpa.problem or Finding("NoRecommendation", "no VPA was found")
+    if observation.vpa.problem is not None or observation.vpa.object is None:
+        return False, observation.vpa.problem or Finding("NoRecommendation", "no VPA was found")
     if decided.lost_until:
         return True, _lost_history(decided.lost_until)
-    names = {one.name for one in seen.workload.spec.template.spec.containers}
-    unknown = sorted(recommendations(seen.vpa.object).keys() - names)
+    names = {one.name for one in observation.workload.spec.template.spec.containers}
+    unknown = sorted(recommendations(observation.vpa.object).keys() - names)
     if unknown:
         ignored = "HVPA ignores recommendations for containers that the workload does not have"
         return True, Finding("UnknownContainer", f"{ignored}: {text.names(unknown)}")
     if decided.without_request:
         missing = f"no request in the pod template for {', '.join(decided.without_request)}"
         return True, Finding("MissingRequest", f"{missing}: HVPA uses the limit, or 0 without a limit")
-    if short := cut_short(seen):
+    if short := cut_short(observation):
         return True, Finding("PodLevelResources", short)
     if decided.young_until is not None:
         until = f"until {readable_timestamp(decided.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"HVPA only raises requests {until}")
-    return True, seen.vpa.read_as_is or Finding("Recommending", "using the VPA's recommendation")
+    return True, observation.vpa.read_as_is or Finding("Recommending", "using the VPA's recommendation")
 
 
 def _lost_history(until: Mapping[str, dt.datetime]) -> Finding:
@@ -167,12 +176,13 @@ def _lost_history(until: Mapping[str, dt.datetime]) -> Finding:
 
 
 # --- what holds back -------------------------------------------------------------------------------------------------
-def _scaling_blocked(seen: ObservedState, decided: DecisionParts) -> Verdict:
-    if (why := _unscaled(seen)) is not None:
+def _scaling_blocked(observation: ObservedState, decided: DecisionParts) -> Verdict:
+    why = observation.problem or (None if _has_recommender(observation) else _NO_RECOMMENDER)
+    if why is not None:
         return True, Finding(why.reason, f"HVPA scales nothing: {why.message}")
     parts = [(one.reason, blocked_text(one)) for one in decided.blocked]
-    parts += [(REFUSED, _refusal_text(axis, record)) for axis, record in refusals(seen, decided)]
-    parts += [(ROLLED_BACK, why) for why in _rolled_back_texts(seen, decided)]
+    parts += [(REFUSED, _refusal_text(axis, record)) for axis, record in refusals(observation, decided)]
+    parts += [(ROLLED_BACK, why) for why in _rolled_back_texts(observation, decided)]
     if (held := decided.rollout.held) is not None:
         parts.append((held.reason, rollout_text(held)))
     if not parts:
@@ -181,30 +191,30 @@ def _scaling_blocked(seen: ObservedState, decided: DecisionParts) -> Verdict:
     return True, Finding(reasons[0], text.joined(texts))
 
 
-def _contested(seen: ObservedState, decided: DecisionParts) -> Verdict:
+def _contested(observation: ObservedState, decided: DecisionParts) -> Verdict:
     held = [entry for entry in decided.blocked if entry.reason == CONTESTED]
-    if not held or seen.workload is None:
+    if not held or observation.workload is None:
         return False, Finding("NotContested", "no other client is reverting changes")
     axes: list[Axis] = sorted({entry.axis for entry in held})
-    parts = [f"{manager_of(seen.workload, axis)} keeps reverting {_REVERTED[axis]}" for axis in axes]
+    parts = [f"{manager_of(observation.workload, axis)} keeps reverting {_REVERTED[axis]}" for axis in axes]
     until = min((entry.until for entry in held if entry.until is not None), default=None)
     retry = "" if until is None else f"; retrying at {readable_timestamp(until)}"
     return True, Finding("SetBack", "; ".join(parts) + retry)
 
 
-def refusals(seen: ObservedState, decided: DecisionParts) -> tuple[tuple[Axis, Refusal], ...]:
+def refusals(observation: ObservedState, decided: DecisionParts) -> tuple[tuple[Axis, Refusal], ...]:
     """Return the axes on which a change is held back because the API server refused it, and its message."""
     held = {entry.axis for entry in decided.blocked if entry.reason == REFUSED}
     records: tuple[tuple[Axis, Refusal | None], ...] = (
-        ("horizontal", seen.horizontal.refused),
-        ("vertical", seen.vertical.refused),
+        ("horizontal", observation.horizontal.refused),
+        ("vertical", observation.vertical.refused),
     )
     return tuple([(axis, record) for axis, record in records if axis in held and record is not None])
 
 
-def _rolled_back_texts(seen: ObservedState, decided: DecisionParts) -> list[str]:
+def _rolled_back_texts(observation: ObservedState, decided: DecisionParts) -> list[str]:
     """Return why sizes that are held back were rolled back, for example because of a node, a quota or a LimitRange."""
-    record = decided.rolled_back or seen.status.rolled_back
+    record = decided.rolled_back or observation.status.rolled_back
     if record is None or not any(entry.reason == ROLLED_BACK for entry in decided.blocked):
         return []
     return [f"sizes rolled back: {record.message}"]
@@ -217,21 +227,27 @@ def _refusal_text(axis: Axis, record: Refusal) -> str:
 
 # --- Ready -----------------------------------------------------------------------------------------------------------
 def _ready(
-    seen: ObservedState, clock: Clock, decided: DecisionParts, hpa: Verdict, vpa: Verdict, contested: Verdict
+    observation: ObservedState,
+    clock: Clock,
+    decided: DecisionParts,
+    hpa: Verdict,
+    vpa: Verdict,
+    contested: Verdict,
 ) -> Verdict:
     """Return whether the workload is as it should be, given the conditions `HpaActive`, `VpaActive` and `Contested`."""
-    if (unscaled := _unscaled(seen)) is not None:
-        return False, unscaled
-    assert seen.spec is not None, "`_unscaled` has looked at it"
+    if isinstance(observation, UnscalableState):
+        return False, observation.problem
+    if not _has_recommender(observation):
+        return False, _NO_RECOMMENDER
     if decided.scaled_to_zero and decided.desired.switched == 0:
         return True, Finding(RECONCILED, "KEDA has scaled the target to 0 replicas")
     if decided.scaled_to_zero:
         return True, Finding("ScaledToZero", "the target has 0 replicas, so HVPA does not scale it")
-    applies = seen.spec.mode == "Apply"
-    problems = list(_obstacles(seen, clock, decided, contested)) if applies else []
+    applies = observation.spec.mode == "Apply"
+    problems = list(_obstacles(observation, clock, decided, contested)) if applies else []
     for name, reason, configured, (holds, why) in (
-        ("HPA", HPA_INACTIVE, seen.hpa.configured, hpa),
-        ("VPA", VPA_INACTIVE, seen.vpa.configured, vpa),
+        ("HPA", HPA_INACTIVE, observation.hpa.configured, hpa),
+        ("VPA", VPA_INACTIVE, observation.vpa.configured, vpa),
     ):
         if configured and not holds:
             unused = f"the {name}'s recommendation is not used, {why.reason}: {why.message}"
@@ -240,29 +256,24 @@ def _ready(
         return False, Finding(problems[0].reason, text.joined(one.message for one in problems))
     held = [blocked_text(entry) for entry in decided.blocked]
     if not applies:
-        return True, Finding(seen.spec.mode, _only_recommended(seen.spec.mode, "; ".join(held)))
-    return True, _within_limits(seen, decided, held)
+        return True, Finding(observation.spec.mode, _only_recommended(observation.spec.mode, "; ".join(held)))
+    return True, _within_limits(observation, decided, held)
 
 
-def _within_limits(seen: ObservedState, decided: DecisionParts, held: list[str]) -> Finding:
+def _within_limits(observation: ScalableState, decided: DecisionParts, held: list[str]) -> Finding:
     """Return how far bounds and gates limit the recommendations (`held`: the changes that gates hold back), and whether
     the pods have their size."""
     if decided.rollout.held is not None:
         held.append(rollout_text(decided.rollout.held))
-    held += _rolled_back_texts(seen, decided)
-    limits, way = list(bounds_reached(seen, decided)), on_the_way(seen, decided)
+    held += _rolled_back_texts(observation, decided)
+    limits, way = list(bounds_reached(observation, decided)), on_the_way(observation, decided)
     reason = SATURATED if limits else HELD_BACK if held else RECONCILED
     texts = [*limits, *held, *filter(None, [way])]
     return Finding(reason, "; ".join(texts) or "the workload follows its recommendations")
 
 
-def _unscaled(seen: ObservedState) -> Finding | None:
-    """Return why the target is not scaled; None if it can be."""
-    if seen.problem is not None or seen.spec is None:
-        return seen.problem or Finding("InvalidSpec", "the spec can't be read")
-    if seen.hpa.configured or seen.vpa.configured:
-        return None
-    return Finding("NoRecommender", "neither spec.hpa nor spec.vpa deploys or names an object")
+def _has_recommender(observation: ObservedState) -> bool:
+    return observation.hpa.configured or observation.vpa.configured
 
 
 def _only_recommended(mode: Mode, held: str) -> str:
@@ -275,12 +286,12 @@ def _only_recommended(mode: Mode, held: str) -> str:
 
 
 def _obstacles(
-    seen: ObservedState, clock: Clock, decided: DecisionParts, contested: Verdict
+    observation: ScalableState, clock: Clock, decided: DecisionParts, contested: Verdict
 ) -> Iterator[Finding]:
     """Yield the obstacles from other clients, the API server and the workload itself."""
     if contested[0]:
         yield Finding(CONTESTED, contested[1].message)
-    if refused := refusals(seen, decided):
+    if refused := refusals(observation, decided):
         parts = [_refusal_text(axis, record) for axis, record in refused]
         times = {
             entry.until for entry in decided.blocked if entry.reason == REFUSED and entry.until is not None
@@ -288,8 +299,8 @@ def _obstacles(
         parts += [f"retrying at {readable_timestamp(when)}" for when in sorted(times)]
         lacks_right = all(_NO_RIGHT in record.message for _, record in refused)
         yield Finding(NOT_PERMITTED if lacks_right else REFUSED, text.joined(parts))
-    failures = list(_failures(seen, clock, decided))
-    if any(one.reason == NOT_STARTING for one in failures) and (bounds := tuple(out_of_memory(seen))):
+    failures = list(_failures(observation, clock, decided))
+    if any(one.reason == NOT_STARTING for one in failures) and (bounds := tuple(out_of_memory(observation))):
         yield Finding(OUT_OF_MEMORY, text.joined(bounds))
     yield from failures
     if decided.resizing is not None and decided.resizing.stuck:
@@ -297,9 +308,9 @@ def _obstacles(
 
 
 # --- the workload's own failures -------------------------------------------------------------------------------------
-def _failures(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Iterator[Finding]:
+def _failures(observation: ScalableState, clock: Clock, decided: DecisionParts) -> Iterator[Finding]:
     """Yield why the workload does not run the pods of its spec, the most important failure first."""
-    workload = seen.workload
+    workload = observation.workload
     assert workload is not None
     if workload.spec.replicas == 0:
         return
@@ -308,14 +319,16 @@ def _failures(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Iter
     if failed is not None and failed.status == "True":
         why = text.reason(failed.reason, "FailedCreate")
         yield Finding(REPLICA_FAILURE, f"{name} can't create pods, {why}: {failed.message}")
-    if _is_missing_pods(workload, seen, clock):
+    if _is_missing_pods(workload, observation, clock):
         why = f"{name} has {workload.status.replicas} of {workload.spec.replicas} pods and does not create the rest"
         hint = "its Events report the reason, such as a quota or a webhook"
         yield Finding("PodsNotCreated", f"{why}: {hint}")
-    yield from [found for one in seen.pods.stuck if (found := _stuck(one, clock)) is not None]
-    if (kept := not_replaced(seen, clock, decided)) is not None:
+    yield from [found for one in observation.pods.stuck if (found := _stuck(one, clock)) is not None]
+    if (kept := not_replaced(observation, clock, decided)) is not None:
         yield kept
-    is_held = seen.rollout is not None and seen.rollout.held  # by the operator, as ScalingBlocked reports
+    is_held = (
+        observation.rollout is not None and observation.rollout.held
+    )  # by the operator, as ScalingBlocked reports
 
     gaps = "" if is_held else "; ".join(rollout_gaps(workload))
     if not gaps:
@@ -325,7 +338,7 @@ def _failures(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Iter
     progressing = _of_workload(workload, PROGRESSING)
     if progressing is not None and progressing.reason == DEADLINE_EXCEEDED:
         yield Finding(DEADLINE_EXCEEDED, progressing.message or f"{name}: {gaps}")
-    elif is_overdue(seen, clock):
+    elif is_overdue(observation, clock):
         yield Finding(DEADLINE_EXCEEDED, f"the rollout of {name} is not progressing: {gaps}")
 
 
@@ -341,15 +354,15 @@ def _stuck(one: StuckPods, clock: Clock) -> Finding | None:
     return Finding(reason, f"{pods} {why}: {one.message}" if one.message else f"{pods} {why}")
 
 
-def _is_missing_pods(workload: Workload, seen: ObservedState, clock: Clock) -> bool:
+def _is_missing_pods(workload: Workload, observation: ObservedState, clock: Clock) -> bool:
     """Return whether a StatefulSet has not created pods for no visible reason. Its status has no condition for that,
     and HVPA does not read Events."""
-    status, pods = workload.status, seen.pods
+    status, pods = workload.status, observation.pods
     if workload.kind != "StatefulSet" or status.replicas >= workload.spec.replicas:
         return False
     if pods.unready or pods.terminating or status.observed_generation < workload.metadata.generation:
         return False
-    return last_change_is_past(seen, clock)
+    return last_change_is_past(observation, clock)
 
 
 def _of_workload(workload: Workload, kind: str) -> Progress | None:

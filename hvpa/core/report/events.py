@@ -17,9 +17,9 @@ from hvpa.core.model import (
     Event,
     Involved,
     JointView,
-    Observation,
     ObservedState,
     ReplicaView,
+    ScalableObservation,
 )
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas, leading_metric, readings_of
@@ -48,16 +48,16 @@ Changed = tuple[str, Resource, int | None, int]
 """Container, resource, and the request before (None: there was none) and after."""
 
 
-def events_of(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> tuple[Event, ...]:
+def events_of(observation: ObservedState, decided: DecisionParts, status: HvpaStatus) -> tuple[Event, ...]:
     """Return an event for each change of a block, and for each condition that begins to need action."""
-    if status is seen.status:
+    if status is observation.status:
         return ()
-    events = list(_block_events(seen, decided, status))
+    events = list(_block_events(observation, decided, status))
     if decided.rolled_back is not None:
         events.append(Event("Warning", "RolledBack", text.one_line(_rolled_back(decided.rolled_back))))
-    events += _rollout_events(seen.status.rollout, status.rollout)
-    if status.conditions is not seen.status.conditions:
-        events += _condition_events(seen, status)
+    events += _rollout_events(observation.status.rollout, status.rollout)
+    if status.conditions is not observation.status.conditions:
+        events += _condition_events(observation, status)
     return tuple(events)
 
 
@@ -72,12 +72,12 @@ def _rolled_back(record: RolledBack) -> str:
     return f"{', '.join(changes)}: {record.message}"
 
 
-def _block_events(seen: ObservedState, decided: DecisionParts, status: HvpaStatus) -> Iterator[Event]:
-    for one in newly_blocked(seen.status, decided.blocked):
+def _block_events(observation: ObservedState, decided: DecisionParts, status: HvpaStatus) -> Iterator[Event]:
+    for one in newly_blocked(observation.status, decided.blocked):
         if one.reason not in PASSING:
             yield Event("Normal", "ScalingBlocked", blocked_text(one))
-    was_blocked = any(one.reason not in PASSING for one in seen.status.last_blocked_scaling)
-    if was_blocked and not decided.blocked and _scales(seen, status):
+    was_blocked = any(one.reason not in PASSING for one in observation.status.last_blocked_scaling)
+    if was_blocked and not decided.blocked and _scales(observation, status):
         yield Event("Normal", "ScalingUnblocked", "no change is held back any more")
 
 
@@ -88,46 +88,57 @@ def _rollout_events(before: HeldRollout | None, after: HeldRollout | None) -> It
         yield Event("Normal", "RolloutResumed", "the workload replaces pods again")
 
 
-def _scales(seen: ObservedState, status: HvpaStatus) -> bool:
+def _scales(observation: ObservedState, status: HvpaStatus) -> bool:
     """Return whether both axes are scaled as before. If scaling has stopped, a change that is no longer wanted was not
     unblocked."""
-    held = {one.type for one in seen.status.conditions if one.status == "True"}
+    held = {one.type for one in observation.status.conditions if one.status == "True"}
     lost = {one.type for one in status.conditions if one.status != "True"}
-    return not list(entered(seen.status, status)) and held.isdisjoint(lost.intersection(_SCALING))
+    return not list(entered(observation.status, status)) and held.isdisjoint(lost.intersection(_SCALING))
 
 
-def _condition_events(seen: ObservedState, status: HvpaStatus) -> Iterator[Event]:
-    for entry in entered(seen.status, status):
-        yield Event("Warning", entry.reason, advised(entry.reason, entry.message, seen.metadata, seen.spec))
-    warnings = "; ".join(seen.spec.warnings) if seen.spec is not None and seen.problem is None else ""
-    ready_before = next((entry.message for entry in seen.status.conditions if entry.type == "Ready"), "")
+def _condition_events(observation: ObservedState, status: HvpaStatus) -> Iterator[Event]:
+    for entry in entered(observation.status, status):
+        yield Event(
+            "Warning",
+            entry.reason,
+            advised(entry.reason, entry.message, observation.metadata, observation.spec),
+        )
+    warnings = (
+        "; ".join(observation.spec.warnings)
+        if observation.spec is not None and observation.problem is None
+        else ""
+    )
+    ready_before = next(
+        (entry.message for entry in observation.status.conditions if entry.type == "Ready"), ""
+    )
     if warnings and text.one_line(warnings, _COMPARED).removesuffix("…") not in ready_before:
         yield Event("Warning", "SpecWarning", text.one_line(warnings))
 
 
 # --- steps -----------------------------------------------------------------------------------------------------------
-def step_events(seen: Observation, clock: Clock, decision: Decision, bounds: Bounds) -> tuple[Event, ...]:
+def step_events(
+    observation: ScalableObservation, clock: Clock, decision: Decision, bounds: Bounds
+) -> tuple[Event, ...]:
     """Return the events of a decision with a step: on the Hvpa and on its workload."""
-    assert seen.workload is not None
     reason = _STEP_REASON[decision.applied[0]] if len(decision.applied) == 1 else SCALED
     message = text.one_line(
-        "; ".join((_changes_text(seen, decision), *_causes(seen, clock, decision, bounds)))
+        "; ".join((_changes_text(observation, decision), *_causes(observation, clock, decision, bounds)))
     )
-    workload, meta = seen.workload, seen.workload.metadata
+    workload, meta = observation.workload, observation.workload.metadata
     involved = Involved(workload.api_version, workload.kind, meta.name, meta.uid, meta.resource_version)
     return (
         Event("Normal", reason, message),
-        Event("Normal", reason, text.one_line(f"Hvpa {seen.metadata.name}: {message}"), involved),
+        Event("Normal", reason, text.one_line(f"Hvpa {observation.metadata.name}: {message}"), involved),
     )
 
 
-def _changes_text(seen: Observation, decision: Decision) -> str:
+def _changes_text(observation: ScalableObservation, decision: Decision) -> str:
     """Return the changes of a decision: `replicas 3 -> 5, cpu 200m -> 300m of app`."""
     view, parts = decision.replicas, []
     if view is not None and view.current != view.target:
         parts.append(f"replicas {view.current} -> {view.target}")
     by_container: dict[str, list[str]] = {}
-    for container, resource, before, after in _changed_requests(seen, decision):
+    for container, resource, before, after in _changed_requests(observation, decision):
         old, new = "none", readable_resource(resource, after)
         if before is not None:
             old, new = readable_change(resource, before, after)
@@ -136,28 +147,31 @@ def _changes_text(seen: Observation, decision: Decision) -> str:
     return ", ".join(parts)
 
 
-def _changed_requests(seen: Observation, decision: Decision) -> Iterator[Changed]:
+def _changed_requests(observation: ScalableObservation, decision: Decision) -> Iterator[Changed]:
     """Yield the requests that a decision changes."""
-    assert seen.workload is not None
-    for container, now in present_resources(seen.workload.spec.template.spec.containers).items():
+    for container, now in present_resources(observation.workload.spec.template.spec.containers).items():
         after = decision.containers[container].requests if container in decision.containers else {}
         for resource in RESOURCES:
             if resource in after and after[resource] != now.requests.get(resource):
                 yield container, resource, now.requests.get(resource), after[resource]
 
 
-def _causes(seen: Observation, clock: Clock, decision: Decision, bounds: Bounds) -> Iterator[str]:
+def _causes(
+    observation: ScalableObservation, clock: Clock, decision: Decision, bounds: Bounds
+) -> Iterator[str]:
     axes = {axis for axis, _ in decision.applied}
     if "horizontal" in axes:
-        yield from _of_replicas(seen, clock, decision, bounds)
+        yield from _of_replicas(observation, clock, decision, bounds)
     if "vertical" in axes:
-        yield from _of_requests(seen, decision)
+        yield from _of_requests(observation, decision)
     if decision.joint is None and decision.weight_ppm is not None:
         yield f"vpaWeight {percent(decision.weight_ppm)}"
 
 
-def _of_replicas(seen: Observation, clock: Clock, decision: Decision, bounds: Bounds) -> Iterator[str]:
-    view, hpa = decision.replicas, seen.hpa.object
+def _of_replicas(
+    observation: ScalableObservation, clock: Clock, decision: Decision, bounds: Bounds
+) -> Iterator[str]:
+    view, hpa = decision.replicas, observation.hpa.object
     assert view is not None
     if not bounds.contains(view.current):
         last = "" if bounds.upper is None else f" and maxReplicas {bounds.upper}"
@@ -165,9 +179,9 @@ def _of_replicas(seen: Observation, clock: Clock, decision: Decision, bounds: Bo
     raised = bounds.raised
     if raised.lower > bounds.lower and view.target == raised.lower:
         yield f"at least {raised.lower} {bounds.floor_by}"
-    readings = () if hpa is None or view.hpa is None else readings_of(seen, hpa, clock)
-    if hpa is not None and estimate_replicas(seen, hpa, readings, clock) is not None:
-        metric, value = leading_metric(seen, hpa, readings, clock)
+    readings = () if hpa is None or view.hpa is None else readings_of(observation, hpa, clock)
+    if hpa is not None and estimate_replicas(observation, hpa, readings, clock) is not None:
+        metric, value = leading_metric(observation, hpa, readings, clock)
         used = "" if decision.joint is not None else f", using {view.hpa}"
         yield f"HPA: {metric} at {value} % of its target{used}"
     if decision.joint is not None:
@@ -194,16 +208,16 @@ def _of_path(
         yield f"HVPA reaches {wanted} in several steps"
 
 
-def _of_requests(seen: Observation, decision: Decision) -> Iterator[str]:
-    changed = [ResourceKey(name, resource) for name, resource, *_ in _changed_requests(seen, decision)]
+def _of_requests(observation: ScalableObservation, decision: Decision) -> Iterator[str]:
+    changed = [ResourceKey(name, resource) for name, resource, *_ in _changed_requests(observation, decision)]
     starving = sorted(
-        {key.container for key in changed if key.resource == "memory"} & set(seen.pods.starving)
+        {key.container for key in changed if key.resource == "memory"} & set(observation.pods.starving)
     )
     if starving:
         yield f"out of memory: {text.names(starving)}"
     items = () if decision.joint is None else decision.joint.items
     usual = {item.key: item.usual for item in items if item.usual is not None}
-    found = {} if seen.vpa.object is None else recommendations(seen.vpa.object)
+    found = {} if observation.vpa.object is None else recommendations(observation.vpa.object)
     targets = {
         key: amount(found[key.container].target, key.resource)
         for key in changed

@@ -30,7 +30,7 @@ from hvpa.api.values import text
 from hvpa.api.values.quantity import format_resource
 from hvpa.core.actuation.desired import recorded, template_has
 from hvpa.core.gates.forecast import unused
-from hvpa.core.model import Axis, Blocked, ObservedState
+from hvpa.core.model import Axis, Blocked, ObservedState, ScalableState, UnscalableState
 from hvpa.core.report.conditions import conditions, refusals
 from hvpa.core.report.summary import DecisionParts
 from hvpa.core.values.clock import Clock
@@ -47,12 +47,12 @@ CRASHED: Final = "DecisionFailed"
 """The decision itself raised an error: a defect of the operator."""
 
 
-def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> HvpaStatus:
+def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts) -> HvpaStatus:
     """Return the status as it will be after this decision's writes."""
-    before, spec, workload = seen.status, seen.spec, seen.workload
-    found = conditions(seen, clock, decided)
-    if spec is None or workload is None:
-        return _updated(before, {"conditions": found, "last_error": None, **_not_scaled(seen)})
+    before, found = observation.status, conditions(observation, clock, decided)
+    if isinstance(observation, UnscalableState):
+        return _updated(before, {"conditions": found, "last_error": None, **_not_scaled(observation)})
+    spec, workload = observation.spec, observation.workload
     weight = decided.weight.vertical_ppm if decided.weight is not None else None
     hpa, vpa = spec.hpa, spec.vpa
     fields: dict[str, object] = {
@@ -64,21 +64,24 @@ def next_status(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Hv
         "vpa_scale_down_update_policy": _policy(vpa.scale_down),
         "hpa_weight": before.hpa_weight if weight is None else percent(FULL - weight),
         "vpa_weight": before.vpa_weight if weight is None else percent(weight),
-        "override_scale_up_stabilization": bool(seen.pods.starving) or seen.legacy_override,
+        "override_scale_up_stabilization": bool(observation.pods.starving) or observation.legacy_override,
         "last_blocked_scaling": tuple([_blocked(entry) for entry in decided.blocked]),
-        "last_scaling": _last_scaling(seen, clock, decided) if decided.applied else before.last_scaling,
-        "last_error": _refused(seen, decided),
+        "last_scaling": _last_scaling(observation, clock, decided)
+        if decided.applied
+        else before.last_scaling,
+        "last_error": _refused(observation, decided),
         "conditions": found,
-        "recommended": _recommended(seen, decided),
+        "recommended": _recommended(observation, decided),
         "update_strategy": _strategy(spec, before),
-        "replacing": _replacing(seen, clock, decided),
+        "replacing": _replacing(observation, clock, decided),
         "desired": decided.desired_size,
         "rollout": decided.rollout.held,
         "rolled_back": decided.rolled_back or before.rolled_back,
         "actuation": None if decided.resizing is None else decided.resizing.status,
         "forecast": decided.forecast,
         "axes": Axes(
-            horizontal=decided.horizontal or seen.horizontal, vertical=decided.vertical or seen.vertical
+            horizontal=decided.horizontal or observation.horizontal,
+            vertical=decided.vertical or observation.vertical,
         ),
     }
     return _updated(before, fields)
@@ -90,24 +93,23 @@ def _strategy(spec: HvpaSpec, before: HvpaStatus) -> StrategyType | None:
     return spec.strategy.type if (spec.joint and spec.update_strategy.is_default) or is_other else None
 
 
-def _replacing(seen: ObservedState, clock: Clock, decided: DecisionParts) -> Replacing | None:
+def _replacing(observation: ScalableState, clock: Clock, decided: DecisionParts) -> Replacing | None:
     """Return since when a rollout replaces pods that could not be resized. It begins when the template has the size, so
     that a restart of the operator loses nothing."""
     size, resizing = decided.desired_size, decided.resizing
     if decided.falls_back and resizing is not None and size is not None:
-        assert seen.spec is not None and seen.target is not None
-        if seen.spec.mode != "Apply" or not template_has(seen.target, size):
+        if observation.spec.mode != "Apply" or not template_has(observation.target, size):
             return None
         return Replacing(since=clock.stamp(), message=text.one_line(resizing.stuck, _LONGEST))
-    known = seen.status.replacing
+    known = observation.status.replacing
     return None if known is None or clock.held_until(known.since, RESIZES_AGAIN) is None else known
 
 
-def _not_scaled(seen: ObservedState) -> dict[str, object]:
+def _not_scaled(observation: UnscalableState) -> dict[str, object]:
     """Return the fields for a target that is not scaled, without a recommendation. A deleted target has no replica
     count; nor has a shared target, since its changes trigger no reconcile."""
-    target = seen.target
-    is_shared = seen.problem is not None and seen.problem.reason == "TargetShared"
+    target = observation.target
+    is_shared = observation.problem.reason == "TargetShared"
     return {
         "replicas": None if target is None or is_shared else target.status.replicas,
         "target_selector": None if target is None else selector_text(target.spec.selector),
@@ -116,7 +118,8 @@ def _not_scaled(seen: ObservedState) -> dict[str, object]:
         "last_blocked_scaling": (),
         "recommended": None,
         "rollout": None,
-        "forecast": seen.status.forecast and unused(seen.status.forecast, "not used: HVPA scales nothing"),
+        "forecast": observation.status.forecast
+        and unused(observation.status.forecast, "not used: HVPA scales nothing"),
     }
 
 
@@ -184,10 +187,10 @@ def _ready(status: HvpaStatus) -> StatusCondition | None:
     return next((one for one in status.conditions if one.type == "Ready"), None)
 
 
-def _refused(seen: ObservedState, decided: DecisionParts) -> LastError | None:
+def _refused(observation: ObservedState, decided: DecisionParts) -> LastError | None:
     """Return the error of a change that the API server refused and that is still wanted; the later error if both axes
     have one."""
-    found = [record for _, record in refusals(seen, decided)]
+    found = [record for _, record in refusals(observation, decided)]
     last = max(found, key=lambda record: record.time, default=None)
     if last is None:
         return None
@@ -222,13 +225,12 @@ def _targets(found: Sequence[ContainerTarget]) -> VpaScalingStatus:
     return VpaScalingStatus(recommendation=VpaRecommendationStatus(container_recommendations=tuple(found)))
 
 
-def _last_scaling(seen: ObservedState, clock: Clock, decided: DecisionParts) -> LastScaling:
-    assert seen.workload is not None
+def _last_scaling(observation: ScalableState, clock: Clock, decided: DecisionParts) -> LastScaling:
     targets = [
         ContainerTarget(container_name=name, target=wire(decided.containers[name].requests))
         for name in sorted(decided.changed)
     ]
-    current = seen.workload.spec.replicas
+    current = observation.workload.spec.replicas
     return LastScaling(
         last_scale_time=clock.stamp().replace(microsecond=0),
         hpa_status=HpaScalingStatus(current_replicas=current, desired_replicas=decided.target),
@@ -236,7 +238,7 @@ def _last_scaling(seen: ObservedState, clock: Clock, decided: DecisionParts) -> 
     )
 
 
-def _recommended(seen: ObservedState, decided: DecisionParts) -> Recommended:
+def _recommended(observation: ObservedState, decided: DecisionParts) -> Recommended:
     """Return the values to set if no gate blocked them."""
-    containers = recorded(decided.recommended) if seen.vpa.configured else ()
+    containers = recorded(decided.recommended) if observation.vpa.configured else ()
     return Recommended(replicas=decided.recommended_replicas, containers=containers)

@@ -17,7 +17,7 @@ from msgspec import Struct
 from hvpa.api.hvpa.status import UsualDemand, UsualReplicas, VerticalAxis
 from hvpa.api.schema.fields import INT64_MAX
 from hvpa.api.values.quantity import RESOURCES, Resource, format_resource
-from hvpa.core.model import ObservedState, ResourceRequirements
+from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.trajectory.demand import Requests
 from hvpa.core.trajectory.means import Mean, weight_since
@@ -52,23 +52,23 @@ class Remembered(Struct, frozen=True):
         return axis.model_copy(update=update)
 
 
-def first_seen(seen: ObservedState, resources: Mapping[str, ResourceRequirements]) -> Remembered:
+def first_seen(observation: ObservedState, resources: Mapping[str, ResourceRequirements]) -> Remembered:
     """Return the present requests, and the requests when each was first seen. If there was no request, the VPA's target
     takes its place."""
     requests = {
-        (key := ResourceKey(name, resource)): request_now(one, key, seen.pods)
+        (key := ResourceKey(name, resource)): request_now(one, key, observation.pods)
         for name, one in resources.items()
         for resource in RESOURCES
     }
-    targets = recommendations(seen.vpa.object) if seen.vpa.object is not None else {}
+    targets = recommendations(observation.vpa.object) if observation.vpa.object is not None else {}
     first: dict[ResourceKey, int] = {}
     for key, request in requests.items():
-        known = amount(seen.vertical.base.get(key.container, {}), key.resource)
+        known = amount(observation.vertical.base.get(key.container, {}), key.resource)
         target = targets.get(key.container)
         size = known or request or (amount(target.target, key.resource) if target is not None else None)
         if size is not None:
             first[key] = size
-    axis = seen.vertical
+    axis = observation.vertical
     return Remembered(requests, first, axis.usual_demand, axis.usual_replicas)
 
 
@@ -76,14 +76,13 @@ class Memory:
     """Updates the record of these container resources with the current measurement."""
 
     def __init__(
-        self, seen: ObservedState, clock: Clock, items: Sequence[ContainerResource], requests: Requests
+        self, observation: ScalableState, clock: Clock, items: Sequence[ContainerResource], requests: Requests
     ) -> None:
-        assert seen.workload is not None
         self.clock = clock
         self.items = {one.key: one for one in items}
         self.requests = requests
-        self.replicas = seen.workload.spec.replicas
-        vpa = seen.vpa.object
+        self.replicas = observation.workload.spec.replicas
+        vpa = observation.vpa.object
         self.since = vpa.metadata.creation_timestamp if vpa is not None else None
 
     def brought_up(
@@ -134,8 +133,8 @@ class Memory:
             now = self.clock.stamp()
             weight = weight_since(self.since, now)
             fill = max(0.0, FIRST_WEIGHT - weight)
-            seen = self._seen_by_vpa(key)
-            mean = Mean((seen * weight + size * fill) / (weight + fill), weight + fill, now, size)
+            by_vpa = self._seen_by_vpa(key)
+            mean = Mean((by_vpa * weight + size * fill) / (weight + fill), weight + fill, now, size)
         else:
             is_near = abs(size - before.present) * 100 <= before.present * MOVED_PERCENT
             if is_near or self.clock.held_until(before.time, SAMPLE_EVERY) is not None:

@@ -11,7 +11,7 @@ from hvpa.api.hvpa.status import Pending
 from hvpa.core.axes.requests import RequestsAxis
 from hvpa.core.axes.steps import RequestsResult, Step
 from hvpa.core.gates.gates import MIN_CHANGE, Change, GateContext, Hold
-from hvpa.core.model import ObservedState
+from hvpa.core.model import ScalableState
 from hvpa.core.path.path import Sizes
 from hvpa.core.trajectory.solve import Joint
 from hvpa.core.values.clock import after
@@ -21,13 +21,13 @@ from hvpa.core.workload.containers import ContainerResource
 
 
 def scale_to_sizes(
-    seen: ObservedState, context: GateContext, joint: Joint, sizes: Sizes, is_held: bool
+    observation: ScalableState, context: GateContext, joint: Joint, sizes: Sizes, is_held: bool
 ) -> RequestsResult:
     """Decide the requests and limits for these `sizes`. `is_held`: the sizes make up for replicas that are held
     back."""
     items = [structs.replace(item, target=sizes[item.key]) for item in joint.items]
     axis = RequestsAxis(
-        seen,
+        observation,
         context,
         (*items, *joint.apart),
         disruptive=not joint.in_place,

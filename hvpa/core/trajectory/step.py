@@ -18,7 +18,7 @@ from hvpa.api.values.text import counted
 from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, restored, scale_to
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import MEASUREMENT, MIN_HISTORY, POD_REPLACEMENT, REFUSED, GateContext
-from hvpa.core.model import Blocked, JointView, ObservedState
+from hvpa.core.model import Blocked, JointView, ScalableState
 from hvpa.core.path.path import ResourceKey, Sizes
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
 from hvpa.core.recommenders.estimate import SETTLING, unproven
@@ -73,45 +73,44 @@ class JointScaling:
     and the sizes follow the demand."""
 
     def __init__(
-        self, seen: ObservedState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
+        self, observation: ScalableState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
     ) -> None:
-        assert seen.spec is not None and seen.workload is not None
-        self.seen = seen
-        self.spec = seen.spec
+        self.observation = observation
+        self.spec = observation.spec
         self.context = context
         self.desired = desired
-        self.replicas = seen.workload.spec.replicas
-        self.in_place = seen.spec.strategy.in_place
-        self.starving = bool(seen.pods.starving) or seen.legacy_override
-        self.vertical_only = seen.vpa.configured and not seen.hpa.configured
+        self.replicas = observation.workload.spec.replicas
+        self.in_place = observation.spec.strategy.in_place
+        self.starving = bool(observation.pods.starving) or observation.legacy_override
+        self.vertical_only = observation.vpa.configured and not observation.hpa.configured
         self.bounds = self._bounds(bounds)
         self.unsettled_until = self._unsettled_until()
-        self.resources = present_resources(seen.workload.spec.template.spec.containers)
-        self.known = first_seen(seen, self.resources)
+        self.resources = present_resources(observation.workload.spec.template.spec.containers)
+        self.known = first_seen(observation, self.resources)
         self.joint = self._joint()
 
     def _bounds(self, bounds: Bounds) -> Bounds:
         """Return the bounds of the path's counts: the HPA's; without an HPA those of `trajectory.intervals`, otherwise
         the present count."""
-        if self.seen.hpa.in_charge:
+        if self.observation.hpa.in_charge:
             return bounds
         intervals = trajectory_of(self.spec).intervals
-        if not self.seen.hpa.configured and intervals:
+        if not self.observation.hpa.configured and intervals:
             return structs.replace(bounds, lower=1, upper=intervals[-1].max_replicas)
         return Bounds(self.replicas, self.replicas)
 
     def _stepped_until(self) -> dt.datetime | None:
         """Return until when measurements may be from before HVPA's last step."""
-        return self.context.clock.held_until(self.seen.horizontal.last_scale_time, SETTLING)
+        return self.context.clock.held_until(self.observation.horizontal.last_scale_time, SETTLING)
 
     def _unsettled_until(self) -> dt.datetime | None:
         """Return until when the HPA's measurement may be of another number of pods: of the pods before HVPA's last
         step, or of pods that are being replaced. A metric is a mean over pods, so its total would be too small for
         fewer pods. None: it is of the present pods."""
-        pods, clock = self.seen.pods, self.context.clock
+        pods, clock = self.observation.pods, self.context.clock
         changes = [
             self._stepped_until(),
-            was_lowered(self.seen, clock),
+            was_lowered(self.observation, clock),
         ]
         lately = [until for when in pods.ready_since if (until := clock.held_until(when, SETTLING))]
         if len(lately) * FEW_NEW > pods.ready:
@@ -122,22 +121,21 @@ class JointScaling:
 
     def _joint(self) -> Joint:
         """Return the inputs of the joint solution."""
-        seen, desired, clock = self.seen, self.desired, self.context.clock
-        assert seen.workload is not None
+        observation, desired, clock = self.observation, self.desired, self.context.clock
         unsettled = self.unsettled_until is not None
-        items = governed(seen) if seen.vpa.in_charge and seen.vpa.problem is None else ()
+        items = governed(observation) if observation.vpa.in_charge and observation.vpa.problem is None else ()
         requests = self._requests(items)
         on_path = self._on_path(items, requests)
         apart = tuple([item for item in items if item not in on_path])
         memory, lately, window = (
-            Memory(seen, clock, on_path, requests),
-            seen.lately,
+            Memory(observation, clock, on_path, requests),
+            observation.lately,
             highest_demand(self.spec).duration,
         )
         found, urgent, usual = self._demands(memory, on_path, requests)
-        stands = found is not None and unsettled and not begun(seen.horizontal, self.replicas)
+        stands = found is not None and unsettled and not begun(observation.horizontal, self.replicas)
         is_short = lately is not None and lately.is_short(clock, window) is not None
-        keeps = not self.in_place and bool(keeps_pods(seen.workload))
+        keeps = not self.in_place and bool(keeps_pods(observation.workload))
         without_node = self._without_node()
         return Joint(
             path=path_of(self.spec, on_path, self.known.first, self.bounds, self.vertical_only),
@@ -147,30 +145,30 @@ class JointScaling:
             margins=overlaps(self.spec),
             replicas=self.replicas,
             usual=usual,
-            capacity=Capacity(seen.pods.shapes, stays_mixed=keeps),
+            capacity=Capacity(observation.pods.shapes, stays_mixed=keeps),
             found=found,
             urgent=urgent,
             kept_for=self._kept_for(found or (), urgent) if self.in_place else urgent,
             held=requirements(desired.held, requests),
             holds_in=self._holds_in(is_short),
             keeps=_UNSETTLED if self.in_place and self._stepped_until() else "",
-            unproven=unproven(seen, clock),
-            fails=seen.pods.failed * FEW_NEW > seen.pods.living,
+            unproven=unproven(observation, clock),
+            fails=observation.pods.failed * FEW_NEW > observation.pods.living,
             unknown=desired.unknown,
-            last=last_recommended(seen) if desired.unknown or stands else 0,
+            last=last_recommended(observation) if desired.unknown or stands else 0,
             in_place=self.in_place,
             keeps_pods=keeps,
-            serving=max(seen.pods.ready, clock.count_past(seen.pods.counted_from))
-            or seen.workload.status.ready_replicas,
+            serving=max(observation.pods.ready, clock.count_past(observation.pods.counted_from))
+            or observation.workload.status.ready_replicas,
             without_node=without_node,
             raised=without_node != "room"
-            and clock.held_until(seen.vertical.last_scale_up_time, SETTLING) is not None,
+            and clock.held_until(observation.vertical.last_scale_up_time, SETTLING) is not None,
         )
 
     def _demands(self, memory: Memory, on_path: Sequence[ContainerResource], requests: Requests) -> _Demands:
         """Return the demand now and usually. Updates `known`."""
         desired = self.desired
-        if not self.seen.hpa.configured:
+        if not self.observation.hpa.configured:
             self.known, usual = memory.by_targets(self.known) if on_path else (self.known, {})
             found = tuple(
                 [
@@ -204,7 +202,9 @@ class JointScaling:
 
     def _without_node(self) -> WithoutNode:
         """Return how serving pods react to pods that find no node."""
-        waiting = [one.since for one in self.seen.pods.stuck if one.reason == UNSCHEDULABLE and one.since]
+        waiting = [
+            one.since for one in self.observation.pods.stuck if one.reason == UNSCHEDULABLE and one.since
+        ]
         if not waiting or not self.context.clock.is_past(waiting[0]):
             return ""
         return "size" if self.context.clock.is_past(after(waiting[0], ROOM_FOR)) else "room"
@@ -214,7 +214,11 @@ class JointScaling:
     ) -> tuple[MetricRequirement, ...]:
         """Return the demand for the sizes of pods that are resized in place: the highest of the recent minutes, or more
         for saturated pods."""
-        lately, clock, window = self.seen.lately, self.context.clock, highest_demand(self.spec).duration
+        lately, clock, window = (
+            self.observation.lately,
+            self.context.clock,
+            highest_demand(self.spec).duration,
+        )
         if lately is None:
             return tuple(urgent)
         return tuple(
@@ -234,7 +238,7 @@ class JointScaling:
     ) -> tuple[ContainerResource, ...]:
         """Return the container resources that have a path: those that a metric of the HPA measures, with or without a
         value. Without an HPA, `trajectory.intervals` gives the path."""
-        if not self.seen.hpa.configured:
+        if not self.observation.hpa.configured:
             return tuple(items) if trajectory_of(self.spec).intervals else ()
         if self.desired.metered is None:
             return tuple(items)  # the HPA does not exist yet: its metrics are unknown
@@ -247,7 +251,7 @@ class JointScaling:
 
     def _requests(self, items: Sequence[ContainerResource]) -> Requests:
         """Return the requests of template and pods, with the VPA's target of each container in the pods."""
-        pods, known, vpa = self.seen.pods, self.known, self.seen.vpa.object
+        pods, known, vpa = self.observation.pods, self.known, self.observation.vpa.object
         targets = {item.key: item.target for item in items}
         others = {
             key: target
@@ -295,7 +299,7 @@ class JointScaling:
         horizontal = None
         if self.desired.unknown is not None:
             horizontal = self._as_recommended_last(self.desired.unknown)
-        elif self.seen.hpa.in_charge or self.bounds.upper != self.bounds.lower:
+        elif self.observation.hpa.in_charge or self.bounds.upper != self.bounds.lower:
             sizes = self._sizes(vertical)
             goal = self._goal(vertical)
             horizontal = self._counted(goal, sizes, self._held_for_history(goal, vertical))
@@ -307,9 +311,9 @@ class JointScaling:
             and horizontal is not None
         ):
             horizontal = self._with_waits(horizontal)
-        known = joint.found is not None and self.seen.hpa.configured
+        known = joint.found is not None and self.observation.hpa.configured
         called_for = {one.name: one.amount for one in joint.found or ()} if known else None
-        return JointResult(horizontal, vertical, View(joint, self.seen.hpa.configured), called_for)
+        return JointResult(horizontal, vertical, View(joint, self.observation.hpa.configured), called_for)
 
     def _sizes(self, vertical: RequestsResult | None) -> Sizes:
         """Return the requests after this step."""
@@ -322,7 +326,7 @@ class JointScaling:
         }
 
     def _resized(self, sizes: Sizes, is_held: bool = False) -> RequestsResult:
-        return scale_to_sizes(self.seen, self.context, self.joint, sizes, is_held)
+        return scale_to_sizes(self.observation, self.context, self.joint, sizes, is_held)
 
     def _goal(self, vertical: RequestsResult | None) -> int:
         """Return the count that serves the present demand with the sizes of the pods once all of them serve."""
@@ -336,7 +340,7 @@ class JointScaling:
     def _held_for_history(self, goal: int, vertical: RequestsResult | None) -> Blocked | None:
         """Return the block on scaling in if the VPA's history is short. Without an HPA, the count follows from the
         VPA's targets, so it does not fall until their history is long enough."""
-        if self.seen.hpa.configured or vertical is None or goal >= self.replicas:
+        if self.observation.hpa.configured or vertical is None or goal >= self.replicas:
             return None
         containers = {item.container for item in self.joint.items}
         short = [until for name, until in vertical.short_until.items() if name in containers]
@@ -347,12 +351,12 @@ class JointScaling:
     def _counted(self, goal: int, sizes: Sizes, held: Blocked | None) -> ReplicasResult:
         """Return the count on its way to the `goal`. If pods must become larger first, the rest follows when they have
         their size (DESIGN 5.5)."""
-        joint, seen = self.joint, self.seen
-        if goal < restored(seen, joint.last) or goal <= self.replicas < joint.last:
+        joint, observation = self.joint, self.observation
+        if goal < restored(observation, joint.last) or goal <= self.replicas < joint.last:
             assert self.unsettled_until is not None
             return self._as_recommended_last(Unknown(_UNSETTLED, self.unsettled_until))
         goal = goal if held is None else self.replicas
-        found = scale_to(seen, self.context, self.desired, goal, self.bounds, self.starving)
+        found = scale_to(observation, self.context, self.desired, goal, self.bounds, self.starving)
         raised = self.bounds.raised
         found = structs.replace(found, recommended=raised.clamp(min(joint.wanted.replicas, goal)))
         if held is not None:
@@ -369,7 +373,9 @@ class JointScaling:
         return structs.replace(found, blocked=(waits,), steps=(*found.steps, note))
 
     def _as_recommended_last(self, unknown: Unknown) -> ReplicasResult:
-        return as_recommended_last(self.seen, self.context, self.desired, unknown, self.bounds, self.starving)
+        return as_recommended_last(
+            self.observation, self.context, self.desired, unknown, self.bounds, self.starving
+        )
 
     def _made_up_for(self, vertical: RequestsResult, horizontal: ReplicasResult) -> RequestsResult:
         """Return the sizes with which fewer replicas serve, because more replicas are held back. If they are held back
@@ -399,7 +405,7 @@ class JointScaling:
             return horizontal
         until = self.unsettled_until
         if not (self.joint.holds_in or self.joint.keeps):
-            ends = self.seen.pods.unproven_until
+            ends = self.observation.pods.unproven_until
             until = ends[self.context.clock.count_past(ends)]
         waits = Blocked("horizontal", "down", MEASUREMENT, self.replicas, wanted, until=until)
         return structs.replace(horizontal, blocked=(waits,))

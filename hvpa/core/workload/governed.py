@@ -13,36 +13,34 @@ from msgspec import structs
 
 from hvpa.api.objects.read_models import PodSpec
 from hvpa.api.values.quantity import RESOURCES, Resource, readable_resource
-from hvpa.core.model import ObservedState
+from hvpa.core.model import ScalableState
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource, amount, container_resources, present_resources
 
 
-def governed(seen: ObservedState) -> tuple[ContainerResource, ...]:
+def governed(observation: ScalableState) -> tuple[ContainerResource, ...]:
     """Returns the container resources that a usable VPA has targets for, limited by the pod's own resources."""
-    assert seen.workload is not None
-    return _within_pod(recommended(seen), seen.workload.spec.template.spec)
+    return _within_pod(recommended(observation), observation.workload.spec.template.spec)
 
 
-def recommended(seen: ObservedState) -> tuple[ContainerResource, ...]:
+def recommended(observation: ScalableState) -> tuple[ContainerResource, ...]:
     """Returns the container resources that a usable VPA has targets for, regardless of the pod's own resources."""
-    assert seen.workload is not None and seen.vpa.object is not None and seen.spec is not None
-    resources = present_resources(seen.workload.spec.template.spec.containers)
+    assert observation.vpa.object is not None
+    resources = present_resources(observation.workload.spec.template.spec.containers)
     found = []
-    for one in container_resources(seen.spec, seen.vpa.object, resources):
-        given = seen.pods.sizes.get(one.key) if one.request is None and one.limit is None else None
+    for one in container_resources(observation.spec, observation.vpa.object, resources):
+        given = observation.pods.sizes.get(one.key) if one.request is None and one.limit is None else None
         # If the request is missing, use the request that the pods received (for example from a LimitRange).
         found.append(one if given is None else structs.replace(one, request=given))
     return tuple(found)
 
 
-def cut_short(seen: ObservedState) -> str:
+def cut_short(observation: ScalableState) -> str:
     """Describes the recommendations that the pod's own resources reduce; empty if there are none."""
-    assert seen.workload is not None
-    if seen.workload.spec.template.spec.resources is None:
+    if observation.workload.spec.template.spec.resources is None:
         return ""
     parts = []
-    for free, item in zip(recommended(seen), governed(seen), strict=True):
+    for free, item in zip(recommended(observation), governed(observation), strict=True):
         wanted, most = free.blended(FULL), item.blended(FULL)
         if most < wanted:
             texts = [readable_resource(item.resource, one) for one in (wanted, most)]

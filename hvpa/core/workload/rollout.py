@@ -11,7 +11,7 @@ from msgspec import structs
 
 from hvpa.api.objects.read_models import Condition, Container, Meta, Pod, Resources, Workload, condition
 from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource
-from hvpa.core.model import ObservedState, PodShape, PodsSeen, PodTotal
+from hvpa.core.model import ObservedState, PodShape, PodsSeen, PodTotal, ScalableState
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.arithmetic import LARGEST, ceil_div
 from hvpa.core.values.clock import LAST_INSTANT, Clock, after
@@ -122,13 +122,17 @@ def _deadline(workload: Workload) -> dt.timedelta | None:
     return dt.timedelta(seconds=DEFAULT_DEADLINE if seconds is None else seconds)
 
 
-def last_change_is_past(seen: ObservedState, clock: Clock) -> bool:
+def last_change_is_past(observation: ObservedState, clock: Clock) -> bool:
     """Whether HVPA's last change of the workload, and the last change of its pods' readiness, are CREATED_AFTER ago."""
-    changes = (seen.horizontal.last_scale_time, seen.vertical.last_scale_time, seen.pods.last_ready_at)
+    changes = (
+        observation.horizontal.last_scale_time,
+        observation.vertical.last_scale_time,
+        observation.pods.last_ready_at,
+    )
     return all(clock.held_until(when, CREATED_AFTER) is None for when in changes)
 
 
-def progress_deadline(seen: ObservedState) -> dt.datetime | None:
+def progress_deadline(observation: ObservedState) -> dt.datetime | None:
     """Returns when the last rollout, which is not complete, is past its progress deadline. After that, another change
     may repair the pods (DESIGN 6.2). None without a time limit: the controller has not seen the workload's latest spec,
     the deadline is switched off, or the last progress is unknown.
@@ -138,7 +142,7 @@ def progress_deadline(seen: ObservedState) -> dt.datetime | None:
     status follows its pods, and its last progress may be old. It never counts from before HVPA's last change of
     requests. Example: a pod is created at 10:00 and never becomes ready; the deadline is 10:10.
     """
-    workload, pods = seen.workload, seen.pods
+    workload, pods = observation.workload, observation.pods
     assert workload is not None
     wait = _deadline(workload)
     if wait is None or _is_behind(workload):
@@ -149,18 +153,17 @@ def progress_deadline(seen: ObservedState) -> dt.datetime | None:
         since = next((one.last_update_time for one in progress), None)
         if since is None:
             return None
-        since = max(since, pods.last_ready_at or since, seen.horizontal.last_scale_time or since)
-    return after(max(since, seen.vertical.last_scale_time or since), wait)
+        since = max(since, pods.last_ready_at or since, observation.horizontal.last_scale_time or since)
+    return after(max(since, observation.vertical.last_scale_time or since), wait)
 
 
-def is_overdue(seen: ObservedState, clock: Clock) -> bool:
+def is_overdue(observation: ScalableState, clock: Clock) -> bool:
     """Whether the last rollout is past its progress deadline, and no pod lost its readiness within the same time. A pod
     that ran for hours and fails its probe for a minute is no stalled rollout."""
-    deadline = progress_deadline(seen)
+    deadline = progress_deadline(observation)
     if deadline is None or not clock.is_past(deadline):
         return False
-    assert seen.workload is not None
-    since, wait = seen.pods.unready_since, _deadline(seen.workload)
+    since, wait = observation.pods.unready_since, _deadline(observation.workload)
     return since is None or wait is None or clock.is_past(after(since, wait))
 
 
@@ -191,7 +194,7 @@ def see_pods(
     created = [pod.metadata.creation_timestamp for pod in unready]
     lost = [one.last_transition_time for pod in unready if (one := condition(pod.status.conditions, "Ready"))]
     others = [pod for pod in pods.others if is_living(pod)]
-    seen = PodsSeen(
+    pods_seen = PodsSeen(
         ready=len(ready),
         running=sum(pod.status.phase == "Running" for pod in there),
         failed=len(failed),
@@ -209,7 +212,11 @@ def see_pods(
         stuck=stuck_pods(pods.own),
         **_compared(there, workload.spec.template.spec.containers),
     )
-    return structs.replace(seen, ready_since=tuple(ready_since), **_requested(there)) if sized else seen
+    return (
+        structs.replace(pods_seen, ready_since=tuple(ready_since), **_requested(there))
+        if sized
+        else pods_seen
+    )
 
 
 def _counted_from(pod: Pod) -> dt.datetime | None:

@@ -16,6 +16,7 @@ from hvpa.api.hvpa.actuation import UpdateStrategy as HvpaStrategy
 from hvpa.api.objects.read_models import UpdateStrategy, Vpa
 from hvpa.api.values.quantity import format_resource
 from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
+from hvpa.core.model import ScalableState, UnscalableObservation
 from hvpa.core.workload.containers import amounts
 from hvpa.core.workload.governed import recommended
 from tests.unit.core.strategies import Limits, objects
@@ -89,7 +90,7 @@ def test_each_bound_that_a_target_is_beyond_is_named(one: Objects) -> None:
     seen = observe(one, NOW, Settings())
     decision = decide(seen)
     ready = build.condition(decision, "Ready")
-    if not _uses_vpa(seen) or decision.replicas is None or ready.status == "False":
+    if isinstance(seen, UnscalableObservation) or not _uses_vpa(seen) or ready.status == "False":
         return
     if ready.reason == "ScaledToZero":
         return
@@ -105,15 +106,15 @@ def test_each_bound_that_a_target_is_beyond_is_named(one: Objects) -> None:
 def test_ready_claims_to_follow_only_where_the_pods_have_the_size(one: Objects) -> None:
     seen = observe(one, NOW, Settings())
     decision = decide(seen)
-    if not _uses_vpa(seen) or decision.replicas is None:
+    if isinstance(seen, UnscalableObservation) or not _uses_vpa(seen):
         return
     if FOLLOWS in build.condition(decision, "Ready").message:
         _assert_pods_follow(seen, decision)
 
 
-def _assert_pods_follow(seen: Observation, decision: Decision) -> None:
+def _assert_pods_follow(seen: ScalableState, decision: Decision) -> None:
     assert decision.status.last_blocked_scaling == ()
-    if seen.spec is not None and seen.spec.update_strategy.in_place:
+    if seen.spec.update_strategy.in_place:
         actuation = decision.status.actuation
         assert actuation is not None
         assert actuation.resized == f"{actuation.pods}/{actuation.pods}"

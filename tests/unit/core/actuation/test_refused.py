@@ -11,21 +11,24 @@ import pytest
 from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.api.hvpa.status import to_wire
-from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
+from hvpa.core import Decision, Objects, Settings, decide, observe
 from hvpa.core.actuation.refused import with_refusal
 from hvpa.core.deciding import as_far_as
+from hvpa.core.model import ScalableObservation
 
 STEP = {"currentReplicas": 3, "desiredReplicas": 5}
 OLDER = {"currentReplicas": 2, "desiredReplicas": 3}
 
 
-def seen_of(status: dict[str, Any] | None = None, cpu: str = "4", kind: str = "InPlace") -> Observation:
+def seen_of(
+    status: dict[str, Any] | None = None, cpu: str = "4", kind: str = "InPlace"
+) -> ScalableObservation:
     """3 pods of 1 core; the HPA wants 6 and weight 50 makes 5 of it; the VPA wants `cpu` for each pod."""
     one = build.hvpa({"replicas": 6, "updateStrategy": {"type": kind}}, status)
     vpa = build.vpa({"app": {"cpu": cpu}})
     owner = {"ownerReferences": [{"kind": "Deployment", "name": "web", "uid": "w", "controller": True}]}
     pods = [build.pod(f"web-{number}", change={"metadata": owner}) for number in range(3)]
-    return observe(build.objects(one, None, build.hpa(6, 100), vpa, pods), NOW, Settings())
+    return build.scalable(build.objects(one, None, build.hpa(6, 100), vpa, pods))
 
 
 def pending(last: dict[str, Any] | None, replicas: int = 5) -> dict[str, Any]:
@@ -39,7 +42,7 @@ def pending(last: dict[str, Any] | None, replicas: int = 5) -> dict[str, Any]:
     return {"desired": desired, "axes": {"horizontal": horizontal}, **scaling}
 
 
-def refused(seen: Observation) -> Decision:
+def refused(seen: ScalableObservation) -> Decision:
     return decide(with_refusal(seen, decide(seen), "horizontal", "at most 4"))
 
 
@@ -80,9 +83,9 @@ def test_what_was_set_before_the_step_that_is_refused_is_still_known() -> None:
     assert axes.horizontal.applied_from is not None
 
 
-def stuck(kind: str, since: int = 0, message: str = "no quota", **template: Any) -> Observation:
+def stuck(kind: str, since: int = 0, message: str = "no quota", **template: Any) -> ScalableObservation:
     """A size that pods can't have, since the kubelet calls it infeasible, and a template that was refused."""
-    return observe(objects_of(kind, since=since, message=message, **template), NOW, Settings())
+    return build.scalable(objects_of(kind, since=since, message=message, **template))
 
 
 def objects_of(
@@ -138,7 +141,7 @@ def test_a_right_that_is_missing_has_a_remedy_of_its_own() -> None:
         ),
     ],
 )
-def test_a_template_of_which_nothing_else_was_refused_is_sent(seen: Observation) -> None:
+def test_a_template_of_which_nothing_else_was_refused_is_sent(seen: ScalableObservation) -> None:
     decision = decide(seen)
     assert decision.workload_patch is not None
     assert decision.patched == ("vertical",)

@@ -19,7 +19,7 @@ from hvpa.api.hvpa.status import (
     SetBack,
     VerticalAxis,
 )
-from hvpa.core import Decision, Objects, Observation, Settings, decide, observe
+from hvpa.core import Decision, Objects, decide
 from hvpa.core.actuation.refused import with_refusal
 from hvpa.core.gates.backoff import (
     contest_wait,
@@ -31,7 +31,7 @@ from hvpa.core.gates.backoff import (
     rolled_back_until,
     without_written,
 )
-from hvpa.core.model import LAST_APPLIED
+from hvpa.core.model import LAST_APPLIED, ScalableObservation
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.managers import manager_of, replicas_set_at
@@ -196,8 +196,8 @@ def scaling_both(cpu: str = "2") -> Objects:
     )
 
 
-def seen_of(one: Objects, now: dt.datetime = NOW) -> Observation:
-    return observe(one, now, Settings())
+def seen_of(one: Objects, now: dt.datetime = NOW) -> ScalableObservation:
+    return build.scalable(one, now)
 
 
 def refused(one: Objects, axis: Any, message: str = "denied", now: dt.datetime = NOW) -> Decision:

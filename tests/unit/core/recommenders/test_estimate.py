@@ -11,7 +11,7 @@ from builders import build
 from builders.build import GIB, NOW, at, stamp
 from hvpa.api.objects.read_models import Pod
 from hvpa.api.values.quantity import Resource
-from hvpa.core import Objects, Settings, observe
+from hvpa.core import Objects
 from hvpa.core.recommenders.desired_replicas import DesiredReplicas, measured_replicas, trusted_replicas
 from hvpa.core.recommenders.estimate import (
     MICRO,
@@ -29,7 +29,7 @@ MEASURED = value("cpu", "500m", "1")
 
 
 def demands(seen: Objects) -> tuple[tuple[MetricDemand, ...], bool]:
-    found = observe(seen, NOW, Settings())
+    found = build.scalable(seen)
     clock = Clock(found.now)
     return metric_demands(found, readings_of(found, seen.hpas[0], clock), clock)
 
@@ -42,7 +42,7 @@ def demand(reading: Reading, replicas: int = 4, **rest: Any) -> MetricDemand:
 
 def desired(readings: Sequence[Reading], replicas: int = 4, **rest: Any) -> DesiredReplicas:
     seen = state(replicas, readings=readings, **rest)
-    return trusted_replicas(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Clock(NOW))
+    return trusted_replicas(seen.hpas[0], build.scalable(seen), Bounds(1, 10), Clock(NOW))
 
 
 def test_an_average_value_is_absolute_and_has_what_a_pod_is_meant_to_use() -> None:
@@ -148,7 +148,7 @@ def test_when_the_first_of_pods_that_are_all_too_young_is_measured(
 ) -> None:
     pods = [pod(number, one) for number, one in enumerate(seconds)]
     spec = {} if is_joint else {"blend": "Additive"}
-    found = observe(state(2, readings=[MEASURED], pods=pods, spec=spec), NOW, Settings())
+    found = build.scalable(state(2, readings=[MEASURED], pods=pods, spec=spec))
     expected = None if measured or not is_joint else at(seconds=1)
     assert measured_from(found, Clock(NOW)) == expected
 
@@ -212,7 +212,7 @@ def test_where_the_hpa_wants_more_its_desired_replicas_hold_replicas_and_is_no_d
 )
 def test_an_absolute_metric_that_is_measured_is_never_stale(readings: list[Reading], never: bool) -> None:
     seen = state(4, readings=readings)
-    found = observe(seen, NOW, Settings())
+    found = build.scalable(seen)
     assert is_never_stale(readings_of(found, seen.hpas[0], Clock(NOW))) is never
 
 
@@ -230,7 +230,7 @@ def test_a_silent_hpa_demands_nothing() -> None:
 
 def test_an_additive_decision_asks_for_no_demands() -> None:
     seen = state(4, [app("1")], [MEASURED], spec={"blend": "Additive"})
-    found = trusted_replicas(seen.hpas[0], observe(seen, NOW, Settings()), Bounds(1, 10), Clock(NOW))
+    found = trusted_replicas(seen.hpas[0], build.scalable(seen), Bounds(1, 10), Clock(NOW))
     assert (found.replicas, found.demands, found.measured) == (8, (), ())
 
 
@@ -244,7 +244,7 @@ def with_job(blend: str, hpa_wants: int, measured: int) -> DesiredReplicas:
     job = build.pod("import-1", change={"metadata": {"ownerReferences": [JOB]}})
     hpa = build.hpa(hpa_wants, utilization=measured, replicas=4)
     one = build.hvpa({"blend": blend, "replicas": hpa_wants})
-    seen = observe(build.objects(one, build.workload(4), hpa, build.vpa(), [*own, job]), NOW, Settings())
+    seen = build.scalable(build.objects(one, build.workload(4), hpa, build.vpa(), [*own, job]))
     return trusted_replicas(hpa, seen, Bounds(1, 10), Clock(NOW))
 
 
@@ -267,6 +267,6 @@ def test_pods_that_failed_lately_count_as_full(failed: int, replicas: int, mode:
     pods = [build.oom_killed(at(minutes=-9), f"web-{index}") for index in range(failed)]
     pods += [build.pod(f"web-{index}") for index in range(failed, 10)]
     seen = state(10, readings=[value("memory", "1Gi", "200Mi")], spec={"blend": "Additive"}, pods=pods)
-    found = observe(seen, NOW, Settings())
+    found = build.scalable(seen)
     trust = trusted_replicas if mode == "Apply" else measured_replicas
     assert trust(seen.hpas[0], found, Bounds(1, 10), Clock(NOW)).replicas == replicas

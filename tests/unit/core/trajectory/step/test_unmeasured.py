@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from builders import build
 from builders.build import GIB, NOW, at, stamp
 from hvpa.api.objects.read_models import Pod
-from hvpa.core import Decision, Objects, Settings, observe
+from hvpa.core import Decision, Objects
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas, readings_of
 from hvpa.core.values.clock import Clock
@@ -269,7 +269,7 @@ def test_a_metric_that_is_no_mean_over_pods_speaks_of_young_ones_as_well() -> No
 
 def test_a_pod_that_became_ready_by_a_clock_that_was_wrong_counts() -> None:
     seen = replaced(4, None, pods=ready_for(-3600, 4), desired=4)
-    found, hpa = observe(seen, at(), Settings()), seen.hpas[0]
+    found, hpa = build.scalable(seen, at()), seen.hpas[0]
     clock = Clock(found.now)
     assert estimate_replicas(found, hpa, readings_of(found, hpa, clock), clock) == 4
 
