@@ -35,6 +35,8 @@ class Joint:
     apart: Sequence[ContainerResource]
     """The other container resources with a VPA target."""
     requests: Requests
+    groups: Sequence[tuple[ResourceKey, ...]]
+    """The container resources that each metric of the HPA covers together."""
     margins: Overlaps
     replicas: int
     """The workload's present replicas."""
@@ -77,6 +79,11 @@ class Joint:
         """The present requests of the measured container resources."""
         return {one.key: one.current for one in self.items}
 
+    @cached_property
+    def first(self) -> Sizes:
+        """The requests with which the path begins."""
+        return {key: self.requests.at_first([key]) for key in self.current}
+
     # --- demand ------------------------------------------------------------------------------------------------------
     @cached_property
     def called_for(self) -> tuple[MetricRequirement, ...]:
@@ -101,6 +108,22 @@ class Joint:
     def known(self) -> Mapping[ResourceKey, int]:
         """The same, only if known."""
         return {**self.usual, **by_targets(self.kept_for, self.requests)} if self.in_place else self.usual
+
+    def in_total(self, demand: Mapping[ResourceKey, int]) -> dict[ResourceKey, int]:
+        """Return a demand as the path counts it. A metric requires pods for the total of its containers, so each
+        container gets the part of the total that its first request is of all their first requests. With its own part,
+        the container that has outgrown its first request most would set the count alone.
+
+        Example: an app and an agent have a demand of 5740Mi and 460Mi. With first requests of 1604Mi and 88Mi, the path
+        counts 5878Mi and 323Mi.
+        """
+        parts: dict[ResourceKey, int] = {}
+        for keys in self.groups:
+            works = {key: self.requests.work(key, self.first[key]) for key in keys if key in demand}
+            amount, total = sum(demand[key] for key in works), max(1, sum(works.values()))
+            for key, work in works.items():  # rounded down: the sum of rounded parts may be a unit too large
+                parts[key] = max(parts.get(key, 0), amount * work // total)
+        return {**demand, **parts}
 
     # --- solving -----------------------------------------------------------------------------------------------------
     @cached_property
@@ -128,7 +151,7 @@ class Joint:
     def settled(self) -> Point:
         """The point of the path for the demand that sizes follow. It has fewer replicas only if the overlap stays free,
         and keeps sizes that are close enough."""
-        demand, path = self.sized_for, self.path
+        demand, path = self.in_total(self.sized_for), self.path
         if not self.in_place:
             replicas, binding = path.asked(demand)
             if self.keeps_pods:  # pods that stay small are not removed, so the sizes are for all needed pods
@@ -138,15 +161,15 @@ class Joint:
             rest = [pods_needed(one, {}, self.requests) for one in self.kept_for if not one.keys]
             stretch = path.vertical_from(settled, demand)
             replicas = path.counts.clamp(max([settled, *rest])) if stretch is None else settled
-            replicas = max(replicas, self.held_down_to(path.sizes(replicas, demand)))
+            replicas = max(replicas, self.held_down_to(path.sizes(replicas, self.sized_for)))
             raised = {key: self.margins[key.resource].raised(amount) for key, amount in demand.items()}
             replicas = max(replicas, min(self.replicas, self._for_cpu(raised)))
         replicas = max(replicas, self._for_cpu(demand))
         return Point(replicas, self.sizes_at(replicas), binding, path.short(replicas, self.known))
 
     def _for_cpu(self, demand: Mapping[ResourceKey, int]) -> int:
-        """Return the fewest pods with enough CPU if no metric measures CPU: the count for this memory demand with the
-        first memory requests, scaled by the growth of the CPU request since then.
+        """Return the fewest pods with enough CPU if no metric measures CPU: the count for this memory demand (shared by
+        first requests) with the first memory requests, scaled by the growth of the CPU request since then.
 
         Example: a demand of 16Gi with first requests of 1Gi and 500m gives 16 pods; if CPU is now 1000m, 8 pods.
         """
@@ -243,7 +266,7 @@ class Joint:
         if not self.in_place:
             return self.once_replaced._count(self.found, self.wanted.sizes)
         rest = [pods_needed(one, {}, self.requests) for one in self.found if not one.keys]
-        return self.path.counts.clamp(max([self.path.count(self.present), *rest]))
+        return self.path.counts.clamp(max([self.path.count(self.in_total(self.present)), *rest]))
 
     def replicas_for(self, sizes: Sizes) -> int:
         """Return how many pods serve the present demand: present pods with their sizes, and new pods with these sizes.
@@ -261,8 +284,7 @@ class Joint:
         and leave the overlap free. In place it is at most the count of `settled`, which already leaves the overlap
         free, if that many pods serve."""
         raised = [one.raised(self.margins) for one in self.kept_for]
-        demand = by_sizes([one for one in raised if one.keys], sizes, self.requests)
-        count = max(self._for_cpu(demand), self._served(raised, sizes))
+        count = max(self._for_cpu(self._by_sizes(raised, self.first)), self._served(raised, sizes))
         if self.in_place:
             count = min(count, max(self.settled.replicas, self._served(self.kept_for, sizes)))
         return min(self.replicas, self.path.counts.clamp(count))
@@ -288,13 +310,17 @@ class Joint:
         """Return how many pods serve the requirements; new pods have these sizes. If pods are replaced and the path is
         vertical, pods become larger first, unless their size may be `_bounded`."""
         counts = {one: self.pods_for(one, sizes) for one in requirements}
-        demand = by_sizes([one for one in requirements if one.keys], sizes, self.requests)
+        demand = self._by_sizes(requirements, sizes)
         stays = self.keeps_pods or any(one.is_shared for one in requirements)
         stretch = None if stays else self.path.vertical_from(self.settled.replicas, demand)
         if stretch is not None:
             grows = [one for one in requirements if not (one.keys and self.in_place)]
             counts |= {one: min(counts[one], stretch) for one in grows}
-        return self.path.counts.clamp(max([self._for_cpu(demand), *counts.values()]))
+        for_cpu = self._for_cpu(self._by_sizes(requirements, self.first))
+        return self.path.counts.clamp(max([for_cpu, *counts.values()]))
+
+    def _by_sizes(self, requirements: Sequence[MetricRequirement], sizes: Sizes) -> dict[ResourceKey, int]:
+        return by_sizes([one for one in requirements if one.keys], sizes, self.requests)
 
     def pods_for(self, one: MetricRequirement, sizes: Sizes) -> int:
         """Return how many pods serve a requirement; new pods have these sizes."""

