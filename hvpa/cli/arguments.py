@@ -50,7 +50,7 @@ def add_operator(add: Add) -> None:
 def _lease(text: str) -> Key:
     namespace, slash, name = text.partition("/")
     if not slash or not all(
-        re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", one) for one in (namespace, name)
+        re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", part) for part in (namespace, name)
     ):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/NAME of a Lease")
     return Key(namespace, name)
@@ -125,41 +125,41 @@ def checked(text: str, read: Callable[[str], T], fits: Callable[[T], object], wh
 def price(text: str) -> float:
     """A price: a finite number from 0 on."""
     what = "a price: a number of at least 0"
-    return checked(text, float, lambda value: math.isfinite(value) and value >= 0, what) + 0.0
+    return checked(text, float, lambda number: math.isfinite(number) and number >= 0, what) + 0.0
 
 
 def tolerance(text: str) -> int:
     """`--hpa-tolerance` in parts per million: a fraction from 0 to below 1. Example: 0.1 is 100,000."""
-    value = checked(text, Decimal, lambda value: 0 <= value < 1, "a fraction from 0 to below 1")
-    return int(value * 1_000_000)
+    fraction = checked(text, Decimal, lambda number: 0 <= number < 1, "a fraction from 0 to below 1")
+    return int(fraction * 1_000_000)
 
 
 def period(text: str) -> dt.timedelta:
     """`--vpa-recommender-interval`: a duration of a second to a day."""
     try:
-        found = parse_duration(text)
+        interval = parse_duration(text)
     except DurationError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    if not dt.timedelta(seconds=1) <= found <= dt.timedelta(days=1):
+    if not dt.timedelta(seconds=1) <= interval <= dt.timedelta(days=1):
         raise argparse.ArgumentTypeError(f"{text}: must be a duration from 1s to 24h")
-    return found
+    return interval
 
 
 def percentage(text: str) -> int:
     """A whole number from 0 to 100."""
-    return checked(text, count_from(0), lambda value: value <= 100, "a percentage from 0 to 100")
+    return checked(text, count_from(0), lambda number: number <= 100, "a percentage from 0 to 100")
 
 
 def instant(text: str) -> dt.datetime:
     """`--now`: an RFC 3339 timestamp."""
     try:
-        read = parse_timestamp(text)
+        timestamp = parse_timestamp(text)
     except TimestampError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    if read.year not in YEARS:
+    if timestamp.year not in YEARS:
         years = f"{YEARS.start} to {YEARS.stop - 1}"
         raise argparse.ArgumentTypeError(f"{text}: the year must be from {years}")
-    return read
+    return timestamp
 
 
 def svg_file(text: str) -> Path:

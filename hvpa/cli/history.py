@@ -57,7 +57,7 @@ def main(args: argparse.Namespace) -> int:
     since = args.since
     if isinstance(since, dt.timedelta):
         since = _before(SystemClock().now(), since)
-    entries = [one for one in entries if since is None or one.time >= since]
+    entries = [entry for entry in entries if since is None or entry.time >= since]
     if args.output == "json":
         print(indented(as_json(hvpa, entries, problem, operator)))
     else:
@@ -130,8 +130,8 @@ class RecordedEvent(msgspec.Struct, rename="camel"):
 
 def entries_of(hvpa: HvpaObject, events: Iterable[RecordedEvent]) -> list[Entry]:
     """The entries of an Hvpa from these Events and its status, oldest first."""
-    entries = [*(entry for event in events if (entry := event.entry()) is not None), *of_status(hvpa)]
-    return sorted(entries, key=lambda one: one.time)
+    entries = [*(recorded for event in events if (recorded := event.entry()) is not None), *of_status(hvpa)]
+    return sorted(entries, key=lambda entry: entry.time)
 
 
 async def _read(
@@ -143,7 +143,7 @@ async def _read(
     operator = await operator_state(reader.transport, args.operator_lease or DEFAULT_LEASE, key)
     events, problem = await read_events(reader, hvpa.metadata)
     entries = [*entries_of(hvpa, events), *await _read_modes(reader, hvpa.metadata)]
-    return hvpa, sorted(entries, key=lambda one: one.time), problem, operator
+    return hvpa, sorted(entries, key=lambda entry: entry.time), problem, operator
 
 
 class _Manager(msgspec.Struct, rename="camel"):
@@ -170,19 +170,19 @@ async def _read_modes(reader: Reader, meta: Meta) -> list[Entry]:
     """The clients that set spec.mode, and the last write of each, from `metadata.managedFields`."""
     try:
         response = await reader.transport.request("GET", HVPAS.path(meta.namespace, meta.name))
-        found = msgspec.json.decode(response, type=_Managed)
+        managed = msgspec.json.decode(response, type=_Managed)
     except (ApiError, msgspec.MsgspecError):  # a client that may list may still not be allowed to get
         return []
     return [
         Entry(
-            one.time,
+            manager.time,
             "spec",
             "Normal",
             "Mode",
-            f"mode {found.spec.mode}, set by {one.manager} ({one.operation})",
+            f"mode {managed.spec.mode}, set by {manager.manager} ({manager.operation})",
         )
-        for one in found.metadata.managed_fields
-        if one.time is not None and "f:mode" in (one.fields.get("f:spec") or {})
+        for manager in managed.metadata.managed_fields
+        if manager.time is not None and "f:mode" in (manager.fields.get("f:spec") or {})
     ]
 
 
@@ -192,12 +192,12 @@ async def read_events(reader: Reader, meta: Meta) -> tuple[Sequence[RecordedEven
     query = {"fieldSelector": ",".join(f"involvedObject.{key}={value}" for key, value in selector.items())}
     events: list[RecordedEvent] = []
 
-    def take(page: Page) -> None:
+    def collect(page: Page) -> None:
         events.extend(msgspec.json.decode(item, type=RecordedEvent) for item in page.items or ())
 
     try:
         path = path_of("api", "v1", "namespaces", meta.namespace, "events")
-        await read_list(reader.transport, path, take, query)
+        await read_list(reader.transport, path, collect, query)
     except ApiError as error:
         if error.status != _FORBIDDEN:
             raise
@@ -218,11 +218,17 @@ def of_status(hvpa: HvpaObject) -> Iterator[Entry]:
         sizes = sizes_of(size.containers)
         message = f"decided: {counted(size.replicas)}{f' of {size_text(sizes)}' if sizes else ''}"
         yield Entry(size.since, "status", "Normal", "Desired", message)
-    for one in status.conditions:
-        if one.last_transition_time is not None:
-            kind = "Warning" if needs_action(one) else "Normal"
-            message = f"{one.reason}: {one.message}" if one.message else one.reason
-            yield Entry(one.last_transition_time, "status", kind, f"{one.type}={one.status}", message)
+    for condition in status.conditions:
+        if condition.last_transition_time is not None:
+            kind = "Warning" if needs_action(condition) else "Normal"
+            message = f"{condition.reason}: {condition.message}" if condition.message else condition.reason
+            yield Entry(
+                condition.last_transition_time,
+                "status",
+                kind,
+                f"{condition.type}={condition.status}",
+                message,
+            )
     yield from _failed(status)
 
 
@@ -230,9 +236,9 @@ def _scaled(last: LastScaling) -> Iterator[str]:
     if last.hpa_status is not None:
         yield f"replicas {last.hpa_status.current_replicas} -> {last.hpa_status.desired_replicas}"
     if last.vpa_status is not None and last.vpa_status.recommendation is not None:
-        for one in last.vpa_status.recommendation.container_recommendations:
-            amounts = [f"{name} {readable(name, amount)}" for name, amount in one.target.items()]
-            yield f"{' '.join(amounts)} of {one.container_name}"
+        for container in last.vpa_status.recommendation.container_recommendations:
+            amounts = [f"{name} {readable(name, amount)}" for name, amount in container.target.items()]
+            yield f"{' '.join(amounts)} of {container.container_name}"
 
 
 def _failed(status: HvpaStatus) -> Iterator[Entry]:
@@ -255,11 +261,11 @@ def _text(hvpa: HvpaObject, entries: Sequence[Entry], notes: Sequence[str]) -> s
     return "\n".join(map(printable, lines))
 
 
-def _cells(one: Entry) -> Sequence[str]:
-    message = " ".join(one.message.split())
-    if one.first is not None:
-        message += f" ({one.times} times since {readable_timestamp(one.first)})"
-    return (readable_timestamp(one.time), one.source, one.type, one.reason, message)
+def _cells(entry: Entry) -> Sequence[str]:
+    message = " ".join(entry.message.split())
+    if entry.first is not None:
+        message += f" ({entry.times} times since {readable_timestamp(entry.first)})"
+    return (readable_timestamp(entry.time), entry.source, entry.type, entry.reason, message)
 
 
 def as_json(
@@ -273,14 +279,14 @@ def as_json(
         "operator": None if operator is None else operator.as_json(),
         "entries": [
             {
-                "time": timestamp(one.time),
-                "source": one.source,
-                "type": one.type,
-                "reason": one.reason,
-                "message": one.message,
-                "count": one.times,
-                "first": timestamp(one.first),
+                "time": timestamp(entry.time),
+                "source": entry.source,
+                "type": entry.type,
+                "reason": entry.reason,
+                "message": entry.message,
+                "count": entry.times,
+                "first": timestamp(entry.first),
             }
-            for one in entries
+            for entry in entries
         ],
     }

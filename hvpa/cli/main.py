@@ -134,11 +134,13 @@ def _report(prog: str, error: Exception, *, debug: bool) -> int:
 def _parser(prog: str, arguments: Sequence[str]) -> argparse.ArgumentParser:
     """A parser with the names of all commands, and the flags of the command in `arguments`."""
     parser = _Parser(prog=prog, description="Scales workloads horizontally and vertically.")
-    version = _version() if any(one.startswith("--v") for one in arguments) else ""  # this takes 50 ms
+    version = (
+        _version() if any(argument.startswith("--v") for argument in arguments) else ""
+    )  # this takes 50 ms
     parser.add_argument("--version", action="version", version=version, help="show the version and exit")
     parser.add_argument("--debug", action="store_true", help=_DEBUG_HELP)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    wanted = next((one for one in arguments if not one.startswith("-")), "")
+    wanted = next((argument for argument in arguments if not argument.startswith("-")), "")
     for name, (module, text) in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text)
         if name == wanted:

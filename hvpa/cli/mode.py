@@ -130,48 +130,48 @@ async def _change_all(reader: Reader, args: argparse.Namespace) -> list[str]:
     """Change all; returns the names of the Hvpas that could not be changed."""
     decide = _paused if args.verb == "pause" else _resumed
     failed: list[str] = []
-    found = [PausableHvpa(_Meta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
+    hvpas = [PausableHvpa(_Meta(name, str(reader.namespace))) for name in dict.fromkeys(args.names)]
     if args.all:
-        found = await _listed(reader, None if args.all_namespaces else reader.namespace)
-    for one in found:
+        hvpas = await _listed(reader, None if args.all_namespaces else reader.namespace)
+    for hvpa in hvpas:
         try:
-            await _change(reader, one, decide, known=args.all)
+            await _change(reader, hvpa, decide, known=args.all)
         except ApiError as error:
             if is_of_the_server(error):
                 raise
             is_unserved = error.status == 404 and not error.is_of_an_object
             why = await reader.why_no_hvpas() if is_unserved else str(error)
-            print(f"{one}: {one_line(why)}", file=sys.stderr)
-            failed.append(f"{one.metadata.namespace}/{one.metadata.name}")
-    if not found:
+            print(f"{hvpa}: {one_line(why)}", file=sys.stderr)
+            failed.append(f"{hvpa.metadata.namespace}/{hvpa.metadata.name}")
+    if not hvpas:
         print("There are no Hvpas.")
     return failed
 
 
 async def _listed(reader: Reader, namespace: str | None) -> list[PausableHvpa]:
-    found: list[PausableHvpa] = []
+    hvpas: list[PausableHvpa] = []
     try:
         path = HVPAS.path(namespace)
-        await read_list(reader.transport, path, lambda page: found.extend(map(_decode, page.items or ())))
+        await read_list(reader.transport, path, lambda page: hvpas.extend(map(_decode, page.items or ())))
     except ApiError as error:
         if error.status == 404:
             raise CommandError(await reader.why_no_hvpas()) from error
         raise
-    return found
+    return hvpas
 
 
-async def _change(reader: Reader, one: PausableHvpa, decide: Decide, *, known: bool) -> None:
+async def _change(reader: Reader, hvpa: PausableHvpa, decide: Decide, *, known: bool) -> None:
     """Change an Hvpa in its current state (`known`: as listed). After a conflict, it is read and decided again."""
-    path = HVPAS.path(one.metadata.namespace, one.metadata.name)
+    path = HVPAS.path(hvpa.metadata.namespace, hvpa.metadata.name)
     for left in reversed(range(TRIES)):
         if not known:
-            one = _decode(await reader.transport.request("GET", path))
+            hvpa = _decode(await reader.transport.request("GET", path))
         known = False
-        change = decide(one)
+        change = decide(hvpa)
         if isinstance(change, str):
-            print(f"{one}: {change}", flush=True)
+            print(f"{hvpa}: {change}", flush=True)
             return
-        version, annotations = one.metadata.resource_version, {BEFORE: change.before}
+        version, annotations = hvpa.metadata.resource_version, {BEFORE: change.before}
         metadata = {"resourceVersion": version, "annotations": annotations}
         body = Body(msgspec.json.encode({"metadata": metadata, "spec": {"mode": change.mode}}), MERGE_PATCH)
         try:
@@ -180,10 +180,10 @@ async def _change(reader: Reader, one: PausableHvpa, decide: Decide, *, known: b
             if error.status != 409 or not left:
                 raise
             continue
-        print(f"{one}: {change.done}", flush=True)
-        if owners := list(_owners(one)):
+        print(f"{hvpa}: {change.done}", flush=True)
+        if owners := list(_owners(hvpa)):
             print(
-                f"warning: {one}: spec.mode is also set by {one_line(', '.join(owners))}, which may set it back:"
+                f"warning: {hvpa}: spec.mode is also set by {one_line(', '.join(owners))}, which may set it back:"
                 f" change it to {change.mode} there too",
                 file=sys.stderr,
             )
@@ -192,12 +192,12 @@ async def _change(reader: Reader, one: PausableHvpa, decide: Decide, *, known: b
 
 def _owners(hvpa: PausableHvpa) -> Iterator[str]:
     """The managers that have set spec.mode and may set it again: tools that compare the cluster with a source."""
-    for one in hvpa.metadata.managed_fields:
-        if "f:mode" not in (one.fields.get("f:spec") or {}) or one.manager in _BY_HAND:
+    for manager in hvpa.metadata.managed_fields:
+        if "f:mode" not in (manager.fields.get("f:spec") or {}) or manager.manager in _BY_HAND:
             continue
         # kubectl also owns the defaults of the API server, but sets only the fields in its file.
-        if one.manager != _CLIENT_SIDE_APPLY or _is_in_file(hvpa):
-            yield f"{one.manager} ({one.operation})"
+        if manager.manager != _CLIENT_SIDE_APPLY or _is_in_file(hvpa):
+            yield f"{manager.manager} ({manager.operation})"
 
 
 def _is_in_file(hvpa: PausableHvpa) -> bool:

@@ -38,7 +38,8 @@ def indented(content: Json) -> str:
 def containers(resources: Mapping[str, ResourceRequirements]) -> Json:
     """Requests and limits as quantities, by container."""
     return {
-        name: {"requests": wire(one.requests), "limits": wire(one.limits)} for name, one in resources.items()
+        name: {"requests": wire(requirements.requests), "limits": wire(requirements.limits)}
+        for name, requirements in resources.items()
     }
 
 

@@ -137,7 +137,9 @@ class View(NamedTuple):
         conditions = self.observation.status.conditions
         if not conditions:
             return ["the operator has reported nothing yet: is it running, and does it watch this namespace?"]
-        known = next((one.observed_generation for one in conditions if one.type == "Ready"), None)
+        known = next(
+            (condition.observed_generation for condition in conditions if condition.type == "Ready"), None
+        )
         if known is not None and known < self.observation.metadata.generation:
             return ["the operator has not processed the latest spec yet"]
         return []
@@ -176,12 +178,12 @@ def as_json(view: View) -> Json:
         "updateStrategy": strategy,
         "notes": view.notes,
         "operator": None if view.operator is None else view.operator.as_json(),
-        "conditions": [to_wire(one) for one in observation.status.conditions],
-        "blocked": [to_wire(one) for one in observation.status.last_blocked_scaling],
+        "conditions": [to_wire(condition) for condition in observation.status.conditions],
+        "blocked": [to_wire(entry) for entry in observation.status.last_blocked_scaling],
         "replicas": {"current": replicas, "ready": ready, "desired": view.replicas},
         "desired": {"containers": containers(view.desired), "since": timestamp(view.since)},
         "actuation": None if view.actuation is None else to_wire(view.actuation),
-        "pods": [one.to_json() for one in view.pods],
+        "pods": [row.to_json() for row in view.pods],
     }
 
 
@@ -193,7 +195,7 @@ def to_text(view: View, now: dt.datetime) -> str:
     lines = [f"{label:<{_LABEL}}{text}" if label else text for label, text in _head(view, now)]
     lines += [
         "",
-        *(table([COLUMNS, *(_cells(one, now) for one in view.pods)]) if view.pods else ["No pods."]),
+        *(table([COLUMNS, *(_cells(row, now) for row in view.pods)]) if view.pods else ["No pods."]),
     ]
     return "\n".join(printable(line) for line in lines)
 
@@ -207,15 +209,17 @@ def _head(view: View, now: dt.datetime) -> Iterable[tuple[str, str]]:
         yield "Operator", text
     for note in view.notes:
         yield "Note", note
-    if (fall := observation.status.replacing) is not None and strategy == "Rollout":
+    if (fallback := observation.status.replacing) is not None and strategy == "Rollout":
         yield (
             "Replacing",
-            f"pods{_since(fall.since, now)}, for a day, because they could not be resized: {fall.message}",
+            f"pods{_since(fallback.since, now)}, for a day, because they could not be resized: {fallback.message}",
         )
-    for one in observation.status.conditions:
-        if one.type == "Ready" or (one.type in ("Paused", "Contested") and one.status == "True"):
-            since = _since(one.last_transition_time, now)
-            yield one.type, f"{one.status}{since}, {one.reason}: {one.message}"
+    for condition in observation.status.conditions:
+        if condition.type == "Ready" or (
+            condition.type in ("Paused", "Contested") and condition.status == "True"
+        ):
+            since = _since(condition.last_transition_time, now)
+            yield condition.type, f"{condition.status}{since}, {condition.reason}: {condition.message}"
     for entry in observation.status.last_blocked_scaling:
         yield "Held back", _held(entry, now)
     wanted = "" if view.replicas in (None, replicas) else f"; desired {view.replicas}"
@@ -248,16 +252,16 @@ def _held(entry: BlockedScaling, now: dt.datetime) -> str:
     return f"{change_text(entry.container, entry.resource or '', pair)}: {entry.reason}{until}"
 
 
-def _resized(found: Actuation) -> str:
+def _resized(actuation: Actuation) -> str:
     """The operator's last counts."""
     counts = (
-        ("in progress", found.in_progress),
-        ("deferred", found.deferred),
-        ("infeasible", found.infeasible),
-        ("waiting", found.waiting),
+        ("in progress", actuation.in_progress),
+        ("deferred", actuation.deferred),
+        ("infeasible", actuation.infeasible),
+        ("waiting", actuation.waiting),
     )
-    parts = [found.resized or "0/0", *(f"{count} {name}" for name, count in counts if count)]
-    return ", ".join(parts) + (f": {found.message}" if found.message else "")
+    parts = [actuation.resized or "0/0", *(f"{count} {name}" for name, count in counts if count)]
+    return ", ".join(parts) + (f": {actuation.message}" if actuation.message else "")
 
 
 def _cells(row: PodRow, now: dt.datetime) -> Sequence[str]:

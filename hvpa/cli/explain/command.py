@@ -111,7 +111,10 @@ def _drawn(observation: Observation, decision: Decision) -> bytes:
     view, replicas = decision.joint, decision.replicas
     if view is None or replicas is None or not view.path.curves:
         kind = "Ready" if view is None else "VpaActive"
-        why = next((f": {one.message}" for one in decision.status.conditions if one.type == kind), "")
+        why = next(
+            (f": {condition.message}" for condition in decision.status.conditions if condition.type == kind),
+            "",
+        )
         if view is not None and view.items:
             why = ": no HPA metric measures a resource that has a VPA target"
         raise CommandError(f"{name}: there is no path to draw{why}")

@@ -36,9 +36,12 @@ def demand(observation: Observation, decision: Decision) -> Iterable[str]:
         return
     workload = observation.workload
     yield f"{workload.kind} {workload.metadata.name}: {counted(workload.spec.replicas)}"
-    for one in workload.spec.template.spec.containers:
-        resources = one.resources
-        yield f"container {one.name}: requests {_amounts(resources.requests)}; limits {_amounts(resources.limits)}"
+    for container in workload.spec.template.spec.containers:
+        resources = container.resources
+        yield (
+            f"container {container.name}: requests {_amounts(resources.requests)}; "
+            f"limits {_amounts(resources.limits)}"
+        )
     yield from _hpa(observation, decision)
     yield from _vpa(observation.vpa)
     for name, instant in sorted(observation.pods.starving.items()):
@@ -51,7 +54,14 @@ def _hpa(observation: ScalableObservation, decision: Decision) -> Iterable[str]:
     if not observation.hpa.configured:
         yield "HPA: not configured"
         return
-    active = next((one for one in decision.status.conditions if one.type == "HpaActive"), None)
+    active = next(
+        (
+            status_condition
+            for status_condition in decision.status.conditions
+            if status_condition.type == "HpaActive"
+        ),
+        None,
+    )
     unused = active is not None and active.status != "True"
     if active is not None and unused:
         yield f"HPA: not used, {active.reason}: {active.message}"
@@ -72,21 +82,23 @@ def _hpa(observation: ScalableObservation, decision: Decision) -> Iterable[str]:
 
 
 def _metrics(hpa: Hpa) -> Iterable[str]:
-    asked = [other for one in reversed(hpa.spec.metrics) if (other := one.source())]
-    targets = {_named(one): one.target for one in asked}
+    spec_sources = [
+        spec_source for spec_metric in reversed(hpa.spec.metrics) if (spec_source := spec_metric.source())
+    ]
+    targets = {_source_key(metric_source): metric_source.target for metric_source in spec_sources}
     for metric in hpa.status.current_metrics or ():
         source = metric.source()
         if source is None:
             continue
-        wanted = targets.get(_named(source))
+        wanted = targets.get(_source_key(source))
         name = source.name or source.metric.name or metric.type
         container = f" of container {source.container}" if source.container else ""
         target = f", target {_value(source.name, wanted)}" if wanted is not None else ""
         yield f"  {metric.type} {name}{container}: {_value(source.name, source.current)}{target}"
 
 
-def _named(one: MetricSource) -> tuple[str, str, str]:
-    return one.name, one.container, one.metric.name
+def _source_key(source: MetricSource) -> tuple[str, str, str]:
+    return source.name, source.container, source.metric.name
 
 
 def _value(resource: str, value: MetricValue) -> str:
@@ -114,24 +126,24 @@ def _number(value: Fraction) -> str:
     return f"{round(value):,}" if abs(value) >= 1000 else f"{float(value):.4g}"
 
 
-def _vpa(found: Recommender[Vpa]) -> Iterable[str]:
-    if not found.configured:
+def _vpa(vpa: Recommender[Vpa]) -> Iterable[str]:
+    if not vpa.configured:
         yield "VPA: not configured"
         return
-    if found.problem is not None:
-        yield f"VPA: not used, {found.problem.reason}: {found.problem.message}"
-    if found.object is None:
+    if vpa.problem is not None:
+        yield f"VPA: not used, {vpa.problem.reason}: {vpa.problem.message}"
+    if vpa.object is None:
         return
-    provided = condition(found.object.status.conditions, "RecommendationProvided")
+    provided = condition(vpa.object.status.conditions, "RecommendationProvided")
     since = provided.last_transition_time if provided is not None and provided.status == "True" else None
-    recommendation = found.object.status.recommendation
+    recommendation = vpa.object.status.recommendation
     containers = (recommendation.container_recommendations or ()) if recommendation is not None else ()
-    if found.problem is None:
-        yield f"VPA {found.object.metadata.name}: recommends{at(since, ' since ')}"
+    if vpa.problem is None:
+        yield f"VPA {vpa.object.metadata.name}: recommends{at(since, ' since ')}"
     elif containers:
-        yield f"VPA {found.object.metadata.name}: last recommendation, not used:"
-    for one in containers:
-        yield f"  container {one.container_name}: {_amounts(one.target)}"
+        yield f"VPA {vpa.object.metadata.name}: last recommendation, not used:"
+    for container in containers:
+        yield f"  container {container.container_name}: {_amounts(container.target)}"
 
 
 def _amounts(amounts: ResourceList) -> str:

@@ -68,8 +68,8 @@ def as_json(
         "containers": containers(decision.containers),
         "recommended": recommended,
         "changes": decision.workload_patch is not None,
-        "blocked": [_blocked(one) for one in decision.blocked],
-        "conditions": [_condition(one) for one in decision.status.conditions],
+        "blocked": [_blocked(entry) for entry in decision.blocked],
+        "conditions": [_condition(condition) for condition in decision.status.conditions],
         "recheckAfterSeconds": None if wait is None else wait.total_seconds(),
         "path": None if decision.joint is None else _path(decision.joint),
         "patch": patch_body(decision),
@@ -78,12 +78,12 @@ def as_json(
         "reported": _reported(observation),
         "differences": [
             {
-                "type": one.decided.type,
-                "reported": f"{one.reported.status} {one.reported.reason}",
-                "decided": f"{one.decided.status} {one.decided.reason}",
-                "why": one.why,
+                "type": difference.decided.type,
+                "reported": f"{difference.reported.status} {difference.reported.reason}",
+                "decided": f"{difference.decided.status} {difference.decided.reason}",
+                "why": difference.why,
             }
-            for one in differing(observation, decision)
+            for difference in differing(observation, decision)
         ],
         "inModeApply": None if applied is None else _in_mode_apply(applied),
         "resizes": resizes(decision),
@@ -92,7 +92,7 @@ def as_json(
         "schedule": _schedule(observation),
         "forecast": _forecast(decision),
         "operator": operator,
-        "gates": [_rules(observation, one) for one in decision.rules],
+        "gates": [_rules(observation, rules) for rules in decision.rules],
     }
 
 
@@ -114,13 +114,13 @@ def resizes(decision: Decision) -> list[Json]:
     """The pods that are resized now, and the new resources of their containers."""
     return [
         {
-            "pod": one.pod,
+            "pod": resize.pod,
             "containers": {
                 container["name"]: {"requests": {}, "limits": {}, **container["resources"]}
-                for container in msgspec.to_builtins(one.body)["spec"]["containers"]
+                for container in msgspec.to_builtins(resize.body)["spec"]["containers"]
             },
         }
-        for one in decision.resizes
+        for resize in decision.resizes
     ]
 
 
@@ -156,11 +156,11 @@ def _rules(observation: Observation, rules: Rules) -> Json:
     axis = observation.horizontal if rules.axis == "horizontal" else observation.vertical
     least = {
         name: {
-            "value": one.value if name == "replicas" else _quantity(kind(name), one.value),
-            "percentage": one.percentage,
-            "source": one.source,
+            "value": min_change.value if name == "replicas" else _quantity(kind(name), min_change.value),
+            "percentage": min_change.percentage,
+            "source": min_change.source,
         }
-        for name, one in rules.min_change.items()
+        for name, min_change in rules.min_change.items()
     }
     return {
         "name": rules.name,
@@ -178,9 +178,14 @@ def _wait(wait: Wait | None) -> Json | None:
     return None if wait is None else {"seconds": wait.duration.total_seconds(), "source": wait.source}
 
 
-def _condition(one: StatusCondition) -> Json:
-    status = one.status if one.status in ("True", "False") else "Unknown"
-    return {"type": one.type, "status": status, "reason": one.reason, "message": one.message}
+def _condition(condition: StatusCondition) -> Json:
+    status = condition.status if condition.status in ("True", "False") else "Unknown"
+    return {
+        "type": condition.type,
+        "status": status,
+        "reason": condition.reason,
+        "message": condition.message,
+    }
 
 
 def _in_mode_apply(decision: Decision) -> Json:
@@ -188,8 +193,11 @@ def _in_mode_apply(decision: Decision) -> Json:
         "replicas": None if decision.replicas is None else decision.replicas.target,
         "containers": containers(decision.containers),
         "changes": decision.workload_patch is not None,
-        "blocked": [_blocked(one) for one in decision.blocked],
-        "ready": next((_condition(one) for one in decision.status.conditions if one.type == "Ready"), None),
+        "blocked": [_blocked(entry) for entry in decision.blocked],
+        "ready": next(
+            (_condition(condition) for condition in decision.status.conditions if condition.type == "Ready"),
+            None,
+        ),
         "resizes": resizes(decision),
     }
 
@@ -206,10 +214,10 @@ def _schedule(observation: Observation) -> Json | None:
 
 def _forecast(decision: Decision) -> Json | None:
     """The floor of the forecast, and whether it is used; None without a forecast."""
-    found = decision.status.forecast
-    if found is None:
+    forecast = decision.status.forecast
+    if forecast is None:
         return None
-    return {"minReplicas": found.replicas, "offPercent": found.off_percent, "message": found.message}
+    return {"minReplicas": forecast.replicas, "offPercent": forecast.off_percent, "message": forecast.message}
 
 
 def _floor(floor: FloorState, begin: dt.datetime | None = None) -> Json | None:
@@ -222,38 +230,38 @@ def _floor(floor: FloorState, begin: dt.datetime | None = None) -> Json | None:
 
 def _actuation(observation: Observation, decision: Decision) -> Json | None:
     """The progress of the pods' resizes; None if rollouts replace the pods."""
-    spec, size, found = observation.spec, decision.status.desired, decision.status.actuation
+    spec, size, actuation = observation.spec, decision.status.desired, decision.status.actuation
     if spec is None or not spec.strategy.in_place:
         return None
     desired = counts = None
     if size is not None:
         sizes = containers(sizes_of(size.containers))
         desired = {"replicas": size.replicas, "containers": sizes, "since": timestamp(size.since)}
-    if found is not None:
+    if actuation is not None:
         left = {
-            "inProgress": found.in_progress,
-            "deferred": found.deferred,
-            "infeasible": found.infeasible,
-            "waiting": found.waiting,
+            "inProgress": actuation.in_progress,
+            "deferred": actuation.deferred,
+            "infeasible": actuation.infeasible,
+            "waiting": actuation.waiting,
         }
-        counts = {"pods": found.pods, "resized": found.pods - sum(left.values()), **left}
-    pods = [one.to_json() for one in pod_rows(observation, observation.resizable, size)]
+        counts = {"pods": actuation.pods, "resized": actuation.pods - sum(left.values()), **left}
+    pods = [row.to_json() for row in pod_rows(observation, observation.resizable, size)]
     return {"type": spec.strategy.type, "desired": desired, "counts": counts, "pods": pods}
 
 
 def replacing(observation: Observation) -> tuple[dt.datetime, str] | None:
     """Until when InPlaceOrRollout replaces pods, and why they could not be resized; None if it resizes them."""
-    spec, fall = observation.spec, observation.status.replacing
-    if spec is None or fall is None or spec.strategy.type != "Rollout":
+    spec, fallback = observation.spec, observation.status.replacing
+    if spec is None or fallback is None or spec.strategy.type != "Rollout":
         return None
-    until = held_until(fall.since, RESIZES_AGAIN, observation.now)
-    return None if until is None else (until, fall.message)
+    until = held_until(fallback.since, RESIZES_AGAIN, observation.now)
+    return None if until is None else (until, fallback.message)
 
 
 def _replacing(observation: Observation) -> Json | None:
-    if (found := replacing(observation)) is None:
+    if (fallback := replacing(observation)) is None:
         return None
-    until, message = found
+    until, message = fallback
     return {"until": timestamp(until), "message": message}
 
 
@@ -268,28 +276,31 @@ class Difference(NamedTuple):
 
 def differing(observation: Observation, decision: Decision) -> Iterator[Difference]:
     """The conditions whose status or reason differ between the operator's report and this decision."""
-    decided = {one.type: one for one in decision.status.conditions}
-    for one in observation.status.conditions:
-        now = decided.get(one.type)
-        if now is not None and (now.status, now.reason) != (one.status, one.reason):
-            yield Difference(one, now, _why(observation, decision, one))
+    decided = {condition.type: condition for condition in decision.status.conditions}
+    for reported in observation.status.conditions:
+        current = decided.get(reported.type)
+        if current is not None and (current.status, current.reason) != (reported.status, reported.reason):
+            yield Difference(reported, current, _why(observation, decision, reported))
 
 
-def _why(observation: Observation, decision: Decision, was: StatusCondition) -> str:
-    if was.type == "Ready" and was.reason in ("WriteFailed", REFUSED):
+def _why(observation: Observation, decision: Decision, reported: StatusCondition) -> str:
+    if reported.type == "Ready" and reported.reason in ("WriteFailed", REFUSED):
         return _WRITES
-    if was.observed_generation is not None and was.observed_generation < observation.metadata.generation:
+    if (
+        reported.observed_generation is not None
+        and reported.observed_generation < observation.metadata.generation
+    ):
         return _UNSEEN
     writes = (decision.workload_patch, decision.scale_replicas)
-    is_due = any(one is not None for one in writes) or bool(decision.owned or decision.resizes)
+    is_due = any(write is not None for write in writes) or bool(decision.owned or decision.resizes)
     return _DUE if is_due else _CHANGED
 
 
 def _reported(observation: Observation) -> Json:
     """The operator's last status."""
     conditions = [
-        {**_condition(one), "since": timestamp(one.last_transition_time)}
-        for one in observation.status.conditions
+        {**_condition(condition), "since": timestamp(condition.last_transition_time)}
+        for condition in observation.status.conditions
     ]
     last_error = None
     if (error := observation.status.last_error) is not None:
@@ -299,12 +310,12 @@ def _reported(observation: Observation) -> Json:
             "description": error.description,
         }
     refused = [
-        {"axis": axis, "time": timestamp(one.time), "count": one.count, "message": one.message}
-        for axis, one in (
+        {"axis": axis, "time": timestamp(refusal.time), "count": refusal.count, "message": refusal.message}
+        for axis, refusal in (
             ("horizontal", observation.horizontal.refused),
             ("vertical", observation.vertical.refused),
         )
-        if one is not None
+        if refusal is not None
     ]
     return {"conditions": conditions, "lastError": last_error, "refused": refused}
 
@@ -347,7 +358,7 @@ def _point(point: Point) -> Json:
 
 
 def _by_container(values: Iterable[tuple[ResourceKey, Any]]) -> Json:
-    found: dict[str, Json] = {}
+    by_container: dict[str, Json] = {}
     for key, value in values:
-        found.setdefault(key.container, {})[key.resource] = value
-    return found
+        by_container.setdefault(key.container, {})[key.resource] = value
+    return by_container

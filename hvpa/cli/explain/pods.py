@@ -78,9 +78,9 @@ def pod_rows(observation: Observation, pods: Sequence[Pod], size: DesiredSize | 
     target, spec = observation.target, observation.spec
     if target is None:
         return ()
-    own = by_owner(tuple(pods), target).own
+    own_pods = by_owner(tuple(pods), target).own
     in_place = spec is not None and spec.strategy.in_place
-    rows = _in_place(observation, own, size) if in_place else _rolled_out(observation, target, own)
+    rows = _in_place(observation, own_pods, size) if in_place else _rolled_out(observation, target, own_pods)
     return tuple(sorted(rows, key=lambda row: row.name))
 
 
@@ -91,24 +91,24 @@ def _in_place(observation: Observation, pods: Sequence[Pod], size: DesiredSize |
     if isinstance(observation, ScalableObservation):
         context = GateContext(Clock(observation.now), observation.spec, is_settled=True)
         arguments = (context, observation, size or DesiredSize(replicas=0, since=observation.now))
-        states = {one.pod.metadata.uid: one for one in pod_states(*arguments)}
-        due = frozenset([one.uid for one in resize_pods(*arguments).resizes])
+        states = {state.pod.metadata.uid: state for state in pod_states(*arguments)}
+        due = frozenset([resize.uid for resize in resize_pods(*arguments).resizes])
     for pod in pods:
-        found, started = states.get(pod.metadata.uid), pod.status.start_time
-        if found is None:
+        pod_state, started = states.get(pod.metadata.uid), pod.status.start_time
+        if pod_state is None:
             yield _row(pod, sizes, _gone(pod) or "unknown")
-        elif found.state == "resized" and not sizes:
+        elif pod_state.state == "resized" and not sizes:
             yield _row(pod, sizes, "template", since=started, exact=True)
         else:
-            why = found.why or _waits_for(observation, pod, found, due)
-            begun = reported_since(pod, found.state)
-            yield _row(pod, sizes, found.state, why, begun or _latest(since, started), begun is not None)
+            why = pod_state.why or _waits_for(observation, pod, pod_state, due)
+            begun = reported_since(pod, pod_state.state)
+            yield _row(pod, sizes, pod_state.state, why, begun or _latest(since, started), begun is not None)
 
 
-def _waits_for(observation: Observation, pod: Pod, found: PodState, due: frozenset[str]) -> str:
+def _waits_for(observation: Observation, pod: Pod, pod_state: PodState, due: frozenset[str]) -> str:
     """The reason why a pod has not been resized yet."""
     spec = observation.spec
-    if spec is None or found.state != "waiting":
+    if spec is None or pod_state.state != "waiting":
         return ""
     if spec.mode != "Apply":
         return f"mode {spec.mode}: no pod is resized"
@@ -128,7 +128,7 @@ def _rolled_out(observation: Observation, target: Workload, pods: Sequence[Pod])
         started = pod.status.start_time
         if gone := _gone(pod):
             yield _row(pod, sizes, gone)
-        elif _is_of(pod, sizes):
+        elif _matches_template(pod, sizes):
             yield _row(pod, sizes, "updated", since=started, exact=True)
         else:
             why = _keeps(observation, target, pod) or "is replaced by the rollout"
@@ -147,10 +147,12 @@ def _keeps(observation: Observation, target: Workload, pod: Pod) -> str:
     return f"{target.kind} {target.metadata.name} does not replace it: {why}" if why else ""
 
 
-def _is_of(pod: Pod, template: Mapping[str, ResourceRequirements]) -> bool:
+def _matches_template(pod: Pod, template: Mapping[str, ResourceRequirements]) -> bool:
     """Whether a pod has the resources in the template. Additions by a LimitRange or a webhook don't count."""
-    have = present_resources(pod.spec.containers)
-    return not any(changes(have[name], one) for name, one in template.items() if name in have)
+    present = present_resources(pod.spec.containers)
+    return not any(
+        changes(present[name], requirements) for name, requirements in template.items() if name in present
+    )
 
 
 def _row(
@@ -162,11 +164,13 @@ def _row(
     exact: bool = False,
 ) -> PodRow:
     desired = {}
-    for name, own in present_resources(pod.spec.containers).items():
-        to = sizes.get(name, NOTHING)
-        desired[name] = ResourceRequirements({**own.requests, **to.requests}, {**own.limits, **to.limits})
+    for name, requirements in present_resources(pod.spec.containers).items():
+        size = sizes.get(name, NOTHING)
+        desired[name] = ResourceRequirements(
+            {**requirements.requests, **size.requests}, {**requirements.limits, **size.limits}
+        )
     present = present_sizes(pod)
-    restarts = sum(one.restart_count for one in pod.status.container_statuses)
+    restarts = sum(status.restart_count for status in pod.status.container_statuses)
     return PodRow(pod.metadata.name, is_ready(pod), restarts, present, desired, state, why, since, exact)
 
 
@@ -178,18 +182,18 @@ def _gone(pod: Pod) -> str:
 
 
 def _latest(*times: dt.datetime | None) -> dt.datetime | None:
-    return max([one for one in times if one is not None], default=None)
+    return max([time for time in times if time is not None], default=None)
 
 
 def differences_text(row: PodRow) -> str:
     """The differences between a pod's actual and desired resources, such as `app requests cpu 500m -> 1`; empty if it
     has none."""
     parts = []
-    for name, to in row.desired.items():
-        has = row.present[name]
-        for section, changed in changes(has, to).items():
-            before, after = getattr(has, section), getattr(to, section)
-            for what in (one for one in RESOURCES if one in changed):
+    for name, desired in row.desired.items():
+        present = row.present[name]
+        for section, changed in changes(present, desired).items():
+            before, after = getattr(present, section), getattr(desired, section)
+            for what in (resource for resource in RESOURCES if resource in changed):
                 pair = "none", readable_resource(what, after[what])
                 if what in before:
                     pair = readable_change(what, before[what], after[what])

@@ -96,8 +96,11 @@ def _reported(observation: Observation) -> Iterable[str]:
     status = observation.status
     if not status.conditions:
         yield _NEVER
-    for one in status.conditions:
-        yield f"{one.type} {one.status}{at(one.last_transition_time, ' since ')}, {one.reason}: {one.message}"
+    for condition in status.conditions:
+        yield (
+            f"{condition.type} {condition.status}{at(condition.last_transition_time, ' since ')}, "
+            f"{condition.reason}: {condition.message}"
+        )
     if (error := status.last_error) is not None:
         begin = f"last error: {error.last_operation or 'a write'}"
         yield f"{begin}{at(error.last_update_time, ' at ')}: {error.description}"
@@ -108,22 +111,26 @@ def _reported(observation: Observation) -> Iterable[str]:
 
 def _conditions(observation: Observation, decision: Decision) -> Iterable[str]:
     """The conditions after this decision, with a remedy if they need action."""
-    for one in decision.status.conditions:
-        yield f"{one.type} {one.status} {one.reason}: {one.message}"
+    for condition in decision.status.conditions:
+        yield f"{condition.type} {condition.status} {condition.reason}: {condition.message}"
         if (
-            needs_action(one)
-            and (what := remedy(one.reason, observation.metadata, observation.spec)) not in one.message
+            needs_action(condition)
+            and (what := remedy(condition.reason, observation.metadata, observation.spec))
+            not in condition.message
         ):
             yield f"  to do: {what}."
 
 
 def _differences(observation: Observation, decision: Decision) -> Iterable[str]:
     """The conditions that differ between the operator's report and this decision, and possible causes."""
-    for one in differing(observation, decision):
-        was, now = one.reported, one.decided
-        yield f"{was.type} was reported {was.status} {was.reason} and is now {now.status} {now.reason}: {one.why}"
-        if needs_action(was):
-            yield f"  to do: {remedy(was.reason, observation.metadata, observation.spec)}."
+    for difference in differing(observation, decision):
+        reported, decided = difference.reported, difference.decided
+        yield (
+            f"{reported.type} was reported {reported.status} {reported.reason} "
+            f"and is now {decided.status} {decided.reason}: {difference.why}"
+        )
+        if needs_action(reported):
+            yield f"  to do: {remedy(reported.reason, observation.metadata, observation.spec)}."
 
 
 # --- blend ----------------------------------------------------------------------------------------------------------
@@ -132,29 +139,36 @@ def _blend(observation: Observation, decision: Decision) -> Iterable[str]:
         vertical, horizontal = percent(decision.weight_ppm), percent(FULL - decision.weight_ppm)
         yield f"weights: horizontal {horizontal} percent, vertical {vertical} percent"
     yield from decision.steps
-    yield from _had_their_step(observation, decision)
+    yield from _finished_steps(observation, decision)
 
 
-def _had_their_step(observation: Observation, decision: Decision) -> Iterable[str]:
+def _finished_steps(observation: Observation, decision: Decision) -> Iterable[str]:
     """Requests that differ from their recommendation, which has already had its step (`Additive`)."""
     if observation.workload is None or observation.vpa.object is None or observation.vpa.problem is not None:
         return
-    moving = {(one.container, one.resource) for one in decision.blocked}
+    moving = {(entry.container, entry.resource) for entry in decision.blocked}
     present = present_resources(observation.workload.spec.template.spec.containers)
     targets = recommendations(observation.vpa.object)
-    for one in observation.vertical.applied_from:
-        resource = kind(one.resource)
-        now = present[one.container].requests.get(resource) if one.container in present else None
-        after = decision.containers.get(one.container)
-        target = quantity_of(targets[one.container].target, resource) if one.container in targets else None
-        stays = after is not None and after.requests.get(resource) == now
-        if now is None or target in (None, now) or not stays or (one.container, resource) in moving:
+    for applied in observation.vertical.applied_from:
+        resource = kind(applied.resource)
+        current = present[applied.container].requests.get(resource) if applied.container in present else None
+        after = decision.containers.get(applied.container)
+        target = (
+            quantity_of(targets[applied.container].target, resource) if applied.container in targets else None
+        )
+        stays = after is not None and after.requests.get(resource) == current
+        if (
+            current is None
+            or target in (None, current)
+            or not stays
+            or (applied.container, resource) in moving
+        ):
             continue
         yield (
-            f"{one.container} {resource}: {readable_resource(resource, now)} now, "
+            f"{applied.container} {resource}: {readable_resource(resource, current)} now, "
             f"{readable_resource(resource, target)} recommended; HVPA made the step for this recommendation at "
-            f"weight {one.weight:g}{at(observation.vertical.last_scale_time, ', ')}; the next step follows when the "
-            "recommendation changes by minChange"
+            f"weight {applied.weight:g}{at(observation.vertical.last_scale_time, ', ')}; the next step follows when "
+            "the recommendation changes by minChange"
         )
 
 
@@ -169,11 +183,11 @@ def _applied_from(observation: Observation) -> Iterable[str]:
         rest = "" if replicas.goal is None else f", on the way to {replicas.goal}"
         step = f"replicas: {replicas.replicas} applied for the HPA's desired replicas of {replicas.desired}"
         yield f"{step}{weight}{at(observation.horizontal.last_scale_time, ', ')}{rest}"
-    for one in observation.vertical.applied_from:
-        source = f" from target {readable(one.resource, one.target)} at weight {one.weight:g}"
-        small = f", small step {one.small_steps} in a row" if one.small_steps else ""
+    for applied in observation.vertical.applied_from:
+        source = f" from target {readable(applied.resource, applied.target)} at weight {applied.weight:g}"
+        small = f", small step {applied.small_steps} in a row" if applied.small_steps else ""
         yield (
-            f"{one.container} {one.resource}: {readable(one.resource, one.request)} applied"
+            f"{applied.container} {applied.resource}: {readable(applied.resource, applied.request)} applied"
             f"{', the size on the path' if is_path else source}{small}"
         )
 
@@ -208,10 +222,10 @@ def _schedule(observation: Observation, spec: HvpaSpec) -> Iterable[str]:
 
 def _forecast(decision: Decision) -> Iterable[str]:
     """The floor of the forecast, and whether it is used."""
-    found = decision.status.forecast
-    if found is not None:
-        floor = "" if found.replicas is None else f"at least {counted(found.replicas)} now; "
-        yield f"forecast: {floor}{found.message}"
+    forecast = decision.status.forecast
+    if forecast is not None:
+        floor = "" if forecast.replicas is None else f"at least {counted(forecast.replicas)} now; "
+        yield f"forecast: {floor}{forecast.message}"
 
 
 def _rules(observation: Observation, spec: HvpaSpec, rules: Rules) -> Iterable[str]:
@@ -238,7 +252,8 @@ def _rules(observation: Observation, spec: HvpaSpec, rules: Rules) -> Iterable[s
             waits += f"; requests with a metric: by the highest demand of the last {_wait(rules.highest)}"
         yield waits
     least = [
-        (name if name != "replicas" else "", _min_change(name, one)) for name, one in rules.min_change.items()
+        (name if name != "replicas" else "", _min_change(name, min_change))
+        for name, min_change in rules.min_change.items()
     ]
     yield "minChange " + " and ".join(f"{name} {text}".strip() for name, text in least)
     if rules.timeout is not None:
@@ -289,12 +304,12 @@ def _measurement(observation: Observation, decision: Decision) -> Iterable[str]:
             deadline if deadline and deadline <= observation.now else None,
         ),
     )
-    found = [
+    recent_causes = [
         f"{what}{at(instant, ' at ')}"
         for what, instant in causes
         if instant is not None and held_until(instant, SETTLING, observation.now) is not None
     ]
-    since = f": {', '.join(found)}" if found else ""
+    since = f": {', '.join(recent_causes)}" if recent_causes else ""
     seconds = int(SETTLING.total_seconds())
     yield f"next measurement: used {seconds} seconds after the last change, once the rollout is complete{since}"
 
@@ -309,7 +324,11 @@ def _results(
     else:
         assert observation.spec is not None
         yield "Result", [f"mode {observation.spec.mode}: the workload is not changed"]
-        lines = [f"{one.reason}: {one.message}" for one in applied.status.conditions if needs_action(one)]
+        lines = [
+            f"{condition.reason}: {condition.message}"
+            for condition in applied.status.conditions
+            if needs_action(condition)
+        ]
         lines += [*_result(observation, applied), *_due(applied)]
         lines += [f"held back: {held(entry, observation.now)}" for entry in applied.blocked]
         yield "Result in mode Apply", lines
@@ -321,14 +340,14 @@ def _result(observation: Observation, decision: Decision) -> Iterable[str]:
     if view is None or observation.workload is None:
         return
     yield _change("replicas", str(view.current), str(view.target), str(view.recommended))
-    for one in observation.workload.spec.template.spec.containers:
-        after, best = decision.containers.get(one.name), decision.recommended.get(one.name)
+    for container in observation.workload.spec.template.spec.containers:
+        after, best = decision.containers.get(container.name), decision.recommended.get(container.name)
         if after is None or best is None:
             continue
         for resource in RESOURCES:
             for part in ("requests", "limits"):
-                amounts = (getattr(of, part) for of in (one.resources, after, best))
-                yield from _entry(f"{one.name} {part} {resource}", resource, *amounts)
+                amounts = (getattr(requirements, part) for requirements in (container.resources, after, best))
+                yield from _entry(f"{container.name} {part} {resource}", resource, *amounts)
 
 
 def _entry(
@@ -340,9 +359,9 @@ def _entry(
 ) -> Iterable[str]:
     """The line of a request or limit; none if it neither exists nor existed."""
     amounts = quantity_of(before, resource), after.get(resource), best.get(resource)
-    texts = ["none" if one is None else readable_resource(resource, one) for one in amounts]
+    texts = ["none" if amount is None else readable_resource(resource, amount) for amount in amounts]
     if len(set(texts)) < len(set(amounts)):
-        texts = ["none" if one is None else format_resource(resource, one) for one in amounts]
+        texts = ["none" if amount is None else format_resource(resource, amount) for amount in amounts]
     if set(texts) != {"none"}:
         yield _change(what, *texts)
 
@@ -384,8 +403,8 @@ def _resizing(observation: Observation, decision: Decision) -> Iterable[str]:
 
     Empty if rollouts replace the pods, except for the duration of a fallback to rollouts.
     """
-    if (fall := replacing(observation)) is not None:
-        until, why = fall
+    if (fallback := replacing(observation)) is not None:
+        until, why = fallback
         yield f"pods could not be resized; InPlaceOrRollout uses rollouts until {when(until, observation.now)}: {why}"
     if observation.spec is None or not observation.spec.strategy.in_place:
         return
@@ -395,7 +414,9 @@ def _resizing(observation: Observation, decision: Decision) -> Iterable[str]:
     if size is None:
         yield "no size has been decided yet"
     else:
-        sizes = [_container(one.name, one.requests, one.limits) for one in size.containers]
+        sizes = [
+            _container(container.name, container.requests, container.limits) for container in size.containers
+        ]
         text = ", ".join([counted(size.replicas), *(sizes or ["the template's size"])])
         yield f"desired since {readable_timestamp(size.since)}: {text}"
     rows = pod_rows(observation, observation.resizable, size)
@@ -406,9 +427,11 @@ def _resizing(observation: Observation, decision: Decision) -> Iterable[str]:
 
 def _due(decision: Decision) -> Iterable[str]:
     """The resizes of a decision, a line per pod."""
-    for one in resizes(decision):
-        sizes = [_container(name, to["requests"], to["limits"]) for name, to in one["containers"].items()]
-        yield f"pod {one['pod']} is resized to {', '.join(sizes)}"
+    for resize in resizes(decision):
+        sizes = [
+            _container(name, size["requests"], size["limits"]) for name, size in resize["containers"].items()
+        ]
+        yield f"pod {resize['pod']} is resized to {', '.join(sizes)}"
 
 
 def _pod(row: PodRow) -> str:

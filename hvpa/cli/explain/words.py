@@ -70,11 +70,13 @@ def amount_text(resource: str | None, amount: int) -> str:
 def refused(record: Refusal) -> str:
     """A change that the API server refused earlier, and the reason."""
     changes = []
-    for one in record.changes:
-        pair = str(one.current), str(one.wanted)
-        if one.container is not None:
-            pair = readable_change(kind(one.resource), one.current, one.wanted)
-        changes.append(change_text(one.container, kind(one.resource), pair))
+    for refused_change in record.changes:
+        pair = str(refused_change.current), str(refused_change.wanted)
+        if refused_change.container is not None:
+            pair = readable_change(
+                kind(refused_change.resource), refused_change.current, refused_change.wanted
+            )
+        changes.append(change_text(refused_change.container, kind(refused_change.resource), pair))
     times = "" if record.count <= 1 else f", {record.count} times in a row"
     return f"refused at {readable_timestamp(record.time)}{times}: {', '.join(changes)}: {record.message}"
 
@@ -85,15 +87,15 @@ def pods(replicas: int, sizes: Mapping[ResourceKey, int]) -> str:
     for key, size in sizes.items():
         text = f"{key.resource} {readable_resource(key.resource, size)}"
         by_container.setdefault(key.container, []).append(text)
-    each = "; ".join(f"{name} {', '.join(texts)}" for name, texts in by_container.items())
-    return f"{counted(replicas)} of {each}" if each else counted(replicas)
+    pod_text = "; ".join(f"{name} {', '.join(texts)}" for name, texts in by_container.items())
+    return f"{counted(replicas)} of {pod_text}" if pod_text else counted(replicas)
 
 
 def size_text(resources: Mapping[str, ResourceRequirements]) -> str:
     """Requests by container, for people: `cpu 500m memory 1Gi`; with the container's name if there are several."""
     parts = []
-    for name, one in resources.items():
-        known = [what for what in RESOURCES if what in one.requests]
-        text = " ".join(f"{what} {readable_resource(what, one.requests[what])}" for what in known)
+    for name, requirements in resources.items():
+        known = [what for what in RESOURCES if what in requirements.requests]
+        text = " ".join(f"{what} {readable_resource(what, requirements.requests[what])}" for what in known)
         parts.append(f"{name}: {text or 'none'}" if len(resources) > 1 else text or "none")
     return ", ".join(parts)

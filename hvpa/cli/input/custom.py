@@ -24,15 +24,15 @@ def named_targets(documents: Iterable[Document], namespace: str) -> set[Target]:
 
     `namespace` is used for documents without a namespace.
     """
-    found = set()
-    for one in documents:
+    targets = set()
+    for document in documents:
         for field in ("targetRef", "scaleTargetRef"):
-            reference = below(one.content, "spec", field)
+            reference = below(document.content, "spec", field)
             version, kind, name = (below(reference, key) for key in ("apiVersion", "kind", "name"))
             if isinstance(version, str) and isinstance(kind, str) and isinstance(name, str):
-                space = one.metadata.get("namespace", namespace)
-                found.add(Target(str(space), kind_key(version, kind), name))
-    return found
+                space = document.metadata.get("namespace", namespace)
+                targets.add(Target(str(space), kind_key(version, kind), name))
+    return targets
 
 
 def is_workload(document: Document, key: Target | None, named: set[Target]) -> bool:
@@ -53,20 +53,20 @@ def read_custom(content: Mapping[str, Plain]) -> Workload:
     count, selector = below(status, "replicas"), below(status, "selector")
     if selector is None:
         labels = below(spec, "selector") or {}
-        is_flat = isinstance(labels, dict) and all(isinstance(one, str) for one in labels.values())
-        found_by = Selector(match_labels=labels) if is_flat else msgspec.convert(labels, type=Selector)
-        selector = selector_text(found_by)
+        is_flat = isinstance(labels, dict) and all(isinstance(label, str) for label in labels.values())
+        label_selector = Selector(match_labels=labels) if is_flat else msgspec.convert(labels, type=Selector)
+        selector = selector_text(label_selector)
     scale = {
         "metadata": content["metadata"],
         "spec": {"replicas": replicas},
         "status": {"replicas": replicas if count is None else count, "selector": selector},
     }
-    found = scaled(_version(content), str(content["kind"]), msgspec.json.encode(scale))
+    workload = scaled(_version(content), str(content["kind"]), msgspec.json.encode(scale))
     template = below(spec, "template")
     if not below(template, "spec", "containers"):
-        return found
-    whole = msgspec.structs.replace(found.spec, template=msgspec.convert(template, type=PodTemplate))
-    return msgspec.structs.replace(found, spec=whole)
+        return workload
+    full_spec = msgspec.structs.replace(workload.spec, template=msgspec.convert(template, type=PodTemplate))
+    return msgspec.structs.replace(workload, spec=full_spec)
 
 
 def key_of(document: Document, namespace: str) -> Target | None:

@@ -23,7 +23,7 @@ class FileError(CommandError):
     """A file that does not contain objects: the file, the position if known, and the reason."""
 
     def __init__(self, file: str, reason: str, line: int | None = None, column: int | None = None) -> None:
-        at = ":".join(str(one) for one in (file, line, column) if one is not None)
+        at = ":".join(str(part) for part in (file, line, column) if part is not None)
         self.file, self.reason = file, one_line(reason)
         self.line, self.column = line, column
         super().__init__(f"{at}: {self.reason}")
@@ -118,18 +118,18 @@ def read_documents(
     document that is not an object, and the document is skipped.
     """
     source, contents = load(path)
-    found: list[Document] = []
+    documents: list[Document] = []
     for number, content in contents:
         if lenient and not (isinstance(content, dict) and {"kind", "apiVersion"} & content.keys()):
             continue
-        for one in _objects(source, number, "", content):
-            if isinstance(one, Document):
-                found.append(one)
+        for result in _objects(source, number, "", content):
+            if isinstance(result, Document):
+                documents.append(result)
             elif skip is None:
-                raise one
+                raise result
             else:
-                skip(one)
-    return found
+                skip(result)
+    return documents
 
 
 def load(path: str) -> tuple[Source, list[Numbered]]:

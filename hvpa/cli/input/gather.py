@@ -56,7 +56,7 @@ _SYNTHETIC: Final = uuid.UUID("5a3c2c6e-6d0e-5b7e-9a51-0f6f4b1f7a55")
 """Namespace of the uids for objects without a uid; the same objects always get the same uids."""
 _FORMER_GROUPS: Final = {"extensions": "apps"}
 """Former groups of the same kinds."""
-RESOURCES: Final[dict[str, Resource[Any]]] = {one.kind: one for one in (*WATCHED, *ON_DEMAND)}
+RESOURCES: Final[dict[str, Resource[Any]]] = {resource.kind: resource for resource in (*WATCHED, *ON_DEMAND)}
 """The kinds that a decision reads."""
 _SPECS: Final[dict[str, type]] = {HPAS.kind: HpaSpecRead, VPAS.kind: VpaSpecRead}
 _PLACE: Final = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$\.?(?P<path>.*)`)?$", re.DOTALL)
@@ -100,24 +100,31 @@ def gather(paths: Sequence[str], namespace: str | None) -> Gathered:
     that can't be used is skipped, with a line on standard error. Raises CommandError if a file or the Hvpa is wrong,
     UsageError for two Hvpas.
     """
-    documents = [one for path in dict.fromkeys(paths) for one in read_documents(path, skip=report_skipped)]
-    hvpas = [one for one in documents if one.kind == HVPAS.kind]
+    documents = [
+        document for path in dict.fromkeys(paths) for document in read_documents(path, skip=report_skipped)
+    ]
+    hvpas = [document for document in documents if document.kind == HVPAS.kind]
     if not hvpas:
         raise CommandError(f"no Hvpa in {', '.join(dict.fromkeys(paths))}")
     if len(hvpas) > 1:
         raise UsageError(
-            f"exactly one Hvpa can be explained, not {len(hvpas)}: {', '.join(one.label for one in hvpas)}"
+            f"exactly one Hvpa can be explained, not {len(hvpas)}: "
+            f"{', '.join(document.label for document in hvpas)}"
         )
     hvpa = hvpas[0]
     _refuse(hvpa, validate_manifest(hvpa.content))
-    own = hvpa.metadata.get("namespace") or namespace or DEFAULT_NAMESPACE
-    near = [one for one in documents if one.metadata.get("namespace", own) == own]
-    filled = Filled(near, own, must_read=(HVPAS.kind,))
-    found = filled.local.objects(filled.hvpas[0])
-    assert found is not None
-    actuation = found.hvpa.status.actuation
+    own_namespace = hvpa.metadata.get("namespace") or namespace or DEFAULT_NAMESPACE
+    near = [
+        document
+        for document in documents
+        if document.metadata.get("namespace", own_namespace) == own_namespace
+    ]
+    filled = Filled(near, own_namespace, must_read=(HVPAS.kind,))
+    stored_objects = filled.local.objects(filled.hvpas[0])
+    assert stored_objects is not None
+    actuation = stored_objects.hvpa.status.actuation
     by_policy = actuation is not None and actuation.size_at_creation
-    objects = replace(found, creation_sizes=() if by_policy else None)
+    objects = replace(stored_objects, creation_sizes=() if by_policy else None)
     workload = objects.workload
     if workload is None or (workload.kind, workload.metadata.name) not in filled.settled:
         return Gathered(objects)
@@ -157,23 +164,25 @@ class Filled:
         self.read: list[Document] = []
         """The documents that are used, in the API versions that are read. Other kinds and unusable documents are
         omitted."""
-        known = list(filter(None, (self._unless_wrong(one, _current) for one in documents)))
-        hvpas = [one for one in known if one.kind == HVPAS.kind]
-        others = [one for one in known if one.kind in RESOURCES and one.kind != HVPAS.kind]
-        hvpas = [one for one in hvpas if self._unless_wrong(one, _checked) is not None]
-        self._uids = {self._key(one): self._uid(one, others) for one in hvpas}
-        found = [(one, self._unless_wrong(one, self._hvpa)) for one in hvpas]
-        self._own = {self._key(one): hvpa for one, hvpa in found if hvpa is not None}
+        known = list(filter(None, (self._unless_wrong(document, _current) for document in documents)))
+        hvpas = [document for document in known if document.kind == HVPAS.kind]
+        others = [
+            document for document in known if document.kind in RESOURCES and document.kind != HVPAS.kind
+        ]
+        hvpas = [document for document in hvpas if self._unless_wrong(document, _checked) is not None]
+        self._uids = {self._key(document): self._uid(document, others) for document in hvpas}
+        decoded = [(document, self._unless_wrong(document, self._hvpa)) for document in hvpas]
+        self._own = {self._key(document): hvpa for document, hvpa in decoded if hvpa is not None}
         self.hvpas = tuple(self._own)
         """Keys of the Hvpas, in the order of the files."""
-        self.read += [one for one, hvpa in found if hvpa is not None]
+        self.read += [document for document, hvpa in decoded if hvpa is not None]
         # Pods first: they give the replica count of a DaemonSet without a status.
-        for document in sorted(others, key=lambda one: one.kind != PODS.kind):
-            self._unless_wrong(document, self._put)
+        for other in sorted(others, key=lambda document: document.kind != PODS.kind):
+            self._unless_wrong(other, self._put)
         named = named_targets(known, namespace)
-        for document in (one for one in known if one.kind not in RESOURCES):
-            if is_workload(document, key_of(document, namespace), named):
-                self._unless_wrong(document, self._put_custom)
+        for custom in (document for document in known if document.kind not in RESOURCES):
+            if is_workload(custom, key_of(custom, namespace), named):
+                self._unless_wrong(custom, self._put_custom)
         self._fill_owners()
 
     def _unless_wrong(self, document: Document, use: Callable[[Document], T | None]) -> T | None:
@@ -214,8 +223,12 @@ class Filled:
     def _fill_owners(self) -> None:
         """Replace the pods by pods with the owners that a cluster would have filled in."""
         stores, pods = self.local.workloads.values(), self._pods()
-        workloads = [one for store in stores for key in store if (one := store.get(key)) is not None]
-        without_uid = {(one.kind, _name(one)) for one in self.read if not one.metadata.get("uid")}
+        workloads = [
+            workload for store in stores for key in store if (workload := store.get(key)) is not None
+        ]
+        without_uid = {
+            (document.kind, _name(document)) for document in self.read if not document.metadata.get("uid")
+        }
         owners = Owners(workloads, pods, without_uid)
         for pod in pods:
             if (filled := owners.filled(pod)) is not pod:
@@ -223,12 +236,12 @@ class Filled:
                 self.local.pods.put(filled)
 
     def _pods(self) -> list[Pod]:
-        return [one for key in self.local.pods if (one := self.local.pods.get(key)) is not None]
+        return [pod for key in self.local.pods if (pod := self.local.pods.get(key)) is not None]
 
     def _count_pods(self, workload: Workload) -> int:
         """Number of Pods in the files that a workload selects, except Pods that name another controller."""
         requirements = labels.parse_selector(selector_text(workload.spec.selector))
-        near = [one.metadata for one in self._pods() if one.metadata.namespace == workload.metadata.namespace]
+        near = [pod.metadata for pod in self._pods() if pod.metadata.namespace == workload.metadata.namespace]
         itself = (workload.kind, workload.metadata.name)
         return sum(
             labels.matches(requirements, meta.labels)
@@ -241,19 +254,19 @@ class Filled:
 
     def _hvpa(self, document: Document) -> HvpaObject:
         raw: RawHvpa = self._decoded(document)
-        found = read_hvpa(raw)
-        _refuse(document, invalid(found))
+        hvpa = read_hvpa(raw)
+        _refuse(document, invalid(hvpa))
         self.local.hvpas.put(stored(raw))
-        return found
+        return hvpa
 
     def _uid(self, hvpa: Document, others: Sequence[Document]) -> str:
         """The Hvpa's uid: its own, else the uid in its owned objects, else a synthetic uid."""
-        own, key = hvpa.metadata.get("uid"), self._key(hvpa)
-        if isinstance(own, str) and own:
-            return own
+        own_uid, key = hvpa.metadata.get("uid"), self._key(hvpa)
+        if isinstance(own_uid, str) and own_uid:
+            return own_uid
         for document in others:
-            near = document.metadata.get("namespace", self._namespace) == key.namespace
-            for reference in _list(document.metadata.get("ownerReferences")) if near else ():
+            is_near = document.metadata.get("namespace", self._namespace) == key.namespace
+            for reference in _list(document.metadata.get("ownerReferences")) if is_near else ():
                 is_ours = isinstance(reference, dict) and reference.get("kind") == HVPAS.kind
                 if is_ours and reference.get("name") == key.name and reference.get("uid"):
                     return str(reference["uid"])
@@ -280,7 +293,9 @@ class Filled:
             filled["uid"] = self._synthetic(document)
         if "ownerReferences" in filled:
             references = _list(filled["ownerReferences"])
-            filled["ownerReferences"] = [self._reference(one, key.namespace) for one in references]
+            filled["ownerReferences"] = [
+                self._reference(reference, key.namespace) for reference in references
+            ]
         return {**document.content, "metadata": filled}
 
     def _reference(self, reference: Plain, namespace: str) -> Plain:
@@ -298,12 +313,12 @@ class Filled:
         """
         if obj.metadata.owner_references:
             return obj
-        for own in self._own.values():
-            assert own.spec is not None
-            part = own.spec.hpa if isinstance(obj, Hpa) else own.spec.vpa
-            is_near = own.metadata.namespace == obj.metadata.namespace and _only_recommends(obj, own)
+        for hvpa in self._own.values():
+            assert hvpa.spec is not None
+            part = hvpa.spec.hpa if isinstance(obj, Hpa) else hvpa.spec.vpa
+            is_near = hvpa.metadata.namespace == obj.metadata.namespace and _only_recommends(obj, hvpa)
             if is_near and part.deploy and part.selector.matches(obj.metadata.labels):
-                return _owned_by(obj, own.metadata)
+                return _owned_by(obj, hvpa.metadata)
         return obj
 
 
@@ -336,14 +351,14 @@ def _checked(hvpa: Document) -> Document:
     return hvpa
 
 
-def _only_recommends(obj: Hpa | Vpa, own: HvpaObject) -> bool:
+def _only_recommends(obj: Hpa | Vpa, hvpa: HvpaObject) -> bool:
     if isinstance(obj, Hpa):
         target = obj.spec.scale_target_ref
         group = target.api_version.partition("/")[0]
-        return (target.kind, target.name, group) == (HVPAS.kind, own.metadata.name, GROUP)
-    assert own.spec is not None
+        return (target.kind, target.name, group) == (HVPAS.kind, hvpa.metadata.name, GROUP)
+    assert hvpa.spec is not None
     policy, reference = obj.spec.update_policy, obj.spec.target_ref
-    workload = (own.spec.target_ref.kind, own.spec.target_ref.name)
+    workload = (hvpa.spec.target_ref.kind, hvpa.spec.target_ref.name)
     return (reference.kind, reference.name) == workload and policy is not None and policy.update_mode == "Off"
 
 
@@ -392,7 +407,7 @@ def _list(value: Plain) -> list[Plain]:
 
 def _refuse(document: Document, problems: Sequence[FieldError]) -> None:
     if problems:
-        text = "; ".join(_with_remedy(document, one) for one in problems)
+        text = "; ".join(_with_remedy(document, problem) for problem in problems)
         raise CommandError(f"{document.at(problems[0].path)}: {text}")
 
 
@@ -439,7 +454,9 @@ def _bound_text(match: re.Match[str]) -> str:
 
 
 def _word(types: str) -> str:
-    return " or ".join(_WORDS.get(one, one) for one in types.split(" | ") if one != "null")
+    return " or ".join(
+        _WORDS.get(type_name, type_name) for type_name in types.split(" | ") if type_name != "null"
+    )
 
 
 def _faults(value: object, path: str = "") -> Iterator[FieldError]:

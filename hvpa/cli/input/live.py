@@ -112,7 +112,9 @@ def _default_namespace(kubeconfig: str | None, context: str | None) -> str:
     except Exception:
         return own_namespace(DEFAULT_NAMESPACE)
     chosen = (
-        current if context is None else next((one for one in contexts if one.get("name") == context), None)
+        current
+        if context is None
+        else next((entry for entry in contexts if entry.get("name") == context), None)
     )
     details: Any = chosen.get("context") if isinstance(chosen, Mapping) else None
     namespace = details.get("namespace") if isinstance(details, Mapping) else None
@@ -188,12 +190,12 @@ class Reader:
         if custom is None:
             return None
         try:
-            found = await read(self.transport, self.local, custom)
+            workload = await read(self.transport, self.local, custom)
         except (ApiError, NotScalable) as error:
             self.local.set_custom(custom, None, str(error))
             return None
-        self.local.set_custom(custom, found)
-        return found
+        self.local.set_custom(custom, workload)
+        return workload
 
     async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
         try:
@@ -209,12 +211,12 @@ class Reader:
         """Store all objects of the namespace; returns False if the cluster does not serve the resource. Raises
         ApiError."""
 
-        def take(page: Page) -> None:
+        def store_page(page: Page) -> None:
             for item in page.items or ():
                 self._put(resource, item)
 
         try:
-            await read_list(self.transport, resource.path(self.namespace), take, query)
+            await read_list(self.transport, resource.path(self.namespace), store_page, query)
         except ApiError as error:
             if error.status == 404:
                 return False
@@ -247,7 +249,7 @@ class Reader:
             if error.status == 404:
                 return False
             raise
-        return any(one.name == resource.plural for one in known)
+        return any(served_resource.name == resource.plural for served_resource in known)
 
     async def note_resizes(self) -> None:
         """Check whether the cluster can resize pods. Raises ApiError and Unreachable."""

@@ -86,11 +86,11 @@ async def operator_state(transport: Transport, lease: Key, hvpa: Key | None = No
     Never raises: the state is unknown if the Lease can't be read.
     """
     try:
-        found = await _state(transport, lease)
-        if found.state != "alive" or hvpa is None:
-            return found
+        state = await _state(transport, lease)
+        if state.state != "alive" or hvpa is None:
+            return state
         member = await _member(transport, lease, hvpa)
-        return found if member is None else await _state(transport, member)
+        return state if member is None else await _state(transport, member)
     except ApiError as error:
         return OperatorState("unknown", why=_why(error, lease))
     except (Unreachable, msgspec.MsgspecError) as error:

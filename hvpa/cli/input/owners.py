@@ -23,7 +23,7 @@ class Owners:
     ) -> None:
         """`without_uid`: workloads whose documents have no uid, so that a reference counts by name."""
         self._without_uid = without_uid
-        named = [self._referring(one) for one in pods]
+        named = [self._referring(pod) for pod in pods]
         self._by_hand = [
             workload
             for workload in workloads
@@ -38,8 +38,8 @@ class Owners:
         """
         if pod.metadata.owner_references:
             return self._referring(pod)
-        found = next((one for one in self._by_hand if _selects(one, pod)), None)
-        return pod if found is None else _changed(pod, owner_references=[_controller(found)])
+        owner = next((workload for workload in self._by_hand if _selects(workload, pod)), None)
+        return pod if owner is None else _changed(pod, owner_references=[_controller(owner)])
 
     def _referring(self, pod: Pod) -> Pod:
         """The pod with the hash from its ReplicaSet's name as a label, if the file lacks the label."""

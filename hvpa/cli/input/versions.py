@@ -25,15 +25,15 @@ def hpa_of_v1(content: _Converted) -> _Converted:
     spec, status = dict(_mapping(content, "spec")), dict(_mapping(content, "status"))
     target = spec.pop("targetCPUUtilizationPercentage", None)
     current = status.pop("currentCPUUtilizationPercentage", None)
-    metrics = [_metric(one) for one in _annotated(content, "metrics", list)]
+    metrics = [_metric(metric) for metric in _annotated(content, "metrics", list)]
     if target is not None:
         metrics.append(_utilization("target", target) | {"type": "Resource"})
     if metrics:
         spec["metrics"] = metrics
     if behavior := _annotated(content, "behavior", dict):
         spec["behavior"] = behavior
-    measured = [_current(one) for one in _annotated(content, "current-metrics", list)]
-    if current is not None and not any(below(one, "resource", "name") == "cpu" for one in measured):
+    measured = [_current(metric) for metric in _annotated(content, "current-metrics", list)]
+    if current is not None and not any(below(metric, "resource", "name") == "cpu" for metric in measured):
         measured.append(_utilization("current", current) | {"type": "Resource"})
     if measured:
         status["currentMetrics"] = measured
@@ -46,9 +46,9 @@ def hpa_of_v2beta1(content: _Converted) -> _Converted:
     """An HPA of autoscaling/v2beta1 in autoscaling/v2: targets and metrics have other names."""
     spec, status = dict(_mapping(content, "spec")), dict(_mapping(content, "status"))
     if isinstance(metrics := spec.get("metrics"), list):
-        spec["metrics"] = [_metric(one) for one in metrics]
+        spec["metrics"] = [_metric(metric) for metric in metrics]
     if isinstance(measured := status.get("currentMetrics"), list):
-        status["currentMetrics"] = [_current(one) for one in measured]
+        status["currentMetrics"] = [_current(metric) for metric in measured]
     return {**content, "apiVersion": "autoscaling/v2", "spec": spec, "status": status}
 
 
@@ -91,29 +91,29 @@ _VALUES: Final = {
 """Measured values of v2beta1."""
 
 
-def _metric(one: Plain) -> Plain:
+def _metric(metric: Plain) -> Plain:
     """A metric's target in v2 form."""
-    field, old = _details(one)
+    field, old = _details(metric)
     if old is None:
-        return one
+        return metric
     given = [(*names, old[name]) for name, names in _TARGETS.items() if name in old]
     target = {"type": given[0][0], given[0][1]: given[0][2]} if given else {}
-    return {**one, field: {**_identity(field, old), "target": target}}
+    return {**metric, field: {**_identity(field, old), "target": target}}
 
 
-def _current(one: Plain) -> Plain:
+def _current(metric: Plain) -> Plain:
     """A measured metric in v2 form."""
-    field, old = _details(one)
+    field, old = _details(metric)
     if old is None:
-        return one
+        return metric
     current = {names: old[name] for name, names in _VALUES.items() if name in old}
-    return {**one, field: {**_identity(field, old), "current": current}}
+    return {**metric, field: {**_identity(field, old), "current": current}}
 
 
-def _details(one: Plain) -> tuple[str, dict[str, Plain] | None]:
+def _details(metric: Plain) -> tuple[str, dict[str, Plain] | None]:
     """The field of a metric's details, and the details; None for a metric without details."""
-    field = _FIELDS.get(str(below(one, "type")), "")
-    old = below(one, field)
+    field = _FIELDS.get(str(below(metric, "type")), "")
+    old = below(metric, field)
     return field, old if isinstance(old, dict) else None
 
 
@@ -135,12 +135,12 @@ def _annotated(content: _Converted, name: str, kind: type) -> Any:
     """The JSON value of an autoscaling/v1 annotation; empty if missing or of another type."""
     text = below(content, "metadata", "annotations", f"{_ANNOTATIONS}{name}")
     try:
-        found = json.loads(text) if isinstance(text, str) else None
+        annotation = json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
-        found = None
-    return found if isinstance(found, kind) else kind()
+        annotation = None
+    return annotation if isinstance(annotation, kind) else kind()
 
 
 def _mapping(content: _Converted, name: str) -> Mapping[str, Plain]:
-    found = content.get(name)
-    return found if isinstance(found, dict) else {}
+    mapping = content.get(name)
+    return mapping if isinstance(mapping, dict) else {}

@@ -52,14 +52,14 @@ def main(args: argparse.Namespace) -> int:
     failed = errors > 0 or (args.strict and warnings > 0)
     if args.output == "json":
         counts = {"files": len(inputs.files), "hvpas": hvpas, "errors": errors, "warnings": warnings}
-        print(json.dumps({**counts, "findings": [one.as_json() for one in inputs.findings]}, indent=2))
+        print(json.dumps({**counts, "findings": [entry.as_json() for entry in inputs.findings]}, indent=2))
         return WRONG if failed else DONE
     for finding in inputs.findings:
         print(finding, file=sys.stderr)
-    found = [_plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count]
+    totals = [_plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count]
     where = f"{_plural(hvpas, 'Hvpa')} in {_plural(len(inputs.files), 'file')}"
     print(
-        f"{where}: {', '.join(found if errors else ['valid', *found])}",
+        f"{where}: {', '.join(totals if errors else ['valid', *totals])}",
         file=sys.stderr if failed else sys.stdout,
     )
     return WRONG if failed else DONE
@@ -81,19 +81,19 @@ def _check(inputs: Inputs) -> int:
         elif is_hvpa(document):
             count += 1
             problems = problems_of(document)
-            findings += [of_field(document, one) for one in problems]
+            findings += [of_field(document, problem) for problem in problems]
             spec, _ = parse_spec(document.content.get("spec"))
             if spec is not None and not problems:
                 valid.append(Read(document, spec))
-    for read in valid:
-        remarks = [*review(read.spec), *review_ranges(read.spec), *review_resizes(read.spec)]
-        remarks += [*review_amounts(read.document.content["spec"]), *review_set(read, valid, documents)]
-        findings += [of_field(read.document, remark) for remark in remarks]
+    for hvpa in valid:
+        remarks = [*review(hvpa.spec), *review_ranges(hvpa.spec), *review_resizes(hvpa.spec)]
+        remarks += [*review_amounts(hvpa.document.content["spec"]), *review_set(hvpa, valid, documents)]
+        findings += [of_field(hvpa.document, remark) for remark in remarks]
     if not count and not inputs.count("error"):
         files = ", ".join("standard input" if name == STANDARD_INPUT else name for name in inputs.files)
         findings.append(Finding("error", files, None, "no Hvpa in it"))
     order = {path: number for number, path in enumerate(inputs.files)}
-    findings.sort(key=lambda one: (order.get(one.file, -1), one.line or 0))
+    findings.sort(key=lambda finding: (order.get(finding.file, -1), finding.line or 0))
     return count
 
 

@@ -66,7 +66,7 @@ class Finding:
     column: int | None = None
 
     def __str__(self) -> str:
-        at = ":".join(str(one) for one in (self.file, self.line, self.column) if one is not None)
+        at = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
         reason = f"{self.reason}; {self.remedy}" if self.remedy else self.reason
         parts = (at, self.severity, self.object, self.path, reason)
         return one_line(": ".join(part for part in parts if part))
@@ -108,7 +108,7 @@ class Inputs:
 
     def count(self, severity: Severity) -> int:
         """The number of findings of a severity."""
-        return sum(one.severity == severity for one in self.findings)
+        return sum(finding.severity == severity for finding in self.findings)
 
     def error(self, path: object, reason: str, line: int | None = None) -> None:
         """Report a problem of a folder or a kustomization."""
@@ -121,30 +121,30 @@ class Inputs:
 
 def from_names(names: Sequence[str], recursive: bool) -> Inputs:
     """The files for `-f`: files, `-`, and folders."""
-    found = Inputs()
+    inputs = Inputs()
     for name in names:
         if name == STANDARD_INPUT or not isdir(name):
-            _add(found, name, named=True)
+            _add(inputs, name, named=True)
             continue
         try:
             paths = list(_files_of(Path(name), recursive))
         except OSError as error:
-            found.error(name, f"can't be read: {error.strerror}")
+            inputs.error(name, f"can't be read: {error.strerror}")
             continue
         for path in paths:
-            _add(found, str(path), named=False)
+            _add(inputs, str(path), named=False)
         if not any(path.name not in KUSTOMIZATIONS for path in paths):
             hint = "" if recursive else "; -R includes its subfolders"
-            found.error(name, f"no YAML or JSON file in it{hint}")
-    return found
+            inputs.error(name, f"no YAML or JSON file in it{hint}")
+    return inputs
 
 
 def from_kustomizations(folders: Sequence[str]) -> Inputs:
     """The files for `-k`: the local files of kustomizations, and of the kustomizations that they name."""
-    found = Inputs()
+    inputs = Inputs()
     for folder in folders:
-        _follow(Path(folder), found)
-    return found
+        _follow(Path(folder), inputs)
+    return inputs
 
 
 def _files_of(folder: Path, recursive: bool) -> Iterator[Path]:
@@ -152,49 +152,49 @@ def _files_of(folder: Path, recursive: bool) -> Iterator[Path]:
     return (path for path in sorted(paths) if path.suffix in SUFFIXES and isfile(path))
 
 
-def _add(found: Inputs, path: str, named: bool) -> None:
+def _add(inputs: Inputs, path: str, named: bool) -> None:
     if Path(path).name in KUSTOMIZATIONS:
-        found.note(path, None, LEFT_OUT, "-k FOLDER reads the files that it names")
+        inputs.note(path, None, LEFT_OUT, "-k FOLDER reads the files that it names")
     else:
-        found.files.setdefault(path, named)
+        inputs.files.setdefault(path, named)
 
 
-def _follow(folder: Path, found: Inputs) -> None:
-    if folder.resolve() in found.followed:
+def _follow(folder: Path, inputs: Inputs) -> None:
+    if folder.resolve() in inputs.followed:
         return
-    found.followed.add(folder.resolve())
+    inputs.followed.add(folder.resolve())
     path = next((folder / name for name in KUSTOMIZATIONS if isfile(folder / name)), None)
     if path is None:
-        found.error(folder, "no kustomization.yaml in it")
+        inputs.error(folder, "no kustomization.yaml in it")
         return
     try:
         source, documents = load(str(path))
     except FileError as error:
-        found.findings.append(of_file(error))
+        inputs.findings.append(of_file(error))
         return
     for number, content in documents:
         if isinstance(content, dict):
-            _kustomization(path, found, content, partial(source.line, number))
+            _kustomization(path, inputs, content, partial(source.line, number))
         else:
-            found.error(path, "must be a kustomization", source.line(number, ""))
+            inputs.error(path, "must be a kustomization", source.line(number, ""))
 
 
-def _kustomization(path: Path, found: Inputs, content: dict[str, Plain], line: Callable[[str], int]) -> None:
+def _kustomization(path: Path, inputs: Inputs, content: dict[str, Plain], line: Callable[[str], int]) -> None:
     """Add the files that it names, and report its fields that are not applied."""
     if changing := [name for name in _CHANGES if content.get(name)]:
         reason = f"{', '.join(changing)}: not applied; the files are checked as they are"
         remedy = "kustomize build FOLDER | hvpa validate -f - checks the result"
-        found.note(path, line(changing[0]), reason, remedy)
+        inputs.note(path, line(changing[0]), reason, remedy)
     for name, entry, at in _entries(content):
         target = path.parent / entry
         if isdir(target):
-            _follow(target, found)
+            _follow(target, inputs)
         elif exists(target):
-            found.files.setdefault(str(target), False)
+            inputs.files.setdefault(str(target), False)
         elif any(sign in entry for sign in _REMOTE):
-            found.note(path, line(at), f"{name}: {entry} is not on this machine: not checked")
+            inputs.note(path, line(at), f"{name}: {entry} is not on this machine: not checked")
         else:
-            found.error(path, f"{name}: {entry} does not exist", line(at))
+            inputs.error(path, f"{name}: {entry} does not exist", line(at))
 
 
 def _entries(content: dict[str, Plain]) -> Iterator[tuple[str, str, str]]:

@@ -43,31 +43,34 @@ class Read:
         return self.document.metadata.get("name")
 
 
-def review_set(one: Read, hvpas: Sequence[Read], documents: Sequence[Document]) -> Iterator[Remark]:
-    """The remarks on `one`, given all `hvpas` and all `documents` of the input."""
-    near = [other for other in documents if _namespace(other) == _namespace(one.document)]
-    yield from _same_target(one, [other for other in hvpas if other is not one and other.document in near])
+def review_set(hvpa: Read, hvpas: Sequence[Read], documents: Sequence[Document]) -> Iterator[Remark]:
+    """The remarks on `hvpa`, given all `hvpas` and all `documents` of the input."""
+    near = [other for other in documents if _namespace(other) == _namespace(hvpa.document)]
+    yield from _same_target(hvpa, [other for other in hvpas if other is not hvpa and other.document in near])
     for other in near:
-        if other.kind == one.spec.target_ref.kind and other.metadata.get("name") == one.spec.target_ref.name:
-            yield from _containers(one.spec, other)
-            yield from _sizes(one.spec, other)
-            yield from _resizes(one.spec, other)
-            yield from _replacements(one.spec, other)
-    if one.spec.mode != "Recommend":
-        yield from _scaled_by_others(one, near)
+        if (
+            other.kind == hvpa.spec.target_ref.kind
+            and other.metadata.get("name") == hvpa.spec.target_ref.name
+        ):
+            yield from _containers(hvpa.spec, other)
+            yield from _sizes(hvpa.spec, other)
+            yield from _resizes(hvpa.spec, other)
+            yield from _replacements(hvpa.spec, other)
+    if hvpa.spec.mode != "Recommend":
+        yield from _scaled_by_others(hvpa, near)
 
 
-def _same_target(one: Read, others: Sequence[Read]) -> Iterator[Remark]:
-    target = one.spec.target_ref
+def _same_target(hvpa: Read, others: Sequence[Read]) -> Iterator[Remark]:
+    target = hvpa.spec.target_ref
     for other in others:
-        if other.name == one.name and one.name is not None:
+        if other.name == hvpa.name and hvpa.name is not None:
             at = f"{other.document.file}:{other.document.line()}"
             reason = (
                 f"another Hvpa has the same name ({at}): the Hvpa that is applied last replaces the other"
             )
             yield Remark("metadata.name", reason, "rename or remove either Hvpa")
             continue
-        both_apply = one.spec.mode == other.spec.mode == "Apply"
+        both_apply = hvpa.spec.mode == other.spec.mode == "Apply"
         if both_apply and (other.spec.target_ref.kind, other.spec.target_ref.name) == (
             target.kind,
             target.name,
@@ -82,12 +85,12 @@ def _containers(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
     names = list(_container_names(workload))
     metrics = spec.hpa.template.spec.metrics if spec.hpa.template.spec is not None else ()
     named = {
-        f"spec.hpa.template.spec.metrics[{index}].containerResource.container": one.container_resource.container
-        for index, one in enumerate(metrics)
-        if one.container_resource is not None
+        f"spec.hpa.template.spec.metrics[{index}].containerResource.container": metric.container_resource.container
+        for index, metric in enumerate(metrics)
+        if metric.container_resource is not None
     }
-    policies = {f"{POLICIES}[{index}].containerName": one for index, one in enumerate(_policies(spec))}
-    for path, name in [*((path, one.container_name) for path, one in policies.items()), *named.items()]:
+    policies = {f"{POLICIES}[{index}].containerName": policy for index, policy in enumerate(_policies(spec))}
+    for path, name in [*((path, policy.container_name) for path, policy in policies.items()), *named.items()]:
         if names and name not in (None, "*", *names):
             near = difflib.get_close_matches(str(name), names, n=1)
             reason = f"{workload.place} has no container {name}"
@@ -104,16 +107,16 @@ def _sizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
     policies = _policies(spec) if spec.vpa.deploy else ()
     find = policies_by_name(policies)
     for container in _plain_containers(workload):
-        own = find(str(container.get("name")))
-        index = next((number for number, one in enumerate(policies) if one is own), None)
-        if index is None or own.mode == "Off" or are_off(spec.vpa):
+        policy = find(str(container.get("name")))
+        index = next((number for number, candidate in enumerate(policies) if candidate is policy), None)
+        if index is None or policy.mode == "Off" or are_off(spec.vpa):
             continue
-        controlled = RESOURCES if own.controlled_resources is None else own.controlled_resources
+        controlled = RESOURCES if policy.controlled_resources is None else policy.controlled_resources
         for resource in RESOURCES:
             request, limit = (
                 _amount(_below(container, "resources", part), resource) for part in ("requests", "limits")
             )
-            most = amount(own.max_allowed, resource)
+            most = amount(policy.max_allowed, resource)
             if resource not in controlled or request is None:
                 continue
             requested = (
@@ -126,7 +129,7 @@ def _sizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
                     f"{what}, which is more: the request is lowered to maxAllowed, and never raised",
                     "raise maxAllowed to the most that a pod may need, or lower the request",
                 )
-            elif own.controlled_values == "RequestsOnly" and limit is not None and limit <= request:
+            elif policy.controlled_values == "RequestsOnly" and limit is not None and limit <= request:
                 yield Remark(
                     f"{POLICIES}[{index}].controlledValues",
                     f"{what}, which is its limit: with RequestsOnly the limit stays, and the request is never raised",
@@ -136,12 +139,15 @@ def _sizes(spec: HvpaSpec, workload: Document) -> Iterator[Remark]:
 
 def _amount(amounts: dict[str, Plain], resource: Resource) -> int | None:
     """A resource of an unchecked manifest."""
-    return amount({key: one for key, one in amounts.items() if isinstance(one, str | int | float)}, resource)
+    return amount(
+        {key: quantity for key, quantity in amounts.items() if isinstance(quantity, str | int | float)},
+        resource,
+    )
 
 
 def _container_names(workload: Document) -> Iterator[str]:
     for field in ("containers", "initContainers"):
-        yield from (str(one["name"]) for one in _plain_containers(workload, field))
+        yield from (str(container["name"]) for container in _plain_containers(workload, field))
 
 
 def _plain_containers(workload: Document, field: str = "containers") -> Iterator[dict[str, Plain]]:
@@ -213,47 +219,51 @@ def _keeps_pods(workload: Document) -> str:
 
 
 # --- other autoscalers ------------------------------------------------------------------------------------------
-def _scaled_by_others(one: Read, documents: Sequence[Document]) -> Iterator[Remark]:
+def _scaled_by_others(hvpa: Read, documents: Sequence[Document]) -> Iterator[Remark]:
     for other in documents:
         at = other.place
         name = other.metadata.get("name")
         if other.kind in (_HPA, _KEDA):
-            yield from _foreign_hpa(one, other, name, at)
+            yield from _foreign_hpa(hvpa, other, name, at)
         elif other.kind == _VPA:
-            yield from _foreign_vpa(one, other, name, at)
+            yield from _foreign_vpa(hvpa, other, name, at)
 
 
-def _foreign_hpa(one: Read, other: Document, name: Plain, at: str) -> Iterator[Remark]:
+def _foreign_hpa(hvpa: Read, other: Document, name: Plain, at: str) -> Iterator[Remark]:
     reference = _below(other.content, "spec", "scaleTargetRef")
-    if other.kind == _HPA and one.spec.hpa.name is not None and one.spec.hpa.name == name:
+    if other.kind == _HPA and hvpa.spec.hpa.name is not None and hvpa.spec.hpa.name == name:
         group = str(reference.get("apiVersion", "")).partition("/")[0]
-        if (reference.get("kind"), reference.get("name"), group) != (KIND, one.name, GROUP):
+        if (reference.get("kind"), reference.get("name"), group) != (KIND, hvpa.name, GROUP):
             reason = (
                 f"{at} has another scaleTargetRef than this Hvpa: it would scale the workload without the Hvpa,"
                 " and is not used"
             )
-            yield Remark("spec.hpa.name", reason, f"set its scaleTargetRef to kind: {KIND}, name: {one.name}")
-    elif _is_target(one.spec, reference) and not _adopted(other, one.spec.hpa.deploy, one.spec.hpa.selector):
+            yield Remark(
+                "spec.hpa.name", reason, f"set its scaleTargetRef to kind: {KIND}, name: {hvpa.name}"
+            )
+    elif _is_target(hvpa.spec, reference) and not _adopted(
+        other, hvpa.spec.hpa.deploy, hvpa.spec.hpa.selector
+    ):
         yield Remark(
             "spec.hpa",
-            f"{at} scales {one.spec.target_ref.kind} {one.spec.target_ref.name} itself: the Hvpa will not scale "
+            f"{at} scales {hvpa.spec.target_ref.kind} {hvpa.spec.target_ref.name} itself: the Hvpa will not scale "
             "replicas as well (ForeignHpa)",
             "remove it; or set mode: Recommend, which changes nothing",
         )
 
 
-def _foreign_vpa(one: Read, other: Document, name: Plain, at: str) -> Iterator[Remark]:
+def _foreign_vpa(hvpa: Read, other: Document, name: Plain, at: str) -> Iterator[Remark]:
     mode = _below(other.content, "spec", "updatePolicy").get("updateMode")
     acts = mode not in ("Off", False)  # unquoted, YAML reads Off as false
     if not acts:
         return
-    if one.spec.vpa.name is not None and one.spec.vpa.name == name:
+    if hvpa.spec.vpa.name is not None and hvpa.spec.vpa.name == name:
         reason = f"{at} changes requests without the Hvpa (updateMode {mode or 'is not set'}): it is not used"
         yield Remark("spec.vpa.name", reason, 'set its updatePolicy: {updateMode: "Off"}')
-    elif _is_target(one.spec, _below(other.content, "spec", "targetRef")):
+    elif _is_target(hvpa.spec, _below(other.content, "spec", "targetRef")):
         yield Remark(
             "spec.vpa",
-            f"{at} acts on {one.spec.target_ref.kind} {one.spec.target_ref.name} itself: the Hvpa will not scale "
+            f"{at} acts on {hvpa.spec.target_ref.kind} {hvpa.spec.target_ref.name} itself: the Hvpa will not scale "
             "requests as well (ForeignVpa)",
             'set its updatePolicy: {updateMode: "Off"}, or remove it; or set mode: Recommend, which changes nothing',
         )
@@ -274,8 +284,8 @@ def _adopted(other: Document, deploy: bool, selector: LabelSelector) -> bool:
 
 def _below(content: Plain, *names: str) -> dict[str, Plain]:
     """The object at these names; empty if missing."""
-    found = below(content, *names)
-    return found if isinstance(found, dict) else {}
+    mapping = below(content, *names)
+    return mapping if isinstance(mapping, dict) else {}
 
 
 def _namespace(document: Document) -> Plain:
