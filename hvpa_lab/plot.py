@@ -52,7 +52,7 @@ _WHOLE: Final = 100
 """From this value on, an amount is shown in whole units."""
 
 
-class Look(NamedTuple):
+class MarkStyle(NamedTuple):
     """The look of a mark. Marks at the same point differ in size, so that all stay visible."""
 
     colour: str
@@ -70,15 +70,15 @@ class Look(NamedTuple):
         return {"marker": self.marker, "markersize": size, "markerfacecolor": fill, **edge}
 
 
-USUAL: Final = Look("#8a5a00", "o", 14, False, 6, "usual demand", "usually")
-CURRENT: Final = Look("#44484d", "s", 8, False, 7, "now")
-WANTED: Final = Look("#b3261e", "D", 5.5, True, 8, "wanted", "needs")
+USUAL: Final = MarkStyle("#8a5a00", "o", 14, False, 6, "usual demand", "usually")
+CURRENT: Final = MarkStyle("#44484d", "s", 8, False, 7, "now")
+WANTED: Final = MarkStyle("#b3261e", "D", 5.5, True, 8, "wanted", "needs")
 
 
 class Mark(NamedTuple):
     """A point on the path."""
 
-    look: Look
+    look: MarkStyle
     replicas: int
     """The replica count."""
     sizes: Mapping[ResourceKey, int]
@@ -116,7 +116,7 @@ class Panel:
     def __init__(self, key: ResourceKey, curve: ResourceCurve, marks: Sequence[Mark], ax: Axes) -> None:
         self.key = key
         self.curve = curve
-        self.marks = [one for one in marks if key in one.sizes]
+        self.marks = [mark for mark in marks if key in mark.sizes]
         self.ax = ax
         self.first, self.last = self._counts()
         self.left, self.right = self.first - 0.6, self.last + 0.6
@@ -126,15 +126,15 @@ class Panel:
     def _counts(self) -> tuple[int, int]:
         """The replica counts that are shown: the whole path, unless it is too long."""
         lower, upper = self.curve.counts.lower, self.curve.counts.upper
-        shown = [one.replicas for one in self.marks]
-        last = max([lower + FEW_COUNTS, *(2 * one for one in shown)])
+        shown = [mark.replicas for mark in self.marks]
+        last = max([lower + FEW_COUNTS, *(2 * count for count in shown)])
         last = last if upper is None else min(upper, last)
         return min([lower, *shown]), max([last, *shown])
 
     def _height(self) -> float:
         """The request at the upper edge."""
         tops = [self.curve.top(count) for count in self.path_counts]
-        sizes = [*(one for one in tops if one is not None), *(one.sizes[self.key] for one in self.marks)]
+        sizes = [*(top for top in tops if top is not None), *(mark.sizes[self.key] for mark in self.marks)]
         highest = max([*sizes, self.curve.size_bounds.base, 1])
         return highest * (2 if None in tops else 1) * (1 + MARGIN)
 
@@ -145,7 +145,7 @@ class Panel:
         ax.set_ylim(0, self.height)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
         ticks = multiples(resource, self.height, TICKS)
-        ax.set_yticks(ticks, [short(resource, one) for one in ticks])
+        ax.set_yticks(ticks, [short(resource, tick) for tick in ticks])
         ax.set_title(f"{self.key.container} {resource}: request of each pod", pad=22)
         goes_on = " (the path goes on)" if upper is None else f" (the path goes on to {upper})"
         beyond = goes_on if upper is None or upper > self.last else ""
@@ -170,7 +170,7 @@ class Panel:
                 end = self._capacity(demand, look.colour, "--")
                 text = f"{look.demand} {short(resource, demand)}{' ↑' if end > 1 else ''}"
                 end = min(end, 1 - ROOM / 2)
-                end += next(one for one in (0, ROOM, -ROOM, -2 * ROOM) if _is_free(end + one, taken))
+                end += next(shift for shift in (0, ROOM, -ROOM, -2 * ROOM) if _is_free(end + shift, taken))
                 self._label(end, text, look.colour, taken)
         for total in multiples(resource, self.last * work(int(self.height)), LINES)[1:]:
             end = self._capacity(total, CAPACITY, "-")
@@ -251,7 +251,7 @@ class Panel:
 
 
 def _is_free(end: float, taken: Sequence[float]) -> bool:
-    return all(abs(end - one) >= 0.99 * ROOM for one in taken)
+    return all(abs(end - taken_end) >= 0.99 * ROOM for taken_end in taken)
 
 
 # --- scales ----------------------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def step(resource: Resource, span: float, most: int) -> int:
     power = 1
     while power * 10 < least:
         power *= 10
-    return next(power * one for one in (1, 2, 5, 10) if power * one >= least)
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
 
 
 def multiples(resource: Resource, span: float, most: int) -> Sequence[int]:

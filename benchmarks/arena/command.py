@@ -38,7 +38,9 @@ BEGIN, END = "<!-- arena -->", "<!-- end -->"
 def main(argv: Sequence[str]) -> int:
     """Run the arena; 0 if all runs worked, whatever the results; else 1."""
     args = _arguments(argv)
-    workloads = [one for number in range(args.workloads) if _wanted(one := drawn(args.seed, number), args)]
+    workloads = [
+        candidate for number in range(args.workloads) if _wanted(candidate := drawn(args.seed, number), args)
+    ]
     if args.only is not None:
         workloads = [drawn(args.seed, args.only)]
         text = yaml.safe_dump(scenario_of(workloads[0], *policies(workloads[0])), sort_keys=False, width=110)
@@ -47,19 +49,19 @@ def main(argv: Sequence[str]) -> int:
         print("there is no such workload", file=sys.stderr)
         return 2
     began = time.monotonic()
-    found = run_all(args.seed, workloads, args.keep, args.jobs, _progress)
-    results = [_result(one, found) for one in workloads]
+    outcomes = run_all(args.seed, workloads, args.keep, args.jobs, _progress)
+    results = [_result(workload, outcomes) for workload in workloads]
     text = report(args.seed, results)
     print(text)
     if args.page:
-        _write(args.page, text)
+        _write_page(args.page, text)
     print(f"\nIn {(time.monotonic() - began) / 60:.1f} minutes with {args.jobs} processes.")
     if args.json:
         args.json.write_bytes(msgspec.json.encode(results))
     if args.compare:
         before = msgspec.json.decode(args.compare.read_bytes(), type=list[Result])
         print(f"\n{compared(before, results)}")
-    return 1 if any(one.errors for one in results) else 0
+    return 1 if any(result.errors for result in results) else 0
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -85,7 +87,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _write(page: Path, text: str) -> None:
+def _write_page(page: Path, text: str) -> None:
     """Replace the last report in the page."""
     before, mark, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -94,28 +96,28 @@ def _write(page: Path, text: str) -> None:
     page.write_text(f"{before}{mark}\n```text\n{text}\n```\n{end}{after}")
 
 
-def _wanted(one: Drawn, args: argparse.Namespace) -> bool:
+def _wanted(workload: Drawn, args: argparse.Namespace) -> bool:
     return (
-        (args.weight is None or args.weight == str(one.weight).lower())
-        and args.strategy in (None, one.strategy)
-        and args.metric in (None, one.metric)
+        (args.weight is None or args.weight == str(workload.weight).lower())
+        and args.strategy in (None, workload.strategy)
+        and args.metric in (None, workload.metric)
     )
 
 
-def _result(one: Drawn, found: dict[tuple[int, str], Found]) -> Result:
-    own = {name: found[one.number, name] for name in policies(one)}
+def _result(workload: Drawn, outcomes: dict[tuple[int, str], Found]) -> Result:
+    by_policy = {name: outcomes[workload.number, name] for name in policies(workload)}
     return Result(
-        number=one.number,
-        text=one.text,
-        metric=one.metric,
-        weight=one.weight,
-        blend=one.blend,
-        in_place=one.in_place,
-        shape=one.shape,
-        follows=one.follows,
-        rival=rival(one),
-        outcomes={name: done for name, (done, _) in own.items() if done is not None},
-        errors={name: why for name, (_, why) in own.items() if why},
+        number=workload.number,
+        text=workload.text,
+        metric=workload.metric,
+        weight=workload.weight,
+        blend=workload.blend,
+        in_place=workload.in_place,
+        shape=workload.shape,
+        follows=workload.follows,
+        rival=rival(workload),
+        outcomes={name: done for name, (done, _) in by_policy.items() if done is not None},
+        errors={name: why for name, (_, why) in by_policy.items() if why},
     )
 
 

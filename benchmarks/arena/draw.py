@@ -99,8 +99,8 @@ class Drawn(NamedTuple):
     def text(self) -> str:
         """A description in a line."""
         app = self.containers[0]
-        limits = "/".join("no" if one is None else f"{one:g}x" for one in app.limits)
-        others = "".join(f" + {one.name} ({one.mode})" for one in self.containers[1:])
+        limits = "/".join("no" if factor is None else f"{factor:g}x" for factor in app.limits)
+        others = "".join(f" + {container.name} ({container.mode})" for container in self.containers[1:])
         weight = "no weight" if self.weight is None else f"weight {self.weight}"
         least, first, most = self.replicas
         memory = "memory follows the load" if self.follows else "steady memory"
@@ -217,14 +217,14 @@ def _others(draw: Draw, per_pod: float, has_sidecar: bool) -> list[Container]:
 
 
 def _pods(draw: Draw) -> Fields:
-    found: Fields = {"startUp": f"{draw.randint(5, 60)}s", "resizeDelay": "5s"}
+    fields: Fields = {"startUp": f"{draw.randint(5, 60)}s", "resizeDelay": "5s"}
     if draw.random() < 0.5:
-        found["terminationGrace"] = "30s"
+        fields["terminationGrace"] = "30s"
     if draw.random() < 0.3:
-        found["blips"] = {"every": f"{draw.randint(1, 6)}h", "length": f"{draw.randint(10, 60)}s"}
+        fields["blips"] = {"every": f"{draw.randint(1, 6)}h", "length": f"{draw.randint(10, 60)}s"}
     if draw.random() < 0.3:
-        found["spread"] = round(draw.uniform(0.05, 0.2), 2)
-    return found
+        fields["spread"] = round(draw.uniform(0.05, 0.2), 2)
+    return fields
 
 
 def _kubelet(draw: Draw, strategy: str) -> tuple[str, Fields]:
@@ -246,11 +246,11 @@ def _nodes(draw: Draw, containers: tuple[Container, ...], most: float) -> tuple[
     cpu, memory = (
         round(
             max(
-                one * most + 1.1 * sum(other.requests[at] for other in containers[1:]) * most,
+                request * most + 1.1 * sum(other.requests[at] for other in containers[1:]) * most,
                 pods * sum(other.requests[at] for other in containers),
             )
         )
-        for at, one in enumerate(containers[0].requests)
+        for at, request in enumerate(containers[0].requests)
     )
     return "just sufficient", {"cpu": f"{cpu}m", "memory": f"{memory}Mi", **fields}
 
@@ -306,33 +306,35 @@ SHAPES: Final[Mapping[str, Callable[[Draw], str]]] = {
 
 
 # --- as a scenario --------------------------------------------------------------------------------------------------
-def workload_field(one: Drawn) -> Fields:
+def workload_field(workload: Drawn) -> Fields:
     """Return the scenario's field `workload`."""
     return {
         "name": "web",
-        "replicas": one.replicas[1],
-        **one.further,
-        "resize": "InPlace" if one.in_place else "Recreate",
-        "containers": [_container(container) for container in one.containers],
+        "replicas": workload.replicas[1],
+        **workload.further,
+        "resize": "InPlace" if workload.in_place else "Recreate",
+        "containers": [_container(container) for container in workload.containers],
     }
 
 
-def _container(one: Container) -> Fields:
+def _container(container: Container) -> Fields:
     def amounts(factors: tuple[float | None, float | None]) -> Fields:
-        named = zip(("cpu", "memory"), one.requests, factors, ("m", "Mi"), strict=True)
+        named = zip(("cpu", "memory"), container.requests, factors, ("m", "Mi"), strict=True)
         return {
-            name: f"{round(own * factor)}{unit}" for name, own, factor, unit in named if factor is not None
+            name: f"{round(request * factor)}{unit}"
+            for name, request, factor, unit in named
+            if factor is not None
         }
 
     return {
-        "name": one.name,
+        "name": container.name,
         "requests": amounts((1.0, 1.0)),
-        "limits": amounts(one.limits),
-        "cpu": {"base": _fine(one.cpu[0] / 1000), "perUnit": _fine(one.cpu[1] / 1000)},
+        "limits": amounts(container.limits),
+        "cpu": {"base": _fine(container.cpu[0] / 1000), "perUnit": _fine(container.cpu[1] / 1000)},
         "memory": {
-            "base": round(one.memory[0] * MIB),
-            "perUnit": round(one.memory[1] * MIB),
-            "kept": one.kept,
+            "base": round(container.memory[0] * MIB),
+            "perUnit": round(container.memory[1] * MIB),
+            "kept": container.kept,
         },
     }
 

@@ -63,7 +63,7 @@ def outcome_of(scenario: Scenario, result: PolicyResult, most: int, seconds: flo
     totals, series, step = result.totals, result.series, scenario.step
     first = math.ceil(scenario.warm_up / step)
     demand, unmet, replicas, ready = (
-        one[first:] for one in (series.demand, series.unmet, series.replicas, series.ready)
+        samples[first:] for samples in (series.demand, series.unmet, series.replicas, series.ready)
     )
     lost = math.fsum(unmet) or 1.0
     pods = sum(replicas) / len(replicas)
@@ -96,20 +96,20 @@ def outcome_of(scenario: Scenario, result: PolicyResult, most: int, seconds: flo
 def _beyond(used: Sequence[float], requested: Sequence[float], first: int, step: float) -> float:
     """Return the usage beyond the requests from step `first` on, in unit-hours."""
     pairs = zip(used[first:], requested[first:], strict=True)
-    return math.fsum(max(0.0, own - asked) for own, asked in pairs) * step / 3600
+    return math.fsum(max(0.0, usage - request) for usage, request in pairs) * step / 3600
 
 
 def response_means(
     demand: Iterable[float], unmet: Iterable[float], used: Iterable[float], capacity: Iterable[float]
 ) -> list[tuple[float, float]]:
     """Return amounts of requests with their mean response time in seconds, unmet requests separately."""
-    found = []
+    means = []
     for wanted, lost, busy, most in zip(demand, unmet, used, capacity, strict=True):
         free = 1 - busy / most if most > 0 else 0.0
-        found.append((wanted - lost, min(TIMEOUT, SERVICE / free) if free > 0 else TIMEOUT))
+        means.append((wanted - lost, min(TIMEOUT, SERVICE / free) if free > 0 else TIMEOUT))
         if lost:
-            found.append((lost, TIMEOUT))
-    return found
+            means.append((lost, TIMEOUT))
+    return means
 
 
 def percentile(means: Sequence[tuple[float, float]], share: float) -> float:

@@ -27,58 +27,58 @@ SHARE: Final = 0.92
 """(1 + a VPA's margin) times the share of requests that an HPA lets pods use: 1.15 × 0.8."""
 
 
-def rival(one: Drawn) -> str:
+def rival(workload: Drawn) -> str:
     """Return the rival of this workload's Hvpa. With a weight of 0 or 100, the owner uses a single axis."""
-    return {0: HPA, 100: VPA}.get(-1 if one.weight is None else one.weight, BOTH)
+    return {0: HPA, 100: VPA}.get(-1 if workload.weight is None else workload.weight, BOTH)
 
 
-def policies(one: Drawn) -> list[str]:
+def policies(workload: Drawn) -> list[str]:
     """Return the policies of this workload."""
-    return list(dict.fromkeys((HVPA, rival(one), BOTH, HPA)))
+    return list(dict.fromkeys((HVPA, rival(workload), BOTH, HPA)))
 
 
-def scenario_of(one: Drawn, *names: str) -> Fields:
+def scenario_of(workload: Drawn, *names: str) -> Fields:
     """Return the scenario with these policies, in the form of its YAML."""
     return {
-        "name": f"Arena {one.number}",
-        "description": one.text,
+        "name": f"Arena {workload.number}",
+        "description": workload.text,
         "duration": f"{HOURS}h",
         "warmUp": "24h",
         "step": f"{STEP}s",
-        "load": one.load,
-        "workload": workload_field(one),
-        "nodes": one.nodes,
+        "load": workload.load,
+        "workload": workload_field(workload),
+        "nodes": workload.nodes,
         "metrics": {"share": "share", "queue": "queue"},
-        "controllers": {"vpa": {"safetyMargin": round(max(0.0, SHARE / one.target - 1), 4)}},
-        "policies": [{"name": name, **_policy(one, name)} for name in names],
+        "controllers": {"vpa": {"safetyMargin": round(max(0.0, SHARE / workload.target - 1), 4)}},
+        "policies": [{"name": name, **_policy(workload, name)} for name in names],
     }
 
 
-def _policy(one: Drawn, name: str) -> Fields:
+def _policy(workload: Drawn, name: str) -> Fields:
     if name == HVPA:
-        return {"hvpa": _hvpa(one)}
-    found: Fields = {}
+        return {"hvpa": _hvpa(workload)}
+    fields: Fields = {}
     if name != VPA:
-        found["hpa"] = _hpa(one, 1.0, utilization=name == HPA)
+        fields["hpa"] = _hpa(workload, 1.0, utilization=name == HPA)
     if name != HPA:
-        mode = "InPlaceOrRecreate" if one.in_place else "Recreate"
+        mode = "InPlaceOrRecreate" if workload.in_place else "Recreate"
         updates = {"updateMode": mode, "minReplicas": 1}
-        found["vpa"] = {"updatePolicy": updates, "resourcePolicy": _resource_policy(one)}
-    return found
+        fields["vpa"] = {"updatePolicy": updates, "resourcePolicy": _resource_policy(workload)}
+    return fields
 
 
-def _hvpa(one: Drawn) -> Fields:
-    shares = one.weight != 0 and (one.blend == "Trajectory" or one.weight is None)
-    hpa = _hpa(one, 1 / SHARE if shares else 1.0, one.utilization)
+def _hvpa(workload: Drawn) -> Fields:
+    shares = workload.weight != 0 and (workload.blend == "Trajectory" or workload.weight is None)
+    hpa = _hpa(workload, 1 / SHARE if shares else 1.0, workload.utilization)
     spec: Fields = {
         "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-        "blend": one.blend,
-        "updateStrategy": {"type": one.strategy},
+        "blend": workload.blend,
+        "updateStrategy": {"type": workload.strategy},
         "hpa": {"deploy": True, "template": {"spec": hpa}, "scaleDown": {"stabilizationDuration": "5m"}},
-        "vpa": {"deploy": True, "template": {"spec": {"resourcePolicy": _resource_policy(one)}}},
+        "vpa": {"deploy": True, "template": {"spec": {"resourcePolicy": _resource_policy(workload)}}},
     }
-    if one.weight is not None:
-        spec["weightBasedScalingIntervals"] = [{"vpaWeight": one.weight}]
+    if workload.weight is not None:
+        spec["weightBasedScalingIntervals"] = [{"vpaWeight": workload.weight}]
     return {
         "apiVersion": "autoscaling.k8s.io/v1alpha1",
         "kind": "Hvpa",
@@ -87,50 +87,52 @@ def _hvpa(one: Drawn) -> Fields:
     }
 
 
-def _resource_policy(one: Drawn) -> Fields:
-    found = []
-    for container in one.containers:
-        own: Fields = {"containerName": container.name}
+def _resource_policy(workload: Drawn) -> Fields:
+    container_policies = []
+    for container in workload.containers:
+        policy: Fields = {"containerName": container.name}
         if container.mode == "Off":
-            own["mode"] = "Off"
+            policy["mode"] = "Off"
         else:
-            own["maxAllowed"] = _amounts(container.requests, one.most)
-            if one.least:
-                own["minAllowed"] = _amounts(container.requests, one.least)
-        found.append(own)
-    return {"containerPolicies": found}
+            policy["maxAllowed"] = _amounts(container.requests, workload.most)
+            if workload.least:
+                policy["minAllowed"] = _amounts(container.requests, workload.least)
+        container_policies.append(policy)
+    return {"containerPolicies": container_policies}
 
 
 def _amounts(requests: tuple[int, int], factor: float) -> Fields:
     return {"cpu": f"{round(requests[0] * factor)}m", "memory": f"{round(requests[1] * factor)}Mi"}
 
 
-def _hpa(one: Drawn, factor: float, utilization: bool) -> Fields:
+def _hpa(workload: Drawn, factor: float, utilization: bool) -> Fields:
     """Return an HPA with its shares of requests multiplied by `factor`."""
-    least, _, most = one.replicas
-    return {"minReplicas": least, "maxReplicas": most, "metrics": _metrics(one, factor, utilization)}
+    least, _, most = workload.replicas
+    return {"minReplicas": least, "maxReplicas": most, "metrics": _metrics(workload, factor, utilization)}
 
 
-def _metrics(one: Drawn, factor: float, utilization: bool) -> list[Fields]:
-    if one.metric == "queue":
-        return [_external("queue", {"type": "AverageValue", "averageValue": f"{one.per_pod * 1000:.0f}m"})]
-    if one.metric == "Value":
-        return [_external("share", {"type": "Value", "value": f"{one.per_pod * 1000:.0f}m"})]
-    share, of_app = min(1.0, one.target * factor), one.metric == "container CPU"
-    found = []
+def _metrics(workload: Drawn, factor: float, utilization: bool) -> list[Fields]:
+    if workload.metric == "queue":
+        return [
+            _external("queue", {"type": "AverageValue", "averageValue": f"{workload.per_pod * 1000:.0f}m"})
+        ]
+    if workload.metric == "Value":
+        return [_external("share", {"type": "Value", "value": f"{workload.per_pod * 1000:.0f}m"})]
+    share, of_app = min(1.0, workload.target * factor), workload.metric == "container CPU"
+    metrics = []
     for at, (resource, unit) in enumerate((("cpu", "m"), ("memory", "Mi"))):
-        if resource not in one.metric.lower():
+        if resource not in workload.metric.lower():
             continue
-        request = sum(container.requests[at] for container in one.containers[: 1 if of_app else None])
+        request = sum(container.requests[at] for container in workload.containers[: 1 if of_app else None])
         target: Fields = {"type": "AverageValue", "averageValue": f"{round(request * share)}{unit}"}
         if utilization:
             target = {"type": "Utilization", "averageUtilization": round(share * 100)}
         source: Fields = {"name": resource, "target": target}
         if of_app:
-            found.append({"type": "ContainerResource", "containerResource": {**source, "container": "app"}})
+            metrics.append({"type": "ContainerResource", "containerResource": {**source, "container": "app"}})
         else:
-            found.append({"type": "Resource", "resource": source})
-    return found
+            metrics.append({"type": "Resource", "resource": source})
+    return metrics
 
 
 def _external(name: str, target: Fields) -> Fields:

@@ -33,41 +33,45 @@ class Verdict(NamedTuple):
     reason: str
 
 
-def verdict(one: Result) -> Verdict | None:
+def verdict(result: Result) -> Verdict | None:
     """Return why it is worse than its rival; None if it is not."""
-    own, other = one.own, one.outcomes[one.rival]
-    found = []
-    if own.ooms > other.ooms:
-        measured = "measured" if "memory" in one.metric else "not measured"
-        kind = "follows the load" if one.follows else "does not follow the load"
-        found.append(("OOMs", f"{own.ooms} OOMs ({other.ooms}): memory {kind}, and is {measured}"))
-    if own.unmet >= other.unmet + MORE_UNMET:
-        text = f"unmet {own.unmet:.1%} ({other.unmet:.1%}), {_when(own)}"
-        found.append(("unmet", text))
-    if own.cost >= other.cost * MORE_COST and own.unmet >= other.unmet - SAME:
-        found.append(("cost", f"cost {own.cost / other.cost - 1:+.0%}"))
-    if not found:
+    hvpa, rival = result.own, result.outcomes[result.rival]
+    reasons = []
+    if hvpa.ooms > rival.ooms:
+        measured = "measured" if "memory" in result.metric else "not measured"
+        kind = "follows the load" if result.follows else "does not follow the load"
+        reasons.append(("OOMs", f"{hvpa.ooms} OOMs ({rival.ooms}): memory {kind}, and is {measured}"))
+    if hvpa.unmet >= rival.unmet + MORE_UNMET:
+        text = f"unmet {hvpa.unmet:.1%} ({rival.unmet:.1%}), {_when(hvpa)}"
+        reasons.append(("unmet", text))
+    if hvpa.cost >= rival.cost * MORE_COST and hvpa.unmet >= rival.unmet - SAME:
+        reasons.append(("cost", f"cost {hvpa.cost / rival.cost - 1:+.0%}"))
+    if not reasons:
         return None
-    texts = [*(text for _, text in found), _sizes(own, other), f"{own.restarts} restarts ({other.restarts})"]
-    return Verdict(tuple(kind for kind, _ in found), "; ".join(texts))
+    texts = [
+        *(text for _, text in reasons),
+        _sizes(hvpa, rival),
+        f"{hvpa.restarts} restarts ({rival.restarts})",
+    ]
+    return Verdict(tuple(kind for kind, _ in reasons), "; ".join(texts))
 
 
-def _when(own: Outcome) -> str:
+def _when(outcome: Outcome) -> str:
     """Describe when demand was unmet."""
-    if own.starting >= 0.5:
-        return f"{own.starting:.0%} of it while pods were missing or not ready"
-    if own.at_most >= 0.5:
-        return f"{own.at_most:.0%} of it at maxReplicas"
+    if outcome.starting >= 0.5:
+        return f"{outcome.starting:.0%} of it while pods were missing or not ready"
+    if outcome.at_most >= 0.5:
+        return f"{outcome.at_most:.0%} of it at maxReplicas"
     return "while all pods were ready: too few, or too small"
 
 
-def _sizes(own: Outcome, other: Outcome) -> str:
+def _sizes(hvpa: Outcome, rival: Outcome) -> str:
     """Describe larger and smaller sizes, sorted by their effect on the cost."""
-    weight = own.cpu_cost / own.cost if own.cost else 0.0
+    weight = hvpa.cpu_cost / hvpa.cost if hvpa.cost else 0.0
     parts = {
-        "replicas": (own.replicas, other.replicas, 1.0),
-        "CPU of a pod": (own.cpu, other.cpu, weight),
-        "memory of a pod": (own.memory, other.memory, 1 - weight),
+        "replicas": (hvpa.replicas, rival.replicas, 1.0),
+        "CPU of a pod": (hvpa.cpu, rival.cpu, weight),
+        "memory of a pod": (hvpa.memory, rival.memory, 1 - weight),
     }
     logs = {
         name: abs(math.log(mine / theirs)) * share
@@ -87,41 +91,47 @@ HEAD: Final = (
 )
 Group = tuple[str, Callable[[Result], bool]]
 GROUPS: Final[Sequence[Group]] = (
-    ("all", lambda one: True),
-    ("in place", lambda one: one.in_place),
-    ("replaced", lambda one: not one.in_place),
-    *(("no weight" if at is None else f"weight {at}", lambda one, at=at: one.weight == at) for at in WEIGHTS),
-    *((name, lambda one, name=name: one.metric == name) for name in METRICS),
-    *((name, lambda one, name=name: one.blend == name) for name in ("Trajectory", "Additive")),
-    ("memory follows", lambda one: one.follows),
-    ("steady memory", lambda one: not one.follows),
-    *((f"load: {name}", lambda one, name=name: one.shape == name) for name in SHAPES),
+    ("all", lambda result: True),
+    ("in place", lambda result: result.in_place),
+    ("replaced", lambda result: not result.in_place),
+    *(
+        ("no weight" if at is None else f"weight {at}", lambda result, at=at: result.weight == at)
+        for at in WEIGHTS
+    ),
+    *((name, lambda result, name=name: result.metric == name) for name in METRICS),
+    *((name, lambda result, name=name: result.blend == name) for name in ("Trajectory", "Additive")),
+    ("memory follows", lambda result: result.follows),
+    ("steady memory", lambda result: not result.follows),
+    *((f"load: {name}", lambda result, name=name: result.shape == name) for name in SHAPES),
 )
 
 
 PARTS: Final[Sequence[Group]] = (
     *GROUPS[:3],
-    ("in place, CPU or memory is measured", lambda one: one.in_place and not _has_no_size(one)),
-    ("replaced, CPU or memory is measured", lambda one: not one.in_place and not _has_no_size(one)),
-    ("a queue or a Value is", lambda one: _has_no_size(one)),
-    *((name, lambda one, name=name: one.blend == name) for name in ("Trajectory", "Additive")),
+    ("in place, CPU or memory is measured", lambda result: result.in_place and not _has_no_size(result)),
+    ("replaced, CPU or memory is measured", lambda result: not result.in_place and not _has_no_size(result)),
+    ("a queue or a Value is", lambda result: _has_no_size(result)),
+    *((name, lambda result, name=name: result.blend == name) for name in ("Trajectory", "Additive")),
     *(
-        (f"Trajectory, {name}", lambda one, name=name: one.blend == "Trajectory" and one.metric == name)
+        (
+            f"Trajectory, {name}",
+            lambda result, name=name: result.blend == "Trajectory" and result.metric == name,
+        )
         for name in METRICS
     ),
-    ("Trajectory, no weight", lambda one: one.blend == "Trajectory" and one.weight is None),
+    ("Trajectory, no weight", lambda result: result.blend == "Trajectory" and result.weight is None),
 )
 
 
-def _has_no_size(one: Result) -> bool:
+def _has_no_size(result: Result) -> bool:
     """Whether the HPA measures no resource that could size pods: they follow the VPA, as the rival's pods do."""
-    return one.metric in ("queue", "Value")
+    return result.metric in ("queue", "Value")
 
 
 def report(seed: int, results: Sequence[Result]) -> str:
     """Return the report as text."""
-    run = [one for one in results if one.rival in one.outcomes and not one.errors]
-    both = [one for one in run if one.rival == BOTH]
+    run = [result for result in results if result.rival in result.outcomes and not result.errors]
+    both = [result for result in run if result.rival == BOTH]
     parts = [
         f"Seed {seed}, {len(run)} workloads",
         "Beside the rival (HPA+VPA; weight 0: HPA; weight 100: VPA)\n\n" + _beside(run, GROUPS),
@@ -131,7 +141,9 @@ def report(seed: int, results: Sequence[Result]) -> str:
         _worse(run),
     ]
     failed = [
-        f"#{one.number} {one.text}: {name}: {why}" for one in results for name, why in one.errors.items()
+        f"#{result.number} {result.text}: {name}: {why}"
+        for result in results
+        for name, why in result.errors.items()
     ]
     if failed:
         parts.append("Not run\n\n" + "\n".join(failed))
@@ -141,29 +153,29 @@ def report(seed: int, results: Sequence[Result]) -> str:
 def _beside(results: Sequence[Result], groups: Iterable[Group], rival: str = "") -> str:
     rows: Rows = [HEAD]
     for name, holds in groups:
-        chosen = [one for one in results if holds(one)]
+        chosen = [result for result in results if holds(result)]
         if chosen:
-            judged = [structs.replace(one, rival=rival or one.rival) for one in chosen]
+            judged = [structs.replace(result, rival=rival or result.rival) for result in chosen]
             rows.append((name, *_row(judged)))
     return table(rows)
 
 
 def _row(chosen: Sequence[Result]) -> tuple[str, ...]:
     """Return the row of a group: cost is the geometric mean of ratios, other columns are sums and means."""
-    ratios = sorted(one.own.cost / one.outcomes[one.rival].cost for one in chosen)
+    ratios = sorted(result.own.cost / result.outcomes[result.rival].cost for result in chosen)
     quarters = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
-    worse = [found for one in chosen if (found := verdict(one)) is not None]
-    sides = [[one.own for one in chosen], [one.outcomes[one.rival] for one in chosen]]
+    worse = [judgement for result in chosen if (judgement := verdict(result)) is not None]
+    sides = [[result.own for result in chosen], [result.outcomes[result.rival] for result in chosen]]
     return (
         str(len(chosen)),
         f"{geometric(ratios):.2f}",
         f"{quarters[0]:.2f} to {quarters[2]:.2f}",
         str(len(worse)),
-        *(str(sum(kind in found.kinds for found in worse)) for kind in ("cost", "unmet", "OOMs")),
-        *(f"{statistics.fmean(one.unmet for one in side):.2%}" for side in sides),
-        *(f"{statistics.fmean(one.below for one in side):.0f}s" for side in sides),
-        *(str(sum(one.ooms for one in side)) for side in sides),
-        *(f"{geometric(one.p99 for one in side):.2f}s" for side in sides),
+        *(str(sum(kind in entry.kinds for entry in worse)) for kind in ("cost", "unmet", "OOMs")),
+        *(f"{statistics.fmean(outcome.unmet for outcome in side):.2%}" for side in sides),
+        *(f"{statistics.fmean(outcome.below for outcome in side):.0f}s" for side in sides),
+        *(str(sum(outcome.ooms for outcome in side)) for side in sides),
+        *(f"{geometric(outcome.p99 for outcome in side):.2f}s" for side in sides),
     )
 
 
@@ -174,29 +186,35 @@ def geometric(numbers: Iterable[float]) -> float:
 
 def _at_rest(results: Sequence[Result]) -> str:
     """Describe how often requests and replicas change in place under a constant load."""
-    chosen = [one for one in results if one.in_place and one.shape == AT_REST]
+    chosen = [result for result in results if result.in_place and result.shape == AT_REST]
     rows: Rows = [
         ("writes per 6 h at rest, in place", "median", "mean", "most", "of", "rival's median", "mean")
     ]
     for name, label in (("writes", "requests"), ("replica_changes", "replicas")) if chosen else ():
-        own = {one.number: getattr(one.own, name) / PERIODS for one in chosen}
-        other = [getattr(one.outcomes[one.rival], name) / PERIODS for one in chosen]
-        most = max(own, key=lambda number: own[number])
+        hvpa_rates = {result.number: getattr(result.own, name) / PERIODS for result in chosen}
+        rival_rates = [getattr(result.outcomes[result.rival], name) / PERIODS for result in chosen]
+        most = max(hvpa_rates, key=lambda number: hvpa_rates[number])
         sides = [
             f"{of(side):.1f}"
-            for side in (own.values(), other)
+            for side in (hvpa_rates.values(), rival_rates)
             for of in (statistics.median, statistics.fmean)
         ]
-        row = (f"{label} ({len(chosen)} workloads)", *sides[:2], f"{own[most]:.1f}", f"#{most}", *sides[2:])
+        row = (
+            f"{label} ({len(chosen)} workloads)",
+            *sides[:2],
+            f"{hvpa_rates[most]:.1f}",
+            f"#{most}",
+            *sides[2:],
+        )
         rows.append(row)
     return table(rows)
 
 
 def _worse(results: Sequence[Result]) -> str:
     lines = [
-        f"#{one.number} {'+'.join(found.kinds)}: {one.text}\n     {found.reason}"
-        for one in results
-        if (found := verdict(one)) is not None
+        f"#{result.number} {'+'.join(judgement.kinds)}: {result.text}\n     {judgement.reason}"
+        for result in results
+        if (judgement := verdict(result)) is not None
     ]
     return f"Worse than the rival: {len(lines)}\n\n" + "\n".join(lines)
 
@@ -216,19 +234,21 @@ def table(rows: Rows) -> str:
 # --- comparison of two results --------------------------------------------------------------------------------------
 def compared(before: Sequence[Result], after: Sequence[Result]) -> str:
     """List the workloads whose Hvpas act differently than before."""
-    known = {one.number: one for one in before if not one.errors}
+    known = {result.number: result for result in before if not result.errors}
     rows: Rows = [("changed", "cost", "unmet", "OOMs", "P99", "writes", "verdict", "")]
-    pairs = [(known[one.number], one) for one in after if one.number in known and not one.errors]
+    pairs = [
+        (known[result.number], result) for result in after if result.number in known and not result.errors
+    ]
     for old, new in pairs:
         was, now = old.own, new.own
-        verdicts = [found.kinds if (found := verdict(one)) else () for one in (old, new)]
+        verdicts = [judgement.kinds if (judgement := verdict(result)) else () for result in (old, new)]
         if (
             abs(now.cost / was.cost - 1) >= 0.01
             or abs(now.unmet - was.unmet) >= SAME
             or now.ooms != was.ooms
             or verdicts[0] != verdicts[1]
         ):
-            names = ["+".join(one) or "fine" for one in verdicts]
+            names = ["+".join(kinds) or "fine" for kinds in verdicts]
             rows.append(
                 (
                     f"#{new.number}",
@@ -244,8 +264,11 @@ def compared(before: Sequence[Result], after: Sequence[Result]) -> str:
     sides = list(zip(*pairs, strict=True))
     all_in_all = ""
     if sides:
-        costs = [geometric(one.own.cost / one.outcomes[one.rival].cost for one in side) for side in sides]
-        worse = [sum(verdict(one) is not None for one in side) for side in sides]
+        costs = [
+            geometric(result.own.cost / result.outcomes[result.rival].cost for result in side)
+            for side in sides
+        ]
+        worse = [sum(verdict(result) is not None for result in side) for side in sides]
         all_in_all = (
             f"\n\n{len(pairs)} workloads: cost {costs[0]:.3f} > {costs[1]:.3f}, worse {worse[0]} > {worse[1]}"
         )

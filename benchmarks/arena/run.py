@@ -64,25 +64,25 @@ def run_all(
     """Run all that is not kept in this folder. Results of finished runs stay if it is interrupted. `report` is called
     with the number of finished runs, and of all runs."""
     kept.mkdir(parents=True, exist_ok=True)
-    wanted = [(one.number, name) for one in workloads for name in policies(one)]
-    found: dict[tuple[int, str], Found] = {}
+    wanted = [(workload.number, name) for workload in workloads for name in policies(workload)]
+    outcomes: dict[tuple[int, str], Found] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, quiet) as pool:
-        futures = {pool.submit(run_one, seed, *one, kept): one for one in wanted}
+        futures = {pool.submit(run_one, seed, *key, kept): key for key in wanted}
         try:
             for future in as_completed(futures):
-                found[futures[future]] = future.result()
-                report(len(found), len(wanted))
+                outcomes[futures[future]] = future.result()
+                report(len(outcomes), len(wanted))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return found
+    return outcomes
 
 
 def run_one(seed: int, number: int, name: str, kept: Path) -> Found:
     """Run this policy in this process, or return its kept result."""
-    one = drawn(seed, number)
-    scenario = scenario_of(one, name)
+    workload = drawn(seed, number)
+    scenario = scenario_of(workload, name)
     code = code_version(HVPA_ROOMS if name == HVPA else ACTING_ROOMS)
     key = json.dumps([{**scenario, "description": ""}, seed, number, code, COUNTED], sort_keys=True)
     path = kept / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
@@ -93,7 +93,7 @@ def run_one(seed: int, number: int, name: str, kept: Path) -> Found:
         with TemporaryDirectory() as folder:
             read = load_scenario(write_scenario(Path(folder) / SCENARIO, scenario, "", ""), seed + number)
         result = simulate(read, read.policies[0])
-        done = outcome_of(read, result, one.replicas[2], time.process_time() - began)
+        done = outcome_of(read, result, workload.replicas[2], time.process_time() - began)
     except Exception as error:  # a failing policy must not end the others
         return None, f"{type(error).__name__}: {error}".rpartition(f"{SCENARIO}:")[2]
     part = path.with_suffix(f".{os.getpid()}")

@@ -109,7 +109,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def length(text: str) -> float:
     """A duration of a second or more, in seconds."""
     return checked(
-        text, seconds_of, lambda found: found >= 1, "a duration of a second or more (such as 1m, 6h, 14d)"
+        text,
+        seconds_of,
+        lambda duration: duration >= 1,
+        "a duration of a second or more (such as 1m, 6h, 14d)",
     )
 
 
@@ -163,7 +166,9 @@ def _present(args: argparse.Namespace) -> Present:
 
         return fetch_present(args, args.workload)
     documents = [
-        one for path in dict.fromkeys(args.filename) for one in read_documents(path, skip=report_skipped)
+        document
+        for path in dict.fromkeys(args.filename)
+        for document in read_documents(path, skip=report_skipped)
     ]
     return documents_present(documents, args.workload, args.namespace, args.kubernetes)
 
@@ -175,10 +180,14 @@ def documents_present(
 
     `given` is the namespace of documents without a namespace (default: the namespace of the other documents).
     """
-    namespaces = {str(one.metadata["namespace"]) for one in documents if one.metadata.get("namespace")}
+    namespaces = {
+        str(document.metadata["namespace"]) for document in documents if document.metadata.get("namespace")
+    }
     namespace = given or (namespaces.pop() if len(namespaces) == 1 else DEFAULT_NAMESPACE)
-    scaled = [one for one in documents if one.kind == SCALED_OBJECT]
-    objects: Sequence[dict[str, Any]] = [one.content for one in (*Filled(documents, namespace).read, *scaled)]
+    scaled = [document for document in documents if document.kind == SCALED_OBJECT]
+    objects: Sequence[dict[str, Any]] = [
+        document.content for document in (*Filled(documents, namespace).read, *scaled)
+    ]
     return present(objects, wanted, namespace, minor)
 
 
@@ -204,26 +213,26 @@ def _tried(args: argparse.Namespace, now: Present, history: History, folder: Pat
     heading = f"Written by hvpa init for {now.title} from {past}."
     with workshop(folder) as shop:
         written = {LOAD: load_csv(recent, learnt)}
-        named = [(one, f"{index}.yaml") for index, one in enumerate(candidates)]
+        named = [(candidate, f"{index}.yaml") for index, candidate in enumerate(candidates)]
         for draft, file in named:
             written[file] = manifest(now, learnt, draft, heading, "")
         written[SCENARIO] = scenario(now, recent, learnt, named)
-        _write(shop, written)
+        _write_files(shop, written)
         first = outcomes(shop / SCENARIO, folder, [0], (), work)
-        tried = [_trial(now, one, first) for one in candidates]
+        tried = [_trial(now, candidate, first) for candidate in candidates]
         chosen = best(tried)
         files = {
             LOAD: written[LOAD],
             MANIFEST: manifest(now, learnt, chosen.draft, heading, _why(tried, chosen)),
             SCENARIO: scenario(now, recent, learnt, [(chosen.draft, MANIFEST)]),
         }
-        _write(shop, files)
+        _write_files(shop, files)
         if args.seeds > 1:
-            more = outcomes(shop / SCENARIO, folder, range(1, args.seeds), (), work)
-            chosen = _joined(chosen, _trial(now, chosen.draft, more))
+            further_outcomes = outcomes(shop / SCENARIO, folder, range(1, args.seeds), (), work)
+            chosen = _joined(chosen, _trial(now, chosen.draft, further_outcomes))
         verdict = judged(chosen, _doubts(learnt, recent, chosen))
         publish(shop, folder, files)
-    tried = [chosen if one.draft is chosen.draft else one for one in tried]
+    tried = [chosen if trial.draft is chosen.draft else trial for trial in tried]
     shape = pattern(history.times, learnt.load)
     return Result(now, history, recent, learnt, shape, tried, chosen, verdict, folder)
 
@@ -243,26 +252,31 @@ def _fit(now: Present, history: History) -> Fit:
     return fit(history, by_load=bool(names))
 
 
-def _write(shop: Path, files: dict[str, str]) -> None:
+def _write_files(shop: Path, files: dict[str, str]) -> None:
     for name, content in files.items():
         (shop / name).write_text(content, encoding="utf-8")
 
 
-def _trial(now: Present, draft: Draft, found: Mapping[str, Sequence[Outcome]]) -> Trial:
+def _trial(now: Present, draft: Draft, outcomes_by_policy: Mapping[str, Sequence[Outcome]]) -> Trial:
     """The outcomes of an Hvpa, and of the policies that it is compared with."""
-    rival = found.get(today(now, draft.target)["name"], ()) if rivals(now, [draft]) else ()
-    return Trial(draft, found[today(now)["name"]], found[draft.name], rival)
+    rival = outcomes_by_policy.get(today(now, draft.target)["name"], ()) if rivals(now, [draft]) else ()
+    return Trial(draft, outcomes_by_policy[today(now)["name"]], outcomes_by_policy[draft.name], rival)
 
 
-def _joined(one: Trial, more: Trial) -> Trial:
-    return Trial(one.draft, [*one.today, *more.today], [*one.hvpa, *more.hvpa], [*one.rival, *more.rival])
+def _joined(first: Trial, further: Trial) -> Trial:
+    return Trial(
+        first.draft,
+        [*first.today, *further.today],
+        [*first.hvpa, *further.hvpa],
+        [*first.rival, *further.rival],
+    )
 
 
 def _why(tried: Sequence[Trial], chosen: Trial) -> str:
     """The reason for the target."""
     if len(tried) == 1:
         return ""
-    costs = ", ".join(f"{one.draft.target} percent: {one.hvpa[0].cost:.4g}" for one in tried)
+    costs = ", ".join(f"{trial.draft.target} percent: {trial.hvpa[0].cost:.4g}" for trial in tried)
     return (
         f"{chosen.draft.target} percent of a request in use: the cheapest target that is no worse than today in "
         f"the simulation (cost a week with {costs})"
@@ -271,12 +285,12 @@ def _why(tried: Sequence[Trial], chosen: Trial) -> str:
 
 def _doubts(learnt: Fit, recent: History, chosen: Trial) -> list[str]:
     """Reasons not to rely on the result. Replicas are compared over the simulated time without the warm-up."""
-    found = ["the fit is poor (see above)"] if learnt.is_poor else []
+    doubts = ["the fit is poor (see above)"] if learnt.is_poor else []
     begins = recent.times[0] + span_of(recent).warm_up
     had = fmean(count for at, count in zip(recent.times, recent.replicas, strict=True) if at >= begins)
-    simulated = fmean(one.replicas for one in chosen.today)
+    simulated = fmean(outcome.replicas for outcome in chosen.today)
     if abs(simulated - had) > MATCHES * max(had, 1):
-        found.append(
+        doubts.append(
             f"today's configuration has {simulated:.1f} replicas in the simulation, and had {had:.1f} in the history"
         )
-    return found
+    return doubts

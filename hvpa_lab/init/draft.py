@@ -36,7 +36,7 @@ _DIGITS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class DraftBounds:
     """The smallest and the largest request of a container, in millicores and bytes."""
 
     least: Mapping[Resource, int]
@@ -54,7 +54,7 @@ class Draft:
     metrics: Sequence[Mapping[str, Any]]
     """The HPA's metrics, which contain `target`."""
     behavior: Mapping[str, Any] | None
-    bounds: Mapping[str, Bounds]
+    bounds: Mapping[str, DraftBounds]
     """The bounds of each container that the VPA may size."""
     policies: Mapping[str, Mapping[str, Any]]
     """Today's VPA policy of each container."""
@@ -91,13 +91,13 @@ def _replicas(present: Present, given: tuple[int | None, int | None]) -> tuple[i
 def _targets(present: Present) -> list[int]:
     """Today's target if it is in range, then others."""
     today = today_target(present)
-    found = list(TARGETS) if today is None or today not in _RANGE else [today, *TARGETS]
-    return list(dict.fromkeys(found))
+    targets = list(TARGETS) if today is None or today not in _RANGE else [today, *TARGETS]
+    return list(dict.fromkeys(targets))
 
 
 def today_target(present: Present) -> int | None:
     """Today's CPU utilization target in percent; an average value is converted by today's request."""
-    requested = sum(one.requests.get(CPU, 0) for one in present.containers.values())
+    requested = sum(container.requests.get(CPU, 0) for container in present.containers.values())
     for metric in _metrics(present):
         for source in _sources(metric):
             target = source["target"] if source["name"] == CPU else {}
@@ -146,7 +146,7 @@ def _draft(present: Present, fit: Fit, target: int | None, replicas: tuple[int, 
 
 def _memory_follows(fit: Fit, high: float) -> bool:
     """Whether a good part of the memory follows the load."""
-    moving = sum(one.memory.per_unit for one in fit.containers.values()) * high
+    moving = sum(usage.memory.per_unit for usage in fit.containers.values()) * high
     at_least = fit.memory_base  # of one replica
     return moving > FOLLOWS * (moving + at_least)
 
@@ -169,13 +169,13 @@ def _bounds(
     parts: Mapping[Resource, float],
     per_pod: tuple[float, float],
     policy: Mapping[str, Any],
-) -> Bounds:
+) -> DraftBounds:
     """Smallest and largest requests of a container.
 
     They are those of today's VPA, else its usage per pod at the lowest and the highest load. `parts` is the target
     utilization of a request, as a fraction.
     """
-    usage, own = fit.containers[name], present.containers[name]
+    usage, container = fit.containers[name], present.containers[name]
     least: dict[Resource, int] = {}
     most: dict[Resource, int] = {}
     lines: dict[Resource, tuple[Line, float, float]] = {
@@ -191,10 +191,10 @@ def _bounds(
         given_least, given_most = (below(policy, field, resource) for field in ("minAllowed", "maxAllowed"))
         if given_least is not None:
             smallest = parse_resource(resource, given_least)
-        largest = _rounded_up(resource, max(ROOM * largest, own.requests.get(resource, 0), smallest))
+        largest = _rounded_up(resource, max(ROOM * largest, container.requests.get(resource, 0), smallest))
         most[resource] = largest if given_most is None else parse_resource(resource, given_most)
         least[resource] = min(smallest, most[resource])
-    return Bounds(least, most)
+    return DraftBounds(least, most)
 
 
 def _rounded_up(resource: Resource, amount: float) -> int:
@@ -213,7 +213,7 @@ def _rounded_down(amount: float) -> int:
 def _policies(present: Present) -> dict[str, Mapping[str, Any]]:
     """Today's VPA policy of each container."""
     policies = [] if present.vpa is None else below(present.vpa.spec, "resourcePolicy", "containerPolicies")
-    by_name = {one.get("containerName"): one for one in policies or ()}
+    by_name = {policy.get("containerName"): policy for policy in policies or ()}
     return {name: by_name.get(name, by_name.get("*", {})) for name in present.containers}
 
 
@@ -223,11 +223,13 @@ def _draft_metrics(present: Present, target: int, with_memory: bool) -> list[Map
     A CPU metric is added if there is none, and a memory metric with `with_memory`. KEDA's metrics are omitted,
     because they disappear with its ScaledObject.
     """
-    kept = [one for one in _metrics(present) if present.scaled_object is None or "external" not in one]
-    found = [_retargeted(one, target) for one in kept]
-    named = {source.get("name") for one in found for source in _sources(one)}
+    kept = [
+        metric for metric in _metrics(present) if present.scaled_object is None or "external" not in metric
+    ]
+    metrics = [_retargeted(metric, target) for metric in kept]
+    named = {source.get("name") for metric in metrics for source in _sources(metric)}
     wanted: list[Resource] = [CPU, *((MEMORY,) if with_memory else ())]
-    return found + [_utilization(name, target) for name in wanted if name not in named]
+    return metrics + [_utilization(name, target) for name in wanted if name not in named]
 
 
 def _sources(metric: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -237,7 +239,7 @@ def _sources(metric: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def at_target(present: Present, target: int) -> list[Mapping[str, Any]]:
     """The metrics of today's HPA, with this target for CPU."""
-    return [_retargeted(one, target) for one in _metrics(present)] or [_utilization(CPU, target)]
+    return [_retargeted(metric, target) for metric in _metrics(present)] or [_utilization(CPU, target)]
 
 
 def _retargeted(metric: Mapping[str, Any], target: int) -> Mapping[str, Any]:

@@ -23,16 +23,16 @@ def to_json(result: Result) -> str:
             "history": _history(result),
             "fit": _fit(result),
             "simulated": {"seconds": span.seconds, "warmUpSeconds": span.warm_up, "stepSeconds": STEP},
-            "today": [_outcome(one) for one in result.trial.today],
+            "today": [_outcome(outcome) for outcome in result.trial.today],
             "tried": [
                 {
-                    "name": one.draft.name,
-                    "target": one.draft.target,
-                    "chosen": one.draft is result.trial.draft,
-                    "outcomes": [_outcome(outcome) for outcome in one.hvpa],
-                    "todayAtThisTarget": [_outcome(outcome) for outcome in one.rival],
+                    "name": trial.draft.name,
+                    "target": trial.draft.target,
+                    "chosen": trial.draft is result.trial.draft,
+                    "outcomes": [_outcome(outcome) for outcome in trial.hvpa],
+                    "todayAtThisTarget": [_outcome(outcome) for outcome in trial.rival],
                 }
-                for one in result.tried
+                for trial in result.tried
             ],
             "hvpa": _draft(result.trial.draft),
             "verdict": verdict.advice,
@@ -75,8 +75,8 @@ def _fit(result: Result) -> Json:
         "isPoor": result.fit.is_poor,
         "notes": list(result.fit.notes),
         "containers": {
-            name: {"cpu": _line(one.cpu), "memory": {**_line(one.memory), "above": one.memory_above}}
-            for name, one in result.fit.containers.items()
+            name: {"cpu": _line(usage.cpu), "memory": {**_line(usage.memory), "above": usage.memory_above}}
+            for name, usage in result.fit.containers.items()
         },
     }
 
@@ -103,8 +103,8 @@ def _outcome(outcome: Outcome) -> Json:
 
 def _draft(draft: Draft) -> Json:
     bounds: Sequence[tuple[str, Json]] = [
-        (name, {"minAllowed": dict(one.least), "maxAllowed": dict(one.most)})
-        for name, one in draft.bounds.items()
+        (name, {"minAllowed": dict(allowed.least), "maxAllowed": dict(allowed.most)})
+        for name, allowed in draft.bounds.items()
     ]
     return {
         "target": draft.target,

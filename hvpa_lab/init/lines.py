@@ -21,8 +21,8 @@ class Lines:
 
     def __init__(self, *heading: str) -> None:
         self._lines: list[str] = []
-        for one in heading:
-            self.why(0, one)
+        for sentence in heading:
+            self.why(0, sentence)
 
     def why(self, depth: int, reason: str) -> None:
         """Add a wrapped comment."""

@@ -119,11 +119,11 @@ def _bounds(lines: Lines, present: Present, fit: Fit, draft: Draft, name: str) -
     bounds, policy, usage = draft.bounds[name], draft.policies[name], fit.containers[name]
     for field, amounts in (("minAllowed", bounds.least), ("maxAllowed", bounds.most)):
         given = policy.get(field, {})
-        fitted = [one for one in amounts if one not in given]
+        fitted = [resource for resource in amounts if resource not in given]
         if given:
             lines.why(7, f"{', '.join(given)}: as VPA {present.vpa.name if present.vpa else ''} has it today")
         if fitted and field == "minAllowed":
-            uses = ", ".join(_use(one, usage) for one in fitted)
+            uses = ", ".join(_use(resource, usage) for resource in fitted)
             lines.why(
                 7,
                 f"{', '.join(fitted)}: minimum pod size: the usage of each of {draft.min_replicas} pods at the "
@@ -135,7 +135,9 @@ def _bounds(lines: Lines, present: Present, fit: Fit, draft: Draft, name: str) -
                 f"{', '.join(fitted)}: {ROOM:g} times the largest pod on the path at peak load, or today's "
                 "request if that is more; lower it if a node can't hold such a pod",
             )
-        lines.field(7, field, {one: format_resource(one, amount) for one, amount in amounts.items()})
+        lines.field(
+            7, field, {resource: format_resource(resource, amount) for resource, amount in amounts.items()}
+        )
 
 
 def _use(resource: Resource, usage: Usage) -> str:
@@ -165,13 +167,13 @@ def _weights(lines: Lines, draft: Draft) -> None:
 
 
 def _base(lines: Lines, fit: Fit, draft: Draft) -> None:
-    known = {one: amount for one, amount in draft.base.items() if amount > 0}
+    known = {name: amount for name, amount in draft.base.items() if amount > 0}
     if not known:
         return
     lines.add(1, "trajectory:")
     lines.add(2, "baseResourcesPerReplica:", "base usage of a pod without load, from the fit")
     for resource, amount in known.items():
-        line_of = [getattr(one, resource) for one in fit.containers.values()]
+        line_of = [getattr(usage, resource) for usage in fit.containers.values()]
         explained = min(line.explained for line in line_of)
         lines.field(
             3,

@@ -54,7 +54,7 @@ def load_csv(recent: History, fit: Fit) -> str:
 
 def headroom(present: Present, history: History) -> int:
     """CPU that a pod may use beyond its request, in percent: the history's 99th percentile, at least 20."""
-    requested = sum(one.requests.get(CPU, 0) for one in present.containers.values()) / 1000
+    requested = sum(container.requests.get(CPU, 0) for container in present.containers.values()) / 1000
     if not requested:
         return _LEAST_HEADROOM
     shares = [
@@ -119,8 +119,12 @@ def rivals(present: Present, drafts: Sequence[Draft]) -> list[int]:
 
     They show how much of a saving comes from the headroom alone.
     """
-    own = today_target(present)
-    return [one.target for one in drafts if own is not None and one.target not in (None, own)]
+    current_target = today_target(present)
+    return [
+        draft.target
+        for draft in drafts
+        if current_target is not None and draft.target not in (None, current_target)
+    ]
 
 
 def today(present: Present, target: int | None = None) -> dict[str, Any]:
@@ -185,10 +189,10 @@ def _rolling(raw: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _container(present: Present, fit: Fit, name: str) -> dict[str, Any]:
-    usage, own = fit.containers[name], present.containers[name]
+    usage, container = fit.containers[name], present.containers[name]
     resources = {
         field: {resource: format_resource(resource, amount) for resource, amount in amounts.items()}
-        for field, amounts in (("requests", own.requests), ("limits", own.limits))
+        for field, amounts in (("requests", container.requests), ("limits", container.limits))
         if amounts
     }
     return {

@@ -29,7 +29,7 @@ COARSE: Final = 120.0
 def to_text(result: Result) -> str:
     """The whole result."""
     parts = [_read(result), _learnt(result), _simulated(result), _conclusion(result), _written(result)]
-    return "\n\n".join("\n".join(map(plain, one)) for one in parts)
+    return "\n\n".join("\n".join(map(plain, part)) for part in parts)
 
 
 def _read(result: Result) -> list[str]:
@@ -87,8 +87,10 @@ def _simulated(result: Result) -> list[str]:
         ("", "cost a week", "unmet %", "OOMs", "restarts a week", "replicas", "seeds")
     ]
     rows.append(_row("today", result.trial.today))
-    rows += [_row(f"today, at {one.draft.target} percent", one.rival) for one in result.tried if one.rival]
-    rows += [_row(one.draft.name, one.hvpa) for one in result.tried]
+    rows += [
+        _row(f"today, at {trial.draft.target} percent", trial.rival) for trial in result.tried if trial.rival
+    ]
+    rows += [_row(trial.draft.name, trial.hvpa) for trial in result.tried]
     usual = result.recent.record(result.recent.replicas).usual_step
     coarse = f"the history has a value every {seconds(usual)}: shorter peaks are missing from it"
     return [
@@ -104,12 +106,12 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
     return (
         name,
-        money(mean([one.cost for one in outcomes])),
-        percent(mean([one.unmet for one in outcomes]), 2),
-        f"{mean([one.ooms for one in outcomes]):.3g}",
-        f"{mean([one.restarts for one in outcomes]):.3g}",
-        f"{mean([one.replicas for one in outcomes]):.1f}",
-        " ".join(str(one.seed) for one in outcomes),
+        money(mean([outcome.cost for outcome in outcomes])),
+        percent(mean([outcome.unmet for outcome in outcomes]), 2),
+        f"{mean([outcome.ooms for outcome in outcomes]):.3g}",
+        f"{mean([outcome.restarts for outcome in outcomes]):.3g}",
+        f"{mean([outcome.replicas for outcome in outcomes]):.1f}",
+        " ".join(str(outcome.seed) for outcome in outcomes),
     )
 
 
@@ -117,7 +119,7 @@ def _conclusion(result: Result) -> list[str]:
     verdict = result.verdict
     words = f"{verdict.words} {on_the_target(result.trial)}".strip()
     lines = textwrap.wrap(words, _WIDTH - 2, break_on_hyphens=False)
-    doubts = [f"Don't rely on it: {one}" for one in verdict.doubts]
+    doubts = [f"Don't rely on it: {doubt}" for doubt in verdict.doubts]
     return ["Conclusion", *(f"  {line}" for line in lines), *_notes(doubts)]
 
 

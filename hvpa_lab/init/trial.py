@@ -71,7 +71,7 @@ class Trial:
 
     def _savings(self, outcomes: Sequence[Outcome]) -> list[float]:
         pairs = zip(self.today, outcomes, strict=True)
-        return [1 - own.cost / now.cost if now.cost else 0.0 for now, own in pairs]
+        return [1 - outcome.cost / today.cost if today.cost else 0.0 for today, outcome in pairs]
 
 
 def outcomes(
@@ -87,11 +87,11 @@ def outcomes(
             results = simulate_all(run, work.jobs, progress)
     except (ScenarioError, SimulationError) as error:
         raise CommandError(str(error).replace(str(path.parent), str(shown))) from error
-    found: dict[str, list[Outcome]] = {}
+    by_policy: dict[str, list[Outcome]] = {}
     for result in results:
         for policy in result.policies:
-            found.setdefault(policy.name, []).append(_outcome(result, policy, work.prices))
-    return found
+            by_policy.setdefault(policy.name, []).append(_outcome(result, policy, work.prices))
+    return by_policy
 
 
 def _outcome(result: SimulationResult, policy: PolicyResult, prices: Prices) -> Outcome:

@@ -33,14 +33,14 @@ def best(trials: Sequence[Trial]) -> Trial:
 
     If no trial qualifies, more restarts are preferred to more OOMs, and more OOMs to more unmet demand.
     """
-    return min(trials, key=lambda one: (_worse(one), _mean(one.hvpa, lambda outcome: outcome.cost)))
+    return min(trials, key=lambda trial: (_worse(trial), _mean(trial.hvpa, lambda outcome: outcome.cost)))
 
 
 def _worse(trial: Trial) -> tuple[bool, bool, bool]:
     return (
-        _exceeds(trial, lambda one: one.counted_unmet),
-        _exceeds(trial, lambda one: one.ooms),
-        _exceeds(trial, lambda one: one.restarts),
+        _exceeds(trial, lambda outcome: outcome.counted_unmet),
+        _exceeds(trial, lambda outcome: outcome.ooms),
+        _exceeds(trial, lambda outcome: outcome.restarts),
     )
 
 
@@ -57,7 +57,7 @@ def _target_does(trial: Trial) -> bool:
 
 
 def _mean(outcomes: Sequence[Outcome], value: Callable[[Outcome], float]) -> float:
-    return statistics.fmean(value(one) for one in outcomes)
+    return statistics.fmean(value(outcome) for outcome in outcomes)
 
 
 def judged(trial: Trial, doubts: Sequence[str]) -> Verdict:
@@ -74,16 +74,16 @@ def judged(trial: Trial, doubts: Sequence[str]) -> Verdict:
 def _against(trial: Trial) -> list[str]:
     """The reasons against the Hvpa. Its cost is a reason only without other reasons, and if it does not serve more."""
     unmet, ooms, _ = _worse(trial)
-    more = _mean(trial.hvpa, _restarts_of_a_pod) - _mean(trial.today, _restarts_of_a_pod)
+    more_restarts = _mean(trial.hvpa, _restarts_of_a_pod) - _mean(trial.today, _restarts_of_a_pod)
     reasons = (
         (unmet, "it leaves more of the demand unmet"),
         (ooms, "containers run out of memory more often"),
-        (more > OFTEN, "each pod is replaced more than once a day"),
+        (more_restarts > OFTEN, "each pod is replaced more than once a day"),
         (_target_does(trial), f"today's HPA does as well at {trial.draft.target} percent"),
     )
-    found = [reason for is_so, reason in reasons if is_so]
-    if found or min(trial.savings) >= WORTH or _serves(trial):
-        return found
+    objections = [reason for is_so, reason in reasons if is_so]
+    if objections or min(trial.savings) >= WORTH or _serves(trial):
+        return objections
     if max(trial.savings) >= WORTH:
         return [f"with some seeds it saves less than {WORTH:.0%}"]
     return [f"it saves less than {WORTH:.0%}" if max(trial.savings) >= 0 else "it costs more"]
@@ -96,8 +96,10 @@ def _restarts_of_a_pod(outcome: Outcome) -> float:
 
 def _serves(trial: Trial) -> bool:
     """Whether today's configuration leaves much of the demand unmet, and the Hvpa less."""
-    today, own = (_mean(one, lambda outcome: outcome.counted_unmet) for one in (trial.today, trial.hvpa))
-    return today >= STARVES and own < today
+    today, hvpa = (
+        _mean(outcomes, lambda outcome: outcome.counted_unmet) for outcomes in (trial.today, trial.hvpa)
+    )
+    return today >= STARVES and hvpa < today
 
 
 def on_the_target(trial: Trial) -> str:
@@ -126,22 +128,22 @@ def _price(savings: Sequence[float]) -> str:
     if round(mean * 100) == 0:
         return "as expensive as today"
     sign = 1 if mean > 0 else -1
-    low, high = sorted(sign * one * 100 for one in (min(savings), max(savings)))
+    low, high = sorted(sign * saving * 100 for saving in (min(savings), max(savings)))
     spread = "" if round(low) == round(high) else f" ({low:.0f} to {high:.0f})"
     return f"{abs(mean) * 100:.0f} percent {'cheaper' if mean > 0 else 'more expensive'}{spread}"
 
 
 def _restarts(trial: Trial) -> str:
-    own, now = (_mean(one, lambda outcome: outcome.restarts) for one in (trial.hvpa, trial.today))
-    today = "" if round(own) == round(now) else f" (today {_count(now)})"
-    return f"{_count(own)} restart{'' if 0 < own < 1.5 else 's'} a week{today}"
+    hvpa, now = (_mean(outcomes, lambda outcome: outcome.restarts) for outcomes in (trial.hvpa, trial.today))
+    today = "" if round(hvpa) == round(now) else f" (today {_count(now)})"
+    return f"{_count(hvpa)} restart{'' if 0 < hvpa < 1.5 else 's'} a week{today}"
 
 
 def _ooms(trial: Trial) -> str:
-    own, now = (_mean(one, lambda outcome: outcome.ooms) for one in (trial.hvpa, trial.today))
-    if own == now == 0:
+    hvpa, now = (_mean(outcomes, lambda outcome: outcome.ooms) for outcomes in (trial.hvpa, trial.today))
+    if hvpa == now == 0:
         return "no OOM"
-    return f"{_count(own)} OOMs (today {_count(now)})"
+    return f"{_count(hvpa)} OOMs (today {_count(now)})"
 
 
 def _count(value: float) -> str:
@@ -149,7 +151,9 @@ def _count(value: float) -> str:
 
 
 def _unmet(trial: Trial) -> str:
-    own, now = (_mean(one, lambda outcome: outcome.counted_unmet) for one in (trial.hvpa, trial.today))
-    if own == now:
+    hvpa, now = (
+        _mean(outcomes, lambda outcome: outcome.counted_unmet) for outcomes in (trial.hvpa, trial.today)
+    )
+    if hvpa == now:
         return "unmet demand as today" if now else "no unmet demand, as today"
-    return f"{own:.2%} of the demand unmet instead of {now:.2%}"
+    return f"{hvpa:.2%} of the demand unmet instead of {now:.2%}"

@@ -45,12 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Report on all workloads. Raises CommandError."""
     now = args.now or SystemClock().now()
-    made = report(_found(args), now, decision_settings(args), prices_of(args), args.vpa_weight)
+    made = report(_read_inventory(args), now, decision_settings(args), prices_of(args), args.vpa_weight)
     print(to_json(made) if args.output == "json" else to_text(made))
     return DONE
 
 
-def _found(args: argparse.Namespace) -> Inventory:
+def _read_inventory(args: argparse.Namespace) -> Inventory:
     if args.filename:
         if args.kubeconfig is not None or args.context is not None or args.all_namespaces:
             raise UsageError("--kubeconfig, --context and --all-namespaces can't be used with -f")
@@ -65,7 +65,7 @@ def _found(args: argparse.Namespace) -> Inventory:
 
 def _in_files(args: argparse.Namespace) -> Inventory:
     paths = list(dict.fromkeys(args.filename))
-    documents = [one for path in paths for one in read_documents(path, skip=report_skipped)]
+    documents = [document for path in paths for document in read_documents(path, skip=report_skipped)]
     local = Filled(documents, args.namespace or DEFAULT_NAMESPACE).local
     if not any(len(store) for store in local.workloads.values()):
         raise CommandError(f"no workload in {', '.join(paths)}")

@@ -89,32 +89,32 @@ def inventory(
     """
     hpas, vpas, hvpas = _by_target(local.hpas), _by_target(local.vpas), _by_target(local.hvpas)
     subjects, without, targets = [], [], set()
-    workloads = [one for store in local.workloads.values() for one in _all(store)]
-    workloads.sort(key=lambda one: (one.metadata.namespace, one.kind, one.metadata.name))
+    workloads = [entry for store in local.workloads.values() for entry in _all(store)]
+    workloads.sort(key=lambda entry: (entry.metadata.namespace, entry.kind, entry.metadata.name))
     for workload in workloads:
         if workload.metadata.deletion_timestamp is not None:
             continue
         target = place(workload)
         targets.add(target)
-        own, scaled, sized = hvpas.get(target, ()), hpas.get(target, ()), vpas.get(target, ())
-        if own:
-            candidates = _of_hvpas(local, own, vpa_weight)
-        elif scaled or sized:
-            candidates = _drafts(local, workload, scaled, sized, vpa_weight)
+        own_hvpas, own_hpas, own_vpas = hvpas.get(target, ()), hpas.get(target, ()), vpas.get(target, ())
+        if own_hvpas:
+            candidates = _of_hvpas(local, own_hvpas, vpa_weight)
+        elif own_hpas or own_vpas:
+            candidates = _drafts(local, workload, own_hpas, own_vpas, vpa_weight)
         else:
             # A Deployment's ReplicaSets are not listed, nor are other kinds that few clusters scale.
             if workload.kind not in KINDS or KINDS[workload.kind].is_common:
                 without.append(workload)
             continue
         present = candidates[0].objects.workload or workload
-        subjects.append(Subject(present, scaled, sized, [one.read() for one in own], candidates))
+        subjects.append(Subject(present, own_hpas, own_vpas, [hvpa.read() for hvpa in own_hvpas], candidates))
     astray: list[tuple[Target, Sequence[Hpa | Vpa | StoredHvpa]]]
     astray = [*hpas.items(), *vpas.items(), *hvpas.items()]
     left_out = [
-        _left_out(one, target, unread.get(target))
-        for target, many in astray
+        _left_out(recommender, target, unread.get(target))
+        for target, recommenders in astray
         if target not in targets
-        for one in many
+        for recommender in recommenders
     ]
     return Inventory(subjects, without, [*left_out, *unreadable])
 
@@ -126,67 +126,73 @@ def place(workload: Workload) -> Target:
 
 
 def _all(store: Store[T]) -> Iterator[T]:
-    return (one for key in store if (one := store.get(key)) is not None)
+    return (entry for key in store if (entry := store.get(key)) is not None)
 
 
 def _by_target(store: Store[R]) -> dict[Target, list[R]]:
     """Objects by target, in order of precedence."""
     targets: dict[Target, list[R]] = {}
-    for one in sorted(_all(store), key=_rank):
-        if (target := _target(one)) is not None:
-            targets.setdefault(target, []).append(one)
+    for recommender in sorted(_all(store), key=_rank):
+        if (target := _target(recommender)) is not None:
+            targets.setdefault(target, []).append(recommender)
     return targets
 
 
-def _target(one: Hpa | Vpa | StoredHvpa) -> Target | None:
+def _target(recommender: Hpa | Vpa | StoredHvpa) -> Target | None:
     """The target of an object; None for an Hvpa that is being deleted, and for recommenders of an Hvpa, which it
     finds itself."""
-    if isinstance(one, StoredHvpa):
-        counts = one.metadata.deletion_timestamp is None
-        return target_in(one.metadata.namespace, one.links) if counts else None
-    found = reference_of(one)
-    kind = kind_key(found.api_version, found.kind)
-    return Target(one.metadata.namespace, kind, found.name) if found.kind != HVPA_KIND else None
+    if isinstance(recommender, StoredHvpa):
+        counts = recommender.metadata.deletion_timestamp is None
+        return target_in(recommender.metadata.namespace, recommender.links) if counts else None
+    reference = reference_of(recommender)
+    kind = kind_key(reference.api_version, reference.kind)
+    return (
+        Target(recommender.metadata.namespace, kind, reference.name) if reference.kind != HVPA_KIND else None
+    )
 
 
-def _rank(one: Hpa | Vpa | StoredHvpa) -> tuple[bool, bool, str]:
+def _rank(recommender: Hpa | Vpa | StoredHvpa) -> tuple[bool, bool, str]:
     """The order among objects with the same target: Hvpas in mode Apply first, each by name."""
-    if not isinstance(one, StoredHvpa):
-        return (False, False, one.metadata.name)
-    spec = one.read().spec
-    return (spec is None, spec is not None and spec.mode != "Apply", one.metadata.name)
+    if not isinstance(recommender, StoredHvpa):
+        return (False, False, recommender.metadata.name)
+    spec = recommender.read().spec
+    return (spec is None, spec is not None and spec.mode != "Apply", recommender.metadata.name)
 
 
 def _of_hvpas(local: LocalCluster, hvpas: Sequence[StoredHvpa], vpa_weight: int) -> list[Candidate]:
     """A candidate per blend: the first Hvpa with this blend, else the first Hvpa as if it had this blend."""
-    found: dict[Blend, Candidate] = {}
-    for one in hvpas:
-        objects = local.objects(Key(one.metadata.namespace, one.metadata.name))
+    candidates: dict[Blend, Candidate] = {}
+    for hvpa in hvpas:
+        objects = local.objects(Key(hvpa.metadata.namespace, hvpa.metadata.name))
         assert objects is not None
         joint = objects.hvpa.spec is not None and objects.hvpa.spec.joint
         blend: Blend = "Trajectory" if joint else "Additive"
-        found.setdefault(blend, Candidate(blend, True, objects))
-    first = next(iter(found.values()))
+        candidates.setdefault(blend, Candidate(blend, True, objects))
+    first = next(iter(candidates.values()))
     if first.objects.hvpa.spec is None:
         return [first]
     for blend in BLENDS:
-        if blend not in found:
-            found[blend] = Candidate(blend, False, with_blend(first.objects, blend, vpa_weight))
-    return [found[blend] for blend in BLENDS]
+        if blend not in candidates:
+            candidates[blend] = Candidate(blend, False, with_blend(first.objects, blend, vpa_weight))
+    return [candidates[blend] for blend in BLENDS]
 
 
 def named_targets(local: LocalCluster) -> dict[Target, str]:
     """The targets of the HPAs, VPAs and Hvpas in `local`, each with the API version in the first of them."""
-    found: dict[Target, str] = {}
+    versions: dict[Target, str] = {}
     recommenders: list[Hpa | Vpa | StoredHvpa] = [*_all(local.hpas), *_all(local.vpas), *_all(local.hvpas)]
-    for one in recommenders:
-        if (target := _target(one)) is not None:
-            reference = one.links.target_ref if isinstance(one, StoredHvpa) else reference_of(one)
-            found.setdefault(target, reference.api_version or "")
-    return found
+    for recommender in recommenders:
+        if (target := _target(recommender)) is not None:
+            reference = (
+                recommender.links.target_ref
+                if isinstance(recommender, StoredHvpa)
+                else reference_of(recommender)
+            )
+            versions.setdefault(target, reference.api_version or "")
+    return versions
 
 
-def _left_out(one: Hpa | Vpa | StoredHvpa, target: Target, unread: str | None) -> LeftOut:
+def _left_out(recommender: Hpa | Vpa | StoredHvpa, target: Target, unread: str | None) -> LeftOut:
     named, _, group = target.kind.partition(".")
     why = f"its target {named} {target.name} does not exist"
     if target.kind not in KINDS and not group:
@@ -194,9 +200,9 @@ def _left_out(one: Hpa | Vpa | StoredHvpa, target: Target, unread: str | None) -
     elif unread is not None:
         why = f"its target {named} {target.name}: {unread}"
     kind = HVPA_KIND
-    if not isinstance(one, StoredHvpa):
-        kind = "HorizontalPodAutoscaler" if isinstance(one, Hpa) else "VerticalPodAutoscaler"
-    return LeftOut(kind, one.metadata.namespace, one.metadata.name, why)
+    if not isinstance(recommender, StoredHvpa):
+        kind = "HorizontalPodAutoscaler" if isinstance(recommender, Hpa) else "VerticalPodAutoscaler"
+    return LeftOut(kind, recommender.metadata.namespace, recommender.metadata.name, why)
 
 
 # --- drafts ---------------------------------------------------------------------------------------------------------
@@ -207,8 +213,8 @@ def _drafts(
 
     A draft is in the local copy only while its objects are looked up.
     """
-    hpa, vpa = (found[0].metadata.name if found else None for found in (hpas, vpas))
-    found = []
+    hpa, vpa = (recommenders[0].metadata.name if recommenders else None for recommenders in (hpas, vpas))
+    candidates = []
     for blend in BLENDS:
         hvpa = draft(workload, hpa, vpa, blend, vpa_weight)
         key = Key(hvpa.metadata.namespace, hvpa.metadata.name)
@@ -218,8 +224,8 @@ def _drafts(
         objects = local.objects(key)
         local.hvpas.delete(key)
         assert objects is not None
-        found.append(Candidate(blend, False, objects))
-    return found
+        candidates.append(Candidate(blend, False, objects))
+    return candidates
 
 
 def draft(workload: Workload, hpa: str | None, vpa: str | None, blend: Blend, vpa_weight: int) -> StoredHvpa:

@@ -31,8 +31,8 @@ def to_json(report: Report) -> str:
                 "current": _total(now, prices),
                 "blends": {blend: _total(now.plus(report.difference(blend)), prices) for blend in BLENDS},
             },
-            "withoutRecommender": [_name(one) for one in report.inventory.without],
-            "leftOut": [one._asdict() for one in report.inventory.left_out],
+            "withoutRecommender": [_name(workload) for workload in report.inventory.without],
+            "leftOut": [left_out._asdict() for left_out in report.inventory.left_out],
         }
     )
 
@@ -42,14 +42,14 @@ def _workload(row: Row, prices: Prices) -> Json:
     return {
         **_name(subject.workload),
         "hvpas": [
-            {"name": one.metadata.name, "mode": None if one.spec is None else one.spec.mode}
-            for one in subject.hvpas
+            {"name": hvpa.metadata.name, "mode": None if hvpa.spec is None else hvpa.spec.mode}
+            for hvpa in subject.hvpas
         ],
-        "hpas": [one.metadata.name for one in subject.hpas],
-        "vpas": [one.metadata.name for one in subject.vpas],
+        "hpas": [hpa.metadata.name for hpa in subject.hpas],
+        "vpas": [vpa.metadata.name for vpa in subject.vpas],
         "current": _sized(row.now, prices),
-        "blends": {one.blend: _blend(row, one, prices) for one in row.options},
-        "risks": [one._asdict() for one in row.risks],
+        "blends": {option.blend: _blend(row, option, prices) for option in row.options},
+        "risks": [risk._asdict() for risk in row.risks],
     }
 
 

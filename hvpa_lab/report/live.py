@@ -62,8 +62,8 @@ def fetch(args: argparse.Namespace) -> Fetched:
         if args.all_namespaces:
             reader.namespace = None
         for resource in (DEPLOYMENTS, STATEFULSETS, HPAS, PODS, HVPAS):
-            await _list(reader, resource)
-        reader.local.set_served(VPAS, await _list(reader, _WHOLE_VPAS))
+            await _list_objects(reader, resource)
+        reader.local.set_served(VPAS, await _list_objects(reader, _WHOLE_VPAS))
         await reader.note_resizes()
         return Fetched(reader.local, unreadable, await _read_named(reader))
 
@@ -75,7 +75,7 @@ async def _read_named(reader: Reader) -> dict[Target, str]:
     named = named_targets(reader.local)
     unread: dict[Target, str] = {}
     for resource in ON_DEMAND:
-        targets = [one for one in named if one.kind == resource.kind]
+        targets = [target for target in named if target.kind == resource.kind]
         try:
             if targets:
                 await reader.list(resource)
@@ -86,22 +86,26 @@ async def _read_named(reader: Reader) -> dict[Target, str]:
     at_once = asyncio.Semaphore(AT_ONCE)
 
     async def scale(target: Target, api_version: str) -> None:
-        named = CustomTarget(target, api_version, target.kind.partition(".")[0])
+        custom_target = CustomTarget(target, api_version, target.kind.partition(".")[0])
         async with at_once:
             try:
-                found = await read_scale(reader.transport, reader.local, named)
+                workload = await read_scale(reader.transport, reader.local, custom_target)
             except (ApiError, NotScalable) as error:
                 unread[target] = f"its scale can't be read: {error}"
                 return
-        if found is not None:
-            reader.local.put_scaled(found)
+        if workload is not None:
+            reader.local.put_scaled(workload)
 
-    custom = [(one, version) for one, version in named.items() if one.kind not in KINDS and "." in one.kind]
-    await asyncio.gather(*(scale(one, version) for one, version in custom))
+    custom = [
+        (target, version)
+        for target, version in named.items()
+        if target.kind not in KINDS and "." in target.kind
+    ]
+    await asyncio.gather(*(scale(target, version) for target, version in custom))
     return unread
 
 
-async def _list(reader: Reader, resource: Resource[Any]) -> bool:
+async def _list_objects(reader: Reader, resource: Resource[Any]) -> bool:
     """Store all objects of a kind; returns False if the cluster does not serve it (a missing CRD of Hvpas or VPAs).
 
     Raises CommandError if Hvpas are served in another version only, or the permission is missing.

@@ -55,8 +55,8 @@ class Facts(NamedTuple):
         """The VPA that is read, with its bounds, or the first VPA that targets the workload."""
         read = self.observation.vpa.object
         known = (*self.subject.candidates[0].objects.vpas, *self.subject.vpas)
-        found = (one for one in known if read is None or one.metadata.name == read.metadata.name)
-        return next(found, None)
+        vpas = (vpa for vpa in known if read is None or vpa.metadata.name == read.metadata.name)
+        return next(vpas, None)
 
 
 def risks(facts: Facts) -> Iterator[Risk]:
@@ -78,8 +78,12 @@ def _memory_limits(facts: Facts) -> Iterator[Risk]:
     targets = recommendations(facts.vpa) if facts.vpa is not None else {}
     for container in facts.subject.workload.spec.template.spec.containers:
         limit = amount(container.resources.limits, "memory")
-        found = targets.get(container.name)
-        wanted = None if found is None else amount(found.uncapped_target or found.target, "memory")
+        recommended = targets.get(container.name)
+        wanted = (
+            None
+            if recommended is None
+            else amount(recommended.uncapped_target or recommended.target, "memory")
+        )
         if limit is not None and wanted is not None and limit < wanted:
             yield Risk(
                 "LimitTooSmall",
@@ -92,20 +96,20 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
     """Requests below the VPA's lower bound, or below the usage that the HPA measures."""
     resources = present_resources(facts.subject.workload.spec.template.spec.containers)
     targets = recommendations(facts.vpa) if facts.vpa is not None else {}
-    found = False
+    reported = False
     for name, recommended in sorted(targets.items()):
         for resource in RESOURCES if name in resources else ():
             least = amount(recommended.lower_bound, resource)
             request = request_now(resources[name], ResourceKey(name, resource), facts.observation.pods)
             if least is not None and 0 < request < least:
-                found = True
+                reported = True
                 yield Risk(
                     "RequestTooSmall",
                     f"container {name} requests {human(resource, request)}, less than its VPA's lower bound of "
                     f"{human(resource, least)}: it depends on capacity that other pods leave unused; raise the "
                     "request",
                 )
-    measured = () if found or facts.hpa is None else facts.hpa.status.current_metrics or ()
+    measured = () if reported or facts.hpa is None else facts.hpa.status.current_metrics or ()
     for source in _sources(measured):
         used = source.current.average_utilization
         if used is not None and used > _PERCENT:
@@ -119,10 +123,13 @@ def _requests_exceeded(facts: Facts) -> Iterator[Risk]:
 def _requests_missing(facts: Facts) -> Iterator[Risk]:
     template = facts.subject.workload.spec.template.spec
     relative = _relative_resources(facts.hpa)
-    for name, one in present_resources(template.containers).items():
+    for name, requirements in present_resources(template.containers).items():
         for resource in RESOURCES:
             whole = None if template.resources is None else amount(template.resources.requests, resource)
-            if whole is not None or request_now(one, ResourceKey(name, resource), facts.observation.pods) > 0:
+            if (
+                whole is not None
+                or request_now(requirements, ResourceKey(name, resource), facts.observation.pods) > 0
+            ):
                 continue
             what = f"container {name} requests no {resource}"
             if resource in relative:
@@ -165,22 +172,22 @@ def _changed_resources(facts: Facts, vpa: Vpa) -> set[str]:
         return set()
     resource_policy = vpa.spec.resource_policy
     find = policies_by_name(resource_policy.container_policies if resource_policy is not None else ())
-    found: set[str] = set()
+    resources: set[str] = set()
     for container in facts.subject.workload.spec.template.spec.containers:
         policy_of = find(container.name)
         if policy_of.mode != "Off":
             controlled = policy_of.controlled_resources
-            found.update(RESOURCES if controlled is None else controlled)
-    return found
+            resources.update(RESOURCES if controlled is None else controlled)
+    return resources
 
 
 def _several(facts: Facts) -> Iterator[Risk]:
-    for short, found, why in (
+    for short, recommenders, why in (
         ("HPA", facts.subject.hpas, "Kubernetes lets none of them scale (AmbiguousSelector)"),
         ("VPA", facts.subject.vpas, "it is undefined which VPA applies"),
     ):
-        if len(found) > 1:
-            many = names([one.metadata.name for one in found])
+        if len(recommenders) > 1:
+            many = names([recommender.metadata.name for recommender in recommenders])
             message = f"{short}s {many} point at the same workload: {why}; delete all but one"
             yield Risk(f"Several{short.capitalize()}s", message)
 
@@ -190,7 +197,7 @@ def _hvpa_faults(facts: Facts) -> Iterator[Risk]:
     if problem is not None:
         yield Risk(problem.reason, problem.message)
     for hvpa in facts.subject.hvpas:
-        ready = next((one for one in hvpa.status.conditions if one.type == "Ready"), None)
+        ready = next((entry for entry in hvpa.status.conditions if entry.type == "Ready"), None)
         if (
             ready is None
             or ready.status != "False"
@@ -204,9 +211,9 @@ def _hvpa_faults(facts: Facts) -> Iterator[Risk]:
 def _recommenders(facts: Facts) -> Iterator[Risk]:
     """A recommender that is not used now, according to the decision."""
     for kind, short in (("HpaActive", "HPA"), ("VpaActive", "VPA")):
-        found = next((one for one in facts.decisions[0].status.conditions if one.type == kind), None)
-        if found is not None and found.status == "False" and found.reason not in NO_FAULT:
-            yield Risk(found.reason, f"the {short} is not used: {found.message}")
+        active = next((entry for entry in facts.decisions[0].status.conditions if entry.type == kind), None)
+        if active is not None and active.status == "False" and active.reason not in NO_FAULT:
+            yield Risk(active.reason, f"the {short} is not used: {active.message}")
 
 
 def _young(facts: Facts) -> Iterator[Risk]:
@@ -216,7 +223,7 @@ def _young(facts: Facts) -> Iterator[Risk]:
     if vpa is None or provided is None or provided.status != "True":
         return
     times = [
-        one for one in (vpa.metadata.creation_timestamp, provided.last_transition_time) if one is not None
+        time for time in (vpa.metadata.creation_timestamp, provided.last_transition_time) if time is not None
     ]
     if times and (age := facts.observation.now - max(times)) < _DAY:
         yield Risk(
@@ -228,14 +235,16 @@ def _young(facts: Facts) -> Iterator[Risk]:
 
 def _unmeasured(facts: Facts) -> Iterator[Risk]:
     """Metrics without a value in the HPA; kubectl shows `<unknown>`."""
-    active = next((one for one in facts.decisions[0].status.conditions if one.type == "HpaActive"), None)
+    active = next(
+        (entry for entry in facts.decisions[0].status.conditions if entry.type == "HpaActive"), None
+    )
     if active is not None and active.status == "False" and active.reason not in NO_FAULT:
         return  # `_recommenders` reports this
     for hpa in facts.subject.hpas:
-        known = {_named(one) for one in hpa.status.current_metrics or () if _has_value(one)}
-        missing = [one for one in hpa.spec.metrics if _named(one) not in known]
+        known = {_named(metric) for metric in hpa.status.current_metrics or () if _has_value(metric)}
+        missing = [metric for metric in hpa.spec.metrics if _named(metric) not in known]
         if missing:
-            which = names([_label(one) for one in missing])
+            which = names([_label(metric) for metric in missing])
             yield Risk(
                 "UnknownMetric",
                 f"HPA {hpa.metadata.name} has no value for {which} (kubectl shows <unknown>), so these figures leave "
@@ -280,7 +289,7 @@ def _ends(facts: Facts) -> Iterator[Risk]:
                 "AtMaxReplicas",
                 f"HPA {hpa.metadata.name} needs more than maxReplicas, {most}; raise it, or let pods grow",
             )
-    for joint in (one.joint for one in facts.decisions if one.joint is not None):
+    for joint in (decision.joint for decision in facts.decisions if decision.joint is not None):
         for text in saturation(joint):
             yield Risk("Saturated", f"{text}; raise maxReplicas or maxAllowed")
 
@@ -345,16 +354,18 @@ CHECKS: Final[tuple[Callable[[Facts], Iterator[Risk]], ...]] = (
 
 def human(resource: Resource, value: int) -> str:
     """Millicores or bytes for people: `0.50 cores`, `0.063 GiB`; three digits below 0.1."""
-    unit, found = ("cores", value / 1000) if resource == "cpu" else ("GiB", value / 2**30)
-    return f"{found:.{3 if 0 < found < 0.1 else 2}f} {unit}"
+    unit, quantity = ("cores", value / 1000) if resource == "cpu" else ("GiB", value / 2**30)
+    return f"{quantity:.{3 if 0 < quantity < 0.1 else 2}f} {unit}"
 
 
 def _relative_resources(hpa: Hpa | None) -> set[str]:
     """The resources whose utilization an HPA scales on."""
-    found = _sources(() if hpa is None else hpa.spec.metrics)
-    return {one.name for one in found if one.target.average_utilization is not None}
+    sources = _sources(() if hpa is None else hpa.spec.metrics)
+    return {source.name for source in sources if source.target.average_utilization is not None}
 
 
 def _sources(metrics: Sequence[Metric]) -> list[MetricSource]:
     """The resource metrics among these, of pods or of a container."""
-    return [found for one in metrics if (found := one.resource or one.container_resource) is not None]
+    return [
+        source for metric in metrics if (source := metric.resource or metric.container_resource) is not None
+    ]

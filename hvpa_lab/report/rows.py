@@ -84,7 +84,7 @@ def _pod(workload: Workload, resource: Resource, containers: Mapping[str, Resour
         return whole
     beside = present_resources(tuple(sidecars(spec)))
     every = (*containers.values(), *beside.values())
-    return sum(one.requests.get(resource, one.limits.get(resource, 0)) for one in every)
+    return sum(container.requests.get(resource, container.limits.get(resource, 0)) for container in every)
 
 
 class Option(NamedTuple):
@@ -113,7 +113,7 @@ class Row(NamedTuple):
 
     def largest(self, prices: Prices) -> float:
         """The largest cost difference of a blend, up or down."""
-        return max(abs(self.difference(one).cost(prices)) for one in self.options)
+        return max(abs(self.difference(option).cost(prices)) for option in self.options)
 
 
 class Report(NamedTuple):
@@ -132,20 +132,24 @@ class Report(NamedTuple):
 
     def difference(self, blend: Blend) -> Amount:
         """The difference between their requests with a blend and now."""
-        return _sum(row.difference(one) for row in self.rows for one in row.options if one.blend == blend)
+        return _sum(
+            row.difference(option) for row in self.rows for option in row.options if option.blend == blend
+        )
 
 
-def report(found: Inventory, now: dt.datetime, settings: Settings, prices: Prices, vpa_weight: int) -> Report:
+def report(
+    inventory: Inventory, now: dt.datetime, settings: Settings, prices: Prices, vpa_weight: int
+) -> Report:
     """Decide about every workload, as of `now`; `vpa_weight` is the weight of drafts, in percent."""
-    rows = [_row(subject, now, settings) for subject in found.subjects]
+    rows = [_row(subject, now, settings) for subject in inventory.subjects]
     rows.sort(key=lambda row: -row.largest(prices))
-    return Report(now, prices, vpa_weight, found, rows)
+    return Report(now, prices, vpa_weight, inventory, rows)
 
 
 def _row(subject: Subject, now: dt.datetime, settings: Settings) -> Row:
-    observations = [observe(one.objects, now, settings) for one in subject.candidates]
-    decisions = [decide(one) for one in observations]
-    options = [_option(*one) for one in zip(subject.candidates, observations, decisions, strict=True)]
+    observations = [observe(candidate.objects, now, settings) for candidate in subject.candidates]
+    decisions = [decide(observation) for observation in observations]
+    options = [_option(*inputs) for inputs in zip(subject.candidates, observations, decisions, strict=True)]
     return Row(
         subject, size_of(subject.workload), options, list(risks(Facts(subject, observations[0], decisions)))
     )
@@ -163,6 +167,6 @@ def _option(candidate: Candidate, observation: Observation, decision: Decision) 
 
 def _sum(amounts: Iterable[Amount]) -> Amount:
     total = Amount()
-    for one in amounts:
-        total = total.plus(one)
+    for summand in amounts:
+        total = total.plus(summand)
     return total

@@ -51,7 +51,7 @@ def _head(report: Report) -> list[str]:
         f"A month has {HOURS_PER_MONTH} hours; a core-hour costs {prices.cpu:g}, a GiB-hour {prices.memory:g} "
         "(flags --cpu-price and --memory-price).",
     ]
-    return [line for one in lines for line in _wrapped(one, "", "")]
+    return [line for paragraph in lines for line in _wrapped(paragraph, "", "")]
 
 
 # --- a workload -----------------------------------------------------------------------------------------------------
@@ -59,12 +59,12 @@ def _block(row: Row, prices: Prices) -> list[str]:
     lines = _wrapped(_title(row.subject), "", "    ")
     now = row.now
     lines.append(_line("now", [str(now.replicas), *_figures(now.pod), *_figures(now.total, prices)]))
-    for one in row.options:
-        if one.size is None:
-            lines += _wrapped(f"{one.blend}: not decided: {one.why}", _INDENT, "      ")
+    for option in row.options:
+        if option.size is None:
+            lines += _wrapped(f"{option.blend}: not decided: {option.why}", _INDENT, "      ")
             continue
-        cells = [str(one.size.replicas), *_figures(one.size.pod), *_figures(one.size.total, prices)]
-        lines.append(_line(one.blend, [*cells, *_differences(row.difference(one), prices)]))
+        cells = [str(option.size.replicas), *_figures(option.size.pod), *_figures(option.size.total, prices)]
+        lines.append(_line(option.blend, [*cells, *_differences(row.difference(option), prices)]))
     for risk in row.risks:
         lines += _wrapped(f"! {risk.reason}: {risk.message}", _INDENT, "      ")
     return lines
@@ -72,9 +72,9 @@ def _block(row: Row, prices: Prices) -> list[str]:
 
 def _title(subject: Subject) -> str:
     meta = subject.workload.metadata
-    parts = [_hvpa(one) for one in subject.hvpas]
-    parts += [f"HPA {one.metadata.name}" for one in subject.hpas]
-    parts += [f"VPA {one.metadata.name}" for one in subject.vpas]
+    parts = [_hvpa(hvpa) for hvpa in subject.hvpas]
+    parts += [f"HPA {hpa.metadata.name}" for hpa in subject.hpas]
+    parts += [f"VPA {vpa.metadata.name}" for vpa in subject.vpas]
     return f"{subject.workload.kind} {meta.namespace}/{meta.name} ({', '.join(parts)})"
 
 
@@ -100,7 +100,7 @@ def _figures(amount: Amount, prices: Prices | None = None) -> list[str]:
 
 
 def _differences(amount: Amount, prices: Prices) -> list[str]:
-    return [_signed(one) for one in (amount.cores, amount.gib, amount.cost(prices))]
+    return [_signed(difference) for difference in (amount.cores, amount.gib, amount.cost(prices))]
 
 
 def _signed(value: float) -> str:
@@ -126,18 +126,28 @@ def _totals(report: Report) -> list[str]:
     return lines
 
 
-def _rest(found: Inventory) -> list[str]:
+def _rest(inventory: Inventory) -> list[str]:
     """The workloads and recommenders that are not in the table."""
     lines: list[str] = []
-    if not found.subjects:
+    if not inventory.subjects:
         lines.append("No workload has an HPA, a VPA or an Hvpa.")
-    if found.without:
-        many = names([f"{one.kind} {one.metadata.namespace}/{one.metadata.name}" for one in found.without])
+    if inventory.without:
+        many = names(
+            [
+                f"{workload.kind} {workload.metadata.namespace}/{workload.metadata.name}"
+                for workload in inventory.without
+            ]
+        )
         remedy = "create an HPA or a VPA with updateMode Off to include them in the table"
-        lines += _wrapped(f"No recommender ({len(found.without)}; {remedy}): {many}", "", _INDENT)
-    if found.left_out:
-        many = names([f"{one.kind} {one.namespace}/{one.name}: {one.why}" for one in found.left_out])
-        lines += _wrapped(f"Left out ({len(found.left_out)}): {many}", "", _INDENT)
+        lines += _wrapped(f"No recommender ({len(inventory.without)}; {remedy}): {many}", "", _INDENT)
+    if inventory.left_out:
+        many = names(
+            [
+                f"{left_out.kind} {left_out.namespace}/{left_out.name}: {left_out.why}"
+                for left_out in inventory.left_out
+            ]
+        )
+        lines += _wrapped(f"Left out ({len(inventory.left_out)}): {many}", "", _INDENT)
     return lines
 
 

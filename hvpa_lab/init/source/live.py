@@ -47,7 +47,7 @@ def fetch_present(args: argparse.Namespace, wanted: TargetName) -> Present:
     async def read(reader: Reader) -> Present:
         namespace = reader.namespace
         assert namespace is not None
-        objects = [await _get(reader, wanted)]
+        objects = [await _get_workload(reader, wanted)]
         for resource in _SCALERS:
             objects += await _listed(reader, resource)
         if selector := selector_text(read_workload(objects[0], namespace).spec.selector):
@@ -58,7 +58,7 @@ def fetch_present(args: argparse.Namespace, wanted: TargetName) -> Present:
     return read_cluster(read, "hvpa-init", args)
 
 
-async def _get(reader: Reader, wanted: TargetName) -> Object:
+async def _get_workload(reader: Reader, wanted: TargetName) -> Object:
     resource = await _custom(reader, wanted) if wanted.group else WORKLOADS[wanted.kind]
     try:
         body = await reader.transport.request("GET", resource.path(reader.namespace, wanted.name))
@@ -76,14 +76,14 @@ async def _custom(reader: Reader, wanted: TargetName) -> Resource[Any]:
     try:
         group = await _read(reader, f"/apis/{wanted.group}", _Group)
         version = group.preferred_version.group_version
-        found = await served(reader.transport, f"/apis/{version}")
+        resources = await served(reader.transport, f"/apis/{version}")
     except ApiError as error:
         if error.status != _NOT_THERE:
             raise
         raise CommandError(f"the cluster does not serve {wanted.group}") from None
-    for one in found:
-        if wanted.kind in (one.name, one.kind.lower()) and "/" not in one.name:
-            return replace(custom(version, one.kind, one.name), kind=one.kind)
+    for resource in resources:
+        if wanted.kind in (resource.name, resource.kind.lower()) and "/" not in resource.name:
+            return replace(custom(version, resource.kind, resource.name), kind=resource.kind)
     raise CommandError(f"the cluster serves no {wanted.kind} of {version}")
 
 
@@ -109,10 +109,10 @@ async def _listed(
     Raises CommandError if the permission is missing, or if the cluster serves Hvpas in another version only: an Hvpa
     may scale the workload.
     """
-    found: list[Object] = []
+    objects: list[Object] = []
 
     def take(page: Page) -> None:
-        found.extend(_named(resource, item) for item in page.items or ())
+        objects.extend(_named(resource, raw) for raw in page.items or ())
 
     try:
         await read_list(reader.transport, resource.path(reader.namespace), take, query)
@@ -126,7 +126,7 @@ async def _listed(
         raise CommandError(
             f"no right to list {resource.plural}: {error}; hvpa init needs the verb list"
         ) from error
-    return found
+    return objects
 
 
 async def _pods(reader: Reader, selector: str) -> list[Object]:

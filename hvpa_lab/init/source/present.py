@@ -59,10 +59,16 @@ _KINDS: Final = {
     **{f"{kind.lower()}s": kind for kind in KINDS},
 }
 SCALED_OBJECTS: Final[Resource[Any]] = Resource(
-    SCALED_OBJECT, "/apis/keda.sh/v1alpha1", "scaledobjects", msgspec.json.decode, lambda one: one
+    SCALED_OBJECT,
+    "/apis/keda.sh/v1alpha1",
+    "scaledobjects",
+    msgspec.json.decode,
+    lambda scaled_object: scaled_object,
 )
 _READ: Final[tuple[Resource[Any], ...]] = (*WORKLOADS.values(), HPAS, VPAS, HVPAS, PODS, SCALED_OBJECTS)
-API_VERSIONS: Final = {one.kind: one.api.removeprefix("/apis/").removeprefix("/api/") for one in _READ}
+API_VERSIONS: Final = {
+    resource.kind: resource.api.removeprefix("/apis/").removeprefix("/api/") for resource in _READ
+}
 """API versions of the objects that are read, by kind."""
 _SIMULATED_MODES: Final = {
     "Auto": "Recreate",
@@ -89,10 +95,10 @@ class TargetName(NamedTuple):
         """The kind with its group."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
-    def names(self, one: Mapping[str, Any]) -> bool:
+    def names(self, manifest: Mapping[str, Any]) -> bool:
         """Whether this is the object's name."""
-        kind, version = str(one.get("kind")), str(one.get("apiVersion"))
-        if below(one, "metadata", "name") != self.name:
+        kind, version = str(manifest.get("kind")), str(manifest.get("apiVersion"))
+        if below(manifest, "metadata", "name") != self.name:
             return False
         if not self.group:
             return kind == self.kind
@@ -174,7 +180,9 @@ class Present:
     def load_metrics(self) -> list[str]:
         """The names of the HPA's metrics except resource metrics; they measure the load."""
         metrics = [] if self.hpa is None else self.hpa.spec.get("metrics") or ()
-        names = [below(one, kind, "metric", "name") for one in metrics for kind in _CUSTOM if kind in one]
+        names = [
+            below(metric, kind, "metric", "name") for metric in metrics for kind in _CUSTOM if kind in metric
+        ]
         return list(dict.fromkeys(map(str, names)))
 
     @property
@@ -201,17 +209,17 @@ class Present:
         even = 1 / len(self.containers)
         resources: tuple[ResourceName, ...] = (CPU, MEMORY)
         sums = {
-            resource: sum(one.requests.get(resource, 0) for one in self.containers.values())
+            resource: sum(container.requests.get(resource, 0) for container in self.containers.values())
             for resource in resources
         }
         return {
             name: Share(
                 *(
-                    one.requests.get(resource, 0) / whole if whole else even
+                    container.requests.get(resource, 0) / whole if whole else even
                     for resource, whole in sums.items()
                 )
             )
-            for name, one in self.containers.items()
+            for name, container in self.containers.items()
         }
 
 
@@ -222,7 +230,7 @@ def present(
 
     Raises CommandError if it does not exist, or if its autoscaler can't be taken over.
     """
-    here = [one for one in objects if _is_read(one, namespace)]
+    here = [manifest for manifest in objects if _is_read(manifest, namespace)]
     raw = _workload(here, wanted, namespace)
     kind, name = str(raw["kind"]), str(below(raw, "metadata", "name"))
     workload = read_workload(raw, namespace)
@@ -234,18 +242,18 @@ def present(
     if not workload.spec.template.spec.containers:
         raise CommandError(f"{kind} {namespace}/{name} has no containers")
     _refuse_hvpas(here, kind, name)
-    hpa = _one(here, HPAS.kind, ("scaleTargetRef",), kind, name)
-    vpa = _one(here, VPAS.kind, ("targetRef",), kind, name)
+    hpa = _scaler(here, HPAS.kind, ("scaleTargetRef",), kind, name)
+    vpa = _scaler(here, VPAS.kind, ("targetRef",), kind, name)
     notes = []
     if hpa is not None:
         if hpa.spec.get("minReplicas") == 0:
             hpa = Found(hpa.name, {**hpa.spec, "minReplicas": 1})
             notes.append(f"HPA {hpa.name} scales to 0: that is not simulated")
-        _check(HpaAlone, hpa.spec, f"{HPAS.kind} {hpa.name}: spec", leave_out="scaleTargetRef")
+        _check_spec(HpaAlone, hpa.spec, f"{HPAS.kind} {hpa.name}: spec", leave_out="scaleTargetRef")
     if vpa is not None:
         policy = below(vpa.spec, "resourcePolicy")
-        _check(ResourcePolicy, policy or {}, f"{VPAS.kind} {vpa.name}: spec.resourcePolicy")
-    keda = _one(here, SCALED_OBJECT, ("scaleTargetRef",), kind, name)
+        _check_spec(ResourcePolicy, policy or {}, f"{VPAS.kind} {vpa.name}: spec.resourcePolicy")
+    keda = _scaler(here, SCALED_OBJECT, ("scaleTargetRef",), kind, name)
     if keda is not None and hpa is None:
         raise CommandError(
             f"{SCALED_OBJECT} {keda.name} scales {kind} {name}, and the HPA that KEDA makes of it is missing:"
@@ -253,9 +261,11 @@ def present(
         )
     if keda is not None and not below(keda.spec, "minReplicaCount"):
         notes.append(f"{SCALED_OBJECT} {keda.name} scales to 0 when idle: that is not simulated")
-    own = [one for one in (hpa.spec.get("metrics") or () if keda and hpa else ()) if "external" in one]
-    if own:
-        names = ", ".join(str(below(one, "external", "metric", "name")) for one in own)
+    keda_metrics = [
+        metric for metric in (hpa.spec.get("metrics") or () if keda and hpa else ()) if "external" in metric
+    ]
+    if keda_metrics:
+        names = ", ".join(str(below(metric, "external", "metric", "name")) for metric in keda_metrics)
         notes.append(f"{names}: KEDA's metrics go with the ScaledObject, so the Hvpa scales by CPU instead")
     mode = None if vpa is None else below(vpa.spec, "updatePolicy", "updateMode")
     if mode is not None and mode not in _SIMULATED_MODES:
@@ -271,18 +281,21 @@ def _refuse_names(workload: Workload) -> None:
         ("kind", workload.kind, is_kind(workload.kind)),
         ("metadata.name", meta.name, is_subdomain(meta.name)),
         ("metadata.namespace", meta.namespace, is_label(meta.namespace)),
-        *(("containers", one.name, is_label(one.name)) for one in workload.spec.template.spec.containers),
+        *(
+            ("containers", container.name, is_label(container.name))
+            for container in workload.spec.template.spec.containers
+        ),
     ]
     for field, name, is_valid in names:
         if not is_valid:
             raise CommandError(f"{workload.kind}: {field}: {name!r} is not a valid Kubernetes name")
 
 
-def _check(model: type[BaseModel], spec: Mapping[str, Any], place: str, leave_out: str = "") -> None:
+def _check_spec(model: type[BaseModel], spec: Mapping[str, Any], place: str, leave_out: str = "") -> None:
     """Raise CommandError if the simulated part of an object is wrong, or unknown."""
-    own = {field: value for field, value in spec.items() if field != leave_out}
+    simulated = {field: value for field, value in spec.items() if field != leave_out}
     try:
-        model.model_validate(own, by_alias=True, by_name=False)
+        model.model_validate(simulated, by_alias=True, by_name=False)
     except ValidationError as error:
         problem = field_errors(error)[0]
         path = f".{problem.path}" if problem.path else ""
@@ -293,9 +306,9 @@ def _pods(objects: Iterable[Mapping[str, Any]], workload: Workload) -> list[Pod]
     """The workload's pods."""
     namespace = workload.metadata.namespace
     near = [
-        msgspec.convert({**one, "metadata": {**one["metadata"], "namespace": namespace}}, type=Pod)
-        for one in objects
-        if one.get("kind") == PODS.kind and "metadata" in one
+        msgspec.convert({**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}, type=Pod)
+        for manifest in objects
+        if manifest.get("kind") == PODS.kind and "metadata" in manifest
     ]
     near = [pod for pod in near if selects(workload.spec.selector, pod.metadata.labels)]
     without_uid = () if workload.metadata.uid else ((workload.kind, workload.metadata.name),)
@@ -303,29 +316,35 @@ def _pods(objects: Iterable[Mapping[str, Any]], workload: Workload) -> list[Pod]
     return [pod for pod in map(owners.filled, near) if owns(workload, pod)]
 
 
-def _is_read(one: Mapping[str, Any], namespace: str) -> bool:
+def _is_read(manifest: Mapping[str, Any], namespace: str) -> bool:
     """Whether it is an object of the namespace, and of an API that is read."""
-    kind, version = str(one.get("kind")), str(one.get("apiVersion"))
+    kind, version = str(manifest.get("kind")), str(manifest.get("apiVersion"))
     is_known = is_custom(version, kind) if kind not in API_VERSIONS else version == API_VERSIONS[kind]
-    return is_known and (below(one, "metadata", "namespace") or namespace) == namespace
+    return is_known and (below(manifest, "metadata", "namespace") or namespace) == namespace
 
 
 def _workload(
     objects: Iterable[Mapping[str, Any]], wanted: TargetName | None, namespace: str
 ) -> Mapping[str, Any]:
-    found = [one for one in objects if one["kind"] in KINDS or one["kind"] not in API_VERSIONS]
+    workloads = [
+        manifest for manifest in objects if manifest["kind"] in KINDS or manifest["kind"] not in API_VERSIONS
+    ]
     # Not the ReplicaSets of Deployments, unless named.
-    found = [one for one in found if (not _is_controlled(one) if wanted is None else wanted.names(one))]
-    if len(found) == 1:
-        return found[0]
+    workloads = [
+        manifest
+        for manifest in workloads
+        if (not _is_controlled(manifest) if wanted is None else wanted.names(manifest))
+    ]
+    if len(workloads) == 1:
+        return workloads[0]
     if wanted is not None:
         raise CommandError(f"{wanted.title} {namespace}/{wanted.name} does not exist")
-    there = ", ".join(f"{one['kind']} {below(one, 'metadata', 'name')}" for one in found)
+    there = ", ".join(f"{manifest['kind']} {below(manifest, 'metadata', 'name')}" for manifest in workloads)
     raise CommandError(f"name the workload: there are {there or 'none'}")
 
 
-def _is_controlled(one: Mapping[str, Any]) -> bool:
-    owners = below(one, "metadata", "ownerReferences")
+def _is_controlled(manifest: Mapping[str, Any]) -> bool:
+    owners = below(manifest, "metadata", "ownerReferences")
     return any(below(owner, "controller") for owner in (owners if isinstance(owners, list) else ()))
 
 
@@ -333,8 +352,8 @@ def read_workload(raw: Mapping[str, Any], namespace: str) -> Workload:
     """The workload from an object of any kind in this namespace. Raises msgspec.MsgspecError."""
     kind = str(raw["kind"])
     if kind in KINDS:
-        found: Workload = WORKLOADS[kind].read(_encoded(raw, namespace))
-        return found
+        workload: Workload = WORKLOADS[kind].read(_encoded(raw, namespace))
+        return workload
     return read_custom({**raw, "metadata": {**raw["metadata"], "namespace": namespace}})
 
 
@@ -357,25 +376,25 @@ def _encoded(raw: Mapping[str, Any], namespace: str) -> bytes:
     return msgspec.json.encode({**raw, "metadata": {**raw["metadata"], "namespace": namespace}})
 
 
-def _one(
+def _scaler(
     objects: Iterable[Mapping[str, Any]], kind: str, reference: tuple[str, ...], target: str, name: str
 ) -> Found | None:
     """The object of this kind that targets the workload. Raises CommandError if there are several."""
-    found = []
-    for one in objects:
-        to: Plain = below(one, "spec", *reference)
+    scalers = []
+    for manifest in objects:
+        to: Plain = below(manifest, "spec", *reference)
         points_at = (below(to, "kind") or DEPLOYMENTS.kind, below(to, "name"))  # KEDA's default kind
-        if one.get("kind") == kind and points_at == (target, name):
-            found.append(Found(str(below(one, "metadata", "name")), one.get("spec", {})))
-    if len(found) > 1:
-        names = ", ".join(one.name for one in found)
+        if manifest.get("kind") == kind and points_at == (target, name):
+            scalers.append(Found(str(below(manifest, "metadata", "name")), manifest.get("spec", {})))
+    if len(scalers) > 1:
+        names = ", ".join(scaler.name for scaler in scalers)
         raise CommandError(
-            f"{len(found)} objects of kind {kind} scale {target} {name}: {names}; delete all but one"
+            f"{len(scalers)} objects of kind {kind} scale {target} {name}: {names}; delete all but one"
         )
-    return found[0] if found else None
+    return scalers[0] if scalers else None
 
 
 def _refuse_hvpas(objects: Iterable[Mapping[str, Any]], kind: str, name: str) -> None:
-    own = _one(objects, HVPAS.kind, ("targetRef",), kind, name)
-    if own is not None:
-        raise CommandError(f"Hvpa {own.name} scales {kind} {name} already: see hvpa explain")
+    hvpa = _scaler(objects, HVPAS.kind, ("targetRef",), kind, name)
+    if hvpa is not None:
+        raise CommandError(f"Hvpa {hvpa.name} scales {kind} {name} already: see hvpa explain")

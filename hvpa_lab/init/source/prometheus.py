@@ -129,14 +129,16 @@ def _metrics(kind: str) -> tuple[str, ...]:
     return (_CPU, _MEMORY, _READY.get(kind, _READY_PODS), *owners)
 
 
-def expressions(present: Present, own: Mapping[str, str]) -> dict[str, str]:
+def expressions(present: Present, queries: Mapping[str, str]) -> dict[str, str]:
     """The expressions of this workload: the user's own replace the standard expressions.
 
     `$namespace`, `$name` and `$kind` are replaced by the workload's.
     """
     kind = present.workload.kind
     values = {"namespace": quoted(present.namespace), "name": quoted(present.name), "kind": kind}
-    return {name: Template(text).safe_substitute(values) for name, text in {**standard(kind), **own}.items()}
+    return {
+        name: Template(text).safe_substitute(values) for name, text in {**standard(kind), **queries}.items()
+    }
 
 
 def read_queries(path: Path) -> dict[str, str]:
@@ -191,7 +193,7 @@ class _History:
                 )
                 for name, text in zip(self._expressions, texts, strict=True):
                     chunks[name].append(self._read(name, text))
-            answers = {name: merged(found) for name, found in chunks.items()}
+            answers = {name: merged(series_lists) for name, series_lists in chunks.items()}
             if empty := missing(answers):
                 raise CommandError(await self._why_empty(session, empty))
         try:
@@ -256,21 +258,21 @@ class _History:
 
     async def _what_is_there(self, session: aiohttp.ClientSession) -> str:
         """The standard metrics that have series, with their labels."""
-        found = []
+        problems = []
         for metric in _metrics(self._present.workload.kind):
             namespaced = f'{metric}{{namespace="{quoted(self._present.namespace)}"}}'
             if await self._labels(session, namespaced) is not None:
                 continue
             labels = await self._labels(session, metric)
             if labels is None:
-                found.append(f"it has no metric {metric}")
+                problems.append(f"it has no metric {metric}")
             else:
-                found.append(
+                problems.append(
                     f"it has no {namespaced}, but {metric} with the labels {', '.join(sorted(labels)[:20])}"
                 )
-        if not found:
-            found.append("it has the metrics of this namespace, but none of this workload's pods")
-        return f"{'; '.join(found)}. --queries names other expressions (docs/init.md)"
+        if not problems:
+            problems.append("it has the metrics of this namespace, but none of this workload's pods")
+        return f"{'; '.join(problems)}. --queries names other expressions (docs/init.md)"
 
     async def _labels(self, session: aiohttp.ClientSession, selector: str) -> list[str] | None:
         """The labels of a series that matches; None if no series matches."""
