@@ -27,7 +27,7 @@ def suggestion(path: str) -> str | None:
             schema.get("items", {}) if part.startswith("[") else schema.get("properties", {}).get(part, {})
         )
     known = tuple(schema.get("properties", ())) if parents[:1] == ["spec"] else () if parents else _TOP
-    by_lower = {one.lower(): one for one in known}
+    by_lower = {field.lower(): field for field in known}
     places = [where for where, field in _fields(_spec_schema(), "spec") if field == name]
     if 0 < len(places) <= _MOST_PLACES and name.lower() not in by_lower:
         return f"it belongs in {' or '.join(places)}"

@@ -95,9 +95,9 @@ class UpdateStrategy(SpecModel):
         return self._by_default("Rollout")
 
     def _by_default(self, kind: StrategyType) -> Self:
-        found = self.model_copy(update={"type": kind})
-        found.model_fields_set.discard("type")
-        return found
+        strategy = self.model_copy(update={"type": kind})
+        strategy.model_fields_set.discard("type")
+        return strategy
 
     def most_unavailable(self, pods: int) -> int:
         """Returns how many of this number of pods may be unavailable at once. 25% of 10 pods: 2; of 3 pods: 1."""

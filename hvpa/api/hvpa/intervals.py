@@ -23,7 +23,7 @@ class ScalingInterval(SpecModel):
         Rule(
             "!has(self.startReplicaCount) || !has(self.lastReplicaCount) || self.lastReplicaCount == 0"
             " || self.startReplicaCount <= self.lastReplicaCount",
-            lambda one: (one.start_replica_count or 0) <= (one.last_replica_count or math.inf),
+            lambda interval: (interval.start_replica_count or 0) <= (interval.last_replica_count or math.inf),
             "must not be less than startReplicaCount",
             ".lastReplicaCount",
         ),
@@ -88,14 +88,17 @@ def overlaps(intervals: Sequence[ScalingInterval], lower: int = 1) -> tuple[Over
     `lower` is minReplicas, for intervals without a start. Example: 3..7 and 7..10 share a boundary; 3..8 and 7..10
     overlap at 7 to 8 replicas.
     """
-    held = [(one.start_replica_count or lower, one.last_replica_count or math.inf) for one in intervals]
-    found = []
-    for later, (start, last) in enumerate(held):
+    ranges = [
+        (interval.start_replica_count or lower, interval.last_replica_count or math.inf)
+        for interval in intervals
+    ]
+    overlapping = []
+    for later, (start, last) in enumerate(ranges):
         for earlier in range(later):
-            first, end = held[earlier]
+            first, end = ranges[earlier]
             if start < end and first < last and max(start, first) < min(last, end):
                 until = min(last, end)
-                both = max(start, first), None if until == math.inf else int(until)
-                found.append(Overlap(earlier, later, *both))
+                shared = max(start, first), None if until == math.inf else int(until)
+                overlapping.append(Overlap(earlier, later, *shared))
                 break
-    return tuple(found)
+    return tuple(overlapping)

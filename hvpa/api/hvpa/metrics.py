@@ -39,7 +39,7 @@ def _set_by_type(what: str, field_of: dict[str, str], condition: str = "") -> tu
     def rule(kind: str, field: str) -> Rule:
         return Rule(
             f"has(self.{field}) == ({condition}self.type == '{kind}')",
-            lambda one: (getattr(one, to_snake(field)) is not None) == (one.type == kind),
+            lambda model: (getattr(model, to_snake(field)) is not None) == (model.type == kind),
             f"must be set for {what} type {kind}, and only then",
             f".{field}",
         )
@@ -102,7 +102,7 @@ class ObjectTarget(_TargetValues):
         Rule(
             "has(self.type) ? !has(self.kind) && !has(self.name) && !has(self.apiVersion)"
             " : has(self.kind) && has(self.name)",
-            lambda one: _is_one_form((one.type,), (one.kind, one.name), one.api_version),
+            lambda target: _is_one_form((target.type,), (target.kind, target.name), target.api_version),
             "must be a target with a type (v2), or an object with kind and name (v2beta1)",
         ),
     )

@@ -17,7 +17,7 @@ class LabelSelectorRequirement(SpecModel):
     RULES = (
         Rule(
             "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
-            lambda one: (one.operator in ("In", "NotIn")) == bool(one.values),
+            lambda requirement: (requirement.operator in ("In", "NotIn")) == bool(requirement.values),
             "In and NotIn need values, Exists and DoesNotExist take none",
             ".values",
         ),

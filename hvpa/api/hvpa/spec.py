@@ -175,10 +175,10 @@ class HvpaSpec(SpecModel):
     @property
     def strategy(self) -> UpdateStrategy:
         """Returns `update_strategy` with its effective type (DESIGN 5.6)."""
-        found = self.update_strategy
-        if found.type is not None:
-            return found
-        return found.resizing if self.joint else found.replacing
+        strategy = self.update_strategy
+        if strategy.type is not None:
+            return strategy
+        return strategy.resizing if self.joint else strategy.replacing
 
     def without_resizes(self) -> Self:
         """Returns this spec for an API server that can't resize pods: the default strategy becomes Rollout."""
@@ -200,7 +200,9 @@ class HvpaSpec(SpecModel):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Returns one sentence for each setting that is allowed but probably a mistake."""
-        return tuple(f"spec.weightBasedScalingIntervals[{one.later}] {one}" for one in self.overlaps)
+        return tuple(
+            f"spec.weightBasedScalingIntervals[{overlap.later}] {overlap}" for overlap in self.overlaps
+        )
 
     @cached_property
     def overlaps(self) -> tuple[Overlap, ...]:

@@ -563,10 +563,10 @@ def _read_small_fields(raw: bytes) -> tuple[HvpaStatus, tuple[str, ...]]:
     with suppress(*_UNREADABLE):
         fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     small = {name: value for name, value in fields.items() if len(value) <= MOST_FIELD}
-    rest = msgspec.json.encode(small)
-    if len(rest) > MOST_STATUS:  # very many unknown fields
+    small_status = msgspec.json.encode(small)
+    if len(small_status) > MOST_STATUS:  # very many unknown fields
         return HvpaStatus(), tuple(sorted(fields))
-    status, bad = read_status(rest)
+    status, bad = read_status(small_status)
     return status, tuple(sorted({*bad, *(fields.keys() - small.keys())}))
 
 

@@ -94,7 +94,7 @@ class TrajectoryInterval(SpecModel):
 
 def _sizes(intervals: Sequence[TrajectoryInterval], resource: Resource) -> list[Fraction]:
     """Returns the largest requests of a resource, for the intervals that name it."""
-    named = (one.max_resources.quantity(resource) for one in intervals)
+    named = (interval.max_resources.quantity(resource) for interval in intervals)
     return [parse_quantity(quantity) for quantity in named if quantity is not None]
 
 
@@ -110,7 +110,7 @@ def _not_falling(resource: Resource) -> Rule:
         sizes = _sizes(intervals, resource)
         return sizes == sorted(sizes)
 
-    first, second = (f"{one}.maxResources.{resource}" for one in "ij")
+    first, second = (f"{interval}.maxResources.{resource}" for interval in "ij")
     return Rule(
         f"self.all(i, !has({first}) || self.all(j, j.maxReplicas <= i.maxReplicas || !has({second})"
         f" || {cel_at_most(first, second)}))",
@@ -123,12 +123,16 @@ _INTERVAL_RULES: Final = (
     Rule(
         "self.map(i, i.maxReplicas).isSorted()"
         " && self.all(i, self.exists_one(j, j.maxReplicas == i.maxReplicas))",
-        lambda intervals: all(one.max_replicas < two.max_replicas for one, two in pairwise(intervals)),
+        lambda intervals: all(
+            interval.max_replicas < following.max_replicas for interval, following in pairwise(intervals)
+        ),
         "must rise in maxReplicas from each interval to the next",
     ),
     Rule(
         " && ".join(map(_all_or_none_named, RESOURCES)),
-        lambda intervals: all(len(_sizes(intervals, one)) in (0, len(intervals)) for one in RESOURCES),
+        lambda intervals: all(
+            len(_sizes(intervals, resource)) in (0, len(intervals)) for resource in RESOURCES
+        ),
         "must all name the same resources in maxResources",
     ),
     *map(_not_falling, RESOURCES),

@@ -28,8 +28,8 @@ class Kind(NamedTuple):
 
 
 KINDS: Final[Mapping[str, Kind]] = {
-    one.name: one
-    for one in (
+    kind.name: kind
+    for kind in (
         Kind("Deployment", "apps/v1", is_common=True),
         Kind("StatefulSet", "apps/v1", is_common=True),
         Kind("DaemonSet", "apps/v1", has_replicas=False),
@@ -54,20 +54,20 @@ def kind_key(api_version: str | None, kind: str) -> str:
 
 def has_replicas(kind: str) -> bool:
     """Whether the spec of a kind sets the number of pods. Custom kinds count as such."""
-    found = KINDS.get(kind)
-    return found is None or found.has_replicas
+    known_kind = KINDS.get(kind)
+    return known_kind is None or known_kind.has_replicas
 
 
 def api_version_of(kind: str) -> str:
     """Returns the API version of a kind. Example: `v1` for ReplicationController."""
-    found = KINDS.get(kind)
-    return DEFAULT_API_VERSION if found is None else found.api_version
+    known_kind = KINDS.get(kind)
+    return DEFAULT_API_VERSION if known_kind is None else known_kind.api_version
 
 
 def in_words() -> str:
     """Returns all kinds by version. Example: `Deployment and DaemonSet of apps/v1, ReplicationController of v1`."""
     parts = []
-    for version, kinds in groupby(KINDS.values(), key=lambda one: one.api_version):
-        *first, last = (one.name for one in kinds)
+    for version, kinds in groupby(KINDS.values(), key=lambda kind: kind.api_version):
+        *first, last = (kind.name for kind in kinds)
         parts.append(f"{', '.join(first)} and {last} of {version}" if first else f"{last} of {version}")
     return ", ".join(parts)

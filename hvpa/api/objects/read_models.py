@@ -59,7 +59,7 @@ class Meta(ReadModel, frozen=True):
 
     def controller(self) -> OwnerReference | None:
         """The owner that controls this object, if any."""
-        return next((one for one in self.owner_references if one.controller), None)
+        return next((owner for owner in self.owner_references if owner.controller), None)
 
 
 class Condition(ReadModel, frozen=True):
@@ -297,12 +297,14 @@ class _Named(Protocol):
 P = TypeVar("P", bound=_Named)
 
 
-def policies_by_name(found: Sequence[P]) -> Callable[[str], P | VpaContainerPolicy]:
+def policies_by_name(policies: Sequence[P]) -> Callable[[str], P | VpaContainerPolicy]:
     """Returns a function that finds a container's policy: the first policy of its own, otherwise the last policy for
     `*`, otherwise the default."""
-    own = {policy.container_name: policy for policy in reversed(found)}
-    default = next((one for one in reversed(found) if one.container_name == "*"), VpaContainerPolicy())
-    return lambda container: own.get(container, default)
+    by_name = {policy.container_name: policy for policy in reversed(policies)}
+    default = next(
+        (policy for policy in reversed(policies) if policy.container_name == "*"), VpaContainerPolicy()
+    )
+    return lambda container: by_name.get(container, default)
 
 
 class VpaStatusRead(ReadModel, frozen=True):
@@ -330,10 +332,12 @@ class VpaMeta(Meta, frozen=True):
 
     def written_at(self) -> dt.datetime | None:
         """Returns the time of the last status change; None if no entry has it."""
-        found = [
-            one.time for one in self.managed_fields if one.subresource == "status" and one.time is not None
+        times = [
+            write.time
+            for write in self.managed_fields
+            if write.subresource == "status" and write.time is not None
         ]
-        return max(found, default=None)
+        return max(times, default=None)
 
 
 class Vpa(ReadModel, frozen=True):
@@ -491,7 +495,9 @@ class ManagedFields(ReadModel, frozen=True):
         spec = self.fields.spec
         if spec is None or spec.template is None or spec.template.spec is None:
             return False
-        return any(c.resources is not None for c in (spec.template.spec.containers or {}).values())
+        return any(
+            container.resources is not None for container in (spec.template.spec.containers or {}).values()
+        )
 
 
 class WorkloadMeta(Meta, frozen=True):
@@ -519,10 +525,10 @@ class HvpaSizes(ReadModel, frozen=True):
 
     def by_hvpa(self) -> dict[str, tuple[tuple[str, str], ...]]:
         """Returns the entries of each Hvpa, by owner."""
-        found: dict[str, list[tuple[str, str]]] = {}
+        entries_by_hvpa: dict[str, list[tuple[str, str]]] = {}
         for owner, size in sorted(self.sizes.items()):
-            found.setdefault(size.partition(";")[0], []).append((owner, size))
-        return {hvpa: tuple(entries) for hvpa, entries in found.items()}
+            entries_by_hvpa.setdefault(size.partition(";")[0], []).append((owner, size))
+        return {hvpa: tuple(entries) for hvpa, entries in entries_by_hvpa.items()}
 
 
 class Terminated(ReadModel, frozen=True):

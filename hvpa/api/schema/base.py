@@ -57,7 +57,7 @@ class Rule(NamedTuple):
     """Path of the field to report, relative to the value: `.template.spec.maxReplicas`."""
 
 
-def _check(value: Any, rules: Sequence[Rule]) -> None:
+def _check_rules(value: Any, rules: Sequence[Rule]) -> None:
     """Raises the `fault` of the first rule that the value violates."""
     for rule in rules:
         if not rule.holds(value):
@@ -77,7 +77,7 @@ def keeps(*rules: Rule) -> tuple[AfterValidator, Any]:
     """For `Annotated`: rules for a field's value, for example for a list as a whole."""
 
     def checked(value: Any) -> Any:
-        _check(value, rules)
+        _check_rules(value, rules)
         return value
 
     return AfterValidator(checked), Field(json_schema_extra=_in_cel(rules))
@@ -108,7 +108,7 @@ class SpecModel(_Model):
 
     @model_validator(mode="after")
     def _keeps_rules(self) -> Self:
-        _check(self, self.RULES)
+        _check_rules(self, self.RULES)
         return self
 
     def to_wire(self) -> dict[str, Any]:
@@ -182,8 +182,8 @@ _SUBJECT: Final = re.compile(r"^(Input|String|Tuple|Dictionary) should")
 
 def field_errors(error: ValidationError, *root: str) -> tuple[FieldError, ...]:
     """Returns pydantic's errors in the order of the model's fields, each with its path below `root`."""
-    found = islice(error.errors(include_url=False, include_input=False), MOST_ERRORS)
-    return tuple(FieldError(path_of((*root, *_location(one))), _message(one)) for one in found)
+    errors = islice(error.errors(include_url=False, include_input=False), MOST_ERRORS)
+    return tuple(FieldError(path_of((*root, *_location(details))), _message(details)) for details in errors)
 
 
 def path_of(location: Sequence[str | int]) -> str:

@@ -104,7 +104,7 @@ def schedule_fault(text: str) -> str | None:
         return None
     if _FIVE.fullmatch(text) is None:
         return f"{COUNT_MESSAGE}; it is {text!r}"
-    for field, pattern, found in zip(FIELDS, _IN_FORM, text.split(), strict=True):
-        if pattern.fullmatch(found) is None:
-            return f"{field.message}; it is {found!r}"
+    for field, pattern, part in zip(FIELDS, _IN_FORM, text.split(), strict=True):
+        if pattern.fullmatch(part) is None:
+            return f"{field.message}; it is {part!r}"
     return None

@@ -75,8 +75,8 @@ class Text:
                 values = self._values()
         else:
             values = self._values()
-        found = [(number, self._plain(number, value)) for number, value in enumerate(values)]
-        return [Numbered(number, content) for number, content in found if content is not None]
+        numbered = [(number, self._plain(number, value)) for number, value in enumerate(values)]
+        return [Numbered(number, content) for number, content in numbered if content is not None]
 
     def line(self, number: int, path: str) -> int:
         """Returns the line of a field in the document with this number; 1 if unknown."""
@@ -102,13 +102,13 @@ class Text:
         """Returns the documents' nodes, with the number of lines before their pieces."""
         if len(self.text) > MAX_PLACED:
             return []
-        found: list[tuple[int, yaml.Node | None]] = []
+        nodes: list[tuple[int, yaml.Node | None]] = []
         for piece in self._pieces:
             try:
-                found += [(piece.offset, node) for node in compose(piece.text, _Base, MAX_DEPTH)]
+                nodes += [(piece.offset, node) for node in compose(piece.text, _Base, MAX_DEPTH)]
             except ValueError:  # JSON, but not YAML
-                found.append((piece.offset, None))
-        return found
+                nodes.append((piece.offset, None))
+        return nodes
 
     def _plain(self, number: int, value: Any) -> Plain:
         try:
@@ -150,19 +150,19 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 def _json_stream(text: str, place: int, chunk: str) -> list[_Piece]:
     """Returns the JSON documents at the start of a chunk, and the rest. Returns no documents if the chunk is YAML:
     empty, or a document and a comment."""
-    found: list[_Piece] = []
-    at = len(chunk) - len(chunk.lstrip())
-    while chunk.startswith("{", at):
+    pieces: list[_Piece] = []
+    position = len(chunk) - len(chunk.lstrip())
+    while chunk.startswith("{", position):
         try:
-            value, end = _json.raw_decode(chunk, at)
+            value, end = _json.raw_decode(chunk, position)
         except (ValueError, RecursionError):
             break
-        found.append(_Piece(text.count("\n", 0, place + at), chunk[at:end], value))
-        at = end + len(chunk[end:]) - len(chunk[end:].lstrip())
-    rest = chunk[at:]
-    if rest and found:
-        found.append(_Piece(text.count("\n", 0, place + at), rest))
-    return found if not rest or (found[1:] and found[1].text.startswith("{")) else []
+        pieces.append(_Piece(text.count("\n", 0, place + position), chunk[position:end], value))
+        position = end + len(chunk[end:]) - len(chunk[end:].lstrip())
+    remainder = chunk[position:]
+    if remainder and pieces:
+        pieces.append(_Piece(text.count("\n", 0, place + position), remainder))
+    return pieces if not remainder or (pieces[1:] and pieces[1].text.startswith("{")) else []
 
 
 def _refuse_constant(name: str) -> None:
@@ -251,7 +251,7 @@ class _Plainer:
         raise _Fault(path, f"a YAML {type(value).__name__} has no JSON form")
 
     def _object(self, value: dict[Any, Any], path: str, depth: int) -> dict[str, Plain]:
-        found = {}
+        entries = {}
         for key, entry in value.items():
             if isinstance(key, bool):
                 name = str(key).lower()
@@ -260,5 +260,5 @@ class _Plainer:
             else:
                 raise _Fault(path, f"{key!r} can't be a key")
             if entry is not None:
-                found[name] = self.plain(entry, f"{path}.{name}" if path else name, depth + 1)
-        return found
+                entries[name] = self.plain(entry, f"{path}.{name}" if path else name, depth + 1)
+        return entries

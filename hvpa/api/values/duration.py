@@ -73,4 +73,6 @@ def readable_duration(duration: dt.timedelta) -> str:
     days, hours = seconds // 86_400, seconds // 3600 % 24
     counts = {"d": days, "h": hours, "m": seconds // 60 % 60, "s": seconds % 60}
     first = next((index for index, count in enumerate(counts.values()) if count), 0)
-    return " ".join([f"{n}{unit}" for unit, n in [*counts.items()][first : first + 2] if n]) or "0s"
+    return (
+        " ".join([f"{count}{unit}" for unit, count in [*counts.items()][first : first + 2] if count]) or "0s"
+    )

@@ -73,13 +73,13 @@ def _step(node: yaml.Node, path: str) -> tuple[yaml.Node, int, str] | None:
         return child, child.start_mark.line + 1, path[index.end() :].removeprefix(".")
     if not isinstance(node, yaml.MappingNode):
         return None
-    found = [
+    candidates = [
         (len(name), child, key.start_mark.line + 1)
         for key, child in node.value
         for name in (str(key.value), f"[{key.value}]")
         if path.startswith(name) and path[len(name) : len(name) + 1] in ("", ".", "[")
     ]
-    if not found:
+    if not candidates:
         return None
-    length, child, line = max(found, key=lambda entry: entry[0])
+    length, child, line = max(candidates, key=lambda entry: entry[0])
     return child, line, path[length:].removeprefix(".")

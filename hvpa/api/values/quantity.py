@@ -159,8 +159,8 @@ def _whole_units(quantity: str | int | float, per_base_unit: int) -> int:
 
 def _rounded(numerator: int, denominator: int) -> int:
     """Returns the quotient, rounded half to even."""
-    quotient, rest = divmod(numerator, denominator)
-    return quotient + (2 * rest > denominator or (2 * rest == denominator and quotient % 2))
+    quotient, remainder = divmod(numerator, denominator)
+    return quotient + (2 * remainder > denominator or (2 * remainder == denominator and quotient % 2))
 
 
 def _shorten(text: str) -> str:

@@ -24,7 +24,10 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        [one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text]
+        [
+            character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+            for character in text
+        ]
     )
 
 
@@ -34,7 +37,12 @@ def printable_json(text: str) -> str:
         return text
     # JSON does not escape DEL, the only invisible ASCII character it leaves.
     whole = text.replace("\x7f", "\\u007f")
-    return "".join([one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in whole])
+    return "".join(
+        [
+            character if character.isprintable() or character == "\n" else json.dumps(character)[1:-1]
+            for character in whole
+        ]
+    )
 
 
 def one_line(text: str, length: int = MESSAGE_LENGTH) -> str:
@@ -53,7 +61,7 @@ def reason(text: str, otherwise: str) -> str:
 def joined(parts: Iterable[str]) -> str:
     """Joins sentences with semicolons instead of full stops: `a.` and `b` become `a; b`."""
     whole = list(parts)
-    return "; ".join([*(one.rstrip(". ") for one in whole[:-1]), *whole[-1:]])
+    return "; ".join([*(part.rstrip(". ") for part in whole[:-1]), *whole[-1:]])
 
 
 def counted(replicas: int) -> str:
@@ -61,8 +69,8 @@ def counted(replicas: int) -> str:
     return f"{replicas} replica{'' if replicas == 1 else 's'}"
 
 
-def names(found: list[str]) -> str:
+def names(all_names: list[str]) -> str:
     """Returns names with commas between them. If there are many: the first names, and the number of the others."""
-    shown = ", ".join(found[:MOST_NAMES])
-    more = len(found) - MOST_NAMES
-    return shown if more <= 0 else f"{shown} and {more} more"
+    shown = ", ".join(all_names[:MOST_NAMES])
+    others = len(all_names) - MOST_NAMES
+    return shown if others <= 0 else f"{shown} and {others} more"

@@ -28,14 +28,14 @@ Sizes = Mapping[str, ResourceRequirements]
 # --- sizes -----------------------------------------------------------------------------------------------------------
 def sizes_of(containers: Sequence[RecommendedContainer]) -> Sizes:
     """Returns the resources of the status by container."""
-    return read_all({one.name: one for one in containers})
+    return read_all({container.name: container for container in containers})
 
 
 def recorded(sizes: Sizes) -> tuple[RecommendedContainer, ...]:
     """Returns resources by container in the form of the status."""
     return tuple(
-        RecommendedContainer(name=name, requests=wire(one.requests), limits=wire(one.limits))
-        for name, one in sizes.items()
+        RecommendedContainer(name=name, requests=wire(size.requests), limits=wire(size.limits))
+        for name, size in sizes.items()
     )
 
 
@@ -43,13 +43,17 @@ def by_section(
     rule: Callable[..., Mapping[Resource, int]], *sizes: ResourceRequirements
 ) -> ResourceRequirements:
     """Applies a rule to the requests of some sizes, and then to their limits."""
-    return ResourceRequirements(rule(*[one.requests for one in sizes]), rule(*[one.limits for one in sizes]))
+    return ResourceRequirements(
+        rule(*[size.requests for size in sizes]), rule(*[size.limits for size in sizes])
+    )
 
 
 def differing(have: ResourceRequirements, wanted: ResourceRequirements) -> ResourceRequirements:
     """Returns the part of `wanted` that `have` lacks."""
     return by_section(
-        lambda old, new: {key: new[key] for key in new if old.get(key) != new[key]}, have, wanted
+        lambda old, new: {resource: new[resource] for resource in new if old.get(resource) != new[resource]},
+        have,
+        wanted,
     )
 
 
@@ -57,9 +61,11 @@ def had(present: Sizes, changed: Sizes) -> Sizes:
     """Returns the previous values of the resources in `changed`."""
     return {
         name: by_section(
-            lambda old, new: {key: old[key] for key in old if key in new}, present.get(name, NOTHING), one
+            lambda old, new: {resource: old[resource] for resource in old if resource in new},
+            present.get(name, NOTHING),
+            size,
         )
-        for name, one in changed.items()
+        for name, size in changed.items()
     }
 
 
@@ -67,13 +73,15 @@ def moved(present: Sizes, wanted: Sizes) -> tuple[frozenset[Resource], frozenset
     """Returns the resources that rise in some container, and those that fall in some container. Containers missing in
     `present` are ignored."""
     moves = [
-        (resource, value - old.get(resource, 0))
-        for name, one in wanted.items()
+        (resource, amount - old.get(resource, 0))
+        for name, size in wanted.items()
         if name in present
-        for old, new in ((present[name].requests, one.requests), (present[name].limits, one.limits))
-        for resource, value in new.items()
+        for old, new in ((present[name].requests, size.requests), (present[name].limits, size.limits))
+        for resource, amount in new.items()
     ]
-    return frozenset([one for one, by in moves if by > 0]), frozenset([one for one, by in moves if by < 0])
+    return frozenset([resource for resource, change in moves if change > 0]), frozenset(
+        [resource for resource, change in moves if change < 0]
+    )
 
 
 # --- the status ------------------------------------------------------------------------------------------------------
@@ -94,18 +102,18 @@ def as_desired(workload: Workload, desired: DesiredSize | None) -> Workload:
     if desired is None:
         return workload
     spec = workload.spec
-    changed = {one.name: one for one in desired.containers}
+    changed = {container.name: container for container in desired.containers}
     containers = [
         structs.replace(
-            one,
+            container,
             resources=Resources(
-                {**one.resources.requests, **changed[one.name].requests},
-                {**one.resources.limits, **changed[one.name].limits},
+                {**container.resources.requests, **changed[container.name].requests},
+                {**container.resources.limits, **changed[container.name].limits},
             ),
         )
-        if one.name in changed
-        else one
-        for one in spec.template.spec.containers
+        if container.name in changed
+        else container
+        for container in spec.template.spec.containers
     ]
     template = structs.replace(spec.template, spec=structs.replace(spec.template.spec, containers=containers))
     is_pending = has_replicas(workload.kind) and desired.generation == workload.metadata.generation
@@ -123,17 +131,21 @@ def next_desired(
     assert target is not None
     known = sizes_of(() if before is None else before.containers)
     template = present_resources(target.spec.template.spec.containers)
-    found = {
+    decided = {
         name: by_section(
-            lambda new, own, old: {key: new[key] for key in new if new[key] != own.get(key) or key in old},
-            one,
+            lambda new, present, old: {
+                resource: new[resource]
+                for resource in new
+                if new[resource] != present.get(resource) or resource in old
+            },
+            size,
             template[name],
             known.get(name, NOTHING),
         )
-        for name, one in containers.items()
+        for name, size in containers.items()
         if name in changed or name in known
     }
-    named = recorded({name: one for name, one in found.items() if one != NOTHING})
+    named = recorded({name: size for name, size in decided.items() if size != NOTHING})
     is_same_count = before is not None and before.replicas == replicas
     # Nodes decide the pod count of a kind without replicas, so the count is no decision.
     if before is not None and before.containers == named and (is_same_count or not has_replicas(target.kind)):
@@ -157,7 +169,7 @@ def scale_patch(target: Workload, replicas: int) -> WorkloadPatch | None:
 def template_patch(target: Workload, size: DesiredSize) -> WorkloadPatch | None:
     """Returns the patch that writes the decided size to the pod template, for pods that can't be resized; None if the
     template already has it."""
-    containers = _changed(target, size)
+    containers = _changed_containers(target, size)
     if not containers:
         return None
     replicas = {"replicas": size.replicas} if has_replicas(target.kind) else {}
@@ -166,16 +178,16 @@ def template_patch(target: Workload, size: DesiredSize) -> WorkloadPatch | None:
 
 def template_has(target: Workload, size: DesiredSize) -> bool:
     """Whether the pod template has the decided size."""
-    return not _changed(target, size)
+    return not _changed_containers(target, size)
 
 
-def _changed(target: Workload, size: DesiredSize) -> list[dict[str, object]]:
+def _changed_containers(target: Workload, size: DesiredSize) -> list[dict[str, object]]:
     """Returns the containers of the template whose resources change."""
     present = present_resources(target.spec.template.spec.containers)
     return [
-        {"name": name, "resources": found}
-        for name, one in sizes_of(size.containers).items()
-        if name in present and (found := changes(present[name], one))
+        {"name": name, "resources": resources}
+        for name, wanted in sizes_of(size.containers).items()
+        if name in present and (resources := changes(present[name], wanted))
     ]
 
 

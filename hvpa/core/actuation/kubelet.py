@@ -28,29 +28,31 @@ _USED: Final = re.compile(r'container "([^"]+)" memory limit \(\d+\) below curre
 
 def fresh(pod: Pod, kind: str) -> PodCondition | None:
     """Returns the condition if it is True and describes the pod's current spec."""
-    found = condition(pod.status.conditions, kind)
-    if found is None or found.status != "True":
+    pod_condition = condition(pod.status.conditions, kind)
+    if pod_condition is None or pod_condition.status != "True":
         return None
-    is_old = 0 < found.observed_generation < pod.metadata.generation
-    return None if is_old else found
+    is_old = 0 < pod_condition.observed_generation < pod.metadata.generation
+    return None if is_old else pod_condition
 
 
 def resize_error(pod: Pod) -> PodCondition | None:
     """Returns the condition that reports why the kubelet can't apply a resize that it has allocated."""
-    found = fresh(pod, RESIZE_IN_PROGRESS)
-    return found if found is not None and found.reason == ERROR else None
+    progress = fresh(pod, RESIZE_IN_PROGRESS)
+    return progress if progress is not None and progress.reason == ERROR else None
 
 
 def infeasible(pod: Pod) -> PodCondition | None:
     """Returns the condition that reports why the kubelet will never allocate the resources in the pod's spec."""
-    found = fresh(pod, RESIZE_PENDING)
-    return found if found is not None and found.reason == INFEASIBLE else None
+    pending = fresh(pod, RESIZE_PENDING)
+    return pending if pending is not None and pending.reason == INFEASIBLE else None
 
 
 def resources_named(message: str) -> frozenset[Resource]:
     """Returns the resource that a message names, such as `alongside CPU Manager policy "static"`; empty if it names
     both or neither."""
-    named = frozenset(one for one in RESOURCES if re.search(rf"\b{one}\b", message, re.IGNORECASE))
+    named = frozenset(
+        resource for resource in RESOURCES if re.search(rf"\b{resource}\b", message, re.IGNORECASE)
+    )
     return named if named != ALL else frozenset()
 
 
@@ -58,8 +60,8 @@ def lowered_limits(present: Sizes, gaps: Sizes) -> dict[str, int]:
     """Returns the memory limits, by container, that the kubelet has not lowered yet."""
     return {
         name: limit
-        for name, one in gaps.items()
-        if (limit := one.limits.get("memory")) is not None and limit < present[name].limits.get("memory", 0)
+        for name, gap in gaps.items()
+        if (limit := gap.limits.get("memory")) is not None and limit < present[name].limits.get("memory", 0)
     }
 
 
@@ -68,10 +70,12 @@ def used_at_least(message: str, limits: Mapping[str, int]) -> dict[str, int]:
     Kubernetes 1.37 reports the pod's usage for each container, so the figure may be too high. Before the first sample
     it is 0; then the limits are returned."""
     named = dict(_USED.findall(message))
-    found = {name: max(limit, int(named[name])) for name, limit in limits.items() if name in named}
-    return found or dict(limits)
+    usage = {name: max(limit, int(named[name])) for name, limit in limits.items() if name in named}
+    return usage or dict(limits)
 
 
 def only(size: ResourceRequirements, resources: Set[Resource]) -> ResourceRequirements:
     """Returns the part of a size that covers these resources."""
-    return by_section(lambda part: {key: value for key, value in part.items() if key in resources}, size)
+    return by_section(
+        lambda part: {resource: amount for resource, amount in part.items() if resource in resources}, size
+    )

@@ -84,7 +84,7 @@ class PodState(msgspec.Struct, frozen=True, gc=False):
     """The pod uses too much memory for the new limit."""
 
 
-class Look(NamedTuple):
+class PodComparison(NamedTuple):
     """The size that pods are compared with."""
 
     context: GateContext
@@ -96,43 +96,45 @@ class Look(NamedTuple):
     refused: Mapping[str, Sequence[RefusedResize]]
 
     @classmethod
-    def of(cls, context: GateContext, observation: ObservedState, sizes: Sizes, since: dt.datetime) -> Look:
+    def of(
+        cls, context: GateContext, observation: ObservedState, sizes: Sizes, since: dt.datetime
+    ) -> PodComparison:
         """Returns the comparison for the observed state."""
         return cls(context, sizes, since, observation.memory_use, by_pod(observation.refused_resizes))
 
     def at(self, pod: Pod) -> PodState:
         """Returns the state of a pod. A pod whose kubelet refused a memory limit is stuck after the strategy's timeout,
         even if HVPA put the limit back."""
-        found = self._standing(pod)
-        was_refused = any(one.used for one in self.refused.get(pod.metadata.uid, ()))
-        if found.state == "resized" or not was_refused or not self._is_late(pod, None):
-            return found
-        return msgspec.structs.replace(found, is_stuck=True)
+        state = self._state_of(pod)
+        was_refused = any(refusal.used for refusal in self.refused.get(pod.metadata.uid, ()))
+        if state.state == "resized" or not was_refused or not self._is_late(pod, None):
+            return state
+        return msgspec.structs.replace(state, is_stuck=True)
 
-    def _standing(self, pod: Pod) -> PodState:
-        spec, present = _of_spec(pod), present_sizes(pod)
+    def _state_of(self, pod: Pod) -> PodState:
+        spec, present = _spec_sizes(pod), present_sizes(pod)
         gaps = _gaps(present, spec)
-        used = None if gaps else self._used(pod)
-        due = self._changes(pod, spec, used)
+        used = None if gaps else self._memory_used(pod)
+        due = self._due_changes(pod, spec, used)
         if used is not None and moved(spec, due)[0]:
-            due = self._changes(pod, spec, None)
+            due = self._due_changes(pod, spec, None)
         if not due and not gaps:
-            return self._at_rest(pod, spec, used or {})
-        if gaps and (found := self._put_back(pod, spec, present, gaps, due)) is not None:
-            return self._unless_refused(found)
-        restarts = bool(_restarting(pod, {**gaps, **due}))
+            return self._state_at_rest(pod, spec, used or {})
+        if gaps and (state := self._put_back_refused(pod, spec, present, gaps, due)) is not None:
+            return self._unless_refused(state)
+        restarts = bool(_restarting_containers(pod, {**gaps, **due}))
         if due:
-            found = self._unless_refused(_due(pod, spec, due, restarts))
-            if (rest := self._rest(pod, spec, gaps, due, found)) is not None:
-                return rest
-            if found.state != "infeasible" or not gaps or fresh(pod, RESIZE_PENDING) is not None:
-                return found  # otherwise it is judged once it has the rest
-        return self._under_way(pod, restarts)
+            state = self._unless_refused(_state_with_resize(pod, spec, due, restarts))
+            if (partial := self._without_refused(pod, spec, gaps, due, state)) is not None:
+                return partial
+            if state.state != "infeasible" or not gaps or fresh(pod, RESIZE_PENDING) is not None:
+                return state  # otherwise it is judged once it has the rest
+        return self._state_under_way(pod, restarts)
 
-    def _at_rest(self, pod: Pod, spec: Sizes, used: Mapping[str, int]) -> PodState:
+    def _state_at_rest(self, pod: Pod, spec: Sizes, used: Mapping[str, int]) -> PodState:
         """Returns the state of a pod that has the resources of its spec. It is not resized further while it uses this
         much memory."""
-        if used and (kept := sorted(self._changes(pod, spec, {}))):
+        if used and (kept := sorted(self._due_changes(pod, spec, {}))):
             if self.use is not None:  # Look again when this usage no longer counts.
                 self.context.clock.is_past(after(self.use.time, USE_COUNTS))
             amount = readable_resource("memory", used[kept[0]])
@@ -140,36 +142,44 @@ class Look(NamedTuple):
             return PodState(pod, "waiting", why, is_near_use=True)
         return PodState(pod, "resized")
 
-    def _used(self, pod: Pod) -> Mapping[str, int]:
+    def _memory_used(self, pod: Pod) -> Mapping[str, int]:
         """Returns the known memory usage of a pod's containers. A kubelet's figure counts for as long as the refused
         resize waits."""
         refused = self.refused.get(pod.metadata.uid, ())
         if self.use is None and not refused:
             return {}
         measured = {} if self.use is None else self.use.of
-        used = {one.name: measured.get((pod.metadata.name, one.name), 0) for one in pod.spec.containers}
-        for one in refused:
-            if one.used and self.context.clock.held_until(one.time, refusal_wait(one.count)) is not None:
-                used |= {name: max(used.get(name, 0), amount) for name, amount in one.used.items()}
+        used = {
+            container.name: measured.get((pod.metadata.name, container.name), 0)
+            for container in pod.spec.containers
+        }
+        for refusal in refused:
+            if (
+                refusal.used
+                and self.context.clock.held_until(refusal.time, refusal_wait(refusal.count)) is not None
+            ):
+                used |= {name: max(used.get(name, 0), amount) for name, amount in refusal.used.items()}
         return used
 
-    def _changes(self, pod: Pod, sizes: Sizes, used: Mapping[str, int] | None) -> Sizes:
+    def _due_changes(self, pod: Pod, sizes: Sizes, used: Mapping[str, int] | None) -> Sizes:
         """Returns the changes that are due to containers with these `sizes` (from the pod's spec) and this memory
         usage. `used` None: no memory limit is lowered now. Identical containers share an object."""
         is_guaranteed = qos_class(pod, sizes.values()) == "Guaranteed"
-        known, found = dict[object, ResourceRequirements](), {}
+        known, due = dict[object, ResourceRequirements](), {}
         for name, have in sizes.items():
             if name not in self.sizes:
                 continue
             wanted, of_memory = self.sizes[name], None if used is None else used.get(name, 0)
             key = (id(have), id(wanted), of_memory)
             if key not in known:
-                known[key] = _change(have, wanted, of_memory, is_guaranteed=is_guaranteed)
+                known[key] = _due_change(have, wanted, of_memory, is_guaranteed=is_guaranteed)
             if known[key] != NOTHING:
-                found[name] = known[key]
-        return found
+                due[name] = known[key]
+        return due
 
-    def _put_back(self, pod: Pod, spec: Sizes, present: Sizes, gaps: Sizes, due: Sizes) -> PodState | None:
+    def _put_back_refused(
+        self, pod: Pod, spec: Sizes, present: Sizes, gaps: Sizes, due: Sizes
+    ) -> PodState | None:
         """Returns the resize that sets parts of the spec back to the containers' actual resources, together with the
         other changes that are due. The parts are a memory limit that the kubelet refuses, and parts that block a raise
         (a memory limit that is not lowered yet, an infeasible resource). None if there is no such part.
@@ -177,34 +187,38 @@ class Look(NamedTuple):
         Example: the spec has 500m and 320 MB, the container has 500m and 400 MB, and 800m are due. HVPA requests 800m
         and 400 MB.
         """
-        error, never = resize_error(pod), infeasible(pod)
-        refused = frozenset[Resource]() if never is None else resources_named(never.message)
+        error, rejection = resize_error(pod), infeasible(pod)
+        refused = frozenset[Resource]() if rejection is None else resources_named(rejection.message)
         others = ALL - refused
-        rest = {name: only(one, others) for name, one in _over(spec, due).items()}
-        raises, limits = bool(moved(present, rest)[0]), lowered_limits(present, gaps)
+        remaining = {name: only(size, others) for name, size in _changed_sizes(spec, due).items()}
+        raises, limits = bool(moved(present, remaining)[0]), lowered_limits(present, gaps)
         if error is None:
-            restarting = _restarting(pod, {name: only(one, {"memory"}) for name, one in gaps.items()})
+            restarting = _restarting_containers(
+                pod, {name: only(gap, {"memory"}) for name, gap in gaps.items()}
+            )
             limits = {name: limit for name, limit in limits.items() if raises and name not in restarting}
-        back = {
-            name: only(one, (refused if raises else set()) | ({"memory"} if name in limits else set()))
-            for name, one in gaps.items()
+        parts_to_reset = {
+            name: only(gap, (refused if raises else set()) | ({"memory"} if name in limits else set()))
+            for name, gap in gaps.items()
         }
-        base = _over(spec, had(present, back))
+        base = _changed_sizes(spec, had(present, parts_to_reset))
         if base == spec:
             return None
-        left = {name: only(one, others) for name, one in self._changes(pod, base, None).items()}
-        target = _over(base, left)
-        asked = {name: one for name in spec if (one := differing(spec[name], target[name])) != NOTHING}
-        found = _due(pod, spec, asked, bool(_restarting(pod, {**gaps, **asked})))
-        if found.resize is None:
+        still_due = {
+            name: only(change, others) for name, change in self._due_changes(pod, base, None).items()
+        }
+        target = _changed_sizes(base, still_due)
+        asked = {name: part for name in spec if (part := differing(spec[name], target[name])) != NOTHING}
+        state = _state_with_resize(pod, spec, asked, bool(_restarting_containers(pod, {**gaps, **asked})))
+        if state.resize is None:
             return None  # its QoS class would change
-        raised, lowered = moved(base, left)
+        raised, lowered = moved(base, still_due)
         records = self._refusals(pod, target, limits, refused if raises else frozenset())
-        is_near_use = any(one.used for one in records)
+        is_near_use = any(record.used for record in records)
         return msgspec.structs.replace(
-            found,
-            why="; ".join([one.message for one in records]),
-            resize=msgspec.structs.replace(found.resize, refused=records),
+            state,
+            why="; ".join([record.message for record in records]),
+            resize=msgspec.structs.replace(state.resize, refused=records),
             raises=raised,
             lowers=lowered,
             is_near_use=is_near_use,
@@ -216,28 +230,34 @@ class Look(NamedTuple):
     ) -> tuple[RefusedResize, ...]:
         """Returns the records of resources that the kubelet refuses and that the pod still needs at these sizes: memory
         `limits` and infeasible `resources`."""
-        error, never = resize_error(pod), infeasible(pod)
+        error, rejection = resize_error(pod), infeasible(pod)
         uid, stamp, records = pod.metadata.uid, self.context.clock.stamp, list[RefusedResize]()
-        wanted = lowered_limits(sizes, self._changes(pod, sizes, {})).keys()
+        wanted = lowered_limits(sizes, self._due_changes(pod, sizes, {})).keys()
         if error is not None and (known := {name: limits[name] for name in limits.keys() & wanted}):
             used = used_at_least(error.message, known)
             records.append(RefusedResize(uid, {}, error.message, stamp(), used=used))
-        later = {name: only(one, resources) for name, one in self._changes(pod, sizes, None).items()}
-        if never is not None and (left := {name: one for name, one in later.items() if one != NOTHING}):
-            records.append(RefusedResize(uid, _body(pod, left), never.message, stamp(), MOST_REFUSALS))
+        later = {
+            name: only(change, resources) for name, change in self._due_changes(pod, sizes, None).items()
+        }
+        if rejection is not None and (
+            still_due := {name: change for name, change in later.items() if change != NOTHING}
+        ):
+            records.append(
+                RefusedResize(uid, _resize_body(pod, still_due), rejection.message, stamp(), MOST_REFUSALS)
+            )
         return tuple(records)
 
-    def _unless_refused(self, found: PodState) -> PodState:
+    def _unless_refused(self, state: PodState) -> PodState:
         """Delays a resize that the API server refused or that the kubelet reported as infeasible: a minute, then two,
         up to an hour. The pod stays infeasible until the resize is accepted."""
-        if found.resize is None:
-            return found
-        known = self.refused.get(found.pod.metadata.uid, ())
-        refused = next((one for one in known if one.body == found.resize.body), None)
+        if state.resize is None:
+            return state
+        refusals = self.refused.get(state.pod.metadata.uid, ())
+        refused = next((refusal for refusal in refusals if refusal.body == state.resize.body), None)
         if refused is None:
-            return found
+            return state
         stuck = msgspec.structs.replace(
-            found,
+            state,
             state="infeasible",
             why=refused.message,
             is_stuck=True,
@@ -247,41 +267,49 @@ class Look(NamedTuple):
             return stuck
         return msgspec.structs.replace(stuck, resize=None, restarts=False)
 
-    def _rest(self, pod: Pod, spec: Sizes, gaps: Sizes, due: Sizes, refused: PodState) -> PodState | None:
+    def _without_refused(
+        self, pod: Pod, spec: Sizes, gaps: Sizes, due: Sizes, refused: PodState
+    ) -> PodState | None:
         """Returns the resize without the resource that its refusal names as too much, such as `allocatable resources:
         cpu, requested: 64000`. None if the resize may be accepted later, the refusal names no resource, or nothing else
         is due."""
         if not refused.is_too_much:
             return None
         others = ALL - resources_named(refused.why)
-        rest = {name: part for name, one in due.items() if (part := only(one, others)) != NOTHING}
-        if not rest or rest == due:
+        remaining = {name: part for name, change in due.items() if (part := only(change, others)) != NOTHING}
+        if not remaining or remaining == due:
             return None
-        restarts = bool(_restarting(pod, {**gaps, **rest}))
-        found = self._unless_refused(_due(pod, spec, rest, restarts))
-        return found if found.state == "waiting" else None
+        restarts = bool(_restarting_containers(pod, {**gaps, **remaining}))
+        state = self._unless_refused(_state_with_resize(pod, spec, remaining, restarts))
+        return state if state.state == "waiting" else None
 
-    def _under_way(self, pod: Pod, restarts: bool) -> PodState:
+    def _state_under_way(self, pod: Pod, restarts: bool) -> PodState:
         """Returns the state of a pod whose resize was requested and is not complete."""
-        if (never := infeasible(pod)) is not None:
-            return PodState(pod, "infeasible", never.message or INFEASIBLE, is_stuck=True, is_too_much=True)
+        if (rejection := infeasible(pod)) is not None:
+            return PodState(
+                pod, "infeasible", rejection.message or INFEASIBLE, is_stuck=True, is_too_much=True
+            )
         pending = fresh(pod, RESIZE_PENDING)
-        found = pending or fresh(pod, RESIZE_IN_PROGRESS)
-        why = "the kubelet has not answered" if found is None else found.message
+        answer = pending or fresh(pod, RESIZE_IN_PROGRESS)
+        why = "the kubelet has not answered" if answer is None else answer.message
         state: State = "in_progress" if pending is None else "deferred"
-        return PodState(pod, state, why, restarts=restarts, is_stuck=self._is_late(pod, found))
+        return PodState(pod, state, why, restarts=restarts, is_stuck=self._is_late(pod, answer))
 
-    def _is_late(self, pod: Pod, found: PodCondition | None) -> bool:
+    def _is_late(self, pod: Pod, pod_condition: PodCondition | None) -> bool:
         """Whether the timeout has passed since the latest of: the decision, the pod's start, and the condition's
         start."""
-        times = [self.since, pod.status.start_time, None if found is None else found.last_transition_time]
+        times = [
+            self.since,
+            pod.status.start_time,
+            None if pod_condition is None else pod_condition.last_transition_time,
+        ]
         begun = max(when for when in times if when is not None)
         return self.context.clock.is_past(after(begun, self.context.spec.strategy.timeout))
 
 
-def _due(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
+def _state_with_resize(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
     """Returns a pod that is due for a resize, or can't be resized. Identical containers are checked once."""
-    kinds = {(id(one), id(due.get(name))): name for name, one in have.items()}.values()
+    kinds = {(id(size), id(due.get(name))): name for name, size in have.items()}.values()
     first = {name: due[name] for name in kinds if name in due}
     now = qos_class(pod, have.values())
     if now == "BestEffort":
@@ -291,20 +319,20 @@ def _due(pod: Pod, have: Sizes, due: Sizes, restarts: bool) -> PodState:
         why = f"its QoS class would change from {now} to {then}, which Kubernetes does not allow"
         return PodState(pod, "infeasible", why, is_stuck=True)
     raises, lowers = moved(have, first)
-    limits = {name: ResourceRequirements({}, one.limits) for name, one in first.items()}
+    limits = {name: ResourceRequirements({}, change.limits) for name, change in first.items()}
     lowers_limit = "memory" in moved(have, limits)[1]
-    resize = PodResize(pod.metadata.name, pod.metadata.uid, _body(pod, due), lowers_limit)
+    resize = PodResize(pod.metadata.name, pod.metadata.uid, _resize_body(pod, due), lowers_limit)
     return PodState(pod, "waiting", resize=resize, raises=raises, lowers=lowers, restarts=restarts)
 
 
-def _body(pod: Pod, due: Sizes) -> Mapping[str, object]:
+def _resize_body(pod: Pod, due: Sizes) -> Mapping[str, object]:
     """Returns the body of a resize. Containers with the same resources share a text."""
-    written = {id(one): changes(NOTHING, one) for one in due.values()}
+    written = {id(change): changes(NOTHING, change) for change in due.values()}
     containers = [{"name": name, "resources": written[id(due[name])]} for name in sorted(due)]
     return {"metadata": {"uid": pod.metadata.uid}, "spec": {"containers": containers}}
 
 
-def _change(
+def _due_change(
     have: ResourceRequirements,
     desired: ResourceRequirements,
     used: int | None,
@@ -333,14 +361,15 @@ def _change(
 def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
     """Returns the QoS class of a pod whose containers have these sizes (`ComputePodQOS` in
     pkg/apis/core/v1/helper/qos). If the pod has requests and limits of its own, only they count."""
-    others = {one.name: one.resources for one in pod.spec.init_containers}
+    others = {container.name: container.resources for container in pod.spec.init_containers}
     whole = pod.spec.resources
     have = [*containers, *read_all(others).values()] if whole is None else read_all({"": whole}).values()
-    if not any(any(one.requests.values()) or any(one.limits.values()) for one in have):
+    if not any(any(size.requests.values()) or any(size.limits.values()) for size in have):
         return "BestEffort"
     is_guaranteed = all(
-        resource in one.limits and one.requests.get(resource, one.limits[resource]) == one.limits[resource]
-        for one in have
+        resource in size.limits
+        and size.requests.get(resource, size.limits[resource]) == size.limits[resource]
+        for size in have
         for resource in RESOURCES
     )
     return "Guaranteed" if is_guaranteed else "Burstable"
@@ -349,18 +378,18 @@ def qos_class(pod: Pod, containers: Iterable[ResourceRequirements]) -> Qos:
 def _gaps(present: Sizes, wanted: Sizes) -> Sizes:
     """Returns, for each container, the part of the spec's size that it does not have yet. A container that has not
     started yet starts with the spec's size."""
-    found = {name: differing(present[name], one) for name, one in wanted.items() if present[name] != one}
-    return {name: one for name, one in found.items() if one != NOTHING}
+    gaps = {name: differing(present[name], size) for name, size in wanted.items() if present[name] != size}
+    return {name: gap for name, gap in gaps.items() if gap != NOTHING}
 
 
-def _of_spec(pod: Pod) -> Sizes:
-    return read_all({one.name: one.resources for one in pod.spec.containers})
+def _spec_sizes(pod: Pod) -> Sizes:
+    return read_all({container.name: container.resources for container in pod.spec.containers})
 
 
 def awaited(pod: Pod) -> tuple[frozenset[Resource], frozenset[Resource]]:
     """Returns the resources of the pod's spec that the kubelet has not raised yet, and those that it has not lowered
     yet."""
-    return moved(present_sizes(pod), _of_spec(pod))
+    return moved(present_sizes(pod), _spec_sizes(pod))
 
 
 def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:
@@ -368,33 +397,35 @@ def present_sizes(pod: Pod) -> dict[str, ResourceRequirements]:
     return read_all(reported(pod))
 
 
-def _over(sizes: Sizes, changed: Sizes) -> Sizes:
+def _changed_sizes(sizes: Sizes, changed: Sizes) -> Sizes:
     """Returns the sizes with these changes."""
-    return {name: by_section(or_, one, changed.get(name, NOTHING)) for name, one in sizes.items()}
+    return {name: by_section(or_, size, changed.get(name, NOTHING)) for name, size in sizes.items()}
 
 
-def _restarting(pod: Pod, changed: Sizes) -> set[str]:
+def _restarting_containers(pod: Pod, changed: Sizes) -> set[str]:
     """Returns the containers that restart when these resources change."""
-    found = set()
-    for one in pod.spec.containers:
-        named = {policy.resource_name for policy in one.resize_policy if policy.restart_policy == RESTART}
-        change = changed.get(one.name, NOTHING)
+    restarting = set()
+    for container in pod.spec.containers:
+        named = {
+            policy.resource_name for policy in container.resize_policy if policy.restart_policy == RESTART
+        }
+        change = changed.get(container.name, NOTHING)
         if named & (change.requests.keys() | change.limits.keys()):
-            found.add(one.name)
-    return found
+            restarting.add(container.name)
+    return restarting
 
 
 def reported_since(pod: Pod, state: str) -> dt.datetime | None:
     """Returns when the pod entered its state according to the kubelet; None if the kubelet does not report that."""
     kinds = {"in_progress": RESIZE_IN_PROGRESS, "deferred": RESIZE_PENDING, "infeasible": RESIZE_PENDING}
-    found = fresh(pod, kinds[state]) if state in kinds else None
-    return None if found is None else found.last_transition_time
+    pod_condition = fresh(pod, kinds[state]) if state in kinds else None
+    return None if pod_condition is None else pod_condition.last_transition_time
 
 
 def is_ready(pod: Pod) -> bool:
     """Whether the pod's condition `Ready` is True."""
-    found = condition(pod.status.conditions, "Ready")
-    return found is not None and found.status == "True"
+    ready = condition(pod.status.conditions, "Ready")
+    return ready is not None and ready.status == "True"
 
 
 def own_pods(observation: ObservedState) -> list[Pod]:
@@ -404,23 +435,25 @@ def own_pods(observation: ObservedState) -> list[Pod]:
 
 def ends(status: ContainerStatus, since: dt.datetime) -> set[str]:
     """Returns the reasons for the container's ends since then."""
-    both = (status.state.terminated, status.last_state.terminated)
+    terminations = (status.state.terminated, status.last_state.terminated)
     return {
-        one.reason
-        for one in both
-        if one is not None and one.finished_at is not None and one.finished_at >= since
+        termination.reason
+        for termination in terminations
+        if termination is not None
+        and termination.finished_at is not None
+        and termination.finished_at >= since
     }
 
 
 def by_pod(refused: Sequence[RefusedResize]) -> dict[str, list[RefusedResize]]:
     """Groups refused resizes by pod uid. A pod can have several: for its own size, and for a larger size that it should
     have had until other pods were ready."""
-    found: dict[str, list[RefusedResize]] = {}
-    for one in refused:
-        found.setdefault(one.uid, []).append(one)
-    return found
+    refusals: dict[str, list[RefusedResize]] = {}
+    for refusal in refused:
+        refusals.setdefault(refusal.uid, []).append(refusal)
+    return refusals
 
 
 def ran_out_of_memory(pod: Pod, since: dt.datetime) -> bool:
     """Whether a container ran out of memory since the decision or shortly before it."""
-    return any(OOM_KILLED in ends(one, since - RECENT) for one in pod.status.container_statuses)
+    return any(OOM_KILLED in ends(status, since - RECENT) for status in pod.status.container_statuses)

@@ -16,7 +16,7 @@ from hvpa.api.objects.kinds import KINDS
 from hvpa.api.objects.read_models import Pod, Workload
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core.actuation.desired import Sizes, moved, size_of_new_pods, sizes_of
-from hvpa.core.actuation.pod import Look, PodState, is_ready, own_pods, ran_out_of_memory
+from hvpa.core.actuation.pod import PodComparison, PodState, is_ready, own_pods, ran_out_of_memory
 from hvpa.core.gates.gates import PAUSED, Change, GateContext, first_hold
 from hvpa.core.model import Direction, ObservedState, PodResize
 from hvpa.core.values.clock import Clock
@@ -47,41 +47,47 @@ def resize_pods(context: GateContext, observation: ObservedState, desired: Desir
     """Compares the workload's pods with the desired size and returns the resizes that are due now. Raises come first.
     Resizes that restart a container are limited to the pods that may be unavailable."""
     states = pod_states(context, observation, desired)
-    unavailable = sum(not is_ready(one.pod) or (one.restarts and one.resize is None) for one in states)
+    unavailable = sum(
+        not is_ready(state.pod) or (state.restarts and state.resize is None) for state in states
+    )
     room = context.spec.strategy.most_unavailable(len(states)) - unavailable
     resizes: list[PodResize] = []
-    for one in sorted(states, key=lambda one: not one.raises):
-        if one.resize is None:
+    for state in sorted(states, key=lambda state: not state.raises):
+        if state.resize is None:
             continue
-        if one.restarts and is_ready(one.pod):
+        if state.restarts and is_ready(state.pod):
             if room <= 0:
                 continue
             room -= 1
-        resizes.append(one.resize)
-    refused = {one.uid for one in observation.refused_resizes if not one.used}
-    too_large = any(one.is_stuck and (one.is_too_much or one.pod.metadata.uid in refused) for one in states)
-    stuck = _first_reason([one for one in states if one.is_stuck])
-    is_done = all(one.state == "resized" for one in states)
-    return Resizing(_status(states, observation), is_done, tuple(resizes), stuck, too_large)
+        resizes.append(state.resize)
+    refused = {refusal.uid for refusal in observation.refused_resizes if not refusal.used}
+    too_large = any(
+        state.is_stuck and (state.is_too_much or state.pod.metadata.uid in refused) for state in states
+    )
+    stuck = _first_reason([state for state in states if state.is_stuck])
+    is_done = all(state.state == "resized" for state in states)
+    return Resizing(_actuation(states, observation), is_done, tuple(resizes), stuck, too_large)
 
 
 def pod_states(context: GateContext, observation: ObservedState, desired: DesiredSize) -> list[PodState]:
     """Returns the state of each pod that runs or will run, with the resize that is due."""
     since, run = desired.since, desired.canary
-    look = Look.of(context, observation, sizes_of(desired.containers), since)
-    before = look if run is None else look._replace(sizes=sizes_of(run.previous))
+    comparison = PodComparison.of(context, observation, sizes_of(desired.containers), since)
+    before = comparison if run is None else comparison._replace(sizes=sizes_of(run.previous))
     states = []
     for pod in own_pods(observation):
         if run is None or pod.metadata.name in run.pods or ran_out_of_memory(pod, since):
-            states.append(look.at(pod))
+            states.append(comparison.at(pod))
         elif (state := before.at(pod)).state != "resized":
             states.append(state)
         else:
             states.append(PodState(pod, "waiting", "HVPA tries the new size on other pods first"))
-    return _held_back(context, since, states)
+    return _without_held_resizes(context, since, states)
 
 
-def _held_back(context: GateContext, since: dt.datetime, states: Sequence[PodState]) -> list[PodState]:
+def _without_held_resizes(
+    context: GateContext, since: dt.datetime, states: Sequence[PodState]
+) -> list[PodState]:
     """Removes resizes that wait for something other than the kubelet.
 
     If a maintenance window closes before its resizes are done, they wait for the next window. Exceptions are pods that
@@ -89,22 +95,22 @@ def _held_back(context: GateContext, since: dt.datetime, states: Sequence[PodSta
     other pods is raised only after the pods that ran out of memory have the new size, so a size that does not help is
     not given to all pods at once.
     """
-    starved = {one.pod.metadata.uid for one in states if ran_out_of_memory(one.pod, since)}
+    starved = {state.pod.metadata.uid for state in states if ran_out_of_memory(state.pod, since)}
     first = sorted(
-        one.pod.metadata.name
-        for one in states
-        if one.pod.metadata.uid in starved and one.state != "resized" and not one.is_stuck
+        state.pod.metadata.name
+        for state in states
+        if state.pod.metadata.uid in starved and state.state != "resized" and not state.is_stuck
     )
-    found = []
-    for one in states:
+    adjusted = []
+    for state in states:
         why = ""
-        if one.resize is not None and one.pod.metadata.uid not in starved:
-            if first and "memory" in one.raises:
+        if state.resize is not None and state.pod.metadata.uid not in starved:
+            if first and "memory" in state.raises:
                 why = f"pod {first[0]}, which ran out of memory, gets its new size first"
-            elif (created := one.pod.metadata.creation_timestamp) is None or created < since:
-                why = held_by(context, up=bool(one.raises), down=bool(one.lowers))
-        found.append(msgspec.structs.replace(one, resize=None, why=why) if why else one)
-    return found
+            elif (created := state.pod.metadata.creation_timestamp) is None or created < since:
+                why = held_by(context, up=bool(state.raises), down=bool(state.lowers))
+        adjusted.append(msgspec.structs.replace(state, resize=None, why=why) if why else state)
+    return adjusted
 
 
 def held_by(context: GateContext, *, up: bool, down: bool) -> str:
@@ -124,9 +130,11 @@ def template_held(context: GateContext, target: Workload, sizes: Sizes) -> str:
     return held_by(context, up=bool(raised), down=bool(lowered))
 
 
-def _status(states: Sequence[PodState], observation: ObservedState) -> Actuation:
-    counts = Counter(one.state for one in states)
-    explained = [one for one in states if one.why and (one.is_stuck or one.state in ("deferred", "waiting"))]
+def _actuation(states: Sequence[PodState], observation: ObservedState) -> Actuation:
+    counts = Counter(state.state for state in states)
+    explained = [
+        state for state in states if state.why and (state.is_stuck or state.state in ("deferred", "waiting"))
+    ]
     return Actuation(
         resized=f"{counts['resized']}/{len(states)}",
         pods=len(states),
@@ -135,29 +143,31 @@ def _status(states: Sequence[PodState], observation: ObservedState) -> Actuation
         infeasible=counts["infeasible"],
         waiting=counts["waiting"],
         size_at_creation=observation.creation_sizes is not None,
-        message="; ".join(filter(None, (_first_reason(explained), _first_reason(_of_others(observation))))),
+        message="; ".join(
+            filter(None, (_first_reason(explained), _first_reason(_states_of_others(observation))))
+        ),
     )
 
 
-def _of_others(observation: ObservedState) -> list[PodState]:
+def _states_of_others(observation: ObservedState) -> list[PodState]:
     """Returns the pods that match the workload's selector but have another owner, with that owner."""
-    found = []
+    states = []
     for pod in filter(is_living, observation.others):
         owner = pod.metadata.controller()
         whose = "has no controller" if owner is None else f"belongs to {owner.kind} {owner.name}"
-        found.append(
+        states.append(
             PodState(pod, "waiting", f"matches the selector but {whose}, so HVPA does not resize it")
         )
-    return found
+    return states
 
 
 def _first_reason(states: Sequence[PodState]) -> str:
     """Returns the reason of the first pod by name, and the number of further pods."""
     if not states:
         return ""
-    first = min(states, key=lambda one: one.pod.metadata.name)
-    more = f" (and {len(states) - 1} more pods)" if len(states) > 1 else ""
-    return f"pod {first.pod.metadata.name}{more}: {first.why}"
+    first = min(states, key=lambda state: state.pod.metadata.name)
+    others = f" (and {len(states) - 1} more pods)" if len(states) > 1 else ""
+    return f"pod {first.pod.metadata.name}{others}: {first.why}"
 
 
 # --- new pods --------------------------------------------------------------------------------------------------------
@@ -166,12 +176,12 @@ def owner_keys(target: Workload, pods: Sequence[Pod]) -> Collection[str]:
     of the objects that control its pods. Examples: `Deployment.apps/web`, `ReplicationController/web`;
     `ReplicaSet.apps/web-5d4f` of an Argo Rollout."""
     if target.kind in KINDS:
-        return (_key(target.kind, target.api_version, target.metadata.name),)
-    owners = [one.metadata.controller() for one in pods]
-    return {_key(one.kind, one.api_version, one.name) for one in owners if one is not None}
+        return (_owner_key(target.kind, target.api_version, target.metadata.name),)
+    owners = [pod.metadata.controller() for pod in pods]
+    return {_owner_key(owner.kind, owner.api_version, owner.name) for owner in owners if owner is not None}
 
 
-def _key(kind: str, api_version: str, name: str) -> str:
+def _owner_key(kind: str, api_version: str, name: str) -> str:
     group = api_version.rpartition("/")[0]
     return f"{kind}{group and f'.{group}'}/{name}"
 
@@ -185,12 +195,12 @@ def creation_changes(
         return {}
     if states.problem is not None and states.target is not None:
         return {}
-    wanted, known = _wanted(clock, states, desired, resizing), dict(states.creation_sizes)
+    wanted, known = _wanted_entries(clock, states, desired, resizing), dict(states.creation_sizes)
     gone = {key: None for key in known if key not in wanted}
-    return {**{key: one for key, one in wanted.items() if known.get(key) != one}, **gone}
+    return {**{key: entry for key, entry in wanted.items() if known.get(key) != entry}, **gone}
 
 
-def _wanted(
+def _wanted_entries(
     clock: Clock, states: ObservedState, desired: DesiredSize | None, resizing: Resizing | None
 ) -> dict[str, str]:
     """Returns the Hvpa's entries. A size that pods can't be created with has no entry. A refused creation only shows as
@@ -199,9 +209,9 @@ def _wanted(
     if target is None or desired is None or resizing is None or resizing.too_large:
         return {}
     containers = [
-        _entry_of(name, wire(one.requests), wire(one.limits))
-        for name, one in sorted(size_of_new_pods(desired).items())
-        if one.requests or one.limits
+        _entry_of(name, wire(size.requests), wire(size.limits))
+        for name, size in sorted(size_of_new_pods(desired).items())
+        if size.requests or size.limits
     ]
     are_missing = len(states.resizable) < target.spec.replicas
     if not containers or (are_missing and clock.is_past(desired.since + CREATED_WITHIN)):
@@ -211,4 +221,6 @@ def _wanted(
 
 def _entry_of(container: str, requests: Mapping[str, str], limits: Mapping[str, str]) -> str:
     """Returns a container's part of an entry. Example: `app 900m:1800m 700M:` sets no memory limit."""
-    return " ".join((container, *(f"{requests.get(one, '')}:{limits.get(one, '')}" for one in RESOURCES)))
+    return " ".join(
+        (container, *(f"{requests.get(resource, '')}:{limits.get(resource, '')}" for resource in RESOURCES))
+    )

@@ -39,26 +39,28 @@ def with_refusal(
         assert decision.replicas is not None
         current, wanted = observation.target.spec.replicas, decision.replicas.target
         changes: tuple[RefusedChange, ...] = (RefusedChange(current=current, wanted=wanted),)
-        observation = _without_pending(observation)
+        observation = _without_pending_replicas(observation)
     else:
         size = decision.status.desired
         sizes = decision.containers if size is None else sizes_of(size.containers)
         changes = tuple(
             RefusedChange(container=key.container, resource=key.resource, current=now, wanted=wanted)
-            for key, now, wanted in _requests(observation, sizes)
+            for key, now, wanted in _changed_requests(observation, sizes)
         )
-    own = observation.horizontal if axis == "horizontal" else observation.vertical
-    record, count = own.refused, 1
+    axis_state = observation.horizontal if axis == "horizontal" else observation.vertical
+    record, count = axis_state.refused, 1
     if record is not None and observation.now - record.time < 2 * HOUR:
         count = record.count + 1
-        keys = {key_of(one) for one in changes}
+        keys = {key_of(change) for change in changes}
         if observation.now < record.time + refusal_wait(record.count):
-            changes += tuple(one for one in record.changes if key_of(one) not in keys)
-    found = Refusal(count=count, time=observation.now, message=text.one_line(message, 1024), changes=changes)
-    return structs.replace(observation, **{axis: own.model_copy(update={"refused": found})})
+            changes += tuple(change for change in record.changes if key_of(change) not in keys)
+    refusal = Refusal(
+        count=count, time=observation.now, message=text.one_line(message, 1024), changes=changes
+    )
+    return structs.replace(observation, **{axis: axis_state.model_copy(update={"refused": refusal})})
 
 
-def _requests(observation: ScalableState, sizes: Sizes) -> Iterator[tuple[ResourceKey, int, int]]:
+def _changed_requests(observation: ScalableState, sizes: Sizes) -> Iterator[tuple[ResourceKey, int, int]]:
     """Yields the requests of the pod template that these sizes change: key, current value and wanted value."""
     for name, before in present_resources(observation.target.spec.template.spec.containers).items():
         for resource in RESOURCES if name in sizes else ():
@@ -69,7 +71,7 @@ def _requests(observation: ScalableState, sizes: Sizes) -> Iterator[tuple[Resour
                 yield key, now, wanted
 
 
-def _without_pending(observation: ScalableObservation) -> ScalableObservation:
+def _without_pending_replicas(observation: ScalableObservation) -> ScalableObservation:
     """Returns the observation without replicas that an earlier decision stored in `status.desired` and that were not
     written: that step had no effect."""
     status, target = observation.status, observation.target
@@ -77,23 +79,23 @@ def _without_pending(observation: ScalableObservation) -> ScalableObservation:
     current = target.spec.replicas
     if desired is None or observation.workload.spec.replicas == current:
         return observation
-    back = desired.model_copy(update={"replicas": current})
+    restored = desired.model_copy(update={"replicas": current})
     if axis.applied_from is not None and axis.applied_from.replicas == desired.replicas:
         axis = axis.model_copy(update={"applied_from": None})
     step = HpaScalingStatus(current_replicas=current, desired_replicas=desired.replicas)
     if last is not None and last.hpa_status == step:
         last = None if last.vpa_status is None else last.model_copy(update={"hpa_status": None})
-    status = status.model_copy(update={"desired": back, "last_scaling": last})
-    return structs.replace(observation, status=status, workload=as_desired(target, back), horizontal=axis)
+    status = status.model_copy(update={"desired": restored, "last_scaling": last})
+    return structs.replace(observation, status=status, workload=as_desired(target, restored), horizontal=axis)
 
 
 # --- a pod template that was refused, for pods that can't be resized -------------------------------------------------
 def template_refusals(clock: Clock, observation: ScalableState, size: DesiredSize) -> tuple[Blocked, ...]:
     """Returns the requests of the desired size that HVPA does not send to the pod template now because the API server
     refused them."""
-    found = []
-    for key, now, wanted in _requests(observation, sizes_of(size.containers)):
+    blocked = []
+    for key, now, wanted in _changed_requests(observation, sizes_of(size.containers)):
         if (until := refused_until(observation.vertical.refused, clock, now, wanted, key)) is not None:
             direction: Direction = "up" if wanted > now else "down"
-            found.append(Blocked("vertical", direction, REFUSED, now, wanted, *key, until))
-    return tuple(found)
+            blocked.append(Blocked("vertical", direction, REFUSED, now, wanted, *key, until))
+    return tuple(blocked)

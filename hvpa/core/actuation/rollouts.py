@@ -52,36 +52,38 @@ class RolloutStep(msgspec.Struct, frozen=True, gc=False):
 def next_step(context: GateContext, observation: ScalableState) -> RolloutStep:
     """Returns the next step of the rollout that the operator started, if there is one."""
     target, record = observation.target, observation.rollout
-    if (back := _without_node(context, observation, target)) is not None:
-        return back
+    if (rollback := _rollback_without_node(context, observation, target)) is not None:
+        return rollback
     if record is None:
         return RolloutStep()
     mode = context.spec.mode
     if mode != "Apply":
-        message = f"{_replaced(target)}; the others follow in mode Apply"
+        message = f"{_replaced_pods(target)}; the others follow in mode Apply"
         return RolloutStep(None, HeldRollout(reason=mode, message=message) if record.held else None)
     tried, until = record.previous, None
     if tried:
         template, canary = target.spec.template.spec.containers, context.spec.strategy.canary
         pods = [pod for pod in own_pods(observation) if runs_template(pod, template)]
-        until = _tried_until(context, target, pods)
+        until = _trial_end(context, target, pods)
         is_over = canary is None or (until is not None and context.clock.is_past(until))
         sizes = (sizes_of(tried), present_resources(template))
         for pod in sorted(pods, key=lambda pod: pod.metadata.name):
             if canary and (why := failure(canary, pod, sizes, record.since, is_over=is_over)):
-                return _taken_back(context, observation, record, f"pod {pod.metadata.name}: {why}")
+                return _rollback_step(context, observation, record, f"pod {pod.metadata.name}: {why}")
         tried = () if is_over else tried
-    hold = _hold(context, target, record, tried, until)
+    hold = _rollout_hold(context, target, record, tried, until)
     held = hold is not None and (record.held or (can_be_held(target) and replaces_pods(target)))
     same = held == record.held and tried == record.previous
     following = None if same else record.model_copy(update={"held": held, "previous": tried})
     return RolloutStep(following, hold if held else None)
 
 
-def _without_node(context: GateContext, observation: ObservedState, target: Workload) -> RolloutStep | None:
+def _rollback_without_node(
+    context: GateContext, observation: ObservedState, target: Workload
+) -> RolloutStep | None:
     """Rolls the template's sizes back if no node has room for them: pods of that size have been unschedulable for
     `NO_NODE_FOR`, and other pods run with a smaller size. HVPA adds replicas instead (DESIGN 5.4, sentence 13)."""
-    waiting = next((one for one in observation.pods.stuck if one.reason == UNSCHEDULABLE), None)
+    waiting = next((stuck for stuck in observation.pods.stuck if stuck.reason == UNSCHEDULABLE), None)
     if not context.applies or context.spec.strategy.type == "InPlace" or waiting is None:
         return None
     template = target.spec.template.spec.containers
@@ -102,21 +104,21 @@ def _without_node(context: GateContext, observation: ObservedState, target: Work
     )
 
 
-def _tried_until(context: GateContext, target: Workload, pods: list[Pod]) -> dt.datetime | None:
+def _trial_end(context: GateContext, target: Workload, pods: list[Pod]) -> dt.datetime | None:
     """Returns when the trial ends; None while canary pods are missing."""
-    canary, created = context.spec.strategy.canary, [one.metadata.creation_timestamp for one in pods]
-    times = [one for one in created if one is not None]
-    if canary is None or not times or len(times) < _tried_on(context, target):
+    canary, created = context.spec.strategy.canary, [pod.metadata.creation_timestamp for pod in pods]
+    times = [instant for instant in created if instant is not None]
+    if canary is None or not times or len(times) < _canary_count(context, target):
         return None
     return after(max(times), canary.duration)
 
 
-def _tried_on(context: GateContext, target: Workload) -> int:
+def _canary_count(context: GateContext, target: Workload) -> int:
     """Returns the number of pods that try a new size."""
     return min(context.spec.strategy.canary_pods(target.spec.replicas), target.spec.replicas)
 
 
-def _taken_back(
+def _rollback_step(
     context: GateContext, observation: ScalableState, record: RolloutRecord, why: str
 ) -> RolloutStep:
     """Rolls back to the previous sizes. If the rollback is already recorded, the operator was killed before it wrote
@@ -128,7 +130,7 @@ def _taken_back(
     return RolloutStep(previous=record.previous, rolled_back=known)
 
 
-def _hold(
+def _rollout_hold(
     context: GateContext,
     target: Workload,
     record: RolloutRecord,
@@ -136,8 +138,8 @@ def _hold(
     until: dt.datetime | None,
 ) -> HeldRollout | None:
     """Returns why the workload must not replace further pods."""
-    replaced = _replaced(target)
-    if tried and (record.held or target.status.updated_replicas >= _tried_on(context, target)):
+    replaced = _replaced_pods(target)
+    if tried and (record.held or target.status.updated_replicas >= _canary_count(context, target)):
         message = f"{replaced}; HVPA tries the new size on them first"
         return HeldRollout(reason=CANARY, message=message, until=until)
     closed = _waits_for_windows(context, record) and not context.window.open
@@ -147,7 +149,7 @@ def _hold(
     return HeldRollout(reason=MAINTENANCE_WINDOW, message=message, until=context.window.opens_at)
 
 
-def _replaced(target: Workload) -> str:
+def _replaced_pods(target: Workload) -> str:
     return f"{target.status.updated_replicas} of {target.spec.replicas} pods are replaced"
 
 
@@ -171,13 +173,13 @@ def with_record(
     metadata, spec = body["metadata"], dict(body["spec"])
     record = step.record or observation.rollout
     if "template" in spec:
-        record = _begun(context, target, observation.rollout, spec, step)
+        record = _new_record(context, target, observation.rollout, spec, step)
     elif step.record is None and record is not None:
         is_open = record.held or bool(record.previous) or replaces_pods(target)
         record = record if is_open and patch is not None else None
     if record is None:
         return patch
-    number = _tried_on(context, target) if record.previous else target.status.updated_replicas
+    number = _canary_count(context, target) if record.previous else target.status.updated_replicas
     spec |= controls(target, observation.rollout, record, number)
     record = record.model_copy(update={"generation": target.metadata.generation + bool(spec)})
     text = msgspec.json.encode(to_wire(record), order="sorted").decode()
@@ -185,7 +187,7 @@ def with_record(
     return patch_of(target, spec, {**metadata, "annotations": annotations})
 
 
-def _begun(
+def _new_record(
     context: GateContext,
     target: Workload,
     before: RolloutRecord | None,
@@ -197,11 +199,11 @@ def _begun(
     held_before = before if before is not None and before.held else None
     have = present_resources(target.spec.template.spec.containers)
     containers = spec["template"]["spec"]["containers"]
-    changes = read_all({one["name"]: Resources(**one["resources"]) for one in containers})
+    changes = read_all({container["name"]: Resources(**container["resources"]) for container in containers})
     strategy, is_back = context.spec.strategy, step.rolled_back is not None
     raised, lowered = moved(have, {} if is_back else changes)
     is_tried = strategy.canary is not None and not is_back
-    is_first = target.kind == "StatefulSet" and _tried_on(context, target) < target.spec.replicas
+    is_first = target.kind == "StatefulSet" and _canary_count(context, target) < target.spec.replicas
     record = RolloutRecord(
         generation=0,
         since=context.clock.stamp().replace(microsecond=0),

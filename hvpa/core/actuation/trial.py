@@ -15,7 +15,15 @@ from hvpa.api.hvpa.status import CanaryRun, DesiredSize, FailedChange, RolledBac
 from hvpa.api.objects.read_models import Pod
 from hvpa.api.values.quantity import Resource
 from hvpa.core.actuation.desired import NOTHING, Sizes, by_section, had, recorded, sizes_of
-from hvpa.core.actuation.pod import Look, PodState, ends, is_ready, own_pods, present_sizes, ran_out_of_memory
+from hvpa.core.actuation.pod import (
+    PodComparison,
+    PodState,
+    ends,
+    is_ready,
+    own_pods,
+    present_sizes,
+    ran_out_of_memory,
+)
 from hvpa.core.gates.backoff import rollbacks_after, with_waiting
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import ObservedState, ResourceRequirements, ScalableState
@@ -36,29 +44,29 @@ def tried(
     before, strategy = observation.status.desired, context.spec.strategy
     if before is not None and strategy.type == "InPlace":
         states = _states(context, observation, before, own_pods(observation))
-        if states and all(one.is_too_much for one in states):
-            previous = had(largest_of([one.pod for one in states]), sizes_of(before.containers))
-            first = min(states, key=lambda one: one.pod.metadata.name)
-            return _without(context, observation, size, previous, first.why, first.pod)
+        if states and all(state.is_too_much for state in states):
+            previous = had(largest_of([state.pod for state in states]), sizes_of(before.containers))
+            first = min(states, key=lambda state: state.pod.metadata.name)
+            return _rolled_back_size(context, observation, size, previous, first.why, first.pod)
     run = None if before is None or strategy.canary is None else before.canary
     if before is not None and strategy.canary is not None and run is not None:
         states = _states(
             context, observation, before, _canaries(context, observation, before.since, run.pods)
         )
-        has_size = bool(states) and all(one.state == "resized" for one in states)
+        has_size = bool(states) and all(state.state == "resized" for state in states)
         since = (run.since or context.clock.stamp()) if has_size else None
         is_over = since is not None and context.clock.is_past(after(since, strategy.canary.duration))
         previous = sizes_of(run.previous)
-        for one in states:
-            why = one.why if one.is_near_use else ""
-            if not why and one.state != "waiting":
+        for state in states:
+            why = state.why if state.is_near_use else ""
+            if not why and state.state != "waiting":
                 sizes = (previous, sizes_of(before.containers))
-                why = failure(strategy.canary, one.pod, sizes, before.since, is_over=is_over)
+                why = failure(strategy.canary, state.pod, sizes, before.since, is_over=is_over)
             if why:
-                return _without(context, observation, size, previous, why, one.pod)
+                return _rolled_back_size(context, observation, size, previous, why, state.pod)
         # Pods that can't be resized are replaced by their workload, within its own limits.
-        is_stuck = strategy.type == "InPlaceOrRollout" and any(one.is_stuck for one in states)
-        names = tuple(one.pod.metadata.name for one in states)
+        is_stuck = strategy.type == "InPlaceOrRollout" and any(state.is_stuck for state in states)
+        names = tuple(state.pod.metadata.name for state in states)
         run = None if is_over or is_stuck else run.model_copy(update={"pods": names, "since": since})
     if strategy.canary is not None and size.containers != (() if before is None else before.containers):
         present = present_resources(observation.workload.spec.template.spec.containers)
@@ -85,21 +93,21 @@ def _canaries(
 def _states(
     context: GateContext, observation: ObservedState, size: DesiredSize, pods: Sequence[Pod]
 ) -> list[PodState]:
-    look = Look.of(context, observation, sizes_of(size.containers), size.since)
-    return [look.at(pod) for pod in pods]
+    comparison = PodComparison.of(context, observation, sizes_of(size.containers), size.since)
+    return [comparison.at(pod) for pod in pods]
 
 
 def largest_of(pods: Sequence[Pod]) -> Sizes:
     """Returns the largest resources of each container among these pods."""
 
-    def larger(one: Mapping[Resource, int], other: Mapping[Resource, int]) -> Mapping[Resource, int]:
-        return {resource: max(value, other.get(resource, 0)) for resource, value in one.items()}
+    def larger(amounts: Mapping[Resource, int], others: Mapping[Resource, int]) -> Mapping[Resource, int]:
+        return {resource: max(amount, others.get(resource, 0)) for resource, amount in amounts.items()}
 
-    found: dict[str, ResourceRequirements] = {}
+    largest: dict[str, ResourceRequirements] = {}
     for pod in pods:
         for name, have in present_sizes(pod).items():
-            found[name] = by_section(larger, have, found.get(name, NOTHING))
-    return found
+            largest[name] = by_section(larger, have, largest.get(name, NOTHING))
+    return largest
 
 
 def failure(
@@ -107,21 +115,21 @@ def failure(
 ) -> str:
     """Returns how a pod with the new size fails; empty if it does not. `sizes` are the size before and the new size."""
     before, then = [
-        {name: one.requests.get("memory", 0) for name, one in by_name.items()} for by_name in sizes
+        {name: size.requests.get("memory", 0) for name, size in by_name.items()} for by_name in sizes
     ]
-    for one in pod.status.container_statuses:
-        reasons, waiting = ends(one, since), one.state.waiting
-        if then.get(one.name, 0) > before.get(one.name, 0):
+    for status in pod.status.container_statuses:
+        reasons, waiting = ends(status, since), status.state.waiting
+        if then.get(status.name, 0) > before.get(status.name, 0):
             reasons.discard(OOM_KILLED)  # the smaller size before would have run out of memory as well
         if OOM_KILLED in reasons and OOM_KILLED in canary.rollback_on:
-            return f"container {one.name} ran out of memory"
+            return f"container {status.name} ran out of memory"
         is_looping = waiting is not None and waiting.reason == CRASH_LOOP
         if is_looping and reasons and CRASH_LOOP in canary.rollback_on:
-            return f"container {one.name} keeps terminating"
+            return f"container {status.name} keeps terminating"
     return "it is not ready" if is_over and not is_ready(pod) and "NotReady" in canary.rollback_on else ""
 
 
-def _without(
+def _rolled_back_size(
     context: GateContext, observation: ObservedState, size: DesiredSize, previous: Sizes, why: str, pod: Pod
 ) -> tuple[DesiredSize, RolledBack]:
     """Returns the desired size with `previous` instead of the size that failed on a pod."""
@@ -137,10 +145,10 @@ def taken_back(
 ) -> RolledBack:
     """Returns the record of the sizes that failed and of the sizes before them."""
     changes = tuple(
-        FailedChange(container=name, resource=resource, previous=have, failed=value)
-        for name, one in failed.items()
-        for resource, value in one.requests.items()
-        if (have := previous.get(name, NOTHING).requests.get(resource)) is not None and have != value
+        FailedChange(container=name, resource=resource, previous=have, failed=amount)
+        for name, size in failed.items()
+        for resource, amount in size.requests.items()
+        if (have := previous.get(name, NOTHING).requests.get(resource)) is not None and have != amount
     )
     known, clock = observation.status.rolled_back, context.clock
     count, changes = rollbacks_after(known, clock), with_waiting(changes, known, clock)

@@ -83,8 +83,8 @@ def as_recommended_last(
     goal = goal or last
     how, is_begun = f"recommended last, because {unknown.why}", begun(observation.horizontal, current)
     way = Way(goal, goal, 0, 0, is_begun, how=how, measured_at=measured_at, is_unknown=True)
-    found = go(observation, context, desired, way, bounds, starving)
-    return structs.replace(found, recommended=bounds.raised.clamp(last))
+    result = go(observation, context, desired, way, bounds, starving)
+    return structs.replace(result, recommended=bounds.raised.clamp(last))
 
 
 def go(
@@ -100,11 +100,11 @@ def go(
     current, axis = observation.workload.spec.replicas, observation.horizontal
     undone = context.applies and axis.applied_from is not None and axis.applied_from.replicas != current
     contest = judge_contest(undone, axis.set_back, axis.last_scale_time, context.clock)
-    way, bounds = _cut(observation, context, way, bounds), bounds.raised
+    way, bounds = _limited_way(observation, context, way, bounds), bounds.raised
     full, note = way.step, way.text(current, desired)
     nothing = ReplicasResult(current, current, full, axis, (), (note,))
     if full == current and way.next_at is not None:
-        return _held(
+        return _with_hold(
             structs.replace(nothing, recommended=way.goal), way.goal, Hold(MAX_STEP, way.next_at, _STEP)
         )
     reported = full
@@ -120,14 +120,14 @@ def go(
         wanted = full if desired.replicas is None else desired.replicas
         goal = way.goal if way.goal > full else None
         applied_from = AppliedReplicas(replicas=full, desired=wanted, weight=way.weight, goal=goal)
-        return _set(nothing, applied_from, context, contest)
+        return _with_step(nothing, applied_from, context, contest)
     if inside != current and first_hold(change, context, OUTSIDE_BOUNDS) is None:
         applied_from = _applied_from_inside(axis.applied_from, inside, way)
-        nothing = _set(nothing, applied_from, context, contest)
+        nothing = _with_step(nothing, applied_from, context, contest)
         nothing = structs.replace(nothing, steps=(note, f"replicas: {inside}, inside bounds, at once"))
     elif hold.reason == CONTESTED:
         nothing = structs.replace(nothing, axis=axis.model_copy(update={"set_back": contest.record}))
-    return nothing if nothing.target == reported else _held(nothing, reported, hold)
+    return nothing if nothing.target == reported else _with_hold(nothing, reported, hold)
 
 
 def _applied_from_inside(before: AppliedReplicas | None, inside: int, way: Way) -> AppliedReplicas:
@@ -142,32 +142,32 @@ def restored(observation: ScalableState, last: int) -> int:
     """Returns the replicas that HVPA set and another client has removed since, limited to the last recommendation
     (`last`); otherwise 0."""
     applied_from = observation.horizontal.applied_from
-    found = 0 if applied_from is None else min(applied_from.replicas, last)
-    return found if found > observation.workload.spec.replicas else 0
+    replicas = 0 if applied_from is None else min(applied_from.replicas, last)
+    return replicas if replicas > observation.workload.spec.replicas else 0
 
 
-def _set(
-    found: ReplicasResult, applied_from: AppliedReplicas, context: GateContext, contest: Contest
+def _with_step(
+    result: ReplicasResult, applied_from: AppliedReplicas, context: GateContext, contest: Contest
 ) -> ReplicasResult:
     """Returns the result with a step, and records the step in the axis."""
-    when = step_time(found.axis.last_scale_time, context.clock)
+    when = step_time(result.axis.last_scale_time, context.clock)
     axis = HorizontalAxis(
         last_scale_time=when,
         applied_from=applied_from,
         set_back=contest.after_step(when),
-        correction=found.axis.correction,
+        correction=result.axis.correction,
     )
-    return structs.replace(found, target=applied_from.replicas, axis=axis)
+    return structs.replace(result, target=applied_from.replicas, axis=axis)
 
 
-def _held(found: ReplicasResult, wanted: int, hold: Hold) -> ReplicasResult:
+def _with_hold(result: ReplicasResult, wanted: int, hold: Hold) -> ReplicasResult:
     """Returns the result with a step that a gate holds back."""
-    direction = _direction(found.current, wanted)
+    direction = _direction(result.current, wanted)
     blocked = Blocked(
-        "horizontal", direction, hold.reason, found.current, wanted, until=hold.until, figures=hold.figures
+        "horizontal", direction, hold.reason, result.current, wanted, until=hold.until, figures=hold.figures
     )
     note = f"replicas: {wanted} held back by {hold.text()}"
-    return structs.replace(found, blocked=(blocked,), steps=(*found.steps, note))
+    return structs.replace(result, blocked=(blocked,), steps=(*result.steps, note))
 
 
 def _direction(current: int, wanted: int) -> Direction:
@@ -249,7 +249,7 @@ class Way(Struct, frozen=True):
         return f"{text}, {self.step} by maxStep, the rest later"
 
 
-def _cut(observation: ScalableState, context: GateContext, way: Way, bounds: Bounds) -> Way:
+def _limited_way(observation: ScalableState, context: GateContext, way: Way, bounds: Bounds) -> Way:
     """Limits the way by `maxStep`, then by the bounds (DESIGN 6.5). If another client set the count, the steps start
     again; after a step of HVPA the next step waits for `STEP_PERIOD`. A goal below a scheduled floor becomes the
     floor."""

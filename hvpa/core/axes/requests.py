@@ -73,7 +73,8 @@ class RequestsAxis:
         self.present = present_resources(observation.workload.spec.template.spec.containers)
         self.record = Record(observation.vertical, self.present, context)
         self.pending = {
-            (one.container, one.resource, one.direction): one for one in observation.vertical.pending
+            (pending.container, pending.resource, pending.direction): pending
+            for pending in observation.vertical.pending
         }
         self.starving = bool(observation.pods.starving) or observation.legacy_override
         min_history = self.spec.scale_down.min_history
@@ -83,7 +84,7 @@ class RequestsAxis:
         )
         self.young: list[dt.datetime] = []
         self.canary_until = self._canary_until()
-        self.raises = {item.key: raised for item in items if (raised := self._raise(item)) is not None}
+        self.raises = {item.key: raised for item in items if (raised := self._memory_raise(item)) is not None}
 
     def _provided_until(self, least: dt.timedelta) -> dt.datetime | None:
         """Returns until when the VPA has recommended for less than `least`; None if it has for longer."""
@@ -98,7 +99,7 @@ class RequestsAxis:
         """Returns until when a container's recommendation has too short a history to lower a request (`minHistory`);
         None if the history is long enough."""
         times = (self.provided_until, self.short_until.get(container))
-        return max([one for one in times if one is not None], default=None)
+        return max([until for until in times if until is not None], default=None)
 
     def _canary_until(self) -> dt.datetime | None:
         """Returns until when another size is tried on some pods; NO_CLOCK while they do not have it yet."""
@@ -207,7 +208,7 @@ class RequestsAxis:
         starving = self.observation.legacy_override or item.container in self.observation.pods.starving
         return item.resource == "memory" and starving
 
-    def _raise(self, item: ContainerResource) -> Step | None:
+    def _memory_raise(self, item: ContainerResource) -> Step | None:
         """Returns the raise of a starving container's memory. None if the container does not starve or has the maximum.
         If the raise restarts no pod, it does not wait for a maintenance window."""
         wanted = self._enough_memory(item) if self._starves(item) else 0
@@ -251,13 +252,13 @@ class RequestsAxis:
     def _with_raises(self, decided: Sequence[tuple[Step, Hold | None]]) -> list[tuple[Step, Hold | None]]:
         """Adds raises that wait for their ten minutes. Each replaces another change of the same memory, except a change
         that raises it sooner."""
-        found = {step.item.key: (step, hold) for step, hold in decided}
+        reported = {step.item.key: (step, hold) for step, hold in decided}
         for key, raised in self.raises.items():
             if raised.change.raised_until is not None:
                 hold = self.hold(raised)
-                if not _raises_before(hold, found.get(key)):
-                    found[key] = (raised, hold)
-        return list(found.values())
+                if not _raises_before(hold, reported.get(key)):
+                    reported[key] = (raised, hold)
+        return list(reported.values())
 
     # --- the result --------------------------------------------------------------------------------------------------
     def result(self, decided: Sequence[tuple[Step, Hold | None]]) -> RequestsResult:
@@ -282,30 +283,30 @@ class RequestsAxis:
             short_until=self.short_until,
             lost_until=self.short_until if is_lost else {},
             without_request=tuple(
-                [f"{one.container} {one.resource}" for one in self.items if one.request is None]
+                [f"{item.container} {item.resource}" for item in self.items if item.request is None]
             ),
         )
 
     def _resources(self, steps: Sequence[Step]) -> Mapping[str, ResourceRequirements]:
         """Returns the resources of all containers after these steps."""
-        found = dict(self.present)
+        resources = dict(self.present)
         for step in steps:
             item = step.item
-            own, limit = found[item.container], self._limit(step)
-            found[item.container] = ResourceRequirements(
-                {**own.requests, item.resource: step.request},
-                own.limits if limit is None else {**own.limits, item.resource: limit},
+            requirements, limit = resources[item.container], self._scaled_limit(step)
+            resources[item.container] = ResourceRequirements(
+                {**requirements.requests, item.resource: step.request},
+                requirements.limits if limit is None else {**requirements.limits, item.resource: limit},
             )
-        return found
+        return resources
 
-    def _limit(self, step: Step) -> int | None:
+    def _scaled_limit(self, step: Step) -> int | None:
         """Returns the limit that goes with a step's request; None if there is none."""
         item = step.item
         if not item.scales_limit:
             return item.limit
         gap = params_of(self.spec.limits_requests_gap_scale_params, item.resource)
-        found = scale_limit(item.resource, step.request, item.request, item.limit, gap)
-        return found if found is None or item.most_limit is None else min(found, item.most_limit)
+        limit = scale_limit(item.resource, step.request, item.request, item.limit, gap)
+        return limit if limit is None or item.most_limit is None else min(limit, item.most_limit)
 
 
 def _may_pass(item: ContainerResource, wanted: int, least: int) -> bool:

@@ -115,14 +115,14 @@ class Record:
         self.axis = axis
         self.present = present
         self.context = context
-        self.applied_from = {(one.container, one.resource): one for one in axis.applied_from}
-        self.overrides = {one.container: one for one in axis.overrides}
-        undone = context.applies and any(self._is_undone(one) for one in axis.applied_from)
+        self.applied_from = {(target.container, target.resource): target for target in axis.applied_from}
+        self.overrides = {override.container: override for override in axis.overrides}
+        undone = context.applies and any(self._is_undone(target) for target in axis.applied_from)
         self.contest = judge_contest(undone, axis.set_back, axis.last_scale_time, context.clock)
 
-    def _is_undone(self, one: AppliedTarget) -> bool:
+    def _is_undone(self, target: AppliedTarget) -> bool:
         """Whether a request that HVPA set has another value now."""
-        have, was_set = self.present.get(one.container), amounts({one.resource: one.request})
+        have, was_set = self.present.get(target.container), amounts({target.resource: target.request})
         return have is not None and not (was_set and was_set.items() <= have.requests.items())
 
     def blended_from(self, item: ContainerResource) -> tuple[int, float] | None:
@@ -171,9 +171,9 @@ class Record:
         """Returns the blended targets, without containers that are gone and requests that a client changed. A step that
         passed by `minChangeTimeout` adds a small step; a step that `minChange` allows resets the count."""
         known = {
-            key: one
-            for key, one in self.applied_from.items()
-            if one.container in self.present and not self._is_undone(one)
+            key: target
+            for key, target in self.applied_from.items()
+            if target.container in self.present and not self._is_undone(target)
         }
         for step in applied:
             item, is_small = step.item, step.change.small_until is not None
@@ -194,9 +194,9 @@ class Record:
         clock = self.context.clock
         anew = {step.item.container for step in applied if step.item.resource == "memory"}
         known = {
-            name: one
-            for name, one in self.overrides.items()
-            if name in self.present and (name not in anew or clock.held_until(one.time, OVERRIDE_EVERY))
+            name: override
+            for name, override in self.overrides.items()
+            if name in self.present and (name not in anew or clock.held_until(override.time, OVERRIDE_EVERY))
         }
         for step in applied:
             name = step.item.container

@@ -64,8 +64,8 @@ def judge_contest(
         return Contest(True, record.time, record, record.count)
     if clock.is_past(record.time + HOUR):
         return Contest(undone=True, count=1)
-    found = SetBack(count=record.count + 1, time=max(clock.stamp(), last_scale_time + INSTANT))
-    return Contest(True, found.time, found, found.count)
+    set_back = SetBack(count=record.count + 1, time=max(clock.stamp(), last_scale_time + INSTANT))
+    return Contest(True, set_back.time, set_back, set_back.count)
 
 
 def contest_wait(count: int, *, up: bool) -> dt.timedelta:
@@ -83,8 +83,10 @@ def refused_until(
     """Returns when a change of the replicas (or of the container resource `key`) is tried again; None if it was not
     refused. Example: a change from 1 core to 3 cores was refused. 3.1 cores wait as well, 2 cores do not."""
     if record is None or not any(
-        key_of(one) == key and one.current == current and _part(current, one.wanted, wanted) > _ALIKE
-        for one in record.changes
+        key_of(change) == key
+        and change.current == current
+        and _covered_share(current, change.wanted, wanted) > _ALIKE
+        for change in record.changes
     ):
         return None
     return clock.held_until(record.time, refusal_wait(record.count))
@@ -96,21 +98,23 @@ def refusal_wait(count: int) -> dt.timedelta:
     return doubled(dt.timedelta(minutes=1), count - 1, HOUR)
 
 
-def _part(old: int, failed: int, wanted: int) -> Fraction:
+def _covered_share(old: int, failed: int, wanted: int) -> Fraction:
     """Returns the share of a failed change that the wanted change covers; negative in the other direction."""
     return Fraction(wanted - old, failed - old or 1)
 
 
-def key_of(one: RefusedChange) -> ResourceKey | None:
+def key_of(change: RefusedChange) -> ResourceKey | None:
     """Returns the container resource of a refused change; None for the replicas."""
-    if one.container is None:
+    if change.container is None:
         return None
-    return ResourceKey(one.container, "cpu" if one.resource == "cpu" else "memory")
+    return ResourceKey(change.container, "cpu" if change.resource == "cpu" else "memory")
 
 
 def without_written(record: Refusal | None, written: Set[ResourceKey]) -> Refusal | None:
     """Returns the record after these requests were written; None if nothing is left."""
-    kept = () if record is None else tuple(one for one in record.changes if key_of(one) not in written)
+    kept = (
+        () if record is None else tuple(change for change in record.changes if key_of(change) not in written)
+    )
     return record.model_copy(update={"changes": kept}) if record is not None and kept else None
 
 
@@ -123,8 +127,9 @@ def rolled_back_until(
     Example: a change from 1 core to 600m failed. Requests up to 640m (a tenth of the way back) wait, 650m does not.
     """
     if record is None or not any(
-        (one.container, one.resource) == key and _part(one.previous, one.failed, wanted) >= _ALIKE
-        for one in record.changes
+        (change.container, change.resource) == key
+        and _covered_share(change.previous, change.failed, wanted) >= _ALIKE
+        for change in record.changes
     ):
         return None
     return clock.held_until(record.time, rollback_wait(record.count))
@@ -149,8 +154,10 @@ def with_waiting(
     wait."""
     if record is None or _is_second_try(record, clock):
         return changes
-    failed = {(one.container, one.resource) for one in changes}
-    return changes + tuple(one for one in record.changes if (one.container, one.resource) not in failed)
+    failed = {(change.container, change.resource) for change in changes}
+    return changes + tuple(
+        change for change in record.changes if (change.container, change.resource) not in failed
+    )
 
 
 def rollback_wait(count: int) -> dt.timedelta:

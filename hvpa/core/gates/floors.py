@@ -34,15 +34,15 @@ def floor_state(spec: HvpaSpec, now: dt.datetime) -> FloorState:
     entries = spec.hpa.schedule
     ends: dict[int, dt.datetime] = {}
     begins: dict[int, dt.datetime] = {}
-    for entry, one in enumerate(entries, 1):
-        previous, following = starts(one, now)
-        if previous is not None and now < (end := after(previous, one.duration)):
+    for entry, floor in enumerate(entries, 1):
+        previous, following = starts(floor, now)
+        if previous is not None and now < (end := after(previous, floor.duration)):
             # A floor that starts again before it ends continues.
             begin = following if following is not None and following <= end else previous
-            ends[entry] = after(begin, one.duration)
+            ends[entry] = after(begin, floor.duration)
         elif following is not None:
             begins[entry] = following
-    floor_of = {entry: one.min_replicas for entry, one in enumerate(entries, 1)}
+    floor_of = {entry: floor.min_replicas for entry, floor in enumerate(entries, 1)}
     replicas = max((floor_of[entry] for entry in ends), default=0)
     # A floor below the current floor changes nothing when it starts or ends.
     changes = [start for entry, start in begins.items() if floor_of[entry] > replicas]

@@ -106,18 +106,21 @@ def outlook_of(clock: Clock, observation: ScalableState, bounds: Bounds) -> Outl
     spec, record = observation.spec.forecast, observation.status.forecast or _NEVER
     tick, until = clock.answer(_tick)
     sampled = None if record.time is None else _tick(record.time)[0][0]
-    samples, values = _at(record, sampled, tick)
-    here = DAY * (spec.days + 1)
-    values = values[-here:]
-    whole = (*[None] * (here - len(values)), *values)
-    found = [_foreseen(whole, at, spec) for at in {here, here + (tick + 1) // TICKS - tick // TICKS}]
-    foreseen = max((bounds.clamp(one) for one in found if one is not None), default=None)
+    samples, values = _values_at(record, sampled, tick)
+    current_index = DAY * (spec.days + 1)
+    values = values[-current_index:]
+    whole = (*[None] * (current_index - len(values)), *values)
+    forecasts = [
+        _foreseen(whole, index, spec)
+        for index in {current_index, current_index + (tick + 1) // TICKS - tick // TICKS}
+    ]
+    foreseen = max((bounds.clamp(replicas) for replicas in forecasts if replicas is not None), default=None)
     judged = off = needed = 0
-    for at in range(here - DAY, here):
-        value = whole[at]
-        if value is not None and (guess := _foreseen(whole, at, spec)) is not None:
-            value = bounds.clamp(value)
-            judged, needed, off = judged + 1, needed + value, off + abs(bounds.clamp(guess) - value)
+    for index in range(current_index - DAY, current_index):
+        measured = whole[index]
+        if measured is not None and (guess := _foreseen(whole, index, spec)) is not None:
+            measured = bounds.clamp(measured)
+            judged, needed, off = judged + 1, needed + measured, off + abs(bounds.clamp(guess) - measured)
     percent = ceil_div(off * 100, max(1, needed))
     return Outlook(tick, until, values, samples, sampled != tick, foreseen, judged, percent)
 
@@ -152,7 +155,9 @@ def next_record(
     if outlook.is_due and needed is not None and observation.spec.mode != "Paused":
         fields["time"] = _EPOCH + outlook.tick * TICK
         fields["samples"] = (*outlook.samples, needed)[-TICKS:]
-        fields["values"] = " ".join([_UNKNOWN if one is None else str(one) for one in outlook.values])
+        fields["values"] = " ".join(
+            [_UNKNOWN if replicas is None else str(replicas) for replicas in outlook.values]
+        )
     return (before or _NEVER).model_copy(update=fields)
 
 
@@ -168,7 +173,7 @@ def _tick(now: dt.datetime) -> tuple[tuple[int, dt.datetime], dt.datetime]:
     return (tick, until), until
 
 
-def _at(record: ForecastRecord, sampled: int | None, tick: int) -> tuple[tuple[int, ...], Values]:
+def _values_at(record: ForecastRecord, sampled: int | None, tick: int) -> tuple[tuple[int, ...], Values]:
     """Returns the samples of this tick's quarter and the recorded values of earlier quarters. Values from the future
     were recorded with a wrong clock and are dropped."""
     if (
@@ -177,7 +182,7 @@ def _at(record: ForecastRecord, sampled: int | None, tick: int) -> tuple[tuple[i
         or _VALUES.fullmatch(f"{record.values} ".lstrip()) is None
     ):
         return (), ()
-    values: Values = tuple([None if one == _UNKNOWN else int(one) for one in record.values.split()])
+    values: Values = tuple([None if count == _UNKNOWN else int(count) for count in record.values.split()])
     passed = tick // TICKS - sampled // TICKS
     if sampled > tick:
         return (), values[: max(0, len(values) + passed)]
@@ -187,13 +192,15 @@ def _at(record: ForecastRecord, sampled: int | None, tick: int) -> tuple[tuple[i
     return (), (*values, last, *[None] * min(passed - 1, MOST))
 
 
-def _foreseen(values: Values, at: int, spec: Forecast) -> int | None:
+def _foreseen(values: Values, index: int, spec: Forecast) -> int | None:
     """Returns the forecast for the quarter at this index, from the same quarter on previous days; None unless more than
     half of those days are known.
 
     Example (nearest rank): three days needed 4, 9 and 5 replicas. The median is 5; from quantile 67 on it is 9.
     """
-    known = sorted([one for one in values[at - DAY * spec.days : at : DAY] if one is not None])
+    known = sorted(
+        [replicas for replicas in values[index - DAY * spec.days : index : DAY] if replicas is not None]
+    )
     if len(known) * 2 <= spec.days:
         return None
     return known[max(0, ceil_div(len(known) * spec.quantile, 100) - 1)]

@@ -31,7 +31,7 @@ class WindowState:
 def window_state(spec: HvpaSpec, now: dt.datetime) -> WindowState:
     """Returns the state of all windows of a spec together."""
     openings: list[dt.datetime] = []
-    for previous, following, duration in _around(spec, now):
+    for previous, following, duration in _starts_around(spec, now):
         if previous is not None and now < (end := after(previous, duration)):
             return WindowState(True, closes_at=end)
         if following is not None:
@@ -39,7 +39,7 @@ def window_state(spec: HvpaSpec, now: dt.datetime) -> WindowState:
     return WindowState(False, min(openings, default=None))
 
 
-def _around(
+def _starts_around(
     spec: HvpaSpec, now: dt.datetime
 ) -> Iterable[tuple[dt.datetime | None, dt.datetime | None, dt.timedelta]]:
     """Yields for each window its last start up to now, its next start, and its duration."""
@@ -52,8 +52,8 @@ def _around(
         yield *starts(window, now), window.duration
 
 
-def starts(one: Recurring, now: dt.datetime) -> tuple[dt.datetime | None, dt.datetime | None]:
+def starts(recurring: Recurring, now: dt.datetime) -> tuple[dt.datetime | None, dt.datetime | None]:
     """Returns the last start of a window or floor up to now, and the first start after it; None if there is none, or if
     the schedule is invalid."""
-    occurrences = read(one).occurrences
+    occurrences = read(recurring).occurrences
     return (None, None) if occurrences is None else occurrences.around(now)

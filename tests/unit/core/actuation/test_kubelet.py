@@ -15,7 +15,7 @@ from hvpa.api.objects.read_models import Pod
 from hvpa.core import Settings, observe
 from hvpa.core.actuation.desired import Sizes
 from hvpa.core.actuation.kubelet import resources_named, used_at_least
-from hvpa.core.actuation.pod import Look, present_sizes, qos_class
+from hvpa.core.actuation.pod import PodComparison, present_sizes, qos_class
 from hvpa.core.gates.gates import GateContext
 from hvpa.core.model import Decision, MemoryUse, PodResize, RefusedResize, ResourceRequirements
 from hvpa.core.values.clock import Clock
@@ -338,17 +338,17 @@ def test_what_is_infeasible_and_no_longer_wanted_is_not_remembered() -> None:
 # --- whatever is asked ------------------------------------------------------------------------------------------------
 def states_of(pods: Sequence[Pod], wanted: Mapping[str, Any], **more: Any) -> list[Any]:
     """Where pods stand whose containers `app` are to have this size."""
-    return [look({"app": wanted}, **more).at(one) for one in pods]
+    return [comparison({"app": wanted}, **more).at(one) for one in pods]
 
 
-def look(wanted: Mapping[str, Mapping[str, Any]], **more: Any) -> Look:
+def comparison(wanted: Mapping[str, Mapping[str, Any]], **more: Any) -> PodComparison:
     seen = observe(objects(hvpa(), workload(), **more), NOW, Settings())
     assert seen.spec is not None
     sizes = {
         name: ResourceRequirements(amounts(one.get("requests", {})), amounts(one.get("limits", {})))
         for name, one in wanted.items()
     }
-    return Look.of(GateContext(Clock(NOW), seen.spec, is_settled=True), seen, sizes, at(minutes=-1))
+    return PodComparison.of(GateContext(Clock(NOW), seen.spec, is_settled=True), seen, sizes, at(minutes=-1))
 
 
 def after(sizes: Sizes, resize: PodResize) -> Sizes:
@@ -407,7 +407,7 @@ def test_no_request_lowers_a_memory_limit_beside_a_raise_and_limits_are_never_be
     containers = [container(name, spec[name]["requests"], spec[name]["limits"]) for name in names]
     one = pod("web-1", containers=containers, change=owned(generation=2) | {"status": status})
     used = {("web-1", name): data.draw(st.integers(0, 800)) * MIB for name in names}
-    found = look(wanted, pods=[one], memory_use=MemoryUse(NOW, used)).at(one)
+    found = comparison(wanted, pods=[one], memory_use=MemoryUse(NOW, used)).at(one)
     if found.resize is None:
         return
     before = present_resources(one.spec.containers)
