@@ -109,19 +109,24 @@ def switched_replicas(hpa: Hpa, observation: ScalableObservation, bounds: Bounds
 
 def metered(hpa: Hpa) -> tuple[tuple[Resource, str], ...]:
     """Return the resources that the HPA's metrics measure, and their container ("": whole pod)."""
-    sources = [(one.type, one.source()) for one in hpa.spec.metrics or DEFAULT_METRICS]
+    sources = [(metric.type, metric.source()) for metric in hpa.spec.metrics or DEFAULT_METRICS]
     of_resource = [
-        one for kind, one in sources if one is not None and kind in ("Resource", "ContainerResource")
+        source for kind, source in sources if source is not None and kind in ("Resource", "ContainerResource")
     ]
     return tuple(
-        [(resource, one.container) for one in of_resource for resource in RESOURCES if one.name == resource]
+        [
+            (resource, source.container)
+            for source in of_resource
+            for resource in RESOURCES
+            if source.name == resource
+        ]
     )
 
 
 def is_relative(hpa: Hpa) -> bool:
     """Return whether a metric's target is a percentage of the requests."""
-    sources = [one.source() for one in hpa.spec.metrics or DEFAULT_METRICS]
-    return any([one is not None and one.target.average_utilization is not None for one in sources])
+    sources = [metric.source() for metric in hpa.spec.metrics or DEFAULT_METRICS]
+    return any([source is not None and source.target.average_utilization is not None for source in sources])
 
 
 def trusted_replicas(
@@ -140,15 +145,19 @@ def trusted_replicas(
     desired = structs.replace(asked, replicas=with_unproven(observation, asked.replicas, clock))
     if not (observation.spec.joint or observation.spec.forecast):
         return desired
-    found = _with_demands(desired, observation, readings, clock)
+    recommendation = _with_demands(desired, observation, readings, clock)
     if not observation.spec.joint:
-        return found
-    as_desired = _as_desired(found.measured, asked.replicas * MICRO)
+        return recommendation
+    as_desired = _as_desired(recommendation.measured, asked.replicas * MICRO)
     # Desired replicas above the measured demand keep replicas but do not make pods larger: they are counted in present
     # pods, so as a demand they would grow with the pods.
     if asked.replicas > bounds.clamp(estimate):
-        return structs.replace(found, held=as_desired)
-    return found if asked.replicas == bounds.clamp(estimate) else structs.replace(found, demands=as_desired)
+        return structs.replace(recommendation, held=as_desired)
+    return (
+        recommendation
+        if asked.replicas == bounds.clamp(estimate)
+        else structs.replace(recommendation, demands=as_desired)
+    )
 
 
 def measured_replicas(
@@ -189,7 +198,8 @@ def _as_desired(demands: tuple[MetricDemand, ...], pods: int) -> tuple[MetricDem
     """Return demands whose largest equals the desired replicas themselves, which are more accurate (DESIGN 4)."""
     largest = max(range(len(demands)), key=lambda index: demands[index].pods)
     return tuple(
-        one.scaled(pods) if index == largest or one.pods > pods else one for index, one in enumerate(demands)
+        demand.scaled(pods) if index == largest or demand.pods > pods else demand
+        for index, demand in enumerate(demands)
     )
 
 
@@ -227,7 +237,7 @@ def _whole_replicas(
         or (observation.spec.joint and _is_measuring(observation, clock))
     ):
         return believed
-    return _corrected(believed, asked, estimate)
+    return _with_correction(believed, asked, estimate)
 
 
 def _is_measuring(observation: Observation, clock: Clock) -> bool:
@@ -285,7 +295,7 @@ def put_inside(scale_replicas: int | None, count: int, bounds: Bounds) -> int | 
     return bounds.clamp(count) if scale_replicas is None or not bounds.contains(scale_replicas) else None
 
 
-def _corrected(desired: DesiredReplicas, asked: int, estimate: int) -> DesiredReplicas:
+def _with_correction(desired: DesiredReplicas, asked: int, estimate: int) -> DesiredReplicas:
     """Correct `spec.replicas` if the HPA keeps desired replicas that HVPA does not trust, at most twice in a row for
     the same status.
 

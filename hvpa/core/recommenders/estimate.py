@@ -120,13 +120,13 @@ def readings_of(observation: ScalableObservation, hpa: Hpa, clock: Clock) -> Rea
     the order distinguishes metrics that differ only in their label selector.
     """
     measured, behavior = hpa.status.current_metrics or [], hpa.spec.behavior or HpaBehavior()
-    by_name = {_identity(one): one for one in reversed(measured)}
+    by_name = {_identity(measured_metric): measured_metric for measured_metric in reversed(measured)}
     tolerances = (
         _tolerance(behavior.scale_up, observation.settings),
         _tolerance(behavior.scale_down, observation.settings),
     )
     are_new = measured_from(observation, clock) is not None
-    found: list[Reading | None] = []
+    readings: list[Reading | None] = []
     for index, metric in enumerate(hpa.spec.metrics or DEFAULT_METRICS):
         identity, source = _identity(metric), metric.source() or _NO_SOURCE
         in_place = index < len(measured) and _identity(measured[index]) == identity
@@ -134,11 +134,11 @@ def readings_of(observation: ScalableObservation, hpa: Hpa, clock: Clock) -> Rea
         value = None if entry is None else entry.source()
         ratio = None if value is None else _ratio(source.target, value.current)
         if value is None or ratio is None:
-            found.append(None)
+            readings.append(None)
             continue
         reading = Reading(metric, source, tolerances, value.current, *ratio)
-        found.append(None if are_new and not reading.is_of_status else reading)
-    return found
+        readings.append(None if are_new and not reading.is_of_status else reading)
+    return readings
 
 
 def measured_from(observation: ScalableObservation, clock: Clock) -> dt.datetime | None:
@@ -162,7 +162,7 @@ def estimate_replicas(
 
     Source: the HPA's algorithm, `GetResourceReplicas` and its siblings in podautoscaler/replica_calculator.go.
     """
-    proposals = [_proposal(one, observation, hpa, clock) for one in readings if one is not None]
+    proposals = [_proposal(reading, observation, hpa, clock) for reading in readings if reading is not None]
     if not proposals:
         return None
     return max(*proposals, observation.workload.spec.replicas) if None in readings else max(proposals)
@@ -173,26 +173,28 @@ def leading_metric(
 ) -> tuple[str, int]:
     """Return the metric with the largest count, in words, and its value in percent of its target: 91 % with a target of
     50 % gives 182. At least one metric must have a value (`estimate_replicas` is not None)."""
-    known = [one for one in readings if one is not None]
-    one = max(
+    known = [reading for reading in readings if reading is not None]
+    leading = max(
         known,
         key=lambda reading: (_proposal(reading, observation, hpa, clock), reading.have / reading.wanted),
     )
-    return one.label, ceil_div(one.have * 100, one.wanted)
+    return leading.label, ceil_div(leading.have * 100, leading.wanted)
 
 
 def is_never_stale(readings: Readings) -> bool:
     """Return whether each metric gives a count of its own: measured, absolute, and outside its tolerance. Inside the
     tolerance, a metric keeps any present count (DESIGN 4)."""
-    return all(one is not None and one.is_absolute and not one.is_tolerated for one in readings)
+    return all(
+        reading is not None and reading.is_absolute and not reading.is_tolerated for reading in readings
+    )
 
 
 def metric_demands(
     observation: ScalableObservation, readings: Readings, clock: Clock
 ) -> tuple[tuple[MetricDemand, ...], bool]:
     """Return the demand of each measured metric, and whether a metric has no value."""
-    known = [one for one in readings if one is not None]
-    demands = [_demand(one, _counted_pods(one, observation, clock)) for one in known]
+    known = [reading for reading in readings if reading is not None]
+    demands = [_demand(reading, _counted_pods(reading, observation, clock)) for reading in known]
     return tuple(demands), None in readings
 
 
@@ -211,7 +213,7 @@ def with_unproven(observation: ScalableState, called: int, clock: Clock) -> int:
     return max(called, min(called + unproven(observation, clock), observation.workload.spec.replicas))
 
 
-def _counted_pods(one: Reading, observation: ScalableObservation, clock: Clock) -> int:
+def _counted_pods(reading: Reading, observation: ScalableObservation, clock: Clock) -> int:
     """Return the workload's pods that the HPA counted for a metric.
 
     - For CPU: pods that are ready, or were ready and lost it (a short interruption removes no pod).
@@ -223,11 +225,11 @@ def _counted_pods(one: Reading, observation: ScalableObservation, clock: Clock) 
     podautoscaler/replica_calculator.go.
     """
     status, pods = observation.workload.status, observation.pods
-    if one.is_of_status:
+    if reading.is_of_status:
         return status.replicas or observation.workload.spec.replicas
-    if one.source.name == "cpu":
+    if reading.source.name == "cpu":
         known, counted = pods.counted_from, len(pods.counted_from) or status.ready_replicas
-    elif one.metric.type in ("Object", "External"):
+    elif reading.metric.type in ("Object", "External"):
         known, counted = pods.counted_from, pods.ready or status.ready_replicas
     else:
         known, counted = pods.running_from, pods.running or status.replicas
@@ -237,22 +239,22 @@ def _counted_pods(one: Reading, observation: ScalableObservation, clock: Clock) 
     return counted or observation.workload.spec.replicas
 
 
-def _demand(one: Reading, counted: int) -> MetricDemand:
-    source, target = one.source, one.source.target
+def _demand(reading: Reading, counted: int) -> MetricDemand:
+    source, target = reading.source, reading.source.target
     resource: Resource | None = None
-    if one.metric.type in ("Resource", "ContainerResource") and source.name in ("cpu", "memory"):
+    if reading.metric.type in ("Resource", "ContainerResource") and source.name in ("cpu", "memory"):
         resource = "cpu" if source.name == "cpu" else "memory"
     requested = per_pod = None
-    used = None if resource is None else amount_of(resource, one.current.average_value)
-    if resource is not None and one.is_absolute:
+    used = None if resource is None else amount_of(resource, reading.current.average_value)
+    if resource is not None and reading.is_absolute:
         per_pod = amount_of(resource, target.average_value)
     elif resource is not None and target.average_utilization:
         requested = None if used is None else ceil_div(used * counted * 100, target.average_utilization)
     return MetricDemand(
-        label=one.label,
-        pods=max(0, min(ceil_div(one.have * counted * MICRO, one.wanted), MOST_PODS)),
-        absolute=one.is_absolute,
-        tolerance=int(one.tolerances[0] * FULL),
+        label=reading.label,
+        pods=max(0, min(ceil_div(reading.have * counted * MICRO, reading.wanted), MOST_PODS)),
+        absolute=reading.is_absolute,
+        tolerance=int(reading.tolerances[0] * FULL),
         resource=resource,
         container=source.container,
         requested=requested,
@@ -263,19 +265,19 @@ def _demand(one: Reading, counted: int) -> MetricDemand:
     )
 
 
-def _proposal(one: Reading, observation: ScalableObservation, hpa: Hpa, clock: Clock) -> int:
+def _proposal(reading: Reading, observation: ScalableObservation, hpa: Hpa, clock: Clock) -> int:
     """Return the count for a metric. The HPA finds pods by labels alone, so pods of other owners count here too.
     Example: a Job's pod has the labels of a Deployment with 4 pods; the HPA counts 5."""
-    if one.is_tolerated:
+    if reading.is_tolerated:
         return observation.workload.spec.replicas
-    counted, pods = _counted_pods(one, observation, clock), observation.pods
+    counted, pods = _counted_pods(reading, observation, clock), observation.pods
     if not observation.spec.joint:
         # At most the number of pods at the time of the measurement.
         counted = min(counted, hpa.status.current_replicas or counted)
-    if not one.is_of_status:
-        of_ready = one.source.name == "cpu" or one.metric.type in ("Object", "External")
+    if not reading.is_of_status:
+        of_ready = reading.source.name == "cpu" or reading.metric.type in ("Object", "External")
         counted += pods.others_ready if of_ready else pods.others_running
-    return ceil_div(one.have * counted, one.wanted)
+    return ceil_div(reading.have * counted, reading.wanted)
 
 
 def _identity(metric: Metric) -> tuple[object, ...]:

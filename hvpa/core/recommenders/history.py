@@ -54,11 +54,11 @@ def bound_ratios(vpa: Vpa) -> tuple[BoundRatio, ...]:
     entries = (recommendation.container_recommendations or ()) if recommendation is not None else ()
     bounds = vpa.spec.resource_policy
     policy = policies_by_name(bounds.container_policies if bounds is not None else ())
-    found = [_ratio(policy(one.container_name), one) for one in entries]
-    return tuple([one for one in found if one is not None])
+    ratios = [_ratio(policy(entry.container_name), entry) for entry in entries]
+    return tuple([ratio for ratio in ratios if ratio is not None])
 
 
-def _ratio(policy: VpaContainerPolicy, one: ContainerRecommendation) -> BoundRatio | None:
+def _ratio(policy: VpaContainerPolicy, recommendation: ContainerRecommendation) -> BoundRatio | None:
     """Return the ratio of a container from those of CPU and memory, which share a history.
 
     Each uncapped ratio proves a minimum length of the history, so the smaller ratio counts; the larger belongs to a
@@ -68,31 +68,36 @@ def _ratio(policy: VpaContainerPolicy, one: ContainerRecommendation) -> BoundRat
     whole: list[float] = []
     capped: list[float] = []
     for resource in RESOURCES:
-        upper = amount(one.upper_bound, resource)
-        target = amount(one.uncapped_target, resource) or amount(one.target, resource)
+        upper = amount(recommendation.upper_bound, resource)
+        target = amount(recommendation.uncapped_target, resource) or amount(recommendation.target, resource)
         least, most = amount(policy.min_allowed, resource), amount(policy.max_allowed, resource)
         if upper and target and (least is None or upper > least):
             (whole if most is None or upper < most else capped).append(_rounded_up(upper / target))
     if not whole:
-        return BoundRatio(one.container_name, max(capped), capped=True) if capped else None
+        return BoundRatio(recommendation.container_name, max(capped), capped=True) if capped else None
     smallest, largest = min(whole), max(whole + capped)
-    return BoundRatio(one.container_name, smallest if largest < FAR_APART * smallest else largest)
+    return BoundRatio(recommendation.container_name, smallest if largest < FAR_APART * smallest else largest)
 
 
 def history_ratios(vpa: Vpa, checkpoints: Sequence[VpaCheckpoint]) -> tuple[BoundRatio, ...]:
     """Return the ratio of each container: from the recommender's checkpoint if it is readable and as new as the
     recommendation, otherwise from the bounds. Example: 60 samples from 10:00 to 11:00 give 25."""
-    found = {one.container: one for one in bound_ratios(vpa)}
+    ratios = {ratio.container: ratio for ratio in bound_ratios(vpa)}
     written = vpa.metadata.written_at()
-    for one in checkpoints:
-        name, saved = one.spec.container_name, one.status
+    for checkpoint in checkpoints:
+        name, saved = checkpoint.spec.container_name, checkpoint.status
         first, last, updated = saved.first_sample_start, saved.last_sample_start, saved.last_update_time
-        if one.spec.vpa_object_name != vpa.metadata.name or first is None or last is None or updated is None:
+        if (
+            checkpoint.spec.vpa_object_name != vpa.metadata.name
+            or first is None
+            or last is None
+            or updated is None
+        ):
             continue
-        if name in found and (written is None or updated > written - SAVED_WITHIN):
+        if name in ratios and (written is None or updated > written - SAVED_WITHIN):
             days = min((last - first) / DAY, saved.total_samples_count / MINUTES)
-            found[name] = BoundRatio(name, _rounded_up(1 + 1 / days) if days > 0 else NO_HISTORY)
-    return tuple(found.values())
+            ratios[name] = BoundRatio(name, _rounded_up(1 + 1 / days) if days > 0 else NO_HISTORY)
+    return tuple(ratios.values())
 
 
 def _rounded_up(ratio: float) -> float:
@@ -109,48 +114,48 @@ def view_history(
 ) -> tuple[tuple[TrustedHistory, ...], dict[str, dt.datetime]]:
     """Return the records of the containers with these ratios, and until when a container's recommendation must not
     lower anything, by name."""
-    known = {one.container: one for one in records}
-    kept = tuple([_judged(known.get(one.container), one, min_history, clock) for one in ratios])
-    held = {one.container: clock.held_until(one.short_since, min_history) for one in kept}
+    known = {record.container: record for record in records}
+    kept = tuple([_next_record(known.get(ratio.container), ratio, min_history, clock) for ratio in ratios])
+    held = {record.container: clock.held_until(record.short_since, min_history) for record in kept}
     return kept, {container: until for container, until in held.items() if until is not None}
 
 
-def _judged(
-    record: TrustedHistory | None, seen: BoundRatio, min_history: dt.timedelta, clock: Clock
+def _next_record(
+    record: TrustedHistory | None, ratio: BoundRatio, min_history: dt.timedelta, clock: Clock
 ) -> TrustedHistory:
     """Return the next record of a container."""
-    limit = _limit(seen, min_history)
+    limit = _limit(ratio, min_history)
     if record is None:
-        return _record(seen, _began(seen, limit, clock) if seen.ratio > limit else None)
+        return _record(ratio, _history_start(ratio, limit, clock) if ratio.ratio > limit else None)
     if record.short_since is None:
-        if seen.ratio >= JUMP * record.ratio or record.ratio <= limit < seen.ratio / 2:
-            return _record(seen, _began(seen, limit, clock), record.ratio)
+        if ratio.ratio >= JUMP * record.ratio or record.ratio <= limit < ratio.ratio / 2:
+            return _record(ratio, _history_start(ratio, limit, clock), record.ratio)
         # A growing history lowers the ratio; it is recorded each time it has halved.
-        return record if seen.ratio * 2 > record.ratio else _record(seen)
-    is_back = not seen.capped and seen.ratio <= limit and seen.ratio < JUMP * record.ratio
+        return record if ratio.ratio * 2 > record.ratio else _record(ratio)
+    is_back = not ratio.capped and ratio.ratio <= limit and ratio.ratio < JUMP * record.ratio
     if is_back or clock.held_until(record.short_since, min_history) is None:
-        return _record(seen)
+        return _record(ratio)
     return record
 
 
-def _limit(seen: BoundRatio, min_history: dt.timedelta) -> float:
+def _limit(ratio: BoundRatio, min_history: dt.timedelta) -> float:
     """Return the largest ratio of a history that is long enough, rounded: 26.9 for an hour, at most 10 for a capped
     bound."""
     limit = _rounded_up(1 + DAY / min_history) if min_history else math.inf
-    return min(limit, JUMP) if seen.capped and min_history else limit
+    return min(limit, JUMP) if ratio.capped and min_history else limit
 
 
-def _began(seen: BoundRatio, limit: float, clock: Clock) -> dt.datetime:
+def _history_start(ratio: BoundRatio, limit: float, clock: Clock) -> dt.datetime:
     """Return when a short history began: from its ratio if possible, otherwise now."""
     now = clock.stamp()
-    return now - DAY / (seen.ratio - 1) if not seen.capped and seen.ratio > limit else now
+    return now - DAY / (ratio.ratio - 1) if not ratio.capped and ratio.ratio > limit else now
 
 
 def _record(
-    seen: BoundRatio, short_since: dt.datetime | None = None, ratio: float | None = None
+    bound_ratio: BoundRatio, short_since: dt.datetime | None = None, ratio: float | None = None
 ) -> TrustedHistory:
     return TrustedHistory(
-        container=seen.container,
-        ratio=seen.ratio if ratio is None else ratio,
+        container=bound_ratio.container,
+        ratio=bound_ratio.ratio if ratio is None else ratio,
         short_since=short_since,
     )

@@ -39,9 +39,9 @@ def document(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> dict[st
     notices a changed template even if the change only removes a field."""
     is_hpa = kind == "HorizontalPodAutoscaler"
     template = spec.hpa.template.metadata if is_hpa else spec.vpa.template.metadata
-    this = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": owner.name}
+    reference = {"apiVersion": API_VERSION, "kind": "Hvpa", "name": owner.name}
     annotations = dict(template.annotations)
-    found: dict[str, Any] = {
+    manifest: dict[str, Any] = {
         "apiVersion": "autoscaling/v2" if is_hpa else "autoscaling.k8s.io/v1",
         "kind": kind,
         "metadata": {
@@ -49,13 +49,13 @@ def document(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> dict[st
             "namespace": owner.namespace,
             "labels": dict(template.labels),
             "annotations": annotations,
-            "ownerReferences": [{**this, "uid": owner.uid, "controller": True}],
+            "ownerReferences": [{**reference, "uid": owner.uid, "controller": True}],
         },
-        "spec": _hpa_spec(this, spec) if is_hpa else _vpa_spec(spec),
+        "spec": _hpa_spec(reference, spec) if is_hpa else _vpa_spec(spec),
     }
-    text = json.dumps(found, sort_keys=True)
+    text = json.dumps(manifest, sort_keys=True)
     annotations[TEMPLATE_HASH] = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return found
+    return manifest
 
 
 def _hpa_spec(target: Mapping[str, str], spec: HvpaSpec) -> dict[str, object]:
@@ -115,12 +115,12 @@ def _contains(have: object, asked: object) -> bool:
     return have == asked or _same_quantity(have, asked)
 
 
-def _same_quantity(one: object, other: object) -> bool:
+def _same_quantity(have: object, asked: object) -> bool:
     """Return whether both are the same quantity. The API server rewrites quantities into their canonical form (`1000m`
     becomes `1`)."""
-    if not isinstance(one, str | int | float) or not isinstance(other, str | int | float):
+    if not isinstance(have, str | int | float) or not isinstance(asked, str | int | float):
         return False
     try:
-        return parse_quantity(one) == parse_quantity(other)
+        return parse_quantity(have) == parse_quantity(asked)
     except QuantityError:
         return False

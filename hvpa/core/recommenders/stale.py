@@ -50,20 +50,20 @@ def silences(
     saved: dict[str, dt.datetime] = {}
     for vpa in vpas:
         name = names[vpa.metadata.namespace, vpa.metadata.name] = recommender_of(vpa)
-        _note(written, name, vpa.metadata.written_at())
-    for one in checkpoints:
-        of = names.get((one.metadata.namespace, one.spec.vpa_object_name))
-        if of is not None:
-            _note(saved, of, one.status.last_update_time)
-    found = {}
-    for name, at in saved.items():
-        last = max(at, written.get(name, at))
-        if last - at < PERIODS * period <= now - last:
-            found[name] = last
-    return found
+        _keep_newest(written, name, vpa.metadata.written_at())
+    for checkpoint in checkpoints:
+        recommender = names.get((checkpoint.metadata.namespace, checkpoint.spec.vpa_object_name))
+        if recommender is not None:
+            _keep_newest(saved, recommender, checkpoint.status.last_update_time)
+    silent = {}
+    for name, saved_at in saved.items():
+        last = max(saved_at, written.get(name, saved_at))
+        if last - saved_at < PERIODS * period <= now - last:
+            silent[name] = last
+    return silent
 
 
-def _note(newest: dict[str, dt.datetime], name: str, time: dt.datetime | None) -> None:
+def _keep_newest(newest: dict[str, dt.datetime], name: str, time: dt.datetime | None) -> None:
     if time is not None:
         newest[name] = max(time, newest.get(name, time))
 
@@ -91,17 +91,17 @@ def must_change(vpa: Vpa) -> bool:
     if recommendation is None or created is None or written is None or vpa.spec.recommenders:
         return False
     days = max(1.0, (written - created) / DAY)
-    return any(_is_moving(vpa, one, days) for one in recommendation.container_recommendations or ())
+    return any(_is_moving(vpa, entry, days) for entry in recommendation.container_recommendations or ())
 
 
-def _is_moving(vpa: Vpa, one: ContainerRecommendation, days: float) -> bool:
+def _is_moving(vpa: Vpa, recommendation: ContainerRecommendation, days: float) -> bool:
     """Return whether a container's bound moves enough. U × (1 + 1 / days) falls by U / days² / 1440 per minute: 1 GiB
     after 100 days by 75 bytes."""
-    target, upper = amount(one.target, "memory"), amount(one.upper_bound, "memory")
+    target, upper = amount(recommendation.target, "memory"), amount(recommendation.upper_bound, "memory")
     if target is None or upper is None or upper <= target:
         return False
-    text = str(one.upper_bound["memory"])
+    text = str(recommendation.upper_bound["memory"])
     if not text.isdecimal() or int(text) % _ROUNDED_TO == 0:
         return False
-    most = amount(vpa.spec.policy(one.container_name).max_allowed, "memory")
+    most = amount(vpa.spec.policy(recommendation.container_name).max_allowed, "memory")
     return (most is None or upper < most) and upper >= _SEEN_BYTES * MINUTES * days * days

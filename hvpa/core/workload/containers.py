@@ -69,14 +69,14 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
     @property
     def upper_bound(self) -> Bound | None:
         """The bound that a raise reaches first."""
-        found = []
+        upper_bounds = []
         if self.bounds.upper is not None:
-            found.append(Bound(self.bounds.upper, "maxAllowed"))
+            upper_bounds.append(Bound(self.bounds.upper, "maxAllowed"))
         if self.limit is not None and not self.scales_limit:
-            found.append(Bound(self.limit, "its limit (controlledValues RequestsOnly)"))
+            upper_bounds.append(Bound(self.limit, "its limit (controlledValues RequestsOnly)"))
         if self.bounds.fixed_limit is not None:
-            found.append(Bound(self.bounds.fixed_limit, "the rest of spec.template.spec.resources"))
-        return min(found, key=lambda one: one.size, default=None)
+            upper_bounds.append(Bound(self.bounds.fixed_limit, "the rest of spec.template.spec.resources"))
+        return min(upper_bounds, key=lambda bound: bound.size, default=None)
 
     @property
     def is_largest(self) -> bool:
@@ -111,33 +111,36 @@ class ContainerResource(msgspec.Struct, frozen=True, gc=False):
 @remembered
 def present_resources(containers: Sequence[Container]) -> Mapping[str, ResourceRequirements]:
     """Returns CPU and memory of all containers of a pod template as numbers. The result is shared: do not change it."""
-    return read_all({one.name: one.resources for one in containers})
+    return read_all({container.name: container.resources for container in containers})
 
 
 def read_all(written: Mapping[str, Resources | RecommendedContainer]) -> dict[str, ResourceRequirements]:
     """Returns CPU and memory by container as numbers. Equal texts are parsed once and share an object in the result."""
     known: dict[Texts, ResourceRequirements] = {}
-    found: dict[str, ResourceRequirements] = {}
-    for name, one in written.items():
-        key = texts(one)
+    requirements: dict[str, ResourceRequirements] = {}
+    for name, resources in written.items():
+        key = texts(resources)
         size = known.get(key)
         if size is None:
-            size = known[key] = ResourceRequirements(amounts(one.requests), amounts(one.limits))
-        found[name] = size
-    return found
+            size = known[key] = ResourceRequirements(amounts(resources.requests), amounts(resources.limits))
+        requirements[name] = size
+    return requirements
 
 
-def texts(one: Resources | RecommendedContainer) -> Texts:
+def texts(resources: Resources | RecommendedContainer) -> Texts:
     """Returns the texts of the CPU and memory requests, then of both limits."""
-    requests, limits = one.requests, one.limits
+    requests, limits = resources.requests, resources.limits
     return requests.get(CPU), requests.get(MEMORY), limits.get(CPU), limits.get(MEMORY)
 
 
 def reported(pod: Pod) -> dict[str, Resources]:
     """Returns the resources of a pod's containers as reported by the kubelet, which differ from its spec during a
     resize. Without a report, the result has the same object as the spec."""
-    statuses = {one.name: one.resources for one in pod.status.container_statuses}
-    return {one.name: statuses.get(one.name) or one.resources for one in pod.spec.containers}
+    statuses = {status.name: status.resources for status in pod.status.container_statuses}
+    return {
+        container.name: statuses.get(container.name) or container.resources
+        for container in pod.spec.containers
+    }
 
 
 def request_now(resources: ResourceRequirements, key: ResourceKey, pods: PodsSeen) -> int:
@@ -151,23 +154,23 @@ def request_now(resources: ResourceRequirements, key: ResourceKey, pods: PodsSee
 
 def amounts(resources: Mapping[str, str | int | float]) -> dict[Resource, int]:
     """Returns CPU (millicores) and memory (bytes) of a resource list, without missing and invalid quantities."""
-    return {name: value for name in RESOURCES if (value := amount(resources, name)) is not None}
+    return {resource: size for resource in RESOURCES if (size := amount(resources, resource)) is not None}
 
 
 def changes(old: ResourceRequirements, new: ResourceRequirements) -> dict[str, dict[str, str]]:
     """Returns the requests and limits that differ, in wire form."""
-    found: dict[str, dict[str, str]] = {}
+    differences: dict[str, dict[str, str]] = {}
     sections = (("requests", old.requests, new.requests), ("limits", old.limits, new.limits))
     for section, before, after in sections:
         for resource in RESOURCES:
             if resource in after and after[resource] != before.get(resource):
-                found.setdefault(section, {})[resource] = format_resource(resource, after[resource])
-    return found
+                differences.setdefault(section, {})[resource] = format_resource(resource, after[resource])
+    return differences
 
 
-def wire(amounts: Mapping[Resource, int]) -> dict[str, str]:
+def wire(sizes: Mapping[Resource, int]) -> dict[str, str]:
     """Returns requests or limits in wire form."""
-    return {name: format_resource(name, value) for name, value in amounts.items()}
+    return {resource: format_resource(resource, size) for resource, size in sizes.items()}
 
 
 def amount(resources: Mapping[str, str | int | float], resource: Resource) -> int | None:
@@ -187,8 +190,8 @@ def amount_of(resource: Resource, quantity: str | int | float | None) -> int | N
 def recommendations(vpa: Vpa) -> Mapping[str, ContainerRecommendation]:
     """Returns the VPA's recommendations by container. The result is shared: do not change it."""
     recommendation = vpa.status.recommendation
-    found = recommendation.container_recommendations if recommendation is not None else None
-    return {one.container_name: one for one in found or ()}
+    entries = recommendation.container_recommendations if recommendation is not None else None
+    return {entry.container_name: entry for entry in entries or ()}
 
 
 def policies(spec: HvpaSpec, vpa: Vpa) -> Sequence[Policy]:
@@ -209,7 +212,7 @@ def container_resources(
 ) -> tuple[ContainerResource, ...]:
     """Returns each container resource that the VPA governs and has a target for, in the order of the pod template."""
     targets, find_policy = recommendations(vpa), policies_by_name(policies(spec, vpa))
-    found = []
+    governed_resources = []
     for name, now in present.items():
         policy = find_policy(name)
         if name not in targets or policy.mode == "Off":
@@ -222,6 +225,8 @@ def container_resources(
                 request, limit = now.requests.get(resource), now.limits.get(resource)
                 least, most = amount(policy.min_allowed, resource), amount(policy.max_allowed, resource)
                 bounds = RequestBounds(least, most, fixed_limit=None if scales_limit else limit)
-                item = ContainerResource(name, resource, request, limit, target, bounds, scales_limit)
-                found.append(structs.replace(item, beyond=beyond.get(resource)))
-    return tuple(found)
+                container_resource = ContainerResource(
+                    name, resource, request, limit, target, bounds, scales_limit
+                )
+                governed_resources.append(structs.replace(container_resource, beyond=beyond.get(resource)))
+    return tuple(governed_resources)

@@ -27,12 +27,18 @@ def recommended(observation: ScalableState) -> tuple[ContainerResource, ...]:
     """Returns the container resources that a usable VPA has targets for, regardless of the pod's own resources."""
     assert observation.vpa.object is not None
     resources = present_resources(observation.workload.spec.template.spec.containers)
-    found = []
-    for one in container_resources(observation.spec, observation.vpa.object, resources):
-        given = observation.pods.sizes.get(one.key) if one.request is None and one.limit is None else None
+    recommended_resources = []
+    for container_resource in container_resources(observation.spec, observation.vpa.object, resources):
+        given = (
+            observation.pods.sizes.get(container_resource.key)
+            if container_resource.request is None and container_resource.limit is None
+            else None
+        )
         # If the request is missing, use the request that the pods received (for example from a LimitRange).
-        found.append(one if given is None else structs.replace(one, request=given))
-    return tuple(found)
+        recommended_resources.append(
+            container_resource if given is None else structs.replace(container_resource, request=given)
+        )
+    return tuple(recommended_resources)
 
 
 def cut_short(observation: ScalableState) -> str:
@@ -40,50 +46,57 @@ def cut_short(observation: ScalableState) -> str:
     if observation.workload.spec.template.spec.resources is None:
         return ""
     parts = []
-    for free, item in zip(recommended(observation), governed(observation), strict=True):
-        wanted, most = free.blended(FULL), item.blended(FULL)
+    for free, bounded in zip(recommended(observation), governed(observation), strict=True):
+        wanted, most = free.blended(FULL), bounded.blended(FULL)
         if most < wanted:
-            texts = [readable_resource(item.resource, one) for one in (wanted, most)]
-            parts.append(f"{item.container} {item.resource}: {texts[0]} recommended, {texts[1]} at most")
+            texts = [readable_resource(bounded.resource, size) for size in (wanted, most)]
+            parts.append(
+                f"{bounded.container} {bounded.resource}: {texts[0]} recommended, {texts[1]} at most"
+            )
     why = "the pod template's own resources (spec.template.spec.resources) are too small"
     return f"{why}: {', '.join(parts)}" if parts else ""
 
 
-def _within_pod(items: Sequence[ContainerResource], pod: PodSpec) -> tuple[ContainerResource, ...]:
+def _within_pod(unbounded: Sequence[ContainerResource], pod: PodSpec) -> tuple[ContainerResource, ...]:
     """Returns the container resources, each bounded by its part of the pod's own resources.
 
     Example: the pod requests 1000m, its containers 300m and 200m; 900m and 300m are recommended. The first container
     gets six sevenths of the remaining 500m, the second gets a seventh. So any combination of changes fits.
     """
     if pod.resources is None:
-        return tuple(items)
-    left = {one: _left(pod, one) for one in RESOURCES}
-    rises = {one.key: max(0, one.blended(FULL) - one.current) for one in items}
-    found = []
-    for item in items:
-        resource, room = item.resource, left[item.resource]
+        return tuple(unbounded)
+    left = {name: _room_in_pod(pod, name) for name in RESOURCES}
+    rises = {free.key: max(0, free.blended(FULL) - free.current) for free in unbounded}
+    bounded = []
+    for container_resource in unbounded:
+        resource, room = container_resource.resource, left[container_resource.resource]
         if room is not None:
-            among = [rises[one.key] for one in items if one.resource == resource]
-            most = item.current + _share(room, rises[item.key], among)
-            fixed = item.bounds.fixed_limit
-            bounds = structs.replace(item.bounds, fixed_limit=most if fixed is None else min(fixed, most))
+            among = [rises[other.key] for other in unbounded if other.resource == resource]
+            most = container_resource.current + _share(room, rises[container_resource.key], among)
+            fixed = container_resource.bounds.fixed_limit
+            bounds = structs.replace(
+                container_resource.bounds, fixed_limit=most if fixed is None else min(fixed, most)
+            )
             most_limit = amount(pod.resources.limits, resource)
-            item = structs.replace(item, bounds=bounds, most_limit=most_limit)
-        found.append(item)
-    return tuple(found)
+            container_resource = structs.replace(container_resource, bounds=bounds, most_limit=most_limit)
+        bounded.append(container_resource)
+    return tuple(bounded)
 
 
-def _left(pod: PodSpec, resource: Resource) -> int | None:
+def _room_in_pod(pod: PodSpec, resource: Resource) -> int | None:
     """Returns how much more the containers may request; None if the pod does not bound the resource. A missing pod
     request counts as the pod's limit, which no pod request may exceed."""
     assert pod.resources is not None
     whole = amount(pod.resources.limits | pod.resources.requests, resource)
     if whole is None:
         return None
-    sidecars = [one for one in pod.init_containers if one.restart_policy == "Always"]
+    sidecars = [container for container in pod.init_containers if container.restart_policy == "Always"]
     # A missing request is equal to the limit, as in Kubernetes.
-    requested = [one.resources.limits | one.resources.requests for one in (*pod.containers, *sidecars)]
-    return max(0, whole - sum(amount(one, resource) or 0 for one in requested))
+    requested = [
+        container.resources.limits | container.resources.requests
+        for container in (*pod.containers, *sidecars)
+    ]
+    return max(0, whole - sum(amount(requests, resource) or 0 for requests in requested))
 
 
 def _share(room: int, rise: int, among: Sequence[int]) -> int:

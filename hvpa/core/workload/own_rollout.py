@@ -84,8 +84,8 @@ def controls(
     """Returns the fields of the workload's spec to write so that its rollout is held or continues; empty if nothing
     changes. `replaced`: number of pods of a StatefulSet with the new template while it is held."""
     if workload.kind == "StatefulSet":
-        own = record.partition
-        partition = max(own, workload.spec.replicas - replaced) if record.held else own
+        original = record.partition
+        partition = max(original, workload.spec.replicas - replaced) if record.held else original
         is_so = partition == partition_of(workload)
         return {} if is_so else {"updateStrategy": {"rollingUpdate": {"partition": partition}}}
     if record.held == (before is not None and before.held):

@@ -31,11 +31,11 @@ def by_owner(pods: tuple[Pod, ...], workload: Workload) -> PodsByOwner:
     tuple."""
     if all(owns(workload, pod) for pod in pods):
         return PodsByOwner(pods)
-    own: list[Pod] = []
-    others: list[Pod] = []
+    own_pods: list[Pod] = []
+    other_pods: list[Pod] = []
     for pod in pods:
-        (own if owns(workload, pod) else others).append(pod)
-    return PodsByOwner(tuple(own), tuple(others))
+        (own_pods if owns(workload, pod) else other_pods).append(pod)
+    return PodsByOwner(tuple(own_pods), tuple(other_pods))
 
 
 def owns(workload: Workload, pod: Pod) -> bool:
@@ -49,7 +49,7 @@ def owns(workload: Workload, pod: Pod) -> bool:
         return False
     if owner.uid and owner.uid == workload.metadata.uid:
         return True
-    if _names(owner, workload):
+    if _names_workload(owner, workload):
         return not (
             owner.uid and workload.metadata.uid
         )  # if both uids are known, the other uid is of a deleted object
@@ -58,11 +58,11 @@ def owns(workload: Workload, pod: Pod) -> bool:
         hashes = HASHES if is_custom else HASHES[:1]
         labels = [pod.metadata.labels.get(key, "") for key in hashes]
         has_sets = is_custom or workload.kind == "Deployment"
-        return has_sets and owner.name in [_replica_set_name(workload, one) for one in labels if one]
+        return has_sets and owner.name in [_replica_set_name(workload, label) for label in labels if label]
     return is_custom and group not in _BUILT_IN and owner.kind != workload.kind
 
 
-def _names(owner: OwnerReference, workload: Workload) -> bool:
+def _names_workload(owner: OwnerReference, workload: Workload) -> bool:
     """Whether an owner reference names the workload."""
     named = owner.kind == workload.kind and owner.name == workload.metadata.name
     return named and _group(owner.api_version) in ("", _group(workload.api_version))

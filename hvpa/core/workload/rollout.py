@@ -109,8 +109,8 @@ def rollout_goes_on(workload: Workload, pods: Iterable[Pod], clock: Clock) -> bo
     if wait is None or _is_behind(workload):
         return True
     replaces = status.replicas != spec.replicas or status.updated_replicas < _to_update(workload)
-    awaited = [pod for pod in pods if is_living(pod) and (replaces or _ready(pod) is None)]
-    created = [one for pod in awaited if (one := pod.metadata.creation_timestamp) is not None]
+    awaited = [pod for pod in pods if is_living(pod) and (replaces or _ready_condition(pod) is None)]
+    created = [created_at for pod in awaited if (created_at := pod.metadata.creation_timestamp) is not None]
     return not created or not clock.is_past(after(max(created), wait))
 
 
@@ -149,8 +149,8 @@ def progress_deadline(observation: ObservedState) -> dt.datetime | None:
         return None
     since = pods.newest_unready
     if since is None:
-        progress = (one for one in workload.status.conditions if one.type == PROGRESSING)
-        since = next((one.last_update_time for one in progress), None)
+        progress = (entry for entry in workload.status.conditions if entry.type == PROGRESSING)
+        since = next((entry.last_update_time for entry in progress), None)
         if since is None:
             return None
         since = max(since, pods.last_ready_at or since, observation.horizontal.last_scale_time or since)
@@ -186,34 +186,40 @@ def see_pods(
     """Counts the pods of `hvpa` by state, and finds containers that ran out of memory after `since`, their last raise.
     With `sized` it also collects their requests."""
     there = [pod for pod in pods.own if pod.metadata.deletion_timestamp is None]
-    ready = [found for pod in there if (found := _ready(pod)) is not None]
-    ready_since = sorted([one.last_transition_time for one in ready if one.last_transition_time is not None])
-    unready = [pod for pod in there if _ready(pod) is None and is_living(pod)]
+    ready = [ready_condition for pod in there if (ready_condition := _ready_condition(pod)) is not None]
+    ready_since = sorted(
+        [readiness.last_transition_time for readiness in ready if readiness.last_transition_time is not None]
+    )
+    unready = [pod for pod in there if _ready_condition(pod) is None and is_living(pod)]
     starving = starving_containers(clock, there, workload.spec.template.spec.containers, since)
-    failed = [pod for pod in there if _failed(pod, clock)]
+    failed = [pod for pod in there if _failed_recently(pod, clock)]
     created = [pod.metadata.creation_timestamp for pod in unready]
-    lost = [one.last_transition_time for pod in unready if (one := condition(pod.status.conditions, "Ready"))]
+    lost = [
+        ready_condition.last_transition_time
+        for pod in unready
+        if (ready_condition := condition(pod.status.conditions, "Ready"))
+    ]
     others = [pod for pod in pods.others if is_living(pod)]
     pods_seen = PodsSeen(
         ready=len(ready),
         running=sum(pod.status.phase == "Running" for pod in there),
         failed=len(failed),
         unproven_until=tuple(sorted([when for pod in there if (when := _unproven_until(pod)) is not None])),
-        others_ready=sum(_ready(pod) is not None for pod in others),
+        others_ready=sum(_ready_condition(pod) is not None for pod in others),
         others_running=sum(pod.status.phase == "Running" for pod in others),
         last_ready_at=max(ready_since, default=None),
         counted_from=tuple(sorted([when for pod in there if (when := _counted_from(pod)) is not None])),
         unready=tuple([pod.metadata.name for pod in unready[:MOST_NAMED]]),
-        newest_unready=max((one for one in created if one is not None), default=None),
-        unready_since=max((one for one in lost if one is not None), default=None),
+        newest_unready=max((created_at for created_at in created if created_at is not None), default=None),
+        unready_since=max((lost_at for lost_at in lost if lost_at is not None), default=None),
         running_from=tuple(sorted([_measured_from(pod) for pod in there if pod.status.phase == "Running"])),
         starving=starving or _NOTHING,
         terminating=len(pods.own) - len(there),
         stuck=stuck_pods(pods.own),
-        **_compared(there, workload.spec.template.spec.containers),
+        **_template_differences(there, workload.spec.template.spec.containers),
     )
     return (
-        structs.replace(pods_seen, ready_since=tuple(ready_since), **_requested(there))
+        structs.replace(pods_seen, ready_since=tuple(ready_since), **_requested_sizes(there))
         if sized
         else pods_seen
     )
@@ -234,17 +240,17 @@ def _counted_from(pod: Pod) -> dt.datetime | None:
     return after(started, STARTS_FOR)
 
 
-def _failed(pod: Pod, clock: Clock) -> bool:
+def _failed_recently(pod: Pod, clock: Clock) -> bool:
     """Whether a container of the pod failed recently."""
-    return any([clock.held_until(when, FAILED_FOR) is not None for when in _failures(pod)])
+    return any([clock.held_until(when, FAILED_FOR) is not None for when in _failure_times(pod)])
 
 
-def _failures(pod: Pod) -> list[dt.datetime]:
+def _failure_times(pod: Pod) -> list[dt.datetime]:
     """Returns when containers of a pod failed, as far as the kubelet reports it."""
     return [
         end.finished_at
-        for one in pod.status.container_statuses
-        for end in (one.last_state.terminated, one.state.terminated)
+        for status in pod.status.container_statuses
+        for end in (status.last_state.terminated, status.state.terminated)
         if end is not None and end.finished_at is not None and end.reason != COMPLETED
     ]
 
@@ -255,7 +261,7 @@ def _unproven_until(pod: Pod) -> dt.datetime | None:
     if pod.status.phase != "Running":
         return None
     created, counted = pod.metadata.creation_timestamp, _counted_from(pod)
-    known = [after(when, FAILED_FOR) for when in _failures(pod)]
+    known = [after(when, FAILED_FOR) for when in _failure_times(pod)]
     if created is not None:
         known.append(min(after(created, FAILED_FOR), counted or LAST_INSTANT))
     return max(known, default=None)
@@ -267,40 +273,49 @@ def _measured_from(pod: Pod) -> dt.datetime:
     return _LONG_AGO if started is None else after(started, METRIC_WINDOW)
 
 
-def _compared(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, Any]:
+def _template_differences(pods: Iterable[Pod], template: Sequence[Container]) -> dict[str, Any]:
     """Returns fields of PodsSeen: the number of pods, and of pods whose resources differ from the template."""
     living = [pod for pod in pods if is_living(pod)]
-    wanted = [(one.name, texts(one.resources), one.resources) for one in template]
+    wanted = [(container.name, texts(container.resources), container.resources) for container in template]
     known: dict[tuple[Texts, Texts | None], tuple[Resource, ...]] = {}
 
     def unlike(pod: Pod) -> tuple[tuple[Resource, ...], ...]:
         """Returns the resources, by container of the template, whose requests or limits differ in the pod."""
-        own = {one.name: one.resources for one in pod.spec.containers}
-        found = []
+        pod_resources = {container.name: container.resources for container in pod.spec.containers}
+        differences = []
         for name, text, resources in wanted:
-            have = own.get(name)
+            have = pod_resources.get(name)
             key = text, None if have is None else texts(have)
             if key not in known:
                 known[key] = tuple(
-                    one for one in RESOURCES if have is None or not _has(have, resources, (one,))
+                    resource
+                    for resource in RESOURCES
+                    if have is None or not _has_resources(have, resources, (resource,))
                 )
-            found.append(known[key])
-        return tuple(found)
+            differences.append(known[key])
+        return tuple(differences)
 
-    def keys(found: Iterable[tuple[Resource, ...]]) -> frozenset[ResourceKey]:
-        by_name = zip(template, found, strict=True)
-        return frozenset([ResourceKey(one.name, resource) for one, every in by_name for resource in every])
+    def keys(differences: Iterable[tuple[Resource, ...]]) -> frozenset[ResourceKey]:
+        by_name = zip(template, differences, strict=True)
+        return frozenset(
+            [
+                ResourceKey(container.name, resource)
+                for container, differing in by_name
+                for resource in differing
+            ]
+        )
 
     # The local cache stores equal specs once, and most pods of a workload are equal.
     by_spec = {key: unlike(pod) for key, pod in {id(pod.spec): pod for pod in living}.items()}
     counts = Counter([by_spec[id(pod.spec)] for pod in living])
     return {
         "living": len(living),
-        "unlike": {keys(one): counts[one] for one in counts if any(one)} or _NOTHING,
+        "unlike": {keys(differences): counts[differences] for differences in counts if any(differences)}
+        or _NOTHING,
     }
 
 
-def _requested(pods: Iterable[Pod]) -> dict[str, Any]:
+def _requested_sizes(pods: Iterable[Pod]) -> dict[str, Any]:
     """Returns fields of PodsSeen: requests and actual resources of the pods that run or will run."""
     living = [pod for pod in pods if is_living(pod)]
     # The local cache stores equal specs once, and most pods of a workload are equal.
@@ -310,59 +325,67 @@ def _requested(pods: Iterable[Pod]) -> dict[str, Any]:
     totals = defaultdict[Resource, list[tuple[PodTotal, bool]]](list)
     shapes: dict[object, PodShape] = {}
     for pod in living:
-        one, is_ready = by_spec[id(pod.spec)], _ready(pod) is not None
-        for name, size in one.sizes.items():
+        requests, is_ready = by_spec[id(pod.spec)], _ready_condition(pod) is not None
+        for name, size in requests.sizes.items():
             containers[name].append((size, is_ready))
-        for resource, total in one.totals.items():
+        for resource, total in requests.totals.items():
             totals[resource].append((total, is_ready))
-        have, refuses = _had(pod, one.sizes), _refuses(pod)
-        group = (id(have), refuses) if have is one.sizes else (repr(have), refuses)
+        have, refuses = _actual_sizes(pod, requests.sizes), _refuses_resize(pod)
+        group = (id(have), refuses) if have is requests.sizes else (repr(have), refuses)
         count = shapes[group].count if group in shapes else 0
         shapes[group] = PodShape(have, count + 1, refuses)
     sizes = {
-        ResourceKey(name, resource): _mean(_counted(found))
-        for name, every in containers.items()
+        ResourceKey(name, resource): _mean(_of_ready_pods(pairs))
+        for name, entries in containers.items()
         for resource in RESOURCES
-        if (found := [(size[resource], is_ready) for size, is_ready in every if resource in size])
+        if (pairs := [(size[resource], is_ready) for size, is_ready in entries if resource in size])
     }
     return {
         "sizes": sizes,
         "shapes": tuple(shapes.values()),
-        "totals": {resource: _total(_counted(found)) for resource, found in totals.items()},
+        "totals": {resource: _total(_of_ready_pods(entries)) for resource, entries in totals.items()},
         "containers": frozenset(containers),
     }
 
 
-def _had(pod: Pod, requested: Mapping[str, Mapping[Resource, int]]) -> Mapping[str, Mapping[Resource, int]]:
+def _actual_sizes(
+    pod: Pod, requested: Mapping[str, Mapping[Resource, int]]
+) -> Mapping[str, Mapping[Resource, int]]:
     """Returns the actual resources of a pod by container: less than `requested` if the kubelet has not allocated them
     yet."""
-    own = {one.name: one.resources for one in pod.spec.containers}
-    found = dict(requested)
-    for one in pod.status.container_statuses:
-        if one.resources is None or one.name not in own or one.resources == own[one.name]:
+    spec_resources = {container.name: container.resources for container in pod.spec.containers}
+    actual = dict(requested)
+    for status in pod.status.container_statuses:
+        if (
+            status.resources is None
+            or status.name not in spec_resources
+            or status.resources == spec_resources[status.name]
+        ):
             continue
-        have = amounts(one.resources.limits | one.resources.requests)
-        found[one.name] = {key: min(size, have.get(key, size)) for key, size in requested[one.name].items()}
-    return requested if found == requested else found
+        have = amounts(status.resources.limits | status.resources.requests)
+        actual[status.name] = {
+            key: min(size, have.get(key, size)) for key, size in requested[status.name].items()
+        }
+    return requested if actual == requested else actual
 
 
-def _refuses(pod: Pod) -> bool:
+def _refuses_resize(pod: Pod) -> bool:
     """Whether the kubelet has deferred the pod's resize or can't do it."""
     pending = condition(pod.status.conditions, "PodResizePending")
     return pending is not None and pending.status == "True"
 
 
-def _counted(found: Sequence[tuple[T, bool]]) -> list[T]:
+def _of_ready_pods(entries: Sequence[tuple[T, bool]]) -> list[T]:
     """Returns the values of ready pods; of all pods if none is ready."""
-    return [one for one, is_ready in found if is_ready] or [one for one, _ in found]
+    return [request for request, is_ready in entries if is_ready] or [request for request, _ in entries]
 
 
-def _mean(found: Sequence[int]) -> int:
-    return ceil_div(sum(found), len(found))
+def _mean(sizes: Sequence[int]) -> int:
+    return ceil_div(sum(sizes), len(sizes))
 
 
-def _total(found: Sequence[PodTotal]) -> PodTotal:
-    return PodTotal(_mean([one.requested for one in found]), any(one.is_whole for one in found))
+def _total(totals: Sequence[PodTotal]) -> PodTotal:
+    return PodTotal(_mean([total.requested for total in totals]), any(total.is_whole for total in totals))
 
 
 def is_living(pod: Pod) -> bool:
@@ -370,10 +393,10 @@ def is_living(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is None and pod.status.phase not in ("Failed", "Succeeded")
 
 
-def _ready(pod: Pod) -> Condition | None:
+def _ready_condition(pod: Pod) -> Condition | None:
     """Returns the Ready condition if the pod is ready."""
-    found = condition(pod.status.conditions, "Ready")
-    return found if found is not None and found.status == "True" else None
+    ready = condition(pod.status.conditions, "Ready")
+    return ready if ready is not None and ready.status == "True" else None
 
 
 class _OfSpec(NamedTuple):
@@ -386,11 +409,11 @@ class _OfSpec(NamedTuple):
 def _of_spec(pod: Pod, known: dict[Texts, Mapping[Resource, int]]) -> _OfSpec:
     """`known`: requests by their texts, so that each text is parsed once."""
     sizes: dict[str, Mapping[Resource, int]] = {}
-    for one in (*pod.spec.containers, *sidecars(pod.spec)):
-        key = texts(one.resources)
+    for container in (*pod.spec.containers, *sidecars(pod.spec)):
+        key = texts(container.resources)
         if key not in known:
-            known[key] = amounts(one.resources.limits | one.resources.requests)
-        sizes[one.name] = known[key]
+            known[key] = amounts(container.resources.limits | container.resources.requests)
+        sizes[container.name] = known[key]
     return _OfSpec(sizes, {resource: _pod_total(pod, resource, sizes) for resource in RESOURCES})
 
 
@@ -409,11 +432,15 @@ def _pod_total(pod: Pod, resource: Resource, sizes: Mapping[str, Mapping[Resourc
 def runs_template(pod: Pod, containers: Sequence[Container]) -> bool:
     """Whether a pod's containers have the template's resources according to the kubelet. A waiting resize has changed
     only the pod's spec."""
-    own = reported(pod)
-    return all(one.name in own and _has(own[one.name], one.resources, RESOURCES) for one in containers)
+    pod_resources = reported(pod)
+    return all(
+        container.name in pod_resources
+        and _has_resources(pod_resources[container.name], container.resources, RESOURCES)
+        for container in containers
+    )
 
 
-def _has(have: Resources, wanted: Resources, resources: Iterable[Resource]) -> bool:
+def _has_resources(have: Resources, wanted: Resources, resources: Iterable[Resource]) -> bool:
     """Whether a pod's container has the template's values of these resources. Values missing in the template may have
     been set by others, such as a LimitRange. A missing request equals the limit, as in Kubernetes."""
     requests = wanted.limits | wanted.requests

@@ -17,11 +17,11 @@ def selector_text(selector: Selector) -> str:
     """Returns a label selector as text, as the scale subresource requires it (`labels.Selector.String()` in
     apimachinery)."""
     parts = [f"{key}={value}" for key, value in sorted((selector.match_labels or {}).items())]
-    for one in sorted(selector.match_expressions or [], key=lambda entry: entry.key):
-        values = ",".join(sorted(one.values or []))
-        texts = {"In": f"{one.key} in ({values})", "NotIn": f"{one.key} notin ({values})"}
-        texts["DoesNotExist"] = f"!{one.key}"
-        parts.append(texts.get(one.operator, one.key))
+    for requirement in sorted(selector.match_expressions or [], key=lambda entry: entry.key):
+        values = ",".join(sorted(requirement.values or []))
+        texts = {"In": f"{requirement.key} in ({values})", "NotIn": f"{requirement.key} notin ({values})"}
+        texts["DoesNotExist"] = f"!{requirement.key}"
+        parts.append(texts.get(requirement.operator, requirement.key))
     return ",".join(parts)
 
 
@@ -29,7 +29,10 @@ def has_too_many_terms(selector: Selector) -> bool:
     """Whether a selector has more than MOST_TERMS terms. HVPA does not evaluate such a selector."""
     expressions = selector.match_expressions or ()
     count = len(selector.match_labels or ()) + len(expressions)
-    return count > MOST_TERMS or count + sum(len(one.values or ()) for one in expressions) > MOST_TERMS
+    return (
+        count > MOST_TERMS
+        or count + sum(len(requirement.values or ()) for requirement in expressions) > MOST_TERMS
+    )
 
 
 def parse_selector(text: str) -> Selector:
@@ -38,10 +41,12 @@ def parse_selector(text: str) -> Selector:
     equal: dict[str, str] = {}
     expressions = []
     try:
-        found = [(key, _OPERATORS[operator], values) for key, operator, values in labels.parse_selector(text)]
+        requirements = [
+            (key, _OPERATORS[operator], values) for key, operator, values in labels.parse_selector(text)
+        ]
     except (labels.SelectorError, KeyError) as error:
         raise ValueError(f"no label selector: {text[:200]!r}") from error
-    for key, operator, values in found:
+    for key, operator, values in requirements:
         if operator == "In" and len(values) == 1 and key not in equal:
             (equal[key],) = values
         else:

@@ -36,12 +36,12 @@ def starving_containers(
     """Returns the template's containers that ran out of memory within the last day in one of these pods, with the time
     of the last OOM or eviction. Only containers with at least the template's memory count, and only times after
     `since`, the container's last raise."""
-    wanted = {one.name: _memory(one.resources) for one in template}
+    wanted = {container.name: _memory(container.resources) for container in template}
     suffices = cache(_suffices)  # many containers are equal
     times: dict[str, dt.datetime] = {}
     is_recent = cache(lambda when: clock.held_until(when, STARVES_FOR) is not None)
     for pod in pods:
-        for name, when in _ends(pod, wanted, suffices):
+        for name, when in _out_of_memory_times(pod, wanted, suffices):
             if (name not in since or when > since[name]) and is_recent(when):
                 times[name] = max(when, times.get(name, when))
     return times
@@ -52,36 +52,36 @@ def raised_at(
 ) -> dict[str, dt.datetime]:
     """Returns, by container, when a request was last raised, so that an earlier OOM does not count again. Times from a
     wrong clock are ignored: otherwise no container would count as starving until then."""
-    up, found = axis.last_scale_up_time, dict[str, dt.datetime]()
+    up, times = axis.last_scale_up_time, dict[str, dt.datetime]()
     if up is not None and not clock.is_ahead(up):
-        found = dict.fromkeys([one.name for one in containers], up)
-    for one in axis.overrides if in_place else ():
-        if not clock.is_ahead(one.time):
-            settled = after(one.time, RAISED_WITHIN)
-            found[one.container] = max(settled, found.get(one.container, settled))
-    return found
+        times = dict.fromkeys([container.name for container in containers], up)
+    for override in axis.overrides if in_place else ():
+        if not clock.is_ahead(override.time):
+            settled = after(override.time, RAISED_WITHIN)
+            times[override.container] = max(settled, times.get(override.container, settled))
+    return times
 
 
-def _ends(
+def _out_of_memory_times(
     pod: Pod, wanted: Mapping[str, _Memory], suffices: Callable[[_Memory, _Memory], bool]
 ) -> Iterable[tuple[str, dt.datetime]]:
     """Yields the containers of this pod that ran out of memory with at least the wanted memory, and when."""
-    found: dict[str, dt.datetime | None] = {}
+    times: dict[str, dt.datetime | None] = {}
     started = pod.status.start_time or pod.metadata.creation_timestamp
-    for one in pod.status.container_statuses:
-        for end in (one.last_state.terminated, one.state.terminated):
+    for container_status in pod.status.container_statuses:
+        for end in (container_status.last_state.terminated, container_status.state.terminated):
             if end is not None and end.reason == OOM_KILLED:
-                found[one.name] = end.finished_at or started
+                times[container_status.name] = end.finished_at or started
     status = pod.status
     is_evicted = status.phase == "Failed" and status.reason == EVICTED
     if is_evicted and _LOW_ON_MEMORY.search(status.message) is not None:
         named = [name for name in _EVICTED_CONTAINER.findall(status.message) if name in wanted]
         for name in named or wanted:
-            found.setdefault(name, _ended(pod) or started)
-    if not found:
+            times.setdefault(name, _ended_at(pod) or started)
+    if not times:
         return
     have = reported(pod)
-    for name, when in found.items():
+    for name, when in times.items():
         if (
             name in wanted
             and name in have
@@ -91,24 +91,24 @@ def _ends(
             yield name, when
 
 
-def _ended(pod: Pod) -> dt.datetime | None:
+def _ended_at(pod: Pod) -> dt.datetime | None:
     """Returns when an evicted pod ended: its last condition change or container end."""
     changed = [entry.last_transition_time for entry in pod.status.conditions]
-    ended = [one.state.terminated for one in pod.status.container_statuses]
-    times = [*changed, *(one.finished_at for one in ended if one is not None)]
+    ended = [status.state.terminated for status in pod.status.container_statuses]
+    times = [*changed, *(end.finished_at for end in ended if end is not None)]
     return max((when for when in times if when is not None), default=None)
 
 
-def _memory(one: Resources) -> _Memory:
+def _memory(resources: Resources) -> _Memory:
     """Returns request and limit of memory as text. A missing request equals the limit, as in Kubernetes."""
-    limit = one.limits.get(MEMORY)
-    return one.requests.get(MEMORY, limit), limit
+    limit = resources.limits.get(MEMORY)
+    return resources.requests.get(MEMORY, limit), limit
 
 
 def _suffices(have: _Memory, wanted: _Memory) -> bool:
     """Whether a container has at least the wanted memory; a missing limit exceeds any limit. Example: killed at 800M
     while its limit falls to 600M in steps."""
-    request, limit, least, least_limit = (amount_of(MEMORY, one) for one in (*have, *wanted))
+    request, limit, least, least_limit = (amount_of(MEMORY, quantity) for quantity in (*have, *wanted))
     return (least is None or (request is not None and request >= least)) and (
         least_limit is None or limit is None or limit >= least_limit
     )

@@ -37,11 +37,11 @@ LONGEST: Final = 512
 
 def stuck_pods(pods: Iterable[Pod]) -> tuple[StuckPods, ...]:
     """Returns the pods that can't run, by reason. The result does not depend on the order of `pods`."""
-    found: dict[str, StuckPods] = {}
-    for one in filter(None, map(_stuck, pods)):
-        known = found.get(one.reason)
-        found[one.reason] = one if known is None else _together(known, one)
-    return tuple([found[reason] for reason in sorted(found)[:MOST_REASONS]])
+    by_reason: dict[str, StuckPods] = {}
+    for stuck in filter(None, map(_stuck_pod, pods)):
+        known = by_reason.get(stuck.reason)
+        by_reason[stuck.reason] = stuck if known is None else _merged(known, stuck)
+    return tuple([by_reason[reason] for reason in sorted(by_reason)[:MOST_REASONS]])
 
 
 def is_starting(reason: str) -> bool:
@@ -49,14 +49,14 @@ def is_starting(reason: str) -> bool:
     return reason in STARTING
 
 
-def _together(one: StuckPods, other: StuckPods) -> StuckPods:
-    first = min(one, other, key=lambda found: found.pod)
-    since = min((found.since for found in (one, other) if found.since is not None), default=None)
-    until = max((found.until for found in (one, other) if found.until is not None), default=None)
-    return structs.replace(first, count=one.count + other.count, since=since, until=until)
+def _merged(known: StuckPods, other: StuckPods) -> StuckPods:
+    first = min(known, other, key=lambda stuck: stuck.pod)
+    since = min((stuck.since for stuck in (known, other) if stuck.since is not None), default=None)
+    until = max((stuck.until for stuck in (known, other) if stuck.until is not None), default=None)
+    return structs.replace(first, count=known.count + other.count, since=since, until=until)
 
 
-def _stuck(pod: Pod) -> StuckPods | None:
+def _stuck_pod(pod: Pod) -> StuckPods | None:
     """Returns why this pod can't run; None if it can, or has ended."""
     status = pod.status
     if pod.metadata.deletion_timestamp is not None or status.phase in ("Failed", "Succeeded"):
@@ -70,37 +70,44 @@ def _stuck(pod: Pod) -> StuckPods | None:
         )
         return StuckPods(reason, pod.metadata.name, message, since=since)
     containers = (*status.init_container_statuses, *status.container_statuses)
-    return next((found for one in containers if (found := _waiting(pod, one) or _crashing(pod, one))), None)
+    return next(
+        (
+            problem
+            for container in containers
+            if (problem := _waiting_container(pod, container) or _crashing_container(pod, container))
+        ),
+        None,
+    )
 
 
 def _later(since: dt.datetime | None) -> dt.datetime | None:
     return None if since is None else after(since, STUCK_AFTER)
 
 
-def _waiting(pod: Pod, one: ContainerStatus) -> StuckPods | None:
+def _waiting_container(pod: Pod, container: ContainerStatus) -> StuckPods | None:
     """Returns a container that can't start."""
-    waiting = one.state.waiting
+    waiting = container.state.waiting
     if waiting is None or is_starting(waiting.reason) or waiting.reason == CRASH_LOOP:
         return None
     reason = _SAME.get(waiting.reason, text.reason(waiting.reason, "Waiting"))
     message = "" if reason == IMAGE else text.one_line(waiting.message, LONGEST)
-    what = f"container {one.name}: {message}" if message else f"container {one.name}"
+    what = f"container {container.name}: {message}" if message else f"container {container.name}"
     return StuckPods(reason, pod.metadata.name, what, since=_later(pod.metadata.creation_timestamp))
 
 
-def _crashing(pod: Pod, one: ContainerStatus) -> StuckPods | None:
+def _crashing_container(pod: Pod, container: ContainerStatus) -> StuckPods | None:
     """Returns a container that ends again and again. It also counts while it runs between two ends; otherwise the state
     would alternate."""
-    ended = one.last_state.terminated or one.state.terminated
-    if one.restart_count < FEW_RESTARTS or ended is None:
+    ended = container.last_state.terminated or container.state.terminated
+    if container.restart_count < FEW_RESTARTS or ended is None:
         return None
-    waiting = one.state.waiting
+    waiting = container.state.waiting
     is_waiting = waiting is not None and waiting.reason == CRASH_LOOP
     if ended.finished_at is None and not is_waiting:
         return None
     until = None if ended.finished_at is None or is_waiting else _calm_at(pod, ended.finished_at)
     why = f" ended with {text.reason(ended.reason, 'Error')}" if ended.reason else ""
-    return StuckPods(CRASH_LOOP, pod.metadata.name, f"container {one.name}{why}", until=until)
+    return StuckPods(CRASH_LOOP, pod.metadata.name, f"container {container.name}{why}", until=until)
 
 
 def _calm_at(pod: Pod, ended: dt.datetime) -> dt.datetime:
