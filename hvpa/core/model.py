@@ -420,6 +420,13 @@ class ResourceRequirements(msgspec.Struct, frozen=True, gc=False):
     limits: Mapping[Resource, int]
 
 
+class Unknown(msgspec.Struct, frozen=True, gc=False):
+    """Why the demand is unknown, and until when HVPA waits for it. Meanwhile the last recommendation counts."""
+
+    why: str
+    until: dt.datetime
+
+
 class ReplicaView(msgspec.Struct, frozen=True, gc=False):
     """Replica counts of a decision."""
 
@@ -497,6 +504,10 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     events: tuple[Event, ...] = ()
     recheck_after: dt.timedelta | None = None
     replicas: ReplicaView | None = None
+    estimate: int | None = None
+    """HVPA's own count for the HPA's measurements (DESIGN 4, e); None if no metric has a value, or HVPA needs none."""
+    unknown: Unknown | None = None
+    """Why the demand is unknown for now."""
     weight_ppm: int | None = None
     """The vertical weight, in parts per million."""
     containers: Mapping[str, ResourceRequirements] = msgspec.field(default_factory=dict)

@@ -17,9 +17,7 @@ from hvpa.cli.explain.words import at, held, pods, readable
 from hvpa.core.model import Decision, JointResource, JointView, Observation, Recommender, ScalableObservation
 from hvpa.core.path.curve import NONE
 from hvpa.core.path.path import ResourceKey
-from hvpa.core.recommenders.estimate import estimate_replicas, measured_from, readings_of
 from hvpa.core.report.bounds import saturation
-from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import percent
 
 _OVERRIDDEN = "ran out of memory"
@@ -71,12 +69,12 @@ def _hpa(observation: ScalableObservation, decision: Decision) -> Iterable[str]:
     desired = counted(hpa.status.desired_replicas)
     yield f"HPA {hpa.metadata.name}: {f'last desired {desired}, not used' if unused else f'{desired} desired'}"
     yield from _metrics(hpa)
-    clock = Clock(observation.now)
-    estimate = estimate_replicas(observation, hpa, readings_of(observation, hpa, clock), clock)
-    measured = "no metric has a value" if estimate is None else f"these metrics require {estimate}"
-    if estimate is None and (first := measured_from(observation, clock)) is not None:
-        ready = f"the {len(observation.pods.ready_since)} ready pods are not measured yet"
-        measured = f"{ready}, the first of them is{at(first, ' at ')}"
+    if decision.estimate is not None:
+        measured = f"these metrics require {decision.estimate}"
+    elif decision.unknown is not None:
+        measured = f"{decision.unknown.why}{at(decision.unknown.until, ', until ')}"
+    else:
+        measured = "no metric has a value"
     used = decision.replicas.hpa if decision.replicas is not None else None
     yield f"  {measured}; {'not used' if used is None else f'using {used}'}"
 

@@ -20,8 +20,8 @@ from hvpa.core.gates.gates import (
     Hold,
     first_hold,
 )
-from hvpa.core.model import Blocked, Direction, ObservedState, ScalableState
-from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended
+from hvpa.core.model import Blocked, Direction, ObservedState, ScalableState, Unknown
+from hvpa.core.recommenders.desired_replicas import DesiredReplicas, last_recommended
 from hvpa.core.recommenders.estimate import SETTLING
 from hvpa.core.rules import Figures, Wait
 from hvpa.core.state import step_time

@@ -15,7 +15,7 @@ from hvpa.api.hvpa.status import ScaleReplicasCorrection
 from hvpa.api.objects.read_models import DEFAULT_METRICS, Hpa, condition
 from hvpa.api.values import text
 from hvpa.api.values.quantity import RESOURCES, Resource
-from hvpa.core.model import Finding, Observation, ScalableObservation, ScalableState
+from hvpa.core.model import Finding, Observation, ScalableObservation, ScalableState, Unknown
 from hvpa.core.recommenders.estimate import (
     MICRO,
     SETTLING,
@@ -49,18 +49,13 @@ MOST_METRICS = 100
 """Maximum number of metrics of an HPA that HVPA reads; the same as for an HPA that it creates."""
 
 
-class Unknown(Struct, frozen=True):
-    """Why the demand is unknown, and until when HVPA waits for it. Meanwhile the last recommendation counts."""
-
-    why: str
-    until: dt.datetime
-
-
 class DesiredReplicas(Struct, frozen=True):
     """The HPA's recommendation, as far as HVPA trusts it. The demands serve joint decisions and forecasts."""
 
     replicas: int | None
     """The trusted desired replicas (None: the HPA's count is not used)."""
+    estimate: int | None = None
+    """HVPA's own count for the HPA's measurements (DESIGN 4, e); None if no metric has a value."""
     beyond_max: bool = False
     """Whether the HPA would scale out further than maxReplicas."""
     scale_replicas: int | None = None
@@ -142,7 +137,8 @@ def trusted_replicas(
         )
     asked = _whole_replicas(hpa, observation, bounds, estimate, is_never_stale(readings), clock)
     assert asked.replicas is not None
-    desired = structs.replace(asked, replicas=with_unproven(observation, asked.replicas, clock))
+    replicas = with_unproven(observation, asked.replicas, clock)
+    desired = structs.replace(asked, replicas=replicas)
     if not (observation.spec.joint or observation.spec.forecast):
         return desired
     recommendation = _with_demands(desired, observation, readings, clock)
@@ -179,7 +175,7 @@ def measured_replicas(
         return _unknown_replicas(hpa, observation, bounds, problem, clock)
     beyond = bounds.upper is not None and estimate > bounds.upper
     replicas = with_unproven(observation, bounds.clamp(estimate), clock)
-    desired = DesiredReplicas(replicas, beyond, correction=observation.horizontal.correction)
+    desired = DesiredReplicas(replicas, estimate, beyond, correction=observation.horizontal.correction)
     return (
         _with_demands(desired, observation, readings, clock)
         if observation.spec.joint or observation.spec.forecast
@@ -209,12 +205,12 @@ def _whole_replicas(
     """Return the desired replicas without the demand of each metric. `estimate` is HVPA's own, and `never_stale` is the
     result of `is_never_stale`."""
     present, scale_replicas = observation.workload.spec.replicas, observation.spec.replicas
-    corrected = observation.horizontal.correction
+    measured, corrected = estimate, observation.horizontal.correction
     # Unless minReplicas is 0, 0 means that the HPA has not decided yet.
     asked = hpa.status.desired_replicas or (0 if bounds.lower == 0 else present)
     if present == 0:
         inside = put_inside(scale_replicas, asked, bounds)
-        return DesiredReplicas(bounds.clamp(asked), False, inside, corrected)
+        return DesiredReplicas(bounds.clamp(asked), estimate, False, inside, corrected)
     if was_lowered(observation, clock) is not None:
         # The measurement is of the pods before the change, so the last trusted count for them still holds.
         estimate = max(estimate, min(asked, last_recommended(observation)))
@@ -228,8 +224,8 @@ def _whole_replicas(
     beyond = is_limited and bounds.upper is not None and asked >= bounds.upper
     inside = put_inside(scale_replicas, trusted, bounds)
     if inside is None and asked == trusted:
-        return DesiredReplicas(trusted, beyond)
-    believed = DesiredReplicas(trusted, beyond, inside, corrected)
+        return DesiredReplicas(trusted, measured, beyond)
+    believed = DesiredReplicas(trusted, measured, beyond, inside, corrected)
     # If `spec.replicas` differs from the HPA's status, the HPA has yet to read or report it.
     if (
         inside is not None

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from hvpa.core.model import Unknown
 from hvpa.core.path.path import Overlaps, Path, Point, ResourceKey, Sizes
-from hvpa.core.recommenders.desired_replicas import Unknown
 from hvpa.core.trajectory.capacity import Capacity
 from hvpa.core.trajectory.demand import MetricRequirement, Requests, by_sizes, by_targets, pods_needed
 from hvpa.core.values.arithmetic import LARGEST, ceil_div, is_same_size

@@ -18,9 +18,9 @@ from hvpa.api.values.text import counted
 from hvpa.core.axes.replicas import ReplicasResult, as_recommended_last, begun, restored, scale_to
 from hvpa.core.axes.steps import RequestsResult
 from hvpa.core.gates.gates import MEASUREMENT, MIN_HISTORY, POD_REPLACEMENT, REFUSED, GateContext
-from hvpa.core.model import Blocked, JointView, ScalableState
+from hvpa.core.model import Blocked, JointView, ScalableState, Unknown
 from hvpa.core.path.path import ResourceKey, Sizes
-from hvpa.core.recommenders.desired_replicas import DesiredReplicas, Unknown, last_recommended, was_lowered
+from hvpa.core.recommenders.desired_replicas import DesiredReplicas, last_recommended, was_lowered
 from hvpa.core.recommenders.estimate import SETTLING, unproven
 from hvpa.core.rules import highest_demand
 from hvpa.core.trajectory.capacity import Capacity

@@ -484,7 +484,7 @@ def test_pods_that_are_not_measured_yet_are_counted(shell: Shell, trajectory: li
         if one["kind"] == "Pod":
             one["status"]["startTime"] = "2026-11-21T09:59:00Z"
             one["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-21T09:59:50Z"
-    measured = "the 2 ready pods are not measured yet, the first of them is at 2026-11-21T10:00:20Z"
+    measured = "the 2 ready pods are not measured yet, until 2026-11-21T10:00:20Z"
     assert f"  {measured}; using 2" in shell.section(trajectory, "Demand")
 
 
