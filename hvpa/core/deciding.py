@@ -81,7 +81,7 @@ def decide(observation: Observation) -> Decision:
 def as_far_as(observation: Observation, decision: Decision, axes: Set[Axis]) -> Decision:
     """Return the decision with its step on these axes only, because the step on the other axes was not carried out. Its
     Events and `status.lastScaling` then report the part that was."""
-    applied = tuple([one for one in decision.applied if one[0] in axes])
+    applied = tuple([step for step in decision.applied if step[0] in axes])
     if applied == decision.applied or not isinstance(observation, ScalableObservation):
         return decision
     assert decision.replicas is not None
@@ -114,7 +114,7 @@ def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas,
     context: GateContext | None = None
     if isinstance(observation, ScalableState):
         context = _context(clock, observation, observation.spec)
-        decided = _judge(context, observation, desired, bounds)
+        decided = _judge_axes(context, observation, desired, bounds)
         if observation.spec.forecast is not None:
             record = next_record(clock, observation, bounds, decided.needed, decided.scaled_to_zero)
             decided = structs.replace(decided, forecast=record)
@@ -159,11 +159,13 @@ def _rolled(context: GateContext, observation: ScalableState, decided: DecisionP
     step = next_step(context, observation)
     if step.rolled_back is None:
         return structs.replace(decided, rollout=step)
-    found = _without_sizes(observation, decided, step.rolled_back)
+    without_sizes = _without_sizes(observation, decided, step.rolled_back)
     sizes = sizes_of(step.previous)
-    containers = {name: _over(one, sizes.get(name)) for name, one in decided.containers.items()}
+    containers = {
+        name: _with_previous(resources, sizes.get(name)) for name, resources in decided.containers.items()
+    }
     return structs.replace(
-        found,
+        without_sizes,
         rollout=step,
         rolled_back=step.rolled_back,
         containers=containers,
@@ -171,10 +173,14 @@ def _rolled(context: GateContext, observation: ScalableState, decided: DecisionP
     )
 
 
-def _over(one: ResourceRequirements, previous: ResourceRequirements | None) -> ResourceRequirements:
+def _with_previous(
+    resources: ResourceRequirements, previous: ResourceRequirements | None
+) -> ResourceRequirements:
     if previous is None:
-        return one
-    return ResourceRequirements({**one.requests, **previous.requests}, {**one.limits, **previous.limits})
+        return resources
+    return ResourceRequirements(
+        {**resources.requests, **previous.requests}, {**resources.limits, **previous.limits}
+    )
 
 
 def _actuated(context: GateContext, observation: ScalableState, decided: DecisionParts) -> DecisionParts:
@@ -209,21 +215,23 @@ def _without_sizes(observation: ObservedState, decided: DecisionParts, failed: R
     A rollback is a step too, and a step up if it raises a size again. The record of the failed sizes' targets
     (`applied_from`) is dropped; otherwise another client would seem to have set the previous sizes.
     """
-    keys = {(one.container, one.resource) for one in failed.changes}
+    keys = {(change.container, change.resource) for change in failed.changes}
     kept = tuple(
-        one for one in observation.vertical.applied_from if (one.container, one.resource) not in keys
+        source
+        for source in observation.vertical.applied_from
+        if (source.container, source.resource) not in keys
     )
     update: dict[str, object] = {"applied_from": kept, "last_scale_time": failed.time}
-    if any(one.previous > one.failed for one in failed.changes):
+    if any(change.previous > change.failed for change in failed.changes):
         update["last_scale_up_time"] = failed.time
     return structs.replace(
         decided,
         vertical=observation.vertical.model_copy(update=update),
-        applied=tuple(one for one in decided.applied if one[0] == "horizontal"),
+        applied=tuple(step for step in decided.applied if step[0] == "horizontal"),
     )
 
 
-def _judge(
+def _judge_axes(
     context: GateContext, observation: ScalableState, desired: DesiredReplicas, bounds: Bounds
 ) -> DecisionParts:
     """Decide both axes of a workload that exists."""
@@ -252,7 +260,7 @@ def _judge(
         wants_out = desired.beyond_max and bounds.upper is not None and current >= bounds.upper
         vertical = scale_vertically(observation, context, weight, wants_out)
     decided = _joined(observation, desired, weight, horizontal, vertical, resources)
-    measured = [] if desired.unmeasured else [ceil_div(one.pods, MICRO) for one in desired.measured]
+    measured = [] if desired.unmeasured else [ceil_div(metric.pods, MICRO) for metric in desired.measured]
     return structs.replace(decided, upper=bounds.upper, needed=max(measured, default=None))
 
 
@@ -282,17 +290,17 @@ def _judge_jointly(
     """Decide both axes together."""
     spec = observation.spec
     scaling = JointScaling(observation, context, desired, bounds)
-    found = scaling.result()
+    result = scaling.result()
     decided = _joined(
-        observation, desired, scaling.weight(), found.horizontal, found.vertical, scaling.resources
+        observation, desired, scaling.weight(), result.horizontal, result.vertical, scaling.resources
     )
-    recommended = scaling.bounds.raised.clamp(found.view.wanted.replicas)
+    recommended = scaling.bounds.raised.clamp(result.view.wanted.replicas)
     return structs.replace(
         decided,
-        recommended_replicas=recommended if found.horizontal is None else found.horizontal.recommended,
+        recommended_replicas=recommended if result.horizontal is None else result.horizontal.recommended,
         vertical=scaling.known.kept(decided.vertical or observation.vertical),
-        joint=found.view,
-        called_for=found.called_for,
+        joint=result.view,
+        called_for=result.called_for,
         needed=None if desired.unmeasured or spec.forecast is None else scaling.joint.needed,
     )
 
@@ -309,12 +317,12 @@ def _joined(
     kept."""
     applies = observation.spec.mode == "Apply"
     current = observation.workload.spec.replicas
-    results = [one for one in (horizontal, vertical) if one is not None]
+    results = [result for result in (horizontal, vertical) if result is not None]
     axis = observation.horizontal if horizontal is None or not applies else horizontal.axis
     if axis.correction != desired.correction:
         axis = axis.model_copy(update={"correction": desired.correction})
     steps = [] if weight is None else [f"weight: {weight.percent} percent vertical, {weight.why}"]
-    found = DecisionParts(
+    parts = DecisionParts(
         desired=desired,
         weight=weight,
         target=current,
@@ -323,20 +331,20 @@ def _joined(
         recommended=resources if vertical is None else vertical.recommended,
         horizontal=axis,
         vertical=without_pending(observation.vertical) if vertical is None else vertical.axis,
-        blocked=tuple([entry for one in results for entry in one.blocked]),
-        steps=(*steps, *[text for one in results for text in one.steps]),
+        blocked=tuple([entry for result in results for entry in result.blocked]),
+        steps=(*steps, *[text for result in results for text in result.steps]),
         young_until=None if vertical is None else vertical.young_until,
         lost_until={} if vertical is None else vertical.lost_until,
         without_request=() if vertical is None else vertical.without_request,
     )
     applied: list[tuple[Axis, Direction]] = []
     if applies and horizontal is not None:
-        found = structs.replace(found, target=horizontal.target)
+        parts = structs.replace(parts, target=horizontal.target)
         applied += [("horizontal", horizontal.direction)] if horizontal.target != current else []
     if applies and vertical is not None:
-        found = structs.replace(found, containers=vertical.containers, changed=vertical.changed)
+        parts = structs.replace(parts, containers=vertical.containers, changed=vertical.changed)
         applied += [("vertical", direction) for direction in vertical.directions]
-    return structs.replace(found, applied=tuple(applied))
+    return structs.replace(parts, applied=tuple(applied))
 
 
 def _bounds(observation: ScalableObservation, clock: Clock) -> Bounds:
@@ -354,9 +362,9 @@ def _bounds_of_hpa(observation: ScalableObservation) -> Bounds:
     names one."""
     hpa, template = observation.spec.hpa, observation.spec.hpa.template.spec
     if hpa.name is not None and observation.hpa.object is not None:
-        found = observation.hpa.object.spec
-        least = max(1, found.min_replicas) if observation.spec.joint else found.min_replicas
-        return Bounds(least, found.max_replicas)  # a path begins at 1 replica
+        named = observation.hpa.object.spec
+        least = max(1, named.min_replicas) if observation.spec.joint else named.min_replicas
+        return Bounds(least, named.max_replicas)  # a path begins at 1 replica
 
     if hpa.name is not None or not hpa.deploy or template is None:
         return Bounds()

@@ -40,10 +40,10 @@ def violations(observation: Observation, decision: Decision) -> tuple[Violation,
     if decision.joint is None or observation.workload is None:
         return ()
     joint = cast(View, decision.joint).joint
-    found = [Violation(CAPACITY, what) for what in _too_small(observation, decision, joint)]
-    found += [Violation(UNMEASURED, what) for what in _sized_by_others(observation, decision, joint)]
-    found += [Violation(UNEXPLAINED, what) for what in _without_reason(observation, decision)]
-    return tuple(found)
+    broken = [Violation(CAPACITY, what) for what in _too_small(observation, decision, joint)]
+    broken += [Violation(UNMEASURED, what) for what in _sized_by_others(observation, decision, joint)]
+    broken += [Violation(UNEXPLAINED, what) for what in _without_reason(observation, decision)]
+    return tuple(broken)
 
 
 # --- capacity --------------------------------------------------------------------------------------------------------
@@ -55,30 +55,37 @@ def _too_small(observation: Observation, decision: Decision, joint: Joint) -> It
         return  # HVPA brings a count above maxReplicas back inside the bounds
     now, then = joint.current, {item.key: _request(decision, item) for item in joint.items}
     lately = joint.kept_for or joint.found or ()  # in place, the mean of a minute counts
-    for one, late in zip(joint.found or (), lately, strict=True):
-        if not one.keys:
+    for requirement, late in zip(joint.found or (), lately, strict=True):
+        if not requirement.keys:
             continue
-        before = _served(one, observation.pods.shapes, view.current, now, now, joint)
-        after = _served(one, observation.pods.shapes, view.target, now, then, joint)
-        least = min(before, one.tolerated().required, late.tolerated().required)
+        before = _served(requirement, observation.pods.shapes, view.current, now, now, joint)
+        after = _served(requirement, observation.pods.shapes, view.target, now, then, joint)
+        least = min(before, requirement.tolerated().required, late.tolerated().required)
         if after < least:
-            yield f"{one.label}: {after} of {least} served by {view.target} pods"
+            yield f"{requirement.label}: {after} of {least} served by {view.target} pods"
 
 
 def _served(
-    one: MetricRequirement, shapes: tuple[PodShape, ...], count: int, now: Sizes, then: Sizes, joint: Joint
+    requirement: MetricRequirement,
+    shapes: tuple[PodShape, ...],
+    count: int,
+    now: Sizes,
+    then: Sizes,
+    joint: Joint,
 ) -> int:
     """Return the part of a requirement that the `count` smallest pods serve, once their requests are at most `then` (in
     place: equal to `then`)."""
-    each = []
+    served = []
     for shape in shapes:
-        have = {key: shape.sizes.get(key.container, {}).get(key.resource, now[key]) for key in one.keys}
+        have = {
+            key: shape.sizes.get(key.container, {}).get(key.resource, now[key]) for key in requirement.keys
+        }
         if not shape.refuses:
             have = {key: then[key] if joint.in_place else min(size, then[key]) for key, size in have.items()}
-        each += [serves(one, have, joint.requests)] * shape.count
+        served += [serves(requirement, have, joint.requests)] * shape.count
     if not joint.in_place:  # a rollout replaces pods by pods that are ready
-        each += [serves(one, then, joint.requests)] * max(0, count - len(each))
-    return sum(sorted(each)[:count])
+        served += [serves(requirement, then, joint.requests)] * max(0, count - len(served))
+    return sum(sorted(served)[:count])
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
@@ -89,7 +96,9 @@ def _sized_by_others(observation: Observation, decision: Decision, joint: Joint)
     measured = metered(observation.hpa.object)
     for item in (*joint.items, *joint.apart):
         key, size = item.key, _request(decision, item)
-        by_metric = any(key.resource == one and name in ("", key.container) for one, name in measured)
+        by_metric = any(
+            key.resource == resource and name in ("", key.container) for resource, name in measured
+        )
         if by_metric or size == item.current or (key.resource == "memory" and size > item.current):
             continue
         target = item.blended(FULL)
@@ -99,17 +108,17 @@ def _sized_by_others(observation: Observation, decision: Decision, joint: Joint)
 
 def _request(decision: Decision, item: ContainerResource) -> int:
     """Return the request after the decision."""
-    found = decision.containers.get(item.container)
-    return item.current if found is None else found.requests.get(item.resource, item.current)
+    resources = decision.containers.get(item.container)
+    return item.current if resources is None else resources.requests.get(item.resource, item.current)
 
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
 def _without_reason(observation: Observation, decision: Decision) -> Iterator[str]:
     """Yield differences from the recommendation that the status does not explain. Replicas above the recommendation
     make up for sizes that are held back or that the pods do not have yet."""
-    held = {(one.axis, one.container, one.resource) for one in decision.blocked}
+    held = {(blocked.axis, blocked.container, blocked.resource) for blocked in decision.blocked}
     view = decision.replicas
-    smaller = any(one.axis == "vertical" and one.direction == "up" for one in decision.blocked)
+    smaller = any(blocked.axis == "vertical" and blocked.direction == "up" for blocked in decision.blocked)
     stands_in = smaller or bool(observation.pods.unlike) or bool(decision.patched) or bool(decision.resizes)
     if (
         view is not None
@@ -120,7 +129,7 @@ def _without_reason(observation: Observation, decision: Decision) -> Iterator[st
         yield f"replicas: {view.target}, recommended are {view.recommended}"
     for name, recommended in decision.recommended.items():
         for resource, size in recommended.requests.items():
-            own = decision.containers.get(name)
-            has = None if own is None else own.requests.get(resource)
+            resources = decision.containers.get(name)
+            has = None if resources is None else resources.requests.get(resource)
             if has != size and ("vertical", name, resource) not in held:
                 yield f"{name} {resource}: {has}, recommended is {size}"

@@ -83,10 +83,10 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
     now = now.astimezone(dt.UTC)
     clock = Clock(now)
     spec, period, mute = objects.hvpa.spec, settings.vpa_period, objects.silent_recommenders
-    written = [(one.metadata.name, silent_since(one, clock, period, mute)) for one in objects.vpas]
+    written = [(vpa.metadata.name, silent_since(vpa, clock, period, mute)) for vpa in objects.vpas]
     silent = tuple([(name, since) for name, since in written if since is not None])
-    histories = tuple([(one.metadata.name, history_ratios(one, objects.checkpoints)) for one in objects.vpas])
-    state = _state(clock, objects, tuple([_counted(one, spec) for one in objects.vpas]), silent, histories)
+    histories = tuple([(vpa.metadata.name, history_ratios(vpa, objects.checkpoints)) for vpa in objects.vpas])
+    state = _state(clock, objects, tuple([_counted(vpa, spec) for vpa in objects.vpas]), silent, histories)
     parts = {**structs.asdict(state), "now": now, "changes_at": clock.changes_at, "settings": settings}
     if isinstance(state, UnscalableState):
         return UnscalableObservation(**parts | {"hpa": _NO_HPA})
@@ -108,18 +108,18 @@ def _hpa(
     return _as_now(_found_hpa(hvpa, spec, hpas, others), hpas)
 
 
-def _as_now(found: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
+def _as_now(recommender: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
     """Return the cached recommender with the present version of its object."""
-    meta = None if found.object is None else found.object.metadata
-    now = next((one for one in candidates if one.metadata is meta), None)
-    return found if now is None else structs.replace(found, object=now)
+    meta = None if recommender.object is None else recommender.object.metadata
+    now = next((candidate for candidate in candidates if candidate.metadata is meta), None)
+    return recommender if now is None else structs.replace(recommender, object=now)
 
 
 def _owner_basis(
     hvpa: Meta, spec: HvpaSpec, candidates: tuple[Any, ...], others: tuple[OtherHvpa, ...]
 ) -> Basis:
     """All inputs of `resolve`, without the Hvpa's resource version: each write of its status changes that."""
-    parts = [part for one in candidates for part in (one.metadata, one.raw_spec)]
+    parts = [part for candidate in candidates for part in (candidate.metadata, candidate.raw_spec)]
     return Basis((hvpa.namespace, hvpa.name), (spec, *parts), (others, hvpa.uid, hvpa.creation_timestamp))
 
 
@@ -140,18 +140,20 @@ def _found_vpa(
 @remembered
 def _counted(vpa: Vpa, spec: HvpaSpec | None) -> Vpa:
     """Return the VPA without bounds, which a decision does not use and which change all the time."""
-    found = vpa.status.recommendation
-    if found is None or found.container_recommendations is None:
+    recommendation = vpa.status.recommendation
+    if recommendation is None or recommendation.container_recommendations is None:
         return vpa
-    targets = [(one, _target(one, spec)) for one in found.container_recommendations]
+    targets = [
+        (container, _target(container, spec)) for container in recommendation.container_recommendations
+    ]
     unbounded = [
-        ContainerRecommendation(one.container_name, target, {}, {}, _beyond(one, target))
-        for one, target in targets
+        ContainerRecommendation(container.container_name, target, {}, {}, _beyond(container, target))
+        for container, target in targets
     ]
     return structs.replace(vpa, status=VpaStatusRead(Recommendation(unbounded), vpa.status.conditions))
 
 
-def _target(one: ContainerRecommendation, spec: HvpaSpec | None) -> ResourceList:
+def _target(container: ContainerRecommendation, spec: HvpaSpec | None) -> ResourceList:
     """Return the target that a decision uses.
 
     A joint decision follows the pods' usage (DESIGN 5.4). It uses the uncapped target if `minAllowed` raised the
@@ -160,30 +162,34 @@ def _target(one: ContainerRecommendation, spec: HvpaSpec | None) -> ResourceList
 
     Example: `--container-recommendation-max-allowed-memory` cut a target from 40Gi to 8Gi; HVPA uses 8Gi.
     """
-    if spec is None or not spec.joint or not one.uncapped_target:
-        return one.target
+    if spec is None or not spec.joint or not container.uncapped_target:
+        return container.target
     template = spec.vpa.template.spec if spec.vpa.deploy else None
     policy = None if template is None else template.resource_policy
-    own = policies_by_name(policy.container_policies if policy is not None else ())(one.container_name)
-    found = dict(one.target)
+    own_policy = policies_by_name(policy.container_policies if policy is not None else ())(
+        container.container_name
+    )
+    target_in_use = dict(container.target)
     for resource in RESOURCES:
-        target, uncapped = amount(one.target, resource), amount(one.uncapped_target, resource)
+        target, uncapped = amount(container.target, resource), amount(container.uncapped_target, resource)
         if target is None or uncapped is None:
             continue
-        most = amount(own.max_allowed, resource)
+        most = amount(own_policy.max_allowed, resource)
         if uncapped < target or (most is not None and target >= most):
-            found[resource] = one.uncapped_target[resource]
-    return found
+            target_in_use[resource] = container.uncapped_target[resource]
+    return target_in_use
 
 
-def _beyond(one: ContainerRecommendation, target: ResourceList) -> ResourceList:
+def _beyond(container: ContainerRecommendation, target: ResourceList) -> ResourceList:
     """Return the recommendation without any cap if it exceeds the target in use. It is rounded up to two digits, so
     that small movements do not change it."""
     known = amounts(target)
-    more = {
-        name: value for name, value in amounts(one.uncapped_target).items() if value > known.get(name, value)
+    higher = {
+        name: value
+        for name, value in amounts(container.uncapped_target).items()
+        if value > known.get(name, value)
     }
-    return {name: format_resource(name, two_digits(value)) for name, value in more.items()}
+    return {name: format_resource(name, two_digits(value)) for name, value in higher.items()}
 
 
 def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: Histories) -> Basis:
@@ -276,14 +282,14 @@ def _problem(objects: Objects) -> Finding | None:
     spec, problems = objects.hvpa.spec, objects.hvpa.problems[:MOST_PROBLEMS]
     if spec is None or problems:
         return Finding("InvalidSpec", "; ".join(map(str, problems)) or "the spec can't be read")
-    if found := spec_problems(spec):
-        return Finding("InvalidSpec", "; ".join(map(str, found)))
+    if errors := spec_problems(spec):
+        return Finding("InvalidSpec", "; ".join(map(str, errors)))
     if why := _unsupported(spec):
         return Finding("UnsupportedTarget", why)
     name = f"{spec.target_ref.kind} {spec.target_ref.name}"
     if objects.unlisted:
         return Finding("TargetUnreadable", f"{name} can't be read: {objects.unlisted}")
-    rivals = [one.name for one in objects.others if one.applies] if spec.mode == "Apply" else []
+    rivals = [other.name for other in objects.others if other.applies] if spec.mode == "Apply" else []
     if rivals:
         # A message about many Hvpas has no names and no number: otherwise each further Hvpa would change all of them.
         many = len(rivals) > MOST_RIVALS
@@ -334,19 +340,19 @@ def _too_large(workload: Workload) -> Finding | None:
 def _lacks_requests(workload: Workload) -> bool:
     """Return whether the template leaves a request out that the pods may still have."""
     return any(
-        resource not in one.resources.requests and resource not in one.resources.limits
-        for one in workload.spec.template.spec.containers
+        resource not in container.resources.requests and resource not in container.resources.limits
+        for container in workload.spec.template.spec.containers
         for resource in RESOURCES
     )
 
 
 def _vpa_problem(
-    found: Recommender[Vpa], objects: Objects, silent: Mapping[str, dt.datetime]
+    recommender: Recommender[Vpa], objects: Objects, silent: Mapping[str, dt.datetime]
 ) -> Finding | None:
     """Return why a VPA's recommendation does not count (yet)."""
-    vpa = found.object
-    if vpa is None or found.problem is not None:
-        return found.problem
+    vpa = recommender.object
+    if vpa is None or recommender.problem is not None:
+        return recommender.problem
     name, conditions = f"VerticalPodAutoscaler {vpa.metadata.name}", vpa.status.conditions
     for kind in ("ConfigUnsupported", "ConfigDeprecated", "LowConfidence"):
         entry = condition(conditions, kind)

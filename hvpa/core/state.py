@@ -55,12 +55,12 @@ def _read(annotation: str | None) -> Axes | None:
 def _is_newer(
     written: HorizontalAxis | VerticalAxis, known: HorizontalAxis | VerticalAxis, clock: Clock
 ) -> bool:
-    one, other = written.last_scale_time, known.last_scale_time
-    if one is None or other is None:
-        return one is not None
-    if clock.is_ahead(one) != clock.is_ahead(other):
-        return clock.is_ahead(other)
-    return one > other
+    written_at, known_at = written.last_scale_time, known.last_scale_time
+    if written_at is None or known_at is None:
+        return written_at is not None
+    if clock.is_ahead(written_at) != clock.is_ahead(known_at):
+        return clock.is_ahead(known_at)
+    return written_at > known_at
 
 
 def without_pending(axis: VerticalAxis) -> VerticalAxis:

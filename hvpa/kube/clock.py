@@ -6,7 +6,7 @@ import datetime as dt
 
 
 class SystemClock:
-    """`hvpa.reconcile.ports.Clock` of the running system."""
+    """`hvpa.reconcile.ports.TimeSource` of the running system."""
 
     def now(self) -> dt.datetime:
         """The current time, UTC."""

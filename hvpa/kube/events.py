@@ -19,7 +19,7 @@ from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.limits import Limiter, concerns_all
 from hvpa.kube.client.paths import PathError, path_of
 from hvpa.kube.client.transport import MERGE_PATCH, Body, Transport
-from hvpa.reconcile.ports import Clock, Overloaded
+from hvpa.reconcile.ports import Overloaded, TimeSource
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -55,7 +55,7 @@ class _Written:
 class EventRecorder:
     """Queues Events without waiting; `run` writes them in order."""
 
-    def __init__(self, transport: Transport, clock: Clock, limiter: Limiter | None = None) -> None:
+    def __init__(self, transport: Transport, clock: TimeSource, limiter: Limiter | None = None) -> None:
         self._transport = transport
         self._clock = clock
         self._limiter = limiter or Limiter()

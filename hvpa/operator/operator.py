@@ -33,7 +33,7 @@ from hvpa.operator.roles import Share, role_of
 from hvpa.operator.settings import RunSettings
 from hvpa.reconcile.aside import Aside
 from hvpa.reconcile.loop import WorkLoop
-from hvpa.reconcile.ports import Clock, Key
+from hvpa.reconcile.ports import Key, TimeSource
 from hvpa.reconcile.queue import WorkQueue
 from hvpa.reconcile.reconciler import Reconciler, Result
 from hvpa.reconcile.supervision import Supervisor
@@ -63,7 +63,7 @@ class Parts:
     """Access to the API server and the clock."""
 
     transport: Callable[[Credentials, OnRequest], Transport] = Transport
-    clock: Clock = field(default_factory=SystemClock)
+    clock: TimeSource = field(default_factory=SystemClock)
 
 
 class Operator:
@@ -132,19 +132,19 @@ class Operator:
     async def _live(self) -> int:
         if not await self._unless_stopped(self._reach()):
             return 0
-        self._keep("watch", self._watches.run)
-        self._keep("write Events", self._recorder.run)
+        self._keep_running("watch", self._watches.run)
+        self._keep_running("write Events", self._recorder.run)
         if not await self._unless_stopped(self._watches.wait(self._watches.synced)):
             return 0
         log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
-        self._keep("look after garbage", garbage.look_after)
+        self._keep_running("look after garbage", garbage.look_after)
         self._share.open(self._work, self._local)
         return await self._work_until_stopped()
 
     async def _work_until_stopped(self) -> int:
         """Reconciles the Hvpas of this process. At a signal, finishes current reconciles and releases the leases."""
-        work = self._keep("work loop", self._work.run)
-        part = self._keep("role", lambda: self._role.run(self._share, self._supervisor))
+        work = self._keep_running("work loop", self._work.run)
+        part = self._keep_running("role", lambda: self._role.run(self._share, self._supervisor))
         stopped = self._start(self._stop.wait())
         await asyncio.wait([part, stopped], return_when=asyncio.FIRST_COMPLETED)
         if not self._stop.is_set():
@@ -195,7 +195,7 @@ class Operator:
             await asyncio.gather(task, return_exceptions=True)
         return not self._stop.is_set()
 
-    def _keep(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[Any]:
+    def _keep_running(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[Any]:
         """Runs `work` for the lifetime of the process, and again after an exception."""
         return self._start(self._supervisor.keep(name, work))
 

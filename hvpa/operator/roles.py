@@ -15,7 +15,7 @@ from hvpa.kube.leases.election import LeaderElector
 from hvpa.kube.leases.lease_api import Candidate, awake_or_not
 from hvpa.kube.leases.shard_manager import ShardKeeper, ShardListener
 from hvpa.reconcile.loop import WorkLoop
-from hvpa.reconcile.ports import Clock, Key
+from hvpa.reconcile.ports import Key, TimeSource
 from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
 
@@ -79,7 +79,7 @@ Role = Leader | ShardKeeper
 """The permissions of this process, by number of shard. If the work is not divided, the only shard is 0."""
 
 
-def role_of(transport: Transport, clock: Clock, candidate: Candidate | None, shards: int) -> Role:
+def role_of(transport: Transport, clock: TimeSource, candidate: Candidate | None, shards: int) -> Role:
     """Returns the role of a process. `candidate` is None for a process that runs alone."""
     if candidate is not None and shards > 1:
         return ShardKeeper(transport, clock, candidate, shards)

@@ -49,7 +49,7 @@ class Budget:
         start = max(now, self._theoretical.get(namespace, now))
         self._theoretical[namespace] = start + (cost - USUAL) * NAMESPACE_SHARE
         if len(self._theoretical) > self._clean_at:
-            self._theoretical = {one: time for one, time in self._theoretical.items() if time > now}
+            self._theoretical = {name: time for name, time in self._theoretical.items() if time > now}
             self._clean_at = max(1024, 2 * len(self._theoretical))
 
 
@@ -128,7 +128,7 @@ class Line:
         since = keys.pop(key)
         self._free -= key.namespace not in self._held
         if not keys:
-            self._drop(key.namespace)
+            self._drop_namespace(key.namespace)
         return since
 
     def take(self) -> tuple[Key, float] | None:
@@ -158,14 +158,14 @@ class Line:
     def oldest(self) -> float | None:
         """Returns the time since which the oldest available key waits; None if there is none. A namespace's keys are in
         order of time, except keys that waited in another line before."""
-        return min((min(self._keys[one].values()) for one in self._turns), default=None)
+        return min((min(self._keys[namespace].values()) for namespace in self._turns), default=None)
 
     def discard(self, condition: Callable[[Key], bool]) -> None:
         """Removes all keys that fulfil `condition`."""
         for key in [key for key in self if condition(key)]:
             self.pop(key, 0.0)
 
-    def _drop(self, namespace: str) -> None:
+    def _drop_namespace(self, namespace: str) -> None:
         del self._keys[namespace]
         self._turns.pop(namespace, None)
 

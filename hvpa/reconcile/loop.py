@@ -59,14 +59,14 @@ class WorkLoop:
         """Makes `key` due at once. A key that is not urgent is taken after urgent keys (for a pass over everything).
         May be called before `run`. Must be called in the event loop's thread."""
         self._queue.add(key, self._now(), urgent)
-        self._wake()
-        self._arm()
+        self._wake_worker()
+        self._set_timer()
 
     def enqueue_in(self, key: Key, seconds: float) -> None:
         """Makes `key` due in `seconds`, unless it is due earlier."""
         now = self._now()
         self._queue.add_at(key, now + seconds, now)
-        self._arm()
+        self._set_timer()
 
     async def run(self) -> None:
         """Works until `stop`. Returns when all current reconciles have ended."""
@@ -80,7 +80,7 @@ class WorkLoop:
         if self._timer is not None:
             self._timer.cancel()
         while self._idle:
-            self._wake()
+            self._wake_worker()
         for task in self._in_line:
             task.cancel()
 
@@ -110,7 +110,7 @@ class WorkLoop:
     async def _work_on(self, key: Key) -> None:
         started = self._now()
         if self._queue.depth(started):
-            self._wake()
+            self._wake_worker()
         if postponed := self._queue.postponed(key):
             self._telemetry.postponed(key, postponed)
         else:
@@ -119,21 +119,21 @@ class WorkLoop:
         try:
             result = await work
             aside = result.aside
-            self._settle(key, result)
+            self._set_due(key, result)
         except Exception as error:  # a bug: HVPA retries this Hvpa and continues with the others
             self._supervisor.failed("work", error)
             result = Result("crashed")
-            self._settle(key, result)
+            self._set_due(key, result)
         finally:
             self._queue.done(key, self._now(), work.seconds + aside)
-        self._arm()
+        self._set_timer()
         ended = self._now()
         self._telemetry.finished(key, result.outcome, ended - started)
         if ended - self._yielded > YIELD:
             await asyncio.sleep(0)
             self._yielded = self._now()
 
-    def _settle(self, key: Key, result: Result) -> None:
+    def _set_due(self, key: Key, result: Result) -> None:
         """Sets when the key is due again."""
         now = self._now()
         match result.outcome:
@@ -156,20 +156,20 @@ class WorkLoop:
         while not self._stopping:
             if self._queue.depth(self._now()):
                 return True
-            self._arm()
+            self._set_timer()
             idle = asyncio.get_running_loop().create_future()
             self._idle.append(idle)
             await idle
         return False
 
-    def _wake(self) -> None:
+    def _wake_worker(self) -> None:
         while self._idle:
             idle = self._idle.popleft()
             if not idle.done():
                 idle.set_result(None)
                 return
 
-    def _arm(self) -> None:
+    def _set_timer(self) -> None:
         """Sets the timer that wakes a worker when the next delayed key becomes due."""
         due, timer = self._queue.next_due(), self._timer
         if due is None or (timer is not None and not timer.cancelled() and self._timer_due <= due):
@@ -181,7 +181,7 @@ class WorkLoop:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._wake()
+        self._wake_worker()
 
     @staticmethod
     def _now() -> float:

@@ -63,7 +63,7 @@ SizeChanges = Mapping[str, str | None]
 """Entries of the namespace's HvpaSizes by the pods' owner, such as `Deployment.apps/web`. None removes an entry."""
 
 
-class Clock(Protocol):
+class TimeSource(Protocol):
     """The only source of the current time."""
 
     def now(self) -> dt.datetime:

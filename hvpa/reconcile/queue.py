@@ -79,7 +79,7 @@ class Pace:
         start = max(now, self._theoretical.get(key, now))
         self._theoretical[key] = start + max(interval, cost * COST_SHARE)
         if len(self._theoretical) > self._clean_at:
-            self._theoretical = {one: time for one, time in self._theoretical.items() if time > now}
+            self._theoretical = {paced: time for paced, time in self._theoretical.items() if time > now}
             self._clean_at = max(1024, 2 * len(self._theoretical))
 
 
@@ -157,7 +157,7 @@ class WorkQueue:
             self._add_later(key, allowed)
         else:
             self._timers.due.pop(key, None)
-            self._put(key, now, urgent)
+            self._add_key(key, now, urgent)
 
     def add_at(self, key: Key, due: float, now: float) -> None:
         """Makes `key` due at `due`, as urgent, unless it is due earlier. Ignores a key that was discarded while it was
@@ -220,7 +220,7 @@ class WorkQueue:
     def take(self, now: float) -> Key | None:
         """Takes the next key, which then counts as being worked on; None if no key is due. Namespaces take turns. In a
         namespace, the key that has been due longest comes first."""
-        self._promote(now)
+        self._release_due_keys(now)
         keys = self._urgent
         if self._others:
             self._taken = (self._taken + 1) % SLOW_SHARE
@@ -233,7 +233,7 @@ class WorkQueue:
         if self._overdrawn.postponed(key.namespace, since):
             self._postponed[key] = now - since
         self._window.began(key.namespace)
-        self._admit(key.namespace)
+        self._admit_namespace(key.namespace)
         self._timers.due.pop(key, None)
         self._held.pop(key, None)
         self._working[key] = max(0.0, now - since)
@@ -248,7 +248,7 @@ class WorkQueue:
         self._budget.spent(key.namespace, now, cost)
         if (until := self._budget.first(key.namespace, now)) > now:
             self._overdrawn.put(key.namespace, until)
-        self._admit(key.namespace)
+        self._admit_namespace(key.namespace)
         if key in self._discarded:
             self._discarded.discard(key)
             self._timers.due.pop(key, None)
@@ -277,27 +277,27 @@ class WorkQueue:
         """Returns when the next delayed key is due, or the next namespace may be within budget again; None if there is
         none."""
         times = (self._timers.next(), self._overdrawn.next())
-        return min((one for one in times if one is not None), default=None)
+        return min((time for time in times if time is not None), default=None)
 
     def depth(self, now: float) -> int:
         """Returns the number of keys that are due and wait for a worker, without keys of namespaces that are over
         budget."""
-        self._promote(now)
+        self._release_due_keys(now)
         return len(self._urgent) + len(self._others)
 
     def waiting_for_budget(self, now: float) -> int:
         """Returns the number of keys that are due and wait because their namespace is over budget."""
-        self._promote(now)
+        self._release_due_keys(now)
         lines = (self._urgent, self._others)
         return sum(line.waiting(namespace) for line in lines for namespace in self._overdrawn)
 
     def oldest_age(self, now: float) -> float:
         """Returns for how many seconds the key that waits longest for a worker has been due; 0 if none waits."""
-        self._promote(now)
-        times = [one for line in (self._urgent, self._others) if (one := line.oldest()) is not None]
+        self._release_due_keys(now)
+        times = [since for line in (self._urgent, self._others) if (since := line.oldest()) is not None]
         return max(0.0, now - min(times, default=now))
 
-    def _admit(self, namespace: str) -> None:
+    def _admit_namespace(self, namespace: str) -> None:
         """Releases the namespace's keys, or puts them on hold."""
         waits = namespace in self._overdrawn or self._window.is_full(namespace)
         for line in (self._urgent, self._others):
@@ -306,7 +306,7 @@ class WorkQueue:
             else:
                 line.release(namespace)
 
-    def _put(self, key: Key, since: float, urgent: bool) -> None:
+    def _add_key(self, key: Key, since: float, urgent: bool) -> None:
         if key in self._urgent:
             return
         if urgent:
@@ -322,10 +322,10 @@ class WorkQueue:
         if key not in self._urgent:  # a key that is not urgent becomes urgent then
             self._timers.add(key, due)
 
-    def _promote(self, now: float) -> None:
+    def _release_due_keys(self, now: float) -> None:
         """Makes delayed keys due whose time has come, and releases namespaces that are within budget again."""
         while (namespace := self._overdrawn.pop(now)) is not None:
-            self._admit(namespace)
+            self._admit_namespace(namespace)
         while (timer := self._timers.pop(now)) is not None:
             key, due = timer
             if key in self._working:
@@ -334,4 +334,4 @@ class WorkQueue:
                 self._timers.add(key, allowed)
             else:
                 self._held.pop(key, None)
-                self._put(key, due, urgent=True)
+                self._add_key(key, due, urgent=True)

@@ -47,7 +47,6 @@ from hvpa.core.values.memo import forget, forget_decision
 from hvpa.core.workload.selector import selector_text
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import (
-    Clock,
     Cluster,
     Conflict,
     Key,
@@ -57,6 +56,7 @@ from hvpa.reconcile.ports import (
     Refused,
     ResizeFailures,
     SizeChanges,
+    TimeSource,
     Unavailable,
     WriteError,
 )
@@ -129,7 +129,7 @@ class Reconciler:
     def __init__(
         self,
         cluster: Cluster,
-        clock: Clock,
+        clock: TimeSource,
         settings: Settings,
         telemetry: Telemetry,
         postponed: Callable[[Key], float] = lambda key: 0.0,
@@ -176,12 +176,12 @@ class Reconciler:
         if self._postponed(key) >= POSTPONED_REPORTED:
             objects = replace(objects, postponed=True)
         observation, decision = await self._decided(key, objects)
-        if any(one.lowers_limit for one in decision.resizes) and objects.memory_use is None:
+        if any(resize.lowers_limit for resize in decision.resizes) and objects.memory_use is None:
             objects = await self._with_memory_in_use(key, objects)
             observation, decision = await self._decided(key, objects)
-        self._watch(key, objects, decision)
+        self._store_demand(key, objects, decision)
         self._telemetry.decided(key, decision, objects.workload)
-        self._check(key, observation, decision)
+        self._check_invariants(key, observation, decision)
         is_kept = decision.status is objects.hvpa.status and not objects.hvpa.unreadable_status
         if is_kept and is_quiet(decision):
             return Result("done", decision.recheck_after)  # at rest: nothing to write or report
@@ -200,7 +200,7 @@ class Reconciler:
                     await self._record_events(objects.hvpa, decision.events)
                     return Result("done", dt.timedelta(0))
             self._report_blocked(key, objects.hvpa.status, decision)
-            await self._write(key, objects.hvpa, decision)
+            await self._write_decision(key, objects.hvpa, decision)
         if decision.status.rolled_back != observation.status.rolled_back:
             # More replicas may replace the size that was rolled back.
             return Result("done", dt.timedelta(0))
@@ -221,24 +221,24 @@ class Reconciler:
         self._spent[key] = self._spent.get(key, 0.0) + seconds
         return result
 
-    def _check(self, key: Key, observation: Observation, decision: Decision) -> None:
+    def _check_invariants(self, key: Key, observation: Observation, decision: Decision) -> None:
         """Reports violated invariants of a decision, if the check is enabled."""
-        for one in violations(observation, decision) if self._telemetry.checks_invariants else ():
+        for violation in violations(observation, decision) if self._telemetry.checks_invariants else ():
             log.error(
                 "a decision breaks an invariant: report it with the output of `hvpa explain -o json`",
                 **key._asdict(),
-                invariant=one.invariant,
-                found=one.what,
+                invariant=violation.invariant,
+                found=violation.what,
             )
-            self._telemetry.violated(key, one)
+            self._telemetry.violated(key, violation)
 
     async def _with_memory_in_use(self, key: Key, objects: Objects) -> Objects:
         """Returns the objects with the pods' memory usage. HVPA queries it at most once a minute, and only before it
         lowers a limit."""
         assert objects.workload is not None
         selector = selector_text(objects.workload.spec.selector)
-        found = await self._cluster.memory_in_use(objects.hvpa.metadata, selector)
-        self._memory_use[key] = MemoryUse(self._clock.now(), found)
+        in_use = await self._cluster.memory_in_use(objects.hvpa.metadata, selector)
+        self._memory_use[key] = MemoryUse(self._clock.now(), in_use)
         return replace(objects, memory_use=self._memory_use[key])
 
     async def _agreed(
@@ -254,7 +254,7 @@ class Reconciler:
         refused: Refused | None = None
         known = observation
         for _ in range(MOST_PATCHES):
-            refused = await self._patch(key, objects.hvpa.metadata, decision, write)
+            refused = await self._send_patch(key, objects.hvpa.metadata, decision, write)
             if refused is None:
                 return observation, decision
             if not decision.patched:
@@ -267,7 +267,9 @@ class Reconciler:
         assert refused is not None
         raise _Failed("PatchWorkload", refused, decision)
 
-    async def _patch(self, key: Key, hvpa: Meta, decision: Decision, write: PatchWrite) -> Refused | None:
+    async def _send_patch(
+        self, key: Key, hvpa: Meta, decision: Decision, write: PatchWrite
+    ) -> Refused | None:
         """Sends the patch of the workload by `write`, if there is one. Returns the refusal of the cluster, if any."""
         if decision.workload_patch is None:
             return None
@@ -291,7 +293,7 @@ class Reconciler:
         Returns the decision as far as it was carried out, and whether the API server refused resizes, which requires
         another decision.
         """
-        decision, unsized = await self._scale(key, objects, observation, decision)
+        decision, unsized = await self._write_size(key, objects, observation, decision)
         failures = await self._resize_pods(key, objects.hvpa, decision)
         all_failed = bool(decision.resizes) and len(failures) == len(decision.resizes)
         done = self._steps.carried_out(key, decision, all_failed)
@@ -309,7 +311,7 @@ class Reconciler:
         self._steps.forget(key)
         return decision, bool(failures)
 
-    async def _scale(
+    async def _write_size(
         self, key: Key, objects: Objects, observation: Observation, decision: Decision
     ) -> tuple[Decision, _Failed | None]:
         """Writes the status, the sizes of new pods, and the replicas. Returns the decision that the API server
@@ -323,8 +325,10 @@ class Reconciler:
             check = self._cluster.check_workload_patch
             observation, decision = await self._agreed(key, objects, observation, decision, check)
             self._steps.begin(key, observation, decision)
-            unsized = await self._prepare(key, objects.hvpa, decision)
-            refused = await self._patch(key, objects.hvpa.metadata, decision, self._cluster.patch_workload)
+            unsized = await self._write_status_and_sizes(key, objects.hvpa, decision)
+            refused = await self._send_patch(
+                key, objects.hvpa.metadata, decision, self._cluster.patch_workload
+            )
             if refused is None:
                 return decision, unsized
             self._steps.forget(key)
@@ -336,7 +340,7 @@ class Reconciler:
         assert refused is not None
         raise _Failed("PatchWorkload", refused, decision)
 
-    async def _prepare(self, key: Key, hvpa: HvpaObject, decision: Decision) -> _Failed | None:
+    async def _write_status_and_sizes(self, key: Key, hvpa: HvpaObject, decision: Decision) -> _Failed | None:
         """Writes the status and the sizes of new pods. Returns the failure to write the sizes, if any. Nothing else
         waits for them, because new pods without them are resized as soon as they run."""
         latest = self._cluster.objects(key)
@@ -356,23 +360,25 @@ class Reconciler:
         if not decision.resizes:
             return ()
         failures = await self._cluster.resize_pods(hvpa.metadata, decision.resizes)
-        now, failed = self._clock.now(), {one.uid for one, _ in failures}
+        now, failed = self._clock.now(), {resize.uid for resize, _ in failures}
         by_api_server = [
             RefusedResize(
-                one.uid,
-                one.body,
+                resize.uid,
+                resize.body,
                 str(error),
                 now,
                 count=MOST_REFUSALS if isinstance(error, NodeTooSmall) else 1,
                 of_any_size=isinstance(error, NotServed),
             )
-            for one, error in failures
+            for resize, error in failures
             if isinstance(error, Refused)
         ]
-        by_kubelet = [item for one in decision.resizes if one.uid not in failed for item in one.refused]
+        by_kubelet = [
+            refusal for resize in decision.resizes if resize.uid not in failed for refusal in resize.refused
+        ]
         self._note_refused(key, [*by_api_server, *by_kubelet])
-        for one, failure in failures:
-            log.info("resize failed", pod=one.pod, error=str(failure))
+        for resize, failure in failures:
+            log.info("resize failed", pod=resize.pod, error=str(failure))
         return failures
 
     async def _write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
@@ -381,12 +387,12 @@ class Reconciler:
 
     def _note_refused(self, key: Key, refused: Sequence[RefusedResize]) -> None:
         known = by_pod(self._refused.get(key, ()))
-        for one in refused:
-            same = [old for old in known.get(one.uid, ()) if old.body == one.body]
-            others = [old for old in known.get(one.uid, ()) if old.body != one.body]
-            used = dict(chain(*[old.used.items() for old in same], one.used.items()))
-            count = one.count + sum(old.count for old in same)
-            known[one.uid] = [*others, msgspec.structs.replace(one, count=count, used=used)]
+        for refusal in refused:
+            same = [old for old in known.get(refusal.uid, ()) if old.body == refusal.body]
+            others = [old for old in known.get(refusal.uid, ()) if old.body != refusal.body]
+            used = dict(chain(*[old.used.items() for old in same], refusal.used.items()))
+            count = refusal.count + sum(old.count for old in same)
+            known[refusal.uid] = [*others, msgspec.structs.replace(refusal, count=count, used=used)]
         if known:
             self._refused[key] = tuple(chain.from_iterable(known.values()))
 
@@ -410,19 +416,23 @@ class Reconciler:
             return objects
         uids, now = {pod.metadata.uid for pod in objects.pods}, self._clock.now()
         left = tuple(
-            [one for one in refused if one.uid in uids and now - one.time < 2 * refusal_wait(one.count)]
+            [
+                refusal
+                for refusal in refused
+                if refusal.uid in uids and now - refusal.time < 2 * refusal_wait(refusal.count)
+            ]
         )
         if len(left) < len(refused):
             self._refused[key] = left
         return replace(objects, memory_use=use, refused_resizes=left)
 
-    def _watch(self, key: Key, objects: Objects, decision: Decision) -> None:
+    def _store_demand(self, key: Key, objects: Objects, decision: Decision) -> None:
         """Stores the demand by metrics, if decisions use its recent maximum."""
         if objects.lately is not None and objects.hvpa.spec is not None and decision.called_for is not None:
             window = highest_demand(objects.hvpa.spec).duration
             self._lately[key] = objects.lately.then(decision.called_for, self._clock.now(), window)
 
-    async def _write(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
+    async def _write_decision(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
         """Writes the rest after the workload, in DESIGN's order: status, `spec.replicas`, owned objects, events."""
         try:
             await self._write_rest(key, hvpa, decision)
@@ -526,10 +536,16 @@ class Reconciler:
             failed = failed_status(before, status, operation, description, self._clock.now())
             await self._write_status(objects.hvpa, failed)
             is_known = failed.last_error == before.last_error
-            ready = [] if is_known else [one for one in failed.conditions if one.type == "Ready"]
-            for one in [*ready, *(one for one in entered(before, failed) if one.type != "Ready")]:
+            ready = (
+                []
+                if is_known
+                else [condition for condition in failed.conditions if condition.type == "Ready"]
+            )
+            for condition in [*ready, *(begun for begun in entered(before, failed) if begun.type != "Ready")]:
                 meta, spec = objects.hvpa.metadata, objects.hvpa.spec
-                event = Event("Warning", one.reason, advised(one.reason, one.message, meta, spec))
+                event = Event(
+                    "Warning", condition.reason, advised(condition.reason, condition.message, meta, spec)
+                )
                 await self._cluster.record_event(meta, event)
         except _Failed as again:
             log.debug("error not reported in the status", error=str(again))
@@ -537,15 +553,21 @@ class Reconciler:
             log.exception("error not reported in the status")
 
     def _report_blocked(self, key: Key, old: HvpaStatus, decision: Decision) -> None:
-        for b in newly_blocked(old, decision.blocked):
-            self._telemetry.blocked(key, b)
-            log.debug("scaling blocked", axis=b.axis, direction=b.direction, reason=b.reason, until=b.until)
+        for blocked in newly_blocked(old, decision.blocked):
+            self._telemetry.blocked(key, blocked)
+            log.debug(
+                "scaling blocked",
+                axis=blocked.axis,
+                direction=blocked.direction,
+                reason=blocked.reason,
+                until=blocked.until,
+            )
 
     def _report_applied(self, key: Key, workload: Workload | None, decision: Decision) -> None:
         for axis, direction in decision.applied:
             self._telemetry.applied(key, axis, direction)
         if workload is not None and decision.applied:
-            step = next(one.message for one in decision.events if one.involved is None)
+            step = next(event.message for event in decision.events if event.involved is None)
             log.info("scaled", kind=workload.kind, target=workload.metadata.name, step=step)
 
 
@@ -573,6 +595,8 @@ def log_transitions(hvpa: HvpaObject, after: HvpaStatus) -> None:
     for was, now in left(before, after):
         message = f"{was.reason} is over: {now.type} is {now.status}, {now.reason}"
         log.info(message, condition=now.type, was=was.reason)
-    for one in entered(before, after):
-        message = f"{one.reason}: {advised(one.reason, one.message, hvpa.metadata, hvpa.spec)}"
-        log.warning(message, condition=one.type, reason=one.reason)
+    for condition in entered(before, after):
+        message = (
+            f"{condition.reason}: {advised(condition.reason, condition.message, hvpa.metadata, hvpa.spec)}"
+        )
+        log.warning(message, condition=condition.type, reason=condition.reason)

@@ -45,7 +45,7 @@ def parts(objects: Objects) -> int:
     intervals = len(spec.weight_based_scaling_intervals)
     if spec.trajectory is not None:
         intervals += len(spec.trajectory.intervals)
-    metrics = max([len(one.raw_spec) for one in objects.hpas], default=0) // OF_METRIC
+    metrics = max([len(hpa.raw_spec) for hpa in objects.hpas], default=0) // OF_METRIC
     containers = (OF_TEMPLATE + intervals + metrics) * len(workload.spec.template.spec.containers)
     candidates = OF_CANDIDATE * (len(objects.hpas) + len(objects.vpas))
     return OF_POD * containers_of(objects.pods) + containers + candidates + OF_WINDOW * windows

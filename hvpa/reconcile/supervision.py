@@ -84,7 +84,7 @@ class Supervisor:
         """Returns why tasks fail repeatedly, by task. Exception texts are left out, because anybody may read this."""
         now = self._monotonic()
         return {
-            name: f"keeps failing: {one.kind}"
-            for name, one in self._failures.items()
-            if one.count >= REPEATED and now - one.last < STEADY
+            name: f"keeps failing: {failure.kind}"
+            for name, failure in self._failures.items()
+            if failure.count >= REPEATED and now - failure.last < STEADY
         }

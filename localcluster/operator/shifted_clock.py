@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hvpa.kube.clock import SystemClock
-from hvpa.reconcile.ports import Clock
+from hvpa.reconcile.ports import TimeSource
 
 VARIABLE = "HVPA_CLOCK_OFFSET_FILE"
 
@@ -32,7 +32,7 @@ class ShiftedClock:
             return now
 
 
-def clock_of(environment: Mapping[str, str]) -> Clock:
+def clock_of(environment: Mapping[str, str]) -> TimeSource:
     """The clock to use: the system's, or a shifted clock if HVPA_CLOCK_OFFSET_FILE is set."""
     file = environment.get(VARIABLE)
     return ShiftedClock(Path(file)) if file else SystemClock()

@@ -33,9 +33,10 @@ class Stretch(NamedTuple):
 def _stretches(intervals: tuple[WeightInterval, ...], counts: Bounds) -> list[Stretch]:
     """Returns the path's counts from first to last, divided at each change of weight."""
     edges = {counts.lower}
-    for one in intervals:
+    for interval in intervals:
         edges.update(
-            [] if one.start is None else [one.start], [] if one.last is None else [one.last, one.last + 1]
+            [] if interval.start is None else [interval.start],
+            [] if interval.last is None else [interval.last, interval.last + 1],
         )
     weights = [
         (start, weight_leaving(intervals, start, counts))
@@ -137,7 +138,7 @@ def _curve(
     """Returns the curve, completed with vertical growth at the last replica count. Pieces that start at or after that
     count never apply, so they are dropped."""
     if counts.upper is not None:
-        pieces = [*pieces[:1], *(one for one in pieces[1:] if one.first < counts.upper)]
+        pieces = [*pieces[:1], *(piece for piece in pieces[1:] if piece.first < counts.upper)]
         pieces.append(Level(counts.upper, size_bounds.upper))
         vertical_stretches.append(counts.upper)
     counts_of_stretches = tuple(sorted(set(vertical_stretches)))

@@ -224,9 +224,9 @@ class ResourceCurve:
 
     def fixed_size(self, count: int) -> int:
         """Returns the constant size at `count` replicas; 0 if the size follows the demand."""
-        for one in self.fixed_sizes:
-            if one.first <= count and (one.last is None or count <= one.last):
-                return one.size
+        for stretch in self.fixed_sizes:
+            if stretch.first <= count and (stretch.last is None or count <= stretch.last):
+                return stretch.size
         return 0
 
     def fits(self, count: int, demand: int) -> bool:

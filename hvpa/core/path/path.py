@@ -62,8 +62,8 @@ class Path:
         replicas, binding = max(least, self.counts.lower), next(iter(demand), None)
         for key, amount in demand.items():
             if not self.curves[key].serves(replicas, amount):
-                found = self.curves[key].count(amount, replicas)
-                replicas, binding = found, key if found > replicas else binding
+                count = self.curves[key].count(amount, replicas)
+                replicas, binding = count, key if count > replicas else binding
         return replicas, binding
 
     def count(self, demand: Demand) -> int:
@@ -109,7 +109,7 @@ class Path:
     def vertical_from(self, usual: int, demand: Demand) -> int | None:
         """Returns the first count from `usual` on, below the last count, at which a vertical stretch serves the whole
         demand; None if there is none."""
-        stretches = {one for key in demand for one in self.curves[key].vertical_stretches}
+        stretches = {stretch for key in demand for stretch in self.curves[key].vertical_stretches}
         for count in sorted(stretches):
             if usual <= count != self.counts.upper and all(
                 self.curves[key].serves(count, amount) for key, amount in demand.items()

@@ -53,19 +53,19 @@ def saturation(view: JointView) -> tuple[str, ...]:
     short = dict.fromkeys((*view.wanted.saturated, *unmeasured))
     replicas = counts.upper or view.wanted.replicas
     most_of = "their current number" if counts.lower == counts.upper else "maxReplicas"
-    found = []
+    messages = []
     for key in short:
         size_bounds, item = view.path.curves[key].size_bounds, items[key]
         size = size_bounds.upper or item.size
         most = replicas * size_bounds.reserve.work(size)
         needed = item.present if (item.present or 0) > most else item.usual
         amounts = (two_digits(max(needed or 0, most)), size, most)
-        about, each, together = [with_unit(key.resource, one) for one in amounts]
-        found.append(
-            f"{key.container} {key.resource}: needs about {about}, but {counted(replicas)} ({most_of}) of {each} "
+        about, pod_size, together = [with_unit(key.resource, quantity) for quantity in amounts]
+        messages.append(
+            f"{key.container} {key.resource}: needs about {about}, but {counted(replicas)} ({most_of}) of {pod_size} "
             f"({item.bound}) serve{'s' if replicas == 1 else ''} {together}"
         )
-    return tuple(found)
+    return tuple(messages)
 
 
 def out_of_memory(observation: ScalableState) -> Iterator[str]:
@@ -102,7 +102,9 @@ def recommender_cap(item: ContainerResource, joint: JointView | None) -> str:
     measured resource, replicas make up for it."""
     if item.beyond is None or item.current < item.target:
         return ""
-    if joint is not None and any(one.key == item.key and one.present is not None for one in joint.items):
+    if joint is not None and any(
+        measured.key == item.key and measured.present is not None for measured in joint.items
+    ):
         return ""
     needed, most = with_unit(item.resource, item.beyond), with_unit(item.resource, item.target)
     return f"{item.container} {item.resource}: needs about {needed}, but {RECOMMENDER} {most}"

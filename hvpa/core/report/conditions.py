@@ -110,7 +110,7 @@ def _condition(
     observation: ObservedState, clock: Clock, kind: str, holds: bool, why: Finding
 ) -> StatusCondition:
     """Return a condition; its time stays as long as its status does."""
-    old = next((one for one in observation.status.conditions if one.type == kind), None)
+    old = next((condition for condition in observation.status.conditions if condition.type == kind), None)
     status, message = "True" if holds else "False", text.one_line(why.message)
     generation = max(0, observation.metadata.generation)  # no API server sets a negative generation
 
@@ -152,7 +152,7 @@ def _vpa_active(observation: ObservedState, decided: DecisionParts) -> Verdict:
         return False, observation.vpa.problem or Finding("NoRecommendation", "no VPA was found")
     if decided.lost_until:
         return True, _lost_history(decided.lost_until)
-    names = {one.name for one in observation.workload.spec.template.spec.containers}
+    names = {container.name for container in observation.workload.spec.template.spec.containers}
     unknown = sorted(recommendations(observation.vpa.object).keys() - names)
     if unknown:
         ignored = "HVPA ignores recommendations for containers that the workload does not have"
@@ -180,7 +180,7 @@ def _scaling_blocked(observation: ObservedState, decided: DecisionParts) -> Verd
     why = observation.problem or (None if _has_recommender(observation) else _NO_RECOMMENDER)
     if why is not None:
         return True, Finding(why.reason, f"HVPA scales nothing: {why.message}")
-    parts = [(one.reason, blocked_text(one)) for one in decided.blocked]
+    parts = [(blocked.reason, blocked_text(blocked)) for blocked in decided.blocked]
     parts += [(REFUSED, _refusal_text(axis, record)) for axis, record in refusals(observation, decided)]
     parts += [(ROLLED_BACK, why) for why in _rolled_back_texts(observation, decided)]
     if (held := decided.rollout.held) is not None:
@@ -253,7 +253,7 @@ def _ready(
             unused = f"the {name}'s recommendation is not used, {why.reason}: {why.message}"
             problems.append(Finding(reason, unused))
     if problems:
-        return False, Finding(problems[0].reason, text.joined(one.message for one in problems))
+        return False, Finding(problems[0].reason, text.joined(problem.message for problem in problems))
     held = [blocked_text(entry) for entry in decided.blocked]
     if not applies:
         return True, Finding(observation.spec.mode, _only_recommended(observation.spec.mode, "; ".join(held)))
@@ -300,7 +300,9 @@ def _obstacles(
         lacks_right = all(_NO_RIGHT in record.message for _, record in refused)
         yield Finding(NOT_PERMITTED if lacks_right else REFUSED, text.joined(parts))
     failures = list(_failures(observation, clock, decided))
-    if any(one.reason == NOT_STARTING for one in failures) and (bounds := tuple(out_of_memory(observation))):
+    if any(failure.reason == NOT_STARTING for failure in failures) and (
+        bounds := tuple(out_of_memory(observation))
+    ):
         yield Finding(OUT_OF_MEMORY, text.joined(bounds))
     yield from failures
     if decided.resizing is not None and decided.resizing.stuck:
@@ -323,7 +325,7 @@ def _failures(observation: ScalableState, clock: Clock, decided: DecisionParts) 
         why = f"{name} has {workload.status.replicas} of {workload.spec.replicas} pods and does not create the rest"
         hint = "its Events report the reason, such as a quota or a webhook"
         yield Finding("PodsNotCreated", f"{why}: {hint}")
-    yield from [found for one in observation.pods.stuck if (found := _stuck(one, clock)) is not None]
+    yield from [finding for stuck in observation.pods.stuck if (finding := _stuck(stuck, clock)) is not None]
     if (kept := not_replaced(observation, clock, decided)) is not None:
         yield kept
     is_held = (
@@ -342,16 +344,16 @@ def _failures(observation: ScalableState, clock: Clock, decided: DecisionParts) 
         yield Finding(DEADLINE_EXCEEDED, f"the rollout of {name} is not progressing: {gaps}")
 
 
-def _stuck(one: StuckPods, clock: Clock) -> Finding | None:
+def _stuck(stuck: StuckPods, clock: Clock) -> Finding | None:
     """Return why pods can't run, during the time in which this is reported."""
-    if one.since is not None and not clock.is_past(one.since):
+    if stuck.since is not None and not clock.is_past(stuck.since):
         return None
-    if one.until is not None and clock.is_past(one.until):
+    if stuck.until is not None and clock.is_past(stuck.until):
         return None
-    reason = "PodsUnschedulable" if one.reason == UNSCHEDULABLE else NOT_STARTING
-    pods = f"pod {one.pod}" if one.count == 1 else f"{one.count} pods, such as {one.pod}"
-    why = "can't be scheduled" if one.reason == UNSCHEDULABLE else f"can't start, {one.reason}"
-    return Finding(reason, f"{pods} {why}: {one.message}" if one.message else f"{pods} {why}")
+    reason = "PodsUnschedulable" if stuck.reason == UNSCHEDULABLE else NOT_STARTING
+    pods = f"pod {stuck.pod}" if stuck.count == 1 else f"{stuck.count} pods, such as {stuck.pod}"
+    why = "can't be scheduled" if stuck.reason == UNSCHEDULABLE else f"can't start, {stuck.reason}"
+    return Finding(reason, f"{pods} {why}: {stuck.message}" if stuck.message else f"{pods} {why}")
 
 
 def _is_missing_pods(workload: Workload, observation: ObservedState, clock: Clock) -> bool:
@@ -366,4 +368,4 @@ def _is_missing_pods(workload: Workload, observation: ObservedState, clock: Cloc
 
 
 def _of_workload(workload: Workload, kind: str) -> Progress | None:
-    return next((one for one in workload.status.conditions if one.type == kind), None)
+    return next((condition for condition in workload.status.conditions if condition.type == kind), None)

@@ -65,18 +65,18 @@ def _rolled_back(record: RolledBack) -> str:
     """Return the rolled-back changes and their reason: `cpu 600m -> 1 of app: pod web-1: container app ran out of
     memory`."""
     changes = []
-    for one in record.changes:
-        resource: Resource = "cpu" if one.resource == "cpu" else "memory"
-        failed, back = readable_change(resource, one.failed, one.previous)
-        changes.append(f"{resource} {failed} -> {back} of {one.container}")
+    for change in record.changes:
+        resource: Resource = "cpu" if change.resource == "cpu" else "memory"
+        failed, back = readable_change(resource, change.failed, change.previous)
+        changes.append(f"{resource} {failed} -> {back} of {change.container}")
     return f"{', '.join(changes)}: {record.message}"
 
 
 def _block_events(observation: ObservedState, decided: DecisionParts, status: HvpaStatus) -> Iterator[Event]:
-    for one in newly_blocked(observation.status, decided.blocked):
-        if one.reason not in PASSING:
-            yield Event("Normal", "ScalingBlocked", blocked_text(one))
-    was_blocked = any(one.reason not in PASSING for one in observation.status.last_blocked_scaling)
+    for blocked in newly_blocked(observation.status, decided.blocked):
+        if blocked.reason not in PASSING:
+            yield Event("Normal", "ScalingBlocked", blocked_text(blocked))
+    was_blocked = any(blocked.reason not in PASSING for blocked in observation.status.last_blocked_scaling)
     if was_blocked and not decided.blocked and _scales(observation, status):
         yield Event("Normal", "ScalingUnblocked", "no change is held back any more")
 
@@ -91,8 +91,8 @@ def _rollout_events(before: HeldRollout | None, after: HeldRollout | None) -> It
 def _scales(observation: ObservedState, status: HvpaStatus) -> bool:
     """Return whether both axes are scaled as before. If scaling has stopped, a change that is no longer wanted was not
     unblocked."""
-    held = {one.type for one in observation.status.conditions if one.status == "True"}
-    lost = {one.type for one in status.conditions if one.status != "True"}
+    held = {condition.type for condition in observation.status.conditions if condition.status == "True"}
+    lost = {condition.type for condition in status.conditions if condition.status != "True"}
     return not list(entered(observation.status, status)) and held.isdisjoint(lost.intersection(_SCALING))
 
 
@@ -143,7 +143,7 @@ def _changes_text(observation: ScalableObservation, decision: Decision) -> str:
         if before is not None:
             old, new = readable_change(resource, before, after)
         by_container.setdefault(container, []).append(f"{resource} {old} -> {new}")
-    parts += [f"{' and '.join(found)} of {container}" for container, found in by_container.items()]
+    parts += [f"{' and '.join(changes)} of {container}" for container, changes in by_container.items()]
     return ", ".join(parts)
 
 
@@ -197,7 +197,9 @@ def _of_path(
     wanted = bounds.clamp(joint.wanted.replicas)
     yield joint.because
     if view.target > wanted:
-        held = sorted({one.reason for one in blocked if (one.axis, one.direction) == ("vertical", "up")})
+        held = sorted(
+            {block.reason for block in blocked if (block.axis, block.direction) == ("vertical", "up")}
+        )
         why = (
             f"because larger requests are held by {text.names(held)}"
             if held
@@ -217,11 +219,11 @@ def _of_requests(observation: ScalableObservation, decision: Decision) -> Iterat
         yield f"out of memory: {text.names(starving)}"
     items = () if decision.joint is None else decision.joint.items
     usual = {item.key: item.usual for item in items if item.usual is not None}
-    found = {} if observation.vpa.object is None else recommendations(observation.vpa.object)
+    targets_of_vpa = {} if observation.vpa.object is None else recommendations(observation.vpa.object)
     targets = {
-        key: amount(found[key.container].target, key.resource)
+        key: amount(targets_of_vpa[key.container].target, key.resource)
         for key in changed
-        if key.container in found and key not in usual
+        if key.container in targets_of_vpa and key not in usual
     }
     for what, known in (("usual demand of all pods", usual), ("VPA", targets)):
         amounts = [

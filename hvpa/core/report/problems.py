@@ -34,47 +34,47 @@ NO_FAULT: Final = frozenset({"NotConfigured", "NotReady", "NoPods"})
 def problems(status: HvpaStatus) -> frozenset[tuple[Problem, str]]:
     """Return the problems of an Hvpa, each with its reason: `("Starving", "UpdatePolicy")`. A workload with 0 replicas
     has no problems, and changes that mode Recommend holds back don't count: the workload is scaled by others."""
-    ready = next((one.reason for one in status.conditions if one.type == "Ready"), "")
+    ready = next((condition.reason for condition in status.conditions if condition.type == "Ready"), "")
     if ready == "ScaledToZero":
         return frozenset()
-    found = {one for condition in status.conditions for one in _of_condition(condition)}
+    reported = {problem for condition in status.conditions for problem in _of_condition(condition)}
     if ready != "Recommend":
-        found = found.union(*(_of_blocked(status, one) for one in status.last_blocked_scaling))
-    return frozenset(found)
+        reported = reported.union(*(_of_blocked(status, blocked) for blocked in status.last_blocked_scaling))
+    return frozenset(reported)
 
 
-def _of_condition(one: StatusCondition) -> Iterator[tuple[Problem, str]]:
-    if one.type == "Ready":
-        if one.reason == SATURATED:
-            yield "Saturated", one.reason
-        if one.status == "False" and one.reason not in _ELSEWHERE:
-            yield "NotReady", one.reason
-    elif one.type in ("HpaActive", "VpaActive"):
-        if one.status == "False" and one.reason not in NO_FAULT:
-            yield "RecommenderSilent", one.reason
-    elif one.type == "Contested" and one.status == "True":
-        yield "Contested", one.reason
+def _of_condition(condition: StatusCondition) -> Iterator[tuple[Problem, str]]:
+    if condition.type == "Ready":
+        if condition.reason == SATURATED:
+            yield "Saturated", condition.reason
+        if condition.status == "False" and condition.reason not in _ELSEWHERE:
+            yield "NotReady", condition.reason
+    elif condition.type in ("HpaActive", "VpaActive"):
+        if condition.status == "False" and condition.reason not in NO_FAULT:
+            yield "RecommenderSilent", condition.reason
+    elif condition.type == "Contested" and condition.status == "True":
+        yield "Contested", condition.reason
 
 
-def _of_blocked(status: HvpaStatus, one: BlockedScaling) -> Iterator[tuple[Problem, str]]:
+def _of_blocked(status: HvpaStatus, blocked: BlockedScaling) -> Iterator[tuple[Problem, str]]:
     """Yield the problem of a blocked change: a size that was rolled back; a memory raise that a gate still holds back
     after a container ran out of memory; or much more CPU or many more replicas while the Hvpa is paused."""
-    if one.reason == ROLLED_BACK:
-        yield "RolledBack", one.reason
-    is_raise = (one.axis, one.direction, one.resource) == ("vertical", "up", "memory")
-    if is_raise and one.reason not in OVERRIDDEN and status.override_scale_up_stabilization:
-        yield "Starving", one.reason
-    if one.reason == PAUSED and one.direction == "up" and _is_short_of_cpu(one):
-        yield "ShortOfCpu", one.reason
+    if blocked.reason == ROLLED_BACK:
+        yield "RolledBack", blocked.reason
+    is_raise = (blocked.axis, blocked.direction, blocked.resource) == ("vertical", "up", "memory")
+    if is_raise and blocked.reason not in OVERRIDDEN and status.override_scale_up_stabilization:
+        yield "Starving", blocked.reason
+    if blocked.reason == PAUSED and blocked.direction == "up" and _is_short_of_cpu(blocked):
+        yield "ShortOfCpu", blocked.reason
 
 
-def _is_short_of_cpu(one: BlockedScaling) -> bool:
+def _is_short_of_cpu(blocked: BlockedScaling) -> bool:
     """Return whether at least a fifth more CPU or replicas are wanted. Example: true for 500m -> 600m, false for 500m
     -> 590m."""
-    if one.axis == "vertical" and one.resource != "cpu":
+    if blocked.axis == "vertical" and blocked.resource != "cpu":
         return False
     try:
-        current, wanted = parse_quantity(one.current or "0"), parse_quantity(one.wanted or "0")
+        current, wanted = parse_quantity(blocked.current or "0"), parse_quantity(blocked.wanted or "0")
     except QuantityError:
         return False
     return wanted > 0 and wanted >= current * SHORT

@@ -132,25 +132,29 @@ def advised(reason: str, message: str, hvpa: Meta | None = None, spec: HvpaSpec 
     return f"{sentence if sentence.endswith(_ENDS) else sentence + '.'} {what}."
 
 
-def needs_action(one: StatusCondition) -> bool:
+def needs_action(condition: StatusCondition) -> bool:
     """Return whether a condition will not recover without action."""
-    if one.type == "ScalingBlocked":
+    if condition.type == "ScalingBlocked":
         return False
-    is_bad = one.status == ("True" if one.type in ("Contested", "Paused") else "False")
-    return (is_bad and one.reason not in EXPECTED) or one.reason in NOTEWORTHY
+    is_bad = condition.status == ("True" if condition.type in ("Contested", "Paused") else "False")
+    return (is_bad and condition.reason not in EXPECTED) or condition.reason in NOTEWORTHY
 
 
 def entered(before: HvpaStatus, after: HvpaStatus) -> Iterator[StatusCondition]:
     """Yield the conditions that now need action and did not for this reason before."""
-    known = {one.type: (one.status, one.reason) for one in before.conditions}
-    for one in after.conditions:
-        if needs_action(one) and known.get(one.type) != (one.status, one.reason):
-            yield one
+    known = {condition.type: (condition.status, condition.reason) for condition in before.conditions}
+    for condition in after.conditions:
+        if needs_action(condition) and known.get(condition.type) != (condition.status, condition.reason):
+            yield condition
 
 
 def left(before: HvpaStatus, after: HvpaStatus) -> Iterator[tuple[StatusCondition, StatusCondition]]:
     """Yield the conditions that needed action and no longer do: before and after."""
-    now = {one.type: one for one in after.conditions}
-    for one in before.conditions:
-        if needs_action(one) and (then := now.get(one.type)) is not None and not needs_action(then):
-            yield one, then
+    now = {condition.type: condition for condition in after.conditions}
+    for condition in before.conditions:
+        if (
+            needs_action(condition)
+            and (then := now.get(condition.type)) is not None
+            and not needs_action(then)
+        ):
+            yield condition, then

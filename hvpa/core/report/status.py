@@ -49,9 +49,11 @@ CRASHED: Final = "DecisionFailed"
 
 def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts) -> HvpaStatus:
     """Return the status as it will be after this decision's writes."""
-    before, found = observation.status, conditions(observation, clock, decided)
+    before, next_conditions = observation.status, conditions(observation, clock, decided)
     if isinstance(observation, UnscalableState):
-        return _updated(before, {"conditions": found, "last_error": None, **_not_scaled(observation)})
+        return _updated(
+            before, {"conditions": next_conditions, "last_error": None, **_not_scaled(observation)}
+        )
     spec, workload = observation.spec, observation.workload
     weight = decided.weight.vertical_ppm if decided.weight is not None else None
     hpa, vpa = spec.hpa, spec.vpa
@@ -70,7 +72,7 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
         if decided.applied
         else before.last_scaling,
         "last_error": _refused(observation, decided),
-        "conditions": found,
+        "conditions": next_conditions,
         "recommended": _recommended(observation, decided),
         "update_strategy": _strategy(spec, before),
         "replacing": _replacing(observation, clock, decided),
@@ -179,19 +181,19 @@ def failed_status(
         last_transition_time=since,
         observed_generation=None if known is None else known.observed_generation,
     )
-    others = tuple([one for one in status.conditions if one.type != "Ready"])
+    others = tuple([condition for condition in status.conditions if condition.type != "Ready"])
     return _updated(status, {"last_error": last, "conditions": (ready, *others)})
 
 
 def _ready(status: HvpaStatus) -> StatusCondition | None:
-    return next((one for one in status.conditions if one.type == "Ready"), None)
+    return next((condition for condition in status.conditions if condition.type == "Ready"), None)
 
 
 def _refused(observation: ObservedState, decided: DecisionParts) -> LastError | None:
     """Return the error of a change that the API server refused and that is still wanted; the later error if both axes
     have one."""
-    found = [record for _, record in refusals(observation, decided)]
-    last = max(found, key=lambda record: record.time, default=None)
+    records = [record for _, record in refusals(observation, decided)]
+    last = max(records, key=lambda record: record.time, default=None)
     if last is None:
         return None
     when = last.time.replace(microsecond=0)
@@ -201,7 +203,9 @@ def _refused(observation: ObservedState, decided: DecisionParts) -> LastError | 
 def still_failing(status: HvpaStatus, before: HvpaStatus) -> HvpaStatus:
     """Return the next status before writes that failed last time are retried: the error and `Ready` stay."""
     ready = _ready(before)
-    reported = tuple([ready if ready and one.type == "Ready" else one for one in status.conditions])
+    reported = tuple(
+        [ready if ready and condition.type == "Ready" else condition for condition in status.conditions]
+    )
     return _updated(status, {"last_error": before.last_error, "conditions": reported})
 
 
@@ -221,8 +225,8 @@ def _blocked(entry: Blocked) -> BlockedScaling:
     return BlockedScaling(**fields, vpa_status=_targets([target]))
 
 
-def _targets(found: Sequence[ContainerTarget]) -> VpaScalingStatus:
-    return VpaScalingStatus(recommendation=VpaRecommendationStatus(container_recommendations=tuple(found)))
+def _targets(targets: Sequence[ContainerTarget]) -> VpaScalingStatus:
+    return VpaScalingStatus(recommendation=VpaRecommendationStatus(container_recommendations=tuple(targets)))
 
 
 def _last_scaling(observation: ScalableState, clock: Clock, decided: DecisionParts) -> LastScaling:

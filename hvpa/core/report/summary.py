@@ -85,8 +85,15 @@ def rollout_text(held: HeldRollout) -> str:
 
 def newly_blocked(before: HvpaStatus, blocked: Iterable[Blocked]) -> list[Blocked]:
     """Return the changes that are blocked and were not in the previous status."""
-    known = {(b.axis, b.direction, b.container, b.resource, b.reason) for b in before.last_blocked_scaling}
-    return [b for b in blocked if (b.axis, b.direction, b.container, b.resource, b.reason) not in known]
+    known = {
+        (entry.axis, entry.direction, entry.container, entry.resource, entry.reason)
+        for entry in before.last_blocked_scaling
+    }
+    return [
+        entry
+        for entry in blocked
+        if (entry.axis, entry.direction, entry.container, entry.resource, entry.reason) not in known
+    ]
 
 
 def change(entry: Blocked) -> tuple[str, str]:

@@ -68,12 +68,16 @@ def _of_field(key: str, entry: dict[str, Any], path: str) -> list[_Amount] | Non
     """Return the amounts of a field that holds some; None for other fields."""
     if key in _MAPS:
         show = "{}.{}" if key == "maxResources" else "{}[{}]"  # as paths name entries of maps
-        return [(show.format(path, one), one, entry[one], _MAPS[key]) for one in RESOURCES if one in entry]
+        return [
+            (show.format(path, resource), resource, entry[resource], _MAPS[key])
+            for resource in RESOURCES
+            if resource in entry
+        ]
     if key in _PARAMS:
         return [
-            (f"{path}.{one}.value", one, entry[one]["value"], _PARAMS[key])
-            for one in RESOURCES
-            if "value" in entry.get(one, {})
+            (f"{path}.{resource}.value", resource, entry[resource]["value"], _PARAMS[key])
+            for resource in RESOURCES
+            if "value" in entry.get(resource, {})
         ]
     if key in _SOURCES and entry.get("name") in RESOURCES:
         return list(_of_metric(entry, path))

@@ -22,12 +22,12 @@ def spec_problems(spec: HvpaSpec) -> tuple[FieldError, ...]:
     return tuple(problems)
 
 
-def _problems(path: str, one: Recurring) -> Iterator[FieldError]:
-    found = read(one)
-    if found.schedule is not None:
-        yield FieldError(f"{path}.schedule", found.schedule)
-    if found.time_zone is not None:
-        yield FieldError(f"{path}.timeZone", found.time_zone)
+def _problems(path: str, recurring: Recurring) -> Iterator[FieldError]:
+    parsed = read(recurring)
+    if parsed.schedule is not None:
+        yield FieldError(f"{path}.schedule", parsed.schedule)
+    if parsed.time_zone is not None:
+        yield FieldError(f"{path}.timeZone", parsed.time_zone)
 
 
 def schedule_problem(text: str) -> str | None:

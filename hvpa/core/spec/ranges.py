@@ -37,8 +37,8 @@ _DEFAULT: Final = UpdateStrategy()
 
 def review_ranges(spec: HvpaSpec) -> tuple[Remark, ...]:
     """Return the remarks on a spec."""
-    found = (_requests, _replicas, _behavior, _waits, _nothing_moves)
-    return tuple(remark for check in found for remark in check(spec))
+    checks = (_requests, _replicas, _behavior, _waits, _nothing_moves)
+    return tuple(remark for check in checks for remark in check(spec))
 
 
 # --- requests ---------------------------------------------------------------------------------------------------
@@ -68,43 +68,47 @@ def _ranges(spec: HvpaSpec) -> Iterator[_Range]:
     """Yield the ranges of the VPA's template that have an upper end."""
     template = spec.vpa.template.spec
     policy = None if template is None or not spec.vpa.deploy else template.resource_policy
-    for index, one in enumerate(() if policy is None else policy.container_policies):
-        controlled = RESOURCES if one.controlled_resources is None else one.controlled_resources
-        for resource in () if one.mode == "Off" else controlled:
-            most = amount(one.max_allowed, resource)
+    for index, container_policy in enumerate(() if policy is None else policy.container_policies):
+        controlled = (
+            RESOURCES
+            if container_policy.controlled_resources is None
+            else container_policy.controlled_resources
+        )
+        for resource in () if container_policy.mode == "Off" else controlled:
+            most = amount(container_policy.max_allowed, resource)
             if most is not None:
                 path = f"{POLICIES}[{index}].maxAllowed[{resource}]"
-                yield _Range(path, resource, amount(one.min_allowed, resource) or 0, most)
+                yield _Range(path, resource, amount(container_policy.min_allowed, resource) or 0, most)
 
 
 def _requests(spec: HvpaSpec) -> Iterator[Remark]:
     """Yield remarks on ranges that have a single value, or in which no change is as large as minChange."""
     vpa, rules = spec.vpa, rules_of(spec)
-    for one in () if are_off(vpa) else _ranges(spec):
-        if one.width == 0:
+    for allowed in () if are_off(vpa) else _ranges(spec):
+        if allowed.width == 0:
             yield Remark(
-                one.path,
-                f"minAllowed and maxAllowed are both {one.shown(one.most)}: HVPA sets the {one.resource} request to"
-                " that once and never changes it",
-                f"raise maxAllowed, or remove {one.resource} from controlledResources if HVPA should not scale it",
+                allowed.path,
+                f"minAllowed and maxAllowed are both {allowed.shown(allowed.most)}: HVPA sets the {allowed.resource}"
+                " request to that once and never changes it",
+                f"raise maxAllowed, or remove {allowed.resource} from controlledResources if HVPA should not scale it",
             )
             continue
         for name, direction, current, verb in (
-            ("scaleUp", rules["vertical", "up"], one.least, "raised"),
-            ("scaleDown", rules["vertical", "down"], one.most, "lowered"),
+            ("scaleUp", rules["vertical", "up"], allowed.least, "raised"),
+            ("scaleDown", rules["vertical", "down"], allowed.most, "lowered"),
         ):
-            least = direction.min_change[one.resource].of(current)
-            if is_off(direction.policy) or least <= one.width:
+            least = direction.min_change[allowed.resource].of(current)
+            if is_off(direction.policy) or least <= allowed.width:
                 continue
             when = " alone" if spec.joint else ""
-            if name == "scaleUp" and min(ceil_div(one.least, 10), ceil_div(least, 2)) <= one.width:
+            if name == "scaleUp" and min(ceil_div(allowed.least, 10), ceil_div(least, 2)) <= allowed.width:
                 wait = format_duration(vpa.scale_up.min_change_timeout)  # afterwards some raises are allowed
                 when += f" before minChangeTimeout ({wait}) has passed"
-            never = f"the {one.resource} request is never {verb}{when}"
-            field = f"spec.vpa.{name}.minChange.{one.resource}.value"
+            never = f"the {allowed.resource} request is never {verb}{when}"
+            field = f"spec.vpa.{name}.minChange.{allowed.resource}.value"
             yield Remark(
-                one.path,
-                f"requests range from {one}, but {name}.minChange is {one.shown(least)}: {never}",
+                allowed.path,
+                f"requests range from {allowed}, but {name}.minChange is {allowed.shown(least)}: {never}",
                 f"set a smaller {field}, or move minAllowed and maxAllowed apart",
             )
 
@@ -136,7 +140,7 @@ def _behavior(spec: HvpaSpec) -> Iterator[Remark]:
     if behavior is None or are_off(spec.hpa):
         return
     directions = (behavior.scale_up, behavior.scale_down)
-    if all(one is not None and one.select_policy == "Disabled" for one in directions):
+    if all(rules is not None and rules.select_policy == "Disabled" for rules in directions):
         yield Remark(
             f"{_HPA}.behavior",
             "selectPolicy is Disabled in both directions: the HPA never changes its desired replicas",

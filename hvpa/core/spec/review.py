@@ -104,9 +104,9 @@ def _replicas(spec: HvpaSpec) -> Iterator[Remark]:
 
 # --- intervals ------------------------------------------------------------------------------------------------
 def _interval_bounds(spec: HvpaSpec) -> Iterator[Remark]:
-    for one in spec.overlaps:
+    for overlap in spec.overlaps:
         remedy = "let neighbours share at most their boundary"
-        yield Remark(f"{_INTERVALS}[{one.later}]", str(one), remedy)
+        yield Remark(f"{_INTERVALS}[{overlap.later}]", str(overlap), remedy)
     template = deployed_hpa(spec)
     if template is None:
         return
@@ -146,19 +146,19 @@ def holes(spec: HvpaSpec) -> list[tuple[int, int]]:
         least = template.min_replicas or 1
         # On a path, a weight applies to the step up from a count: there is no such step from maxReplicas.
         most = template.max_replicas - 1 if spec.joint else template.max_replicas
-    by_start = sorted(intervals, key=lambda one: one.start_replica_count or least)
+    by_start = sorted(intervals, key=lambda interval: interval.start_replica_count or least)
     at = (by_start[0].start_replica_count or 1) if template is None else least
-    found = []
+    gaps = []
     for interval in by_start:
         start = interval.start_replica_count
         if start is not None and start > at and (most is None or at <= most):
-            found.append((at, start - 1 if most is None else min(start - 1, most)))
+            gaps.append((at, start - 1 if most is None else min(start - 1, most)))
         if interval.last_replica_count is None:
-            return found
+            return gaps
         at = max(at, interval.last_replica_count + 1)
     if most is not None and at <= most:
-        found.append((at, most))
-    return found
+        gaps.append((at, most))
+    return gaps
 
 
 def _one_axis_only(spec: HvpaSpec) -> Iterator[Remark]:
@@ -227,7 +227,7 @@ def _no_end(spec: HvpaSpec) -> Iterator[Remark]:
         resource
         for resource in RESOURCES
         if not policies
-        or any(_recommends(one, resource) and resource not in one.max_allowed for one in policies)
+        or any(_recommends(policy, resource) and resource not in policy.max_allowed for policy in policies)
     ]
     if unbounded:
         yield Remark(
@@ -251,16 +251,16 @@ def _recommends(policy: ContainerPolicy, resource: str) -> bool:
 def controls(vpa: VpaSpec, resource: str) -> bool:
     """Return whether a deployed VPA recommends this resource for any container."""
     policies = _policies(vpa)
-    on = any(_recommends(one, resource) for one in policies)
-    return vpa.deploy and (on or all(one.container_name != "*" for one in policies))
+    on = any(_recommends(policy, resource) for policy in policies)
+    return vpa.deploy and (on or all(policy.container_name != "*" for policy in policies))
 
 
 # --- time -------------------------------------------------------------------------------------------------------
 def _windows(spec: HvpaSpec) -> Iterator[Remark]:
     waiting = [
         f"spec.{axis}.{name}.updatePolicy.updateMode"
-        for axis, used, one in (("hpa", has_hpa(spec), spec.hpa), ("vpa", has_vpa(spec), spec.vpa))
-        for name, direction in (("scaleUp", one.scale_up), ("scaleDown", one.scale_down))
+        for axis, used, scaling in (("hpa", has_hpa(spec), spec.hpa), ("vpa", has_vpa(spec), spec.vpa))
+        for name, direction in (("scaleUp", scaling.scale_up), ("scaleDown", scaling.scale_down))
         if used and direction.update_policy.update_mode == "MaintenanceWindow"
     ]
     field = "maintenanceWindows" if spec.maintenance_windows else "maintenanceTimeWindow"
@@ -292,8 +292,8 @@ def _floors(spec: HvpaSpec) -> Iterator[Remark]:
     if template is None:
         return
     least, most = template.min_replicas or 1, template.max_replicas
-    for index, one in enumerate(spec.hpa.schedule):
-        field, floor = f"{path}[{index}].minReplicas", one.min_replicas
+    for index, scheduled in enumerate(spec.hpa.schedule):
+        field, floor = f"{path}[{index}].minReplicas", scheduled.min_replicas
         if floor > most:
             why = f"{floor} is above maxReplicas ({most}), which takes precedence"
             yield Remark(field, why, "raise maxReplicas, or lower the floor")

@@ -72,9 +72,9 @@ class Clock:
     def answer(self, asked: Callable[[dt.datetime], tuple[T, dt.datetime | None]]) -> T:
         """Returns the answer of a function of the instant. The function also returns when its answer changes (None:
         never)."""
-        found, changes_at = asked(self._now)
+        answer, changes_at = asked(self._now)
         self.is_past(changes_at or LAST_INSTANT)
-        return found
+        return answer
 
     def stamp(self) -> dt.datetime:
         """Returns the instant, to write it down. For comparisons use `is_past` and the other methods."""

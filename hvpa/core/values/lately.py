@@ -54,7 +54,9 @@ class Lately(msgspec.Struct, frozen=True):
         if called_for == self.now:
             return self
         before = {
-            label: tuple([one for one in self._minutes(label, when) if after(one.end, window) > when])
+            label: tuple(
+                [minute for minute in self._minutes(label, when) if after(minute.end, window) > when]
+            )
             for label in called_for
         }
         since = self.since if called_for.keys() <= self.now.keys() else when
@@ -74,8 +76,10 @@ class Lately(msgspec.Struct, frozen=True):
         a drop to 500 gives 1000 until the window has passed.
         """
         stood = self.now.get(label)
-        minutes = [one for one in self._known(label) if clock.held_until(one.end, window) is not None]
-        means = [one.mean for one in minutes]
+        minutes = [
+            minute for minute in self._known(label) if clock.held_until(minute.end, window) is not None
+        ]
+        means = [minute.mean for minute in minutes]
         if stood is not None and clock.is_past(self._stands):
             means = [stood, *means]
         if amount * 100 > max(means, default=0) * JUMP_PERCENT:

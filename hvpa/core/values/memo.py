@@ -65,12 +65,12 @@ def remembered(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
     @wraps(function)
     def call(*args: *Ts) -> R:
         key = tuple(map(id, args))
-        found = known.get(key)
-        if found is None:
+        entry = known.get(key)
+        if entry is None:
             if len(known) >= REMEMBERED:
                 known.clear()
-            found = known[key] = (args, function(*args))
-        return found[1]
+            entry = known[key] = (args, function(*args))
+        return entry[1]
 
     return call
 
@@ -136,17 +136,17 @@ def remembered_while(
             ):
                 clock.is_past(kept.until)
                 return cast(R, kept.result)
-            own = clock.fresh()
-            result = function(own, *args, **kwargs)
-            until = own.changes_at or LAST_INSTANT
+            own_clock = clock.fresh()
+            result = function(own_clock, *args, **kwargs)
+            until = own_clock.changes_at or LAST_INSTANT
             clock.is_past(until)
-            if own.is_recorded:
+            if own_clock.is_recorded:
                 table.pop(hvpa, None)
                 clock.stamp()
                 return result
             if hvpa not in table and len(table) >= HVPAS:
                 table.clear()
-            table[hvpa] = _Kept(same, equal, own.stamp(), until, result)
+            table[hvpa] = _Kept(same, equal, own_clock.stamp(), until, result)
             return result
 
         return call

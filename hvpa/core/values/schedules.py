@@ -84,15 +84,15 @@ class Schedule:
         day = self._days.next(today - step * _NEAR * _DAY, step)
         if day is not None and (day - today).days * step <= _NEAR:
             try:
-                return self._search(origin, forward)
+                return self._find_start(origin, forward)
             except CroniterBadDateError:
                 day = self._days.next(today + step * (_NEAR + 1) * _DAY, step)
         if day is None:
             return None
         near = dt.datetime.combine(day - step * _NEAR * _DAY, dt.time(), origin.tzinfo)
-        return self._search(near, forward)
+        return self._find_start(near, forward)
 
-    def _search(self, origin: dt.datetime, forward: bool) -> dt.datetime:
+    def _find_start(self, origin: dt.datetime, forward: bool) -> dt.datetime:
         """Returns the start that croniter finds from here. Raises CroniterBadDateError."""
         while True:
             steps = copy(self._steps)  # a search changes it, and another thread may search too
@@ -153,16 +153,16 @@ class _Days:
     def next(self, day: dt.date, step: int) -> dt.date | None:
         """Returns the first such day from `day` on (`step` 1), or the last such day up to it (-1); None within 50
         years."""
-        for year, month in self._walk(day, step):
+        for year, month in self._walk_months(day, step):
             first = dt.date(year, month, 1)
             length = _LENGTHS[month - 1][-1] if month != 2 or _is_leap(year) else 28
             for number in self._of(first.weekday(), length)[::step]:
-                found = first.replace(day=number)
-                if (found - day).days * step >= 0:
-                    return found
+                matching = first.replace(day=number)
+                if (matching - day).days * step >= 0:
+                    return matching
         return None
 
-    def _walk(self, day: dt.date, step: int) -> Iterator[tuple[int, int]]:
+    def _walk_months(self, day: dt.date, step: int) -> Iterator[tuple[int, int]]:
         for years in range(_YEARS + 1):
             year = day.year + step * years
             if not dt.MINYEAR < year < dt.MAXYEAR:
@@ -223,11 +223,11 @@ def _is_leap(year: int) -> bool:
 
 def _wrong_field(fields: list[str]) -> str:
     """Returns the field that croniter refuses when all other fields are stars."""
-    for index, (field, found) in enumerate(zip(FIELDS, fields, strict=False)):
+    for index, (field, text) in enumerate(zip(FIELDS, fields, strict=False)):
         alone = ["*"] * len(FIELDS)
-        alone[index] = found
+        alone[index] = text
         if not croniter.is_valid(" ".join(alone)):
-            return f"{field.message}; it is {found!r}"
+            return f"{field.message}; it is {text!r}"
     return f"{COUNT_MESSAGE}; it is {' '.join(fields)!r}"
 
 
@@ -284,12 +284,12 @@ class Read(NamedTuple):
     """Starts of the schedule."""
 
 
-def read(one: Recurring) -> Read:
+def read(recurring: Recurring) -> Read:
     """Returns the parsed schedule and zone of a window or floor. They are parsed once, as long as the spec has it."""
-    key = (one.schedule, one.time_zone)
-    known: Read | None = one.derived.get(key)
+    key = (recurring.schedule, recurring.time_zone)
+    known: Read | None = recurring.derived.get(key)
     if known is None:
-        known = one.derived[key] = _read(*key)
+        known = recurring.derived[key] = _read(*key)
     return known
 
 

@@ -137,7 +137,7 @@ def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds
 
 def _first_holding(intervals: tuple[WeightInterval, ...], count: int, bounds: Bounds) -> int | None:
     """Returns the index of the first interval that contains `count`."""
-    return next((at for at, one in enumerate(intervals) if one.holds(count, bounds)), None)
+    return next((at for at, interval in enumerate(intervals) if interval.holds(count, bounds)), None)
 
 
 def _neighbour(
@@ -149,9 +149,9 @@ def _neighbour(
     Example: in `[100 at 4..4, 0 at 2..3]`, the neighbour of 4 replicas is the second interval for scaling in.
     """
     edges = {replicas + 1 if scales_out else replicas - 1}
-    for one in intervals:
-        start = bounds.lower if one.start is None else one.start
-        last = bounds.upper if one.last is None else one.last
+    for interval in intervals:
+        start = bounds.lower if interval.start is None else interval.start
+        last = bounds.upper if interval.last is None else interval.last
         edges.update((start, start - 1) if last is None else (start, start - 1, last, last + 1))
     # The interval that counts changes only at an edge, so checking the edges is enough.
     counts = sorted(edge for edge in edges if (edge > replicas) == scales_out and edge != replicas)
@@ -169,8 +169,8 @@ def weight_leaving(intervals: tuple[WeightInterval, ...], count: int, counts: Bo
     count and a later interval starts there, the later interval decides. A vertical stretch decides even though it has
     no width.
     """
-    holding = [one for one in intervals if one.holds(count, counts)]
-    for one in holding:
-        if one.weight_ppm == FULL or one.holds(count + 1, counts):
-            return one.weight_ppm
+    holding = [interval for interval in intervals if interval.holds(count, counts)]
+    for interval in holding:
+        if interval.weight_ppm == FULL or interval.holds(count + 1, counts):
+            return interval.weight_ppm
     return holding[0].weight_ppm if holding else 0

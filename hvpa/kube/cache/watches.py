@@ -21,7 +21,7 @@ from hvpa.kube.client.discovery import resizes_pods
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.objects.resources import CHECKPOINTS, ON_DEMAND, OPTIONAL, VPAS, WATCHED, Resource
-from hvpa.reconcile.ports import Clock
+from hvpa.reconcile.ports import TimeSource
 from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
 
@@ -50,7 +50,7 @@ class Watches(Reports):
         local: LocalCluster,
         scopes: Collection[str],
         telemetry: Telemetry,
-        clock: Clock,
+        clock: TimeSource,
         supervisor: Supervisor | None = None,
     ) -> None:
         self._transport = transport

@@ -19,7 +19,7 @@ import structlog
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.lease_api import Candidate, Lease, LeaseApi, Monotonic, awake_or_not, is_earlier
-from hvpa.reconcile.ports import Clock
+from hvpa.reconcile.ports import TimeSource
 from hvpa.reconcile.queue import Backoff
 from hvpa.reconcile.supervision import Supervisor
 
@@ -40,7 +40,7 @@ class LeaderElector:
     def __init__(
         self,
         transport: Transport,
-        clock: Clock,
+        clock: TimeSource,
         candidate: Candidate,
         monotonic: Monotonic = awake_or_not,
     ) -> None:

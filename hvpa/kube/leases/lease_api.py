@@ -12,7 +12,7 @@ import msgspec
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
 from hvpa.kube.client.paths import api_path, path_of
 from hvpa.kube.client.transport import Body, Transport, deletion
-from hvpa.reconcile.ports import Clock
+from hvpa.reconcile.ports import TimeSource
 
 API_VERSION = "coordination.k8s.io/v1"
 POLL = 1.0
@@ -135,7 +135,7 @@ class LeaseApi:
     """The Leases of a namespace. Every write requires the version that was read. All requests raise ApiError or
     Unreachable."""
 
-    def __init__(self, transport: Transport, clock: Clock, namespace: str, limit: float) -> None:
+    def __init__(self, transport: Transport, clock: TimeSource, namespace: str, limit: float) -> None:
         """`limit`: timeout of a request, in seconds."""
         self._transport = transport
         self._clock = clock

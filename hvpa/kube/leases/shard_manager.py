@@ -24,7 +24,7 @@ from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import LABEL_SHARDS, Members, Names, plan
 from hvpa.kube.leases.election import EPSILON, RESTART, SHORTEST, LeaderElector
 from hvpa.kube.leases.lease_api import Candidate, Lease, LeaseApi, Monotonic, awake_or_not
-from hvpa.reconcile.ports import Clock
+from hvpa.reconcile.ports import TimeSource
 from hvpa.reconcile.supervision import Supervisor
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -58,7 +58,7 @@ class ShardKeeper:
     def __init__(
         self,
         transport: Transport,
-        clock: Clock,
+        clock: TimeSource,
         candidate: Candidate,
         shards: int,
         monotonic: Monotonic = awake_or_not,

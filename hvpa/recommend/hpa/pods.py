@@ -121,7 +121,7 @@ def request_of(pod: Pod, container: str, resource: str) -> int:
 
 def sidecars(spec: PodSpec) -> list[Container]:
     """Returns the init containers that continue to run next to the containers (native sidecars)."""
-    return [one for one in spec.init_containers if one.restart_policy == "Always"]
+    return [container for container in spec.init_containers if container.restart_policy == "Always"]
 
 
 def _pod_level(pod: Pod, whole: ResourceList, resource: str) -> int:
@@ -131,13 +131,15 @@ def _pod_level(pod: Pod, whole: ResourceList, resource: str) -> int:
     if resource in whole:
         return milli_value(whole[resource])
     every = (*pod.spec.containers, *pod.spec.init_containers)
-    if not any(resource in one.resources.requests for one in every):
+    if not any(resource in container.resources.requests for container in every):
         raise MetricsError(f"missing pod-level request for {resource} in Pod {pod.metadata.name}")
     beside = largest = 0
-    for one in pod.spec.init_containers:
-        request = milli_value(one.resources.requests.get(resource, 0))
-        if one.restart_policy == "Always":
+    for container in pod.spec.init_containers:
+        request = milli_value(container.resources.requests.get(resource, 0))
+        if container.restart_policy == "Always":
             beside += request
-        largest = max(largest, beside if one.restart_policy == "Always" else beside + request)
-    running = sum(milli_value(one.resources.requests.get(resource, 0)) for one in pod.spec.containers)
+        largest = max(largest, beside if container.restart_policy == "Always" else beside + request)
+    running = sum(
+        milli_value(container.resources.requests.get(resource, 0)) for container in pod.spec.containers
+    )
     return max(running + beside, largest)

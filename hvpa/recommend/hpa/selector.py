@@ -84,9 +84,9 @@ def show_selector(selector: Mapping[str, Any] | None) -> str:
     labels = selector.get("matchLabels") or {}
     equal = "".join(f"{key}: {labels[key]}," for key in sorted(labels))
     rest = "".join(
-        f"LabelSelectorRequirement{{Key:{e.get('key', '')},Operator:{e.get('operator', '')},"
-        f"Values:[{' '.join(e.get('values') or ())}],}},"
-        for e in selector.get("matchExpressions") or ()
+        f"LabelSelectorRequirement{{Key:{expression.get('key', '')},Operator:{expression.get('operator', '')},"
+        f"Values:[{' '.join(expression.get('values') or ())}],}},"
+        for expression in selector.get("matchExpressions") or ()
     )
     return (
         f"&LabelSelector{{MatchLabels:map[string]string{{{equal}}},"
@@ -155,14 +155,14 @@ class _Parser:
     def parse(self) -> Iterator[_Requirement]:
         """Returns all requirements of the text. Raises `SelectorError`."""
         otherwise = ", expected: !, identifier, or 'end of string'"
-        more = self._kind() != "end"
-        while more:
+        goes_on = self._kind() != "end"
+        while goes_on:
             self._check(("word", "!"), otherwise)
             try:
                 yield self._requirement()
             except SelectorError as error:
                 raise SelectorError(f"unable to parse requirement: {error}") from None
-            more = self._take(("end", ","), ", expected: ',' or 'end of string'") == ","
+            goes_on = self._take(("end", ","), ", expected: ',' or 'end of string'") == ","
             otherwise = ", expected: identifier after ','"
 
     def _requirement(self) -> _Requirement:
