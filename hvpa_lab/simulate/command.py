@@ -80,18 +80,18 @@ def main(args: argparse.Namespace) -> int:
         if args.sweep:
             run = run._replace(scenarios=tuple(map(swept, run.scenarios)))
         if args.baseline is not None and args.baseline not in run.names:
-            there = ", ".join(run.names)
-            raise UsageError(f"--baseline: no policy {args.baseline!r} is simulated; there are: {there}")
+            names = ", ".join(run.names)
+            raise UsageError(f"--baseline: no policy {args.baseline!r} is simulated; there are: {names}")
         with progress_bar(args.progress) as progress:
             results = simulate_all(run, args.jobs, progress)
     except (ScenarioError, SimulationError) as error:
         raise CommandError(str(error)) from error
-    compared = [compare(one, prices_of(args), args.baseline) for one in results]
+    compared = [compare(result, prices_of(args), args.baseline) for result in results]
     _draw(args, compared)
     print(to_json(compared, series=args.series) if args.output == "json" else to_text(compared))
     if args.sweep and args.output == "table":
         most = MOST_UNMET / 100 if args.unmet is None else args.unmet
-        print("", *(reading(one, most) for one in compared), sep="\n")
+        print("", *(reading(comparison, most) for comparison in compared), sep="\n")
     return DONE
 
 
@@ -104,4 +104,4 @@ def _draw(args: argparse.Namespace, compared: Sequence[Comparison]) -> None:
     if args.png is not None:
         from hvpa_lab.simulate.report.picture import to_png
 
-        write_drawing(args.png, to_png([one.result for one in compared]))
+        write_drawing(args.png, to_png([comparison.result for comparison in compared]))

@@ -31,15 +31,17 @@ def simulate(
     policy, if the policy can't be run.
     """
     steps = math.ceil(scenario.duration / scenario.step)
-    load = array("d", (scenario.load.at(i * scenario.step) for i in range(steps)))
+    load = array("d", (scenario.load.at(index * scenario.step) for index in range(steps)))
     state = Workload(_begun(scenario.workload, policy), scenario.nodes)
     recorder = Recorder(scenario, state, load)
     context = Context(scenario, state, recorder)
     policy_at_work = scaler(policy, context)
-    backlog = Backlog(scenario.backlog, sum(one.cpu_per_unit for one in scenario.workload.containers))
+    backlog = Backlog(
+        scenario.backlog, sum(container.cpu_per_unit for container in scenario.workload.containers)
+    )
     metrics, step, every = context.metrics, scenario.step, max(1, steps // PROGRESS_CALLS)
-    for i, value in enumerate(load):
-        now = i * step
+    for index, value in enumerate(load):
+        now = index * step
         recorder.now = now
         metrics.load, metrics.waiting = value, backlog.waiting
         metrics.advance(now)
@@ -48,7 +50,7 @@ def simulate(
         tick = backlog.step(state.advance(now, length, backlog.offer(value, length)), value, length)
         recorder.step(tick, length, policy_at_work.hpa)
         recorder.take(state.events)
-        if i % every == 0:
+        if index % every == 0:
             progress(now)
     progress(scenario.duration)
     return recorder.result(policy)
@@ -68,10 +70,16 @@ def _begun(workload: WorkloadModel, policy: Policy) -> WorkloadModel:
     """Returns the workload with this policy's initial values."""
     replicas = workload.replicas if policy.replicas is None else policy.replicas
     return replace(
-        workload, replicas=replicas, containers=tuple(_container(one, policy) for one in workload.containers)
+        workload,
+        replicas=replicas,
+        containers=tuple(_container(container, policy) for container in workload.containers),
     )
 
 
 def _container(container: ContainerModel, policy: Policy) -> ContainerModel:
-    own = policy.resources.get(container.name)
-    return container if own is None else replace(container, requests=own.requests, limits=own.limits)
+    resources = policy.resources.get(container.name)
+    return (
+        container
+        if resources is None
+        else replace(container, requests=resources.requests, limits=resources.limits)
+    )

@@ -41,7 +41,9 @@ class Recorder:
         self._scenario = scenario
         self._state = state
         requests = {
-            (one.name, resource): array("d") for one in scenario.workload.containers for resource in RESOURCES
+            (container.name, resource): array("d")
+            for container in scenario.workload.containers
+            for resource in RESOURCES
         }
         self._series = series = Series(scenario.step, load, requests)
         self._columns = [*(getattr(series, name) for name in AMOUNTS), *requests.values()]
@@ -102,12 +104,14 @@ class Recorder:
     def _mean_request(self, container: str, resource: Resource) -> float:
         """Returns the mean request of the pods; without pods, the request of a new pod."""
         owners = [pod.resources for pod in self._state.pods] or [self._state.pod_resources]
-        return sum(one[container].requests.get(resource, 0) for one in owners) / len(owners)
+        return sum(resources[container].requests.get(resource, 0) for resources in owners) / len(owners)
 
     def result(self, policy: Policy) -> PolicyResult:
         """Returns the whole record. Call it once, at the end."""
         self.reactions.finish()
-        reactions = tuple(one for one in self.reactions.found if one.start >= self._scenario.warm_up)
+        reactions = tuple(
+            reaction for reaction in self.reactions.found if reaction.start >= self._scenario.warm_up
+        )
         return PolicyResult(
             name=policy.name,
             kind=policy.kind,
@@ -129,9 +133,9 @@ class Recorder:
         cpu_requested, cpu_used = total(series.requested_cpu), total(series.used_cpu)
         memory_requested, memory_used = total(series.requested_memory), total(series.used_memory)
         unmet, demand = total(series.unmet) / MILLI, total(series.demand) / MILLI
-        short = [float(one > 0) for one in series.unmet]
-        times = [one.total for one in reactions if one.total is not None]
-        covers = [one.cover_seconds for one in reactions]
+        short = [float(amount > 0) for amount in series.unmet]
+        times = [reaction.total for reaction in reactions if reaction.total is not None]
+        covers = [reaction.cover_seconds for reaction in reactions]
         return Totals(
             core_hours_requested=cpu_requested / HOUR / MILLI,
             core_hours_used=cpu_used / HOUR / MILLI,

@@ -79,7 +79,7 @@ def _plan(paths: Sequence[Path], seeds: Sequence[int], only: Sequence[str]) -> R
             raise SimulationError(f"there is no policy {name!r}; there are: {', '.join(sorted(run.names))}")
     scenarios = []
     for path, scenario in zip(paths, run.scenarios, strict=True):
-        wanted = tuple(one for one in scenario.policies if not only or one.name in only)
+        wanted = tuple(policy for policy in scenario.policies if not only or policy.name in only)
         if not wanted:
             raise SimulationError(f"{path}: it has none of the requested policies")
         scenarios.append(replace(scenario, policies=wanted))
@@ -108,7 +108,7 @@ def simulate_all(run: Run, jobs: int, progress: Progress) -> list[SimulationResu
     ]
 
 
-def _one(task: Task, progress: Callable[[float], None]) -> PolicyResult:
+def _simulate_task(task: Task, progress: Callable[[float], None]) -> PolicyResult:
     """Returns a policy's result. Every error becomes a SimulationError, because errors pass through a pipe."""
     path, scenario, policy = task
     try:
@@ -126,11 +126,11 @@ def _total(tasks: Sequence[Task]) -> float:
 
 
 def _here(tasks: Sequence[Task], progress: Progress) -> list[PolicyResult]:
-    def one(at: int) -> PolicyResult:
+    def simulate_at(at: int) -> PolicyResult:
         before = _total(tasks[:at])
-        return _one(tasks[at], lambda seconds: progress(before + seconds, _total(tasks)))
+        return _simulate_task(tasks[at], lambda seconds: progress(before + seconds, _total(tasks)))
 
-    return [one(at) for at in range(len(tasks))]
+    return [simulate_at(at) for at in range(len(tasks))]
 
 
 # --- parallel processes ---------------------------------------------------------------------------------------
@@ -187,4 +187,4 @@ def _work(index: int, task: Task) -> PolicyResult:
     def progress(seconds: float) -> None:
         _seconds[index] = seconds
 
-    return _one(task, progress)
+    return _simulate_task(task, progress)

@@ -37,32 +37,32 @@ class Rise(NamedTuple):
 def find_rises(load: array[float], step: float) -> list[Rise]:
     """Returns all rises of a load, given a value per step. Changes smaller than `RISE`, `SHARE` and `NOISE` require do
     not count."""
-    found: list[Rise] = []
+    rises: list[Rise] = []
     noise, least = _noise(load), SHARE * max(load, default=0.0)
     factor = max(RISE, noise)
     low = start = high = 0
     rising = False
-    for i, value in enumerate(load):
+    for index, value in enumerate(load):
         if rising:
             if value >= load[high]:
-                high = i
+                high = index
             elif value * factor <= load[high] and load[high] - value >= least:
-                found.append(Rise(start * step, high * step))
-                rising, low = False, i
+                rises.append(Rise(start * step, high * step))
+                rising, low = False, index
         elif value <= load[low]:
-            low = i
+            low = index
         elif value >= load[low] * factor and value - load[low] >= least:
-            rising, high = True, i
-            start = _departure(load, low, i, load[low] * math.sqrt(noise))
+            rising, high = True, index
+            start = _departure(load, low, index, load[low] * math.sqrt(noise))
     if rising:
-        found.append(Rise(start * step, high * step))
-    return found
+        rises.append(Rise(start * step, high * step))
+    return rises
 
 
 def _departure(load: array[float], low: int, risen: int, quiet: float) -> int:
     """Returns the index at which the load finally left the noise around its low: the step after its last value up to
     `quiet`."""
-    last = next((i for i in range(risen - 1, low, -1) if load[i] <= quiet), low)
+    last = next((index for index in range(risen - 1, low, -1) if load[index] <= quiet), low)
     return last + 1
 
 
@@ -89,7 +89,7 @@ def cpu_target(hpa: Hpa | None, state: Workload) -> float | None:
         names = [source.container] if metric.container_resource else list(given)
         requests = [given[name].requests.get("cpu") for name in names if name in given]
         if source.target.average_utilization and requests and None not in requests:
-            return sum(one or 0 for one in requests) * source.target.average_utilization / 100
+            return sum(request or 0 for request in requests) * source.target.average_utilization / 100
     return None
 
 

@@ -26,7 +26,7 @@ _SOURCES: Final = ("resource", "containerResource")
 def swept(scenario: Scenario) -> Scenario:
     """Returns the scenario with its policies that have an HPA of CPU or memory, once for each target, without the other
     policies. Raises SimulationError if there is no such policy."""
-    policies = tuple(one for policy in scenario.policies for one in variants(policy))
+    policies = tuple(variant for policy in scenario.policies for variant in variants(policy))
     if not policies:
         raise SimulationError(f"{scenario.name}: no policy has an HPA with a CPU or memory target")
     return replace(scenario, policies=policies)
@@ -35,13 +35,13 @@ def swept(scenario: Scenario) -> Scenario:
 def variants(policy: Policy) -> list[Policy]:
     """Returns the policy with other targets for its HPA's CPU and memory metrics, named after the targets. Example: 80
     percent gives six policies from 56 to 96 percent. Empty without such a metric."""
-    found = []
+    policies = []
     for factor in FACTORS:
         variant = copy.deepcopy(policy)
         labels = [_scaled(source["name"], source["target"], factor) for source in _sources(variant)]
         if labels and None not in labels:
-            found.append(replace(variant, name=f"{', '.join(filter(None, labels))}: {policy.name}"))
-    return found
+            policies.append(replace(variant, name=f"{', '.join(filter(None, labels))}: {policy.name}"))
+    return policies
 
 
 def _sources(policy: Policy) -> list[dict[str, Any]]:
@@ -66,22 +66,24 @@ def _scaled(resource: Resource, target: dict[str, Any], factor: float) -> str | 
 
 def reading(comparison: Comparison, most: float) -> str:
     """Returns a sentence that names the cheapest policy with at most this share of unmet demand."""
-    enough = [one for one in comparison.standings if one.policy.totals.unmet_demand_share <= most]
+    enough = [
+        standing for standing in comparison.standings if standing.policy.totals.unmet_demand_share <= most
+    ]
     if enough:
-        best = min(enough, key=lambda one: one.cost)
+        best = min(enough, key=lambda standing: standing.cost)
         return (
             f"The cheapest with at most {_share(most)} unmet demand is {best.name} (cost {money(best.cost)}, "
             f"{_unmet(best)})."
         )
-    least = min(comparison.standings, key=lambda one: one.policy.totals.unmet_demand_share)
+    least = min(comparison.standings, key=lambda standing: standing.policy.totals.unmet_demand_share)
     return (
         f"No policy leaves at most {_share(most)} of the demand unmet; the closest is {least.name} "
         f"({_unmet(least)})."
     )
 
 
-def _unmet(one: Standing) -> str:
-    return f"{_share(one.policy.totals.unmet_demand_share)} unmet"
+def _unmet(standing: Standing) -> str:
+    return f"{_share(standing.policy.totals.unmet_demand_share)} unmet"
 
 
 def _share(share: float) -> str:

@@ -124,7 +124,7 @@ class MetricsServer:
             else:
                 usage.append(ContainerUsage(track.pod, container.name, rate, container.memory))
         if incomplete:
-            usage = [one for one in usage if one.pod not in incomplete]
+            usage = [container_usage for container_usage in usage if container_usage.pod not in incomplete]
         self._coming.append(Published(now + self._model.delay, now, tuple(usage)))
 
     def _running(self) -> dict[tuple[int, str], _Track]:
@@ -146,10 +146,10 @@ class MetricsServer:
         """Returns the usage of a resource by pod, of a single container or of all containers together."""
         published = self.published
         sums: dict[str, float] = {}
-        for one in () if published is None else published.usage:
-            if not container or one.container == container:
-                amount = one.cpu if resource == "cpu" else one.memory * 1000
-                sums[one.pod] = sums.get(one.pod, 0.0) + amount
+        for container_usage in () if published is None else published.usage:
+            if not container or container_usage.container == container:
+                amount = container_usage.cpu if resource == "cpu" else container_usage.memory * 1000
+                sums[container_usage.pod] = sums.get(container_usage.pod, 0.0) + amount
         if published is None or not sums:
             raise MetricsError("no metrics returned from resource metrics API")
         at = instant(self._start, published.measured_at)
@@ -163,8 +163,8 @@ class MetricsServer:
         if not ready or self.published is None:
             raise MetricsError("no metrics returned from custom metrics API")
         at = instant(self._start, self.published.at)
-        each = self.load * 1000 / sum(pod.part for pod in ready)
-        return {pod.name: PodReading(round(each * pod.part), at, self._window) for pod in ready}
+        load_per_part = self.load * 1000 / sum(pod.part for pod in ready)
+        return {pod.name: PodReading(round(load_per_part * pod.part), at, self._window) for pod in ready}
 
     def object(self, metric: MetricName, described: ObjectReference) -> int:
         """Returns the metric of this name, regardless of the object."""

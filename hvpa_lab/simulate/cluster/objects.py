@@ -70,9 +70,12 @@ def containers(template: Mapping[str, ResourceRequirements]) -> list[Container]:
     """Returns the containers of a pod or pod template; the same list for each use of a template."""
     return [
         Container(
-            name=name, resources=Resources(requests=_amounts(one.requests), limits=_amounts(one.limits))
+            name=name,
+            resources=Resources(
+                requests=_amounts(requirements.requests), limits=_amounts(requirements.limits)
+            ),
         )
-        for name, one in template.items()
+        for name, requirements in template.items()
     ]
 
 
@@ -145,7 +148,7 @@ class WorkloadObject:
         """Returns the operator's view of a custom kind (`hvpa.kube.objects.workloads`): its scale, and the newest
         pod."""
         state, pods = self._state, len(self._state.pods)
-        newest = max(state.pods, key=lambda one: one.serial, default=None)
+        newest = max(state.pods, key=lambda pod: pod.serial, default=None)
         template = PodTemplate() if newest is None else PodTemplate(spec=pod_spec(newest.desired_resources))
         metadata = msgspec.structs.replace(metadata, generation=state.replicas)
         spec = WorkloadSpec(state.replicas, Selector(match_labels=labels(state.model.name)), template)
@@ -201,7 +204,7 @@ class PodObjects:
             phase=pod.phase,
             start_time=None if pod.started is None else instant(self._start, pod.started),
             conditions=conditions,
-            container_statuses=[self._container(pod, one) for one in pod.containers],
+            container_statuses=[self._container(pod, container) for container in pod.containers],
         )
         return Pod(metadata=metadata, spec=pod_spec(pod.desired_resources), status=status)
 
@@ -219,15 +222,15 @@ class PodObjects:
     def _container(self, pod: SimPod, container: SimContainer) -> ContainerStatus:
         """Returns the kubelet's report of a container. It includes resources only while they differ from the pod's
         spec."""
-        has = None
+        reported = None
         if pod.resize is not None:
-            own = pod.resources[container.name]
-            has = Resources(requests=_amounts(own.requests), limits=_amounts(own.limits))
+            actual = pod.resources[container.name]
+            reported = Resources(requests=_amounts(actual.requests), limits=_amounts(actual.limits))
         last = ContainerState()
         if container.oom_at is not None:
             ended = Terminated(reason=OOM_KILLED, finished_at=instant(self._start, container.oom_at))
             last = ContainerState(terminated=ended)
-        return ContainerStatus(name=container.name, last_state=last, resources=has)
+        return ContainerStatus(name=container.name, last_state=last, resources=reported)
 
 
 def uid_of(pod: SimPod) -> str:

@@ -49,7 +49,8 @@ class Workload:
         self.replicas = model.replicas
         """The last set value; change it with `scale`."""
         self.template: Template = {
-            one.name: ResourceRequirements(dict(one.requests), dict(one.limits)) for one in model.containers
+            container.name: ResourceRequirements(dict(container.requests), dict(container.limits))
+            for container in model.containers
         }
         """The last set template; change it with `set_template`."""
         self.revision = 1
@@ -72,7 +73,7 @@ class Workload:
         self._node_model = nodes
         self._nodes = Nodes(nodes)
         self._resizes = Resizes(self._nodes, model, self.events)
-        self._models = {one.name: one for one in model.containers}
+        self._models = {container.name: container for container in model.containers}
         self._never_replaces = model.kind in NEVER_REPLACING
         self.paused, self.partition = self._never_replaces, 0
         self._serial = 0
@@ -186,8 +187,8 @@ class Workload:
 
     def _release(self, now: float) -> None:
         """Removes deleted pods from their nodes once their grace period is over."""
-        over = [one for one in self._terminating if one[0] <= now + INSTANT]
-        self._terminating = [one for one in self._terminating if one[0] > now + INSTANT]
+        over = [entry for entry in self._terminating if entry[0] <= now + INSTANT]
+        self._terminating = [entry for entry in self._terminating if entry[0] > now + INSTANT]
         for _, pod in over:
             self._nodes.release(pod, now)
 

@@ -153,12 +153,12 @@ class SimulatedCluster:
         pods = {uid_of(pod): pod for pod in self._state.pods}
         wanted: list[tuple[SimPod, Template]] = []
         failures: list[tuple[PodResize, WriteError]] = []
-        for one in resizes:
-            if (pod := pods.get(one.uid)) is None:
+        for resize in resizes:
+            if (pod := pods.get(resize.uid)) is None:
                 continue
-            resources = _merged(pod.desired_resources, one.body)
+            resources = _merged(pod.desired_resources, resize.body)
             if why := self._state.refusal(pod, resources):
-                failures.append((one, NodeTooSmall(f'pods "{pod.name}" is forbidden: {why}')))
+                failures.append((resize, NodeTooSmall(f'pods "{pod.name}" is forbidden: {why}')))
             else:
                 wanted.append((pod, resources))
         self._state.resize_all(wanted, self._seconds)
@@ -167,10 +167,10 @@ class SimulatedCluster:
     async def memory_in_use(self, hvpa: Meta, selector: str) -> Mapping[tuple[str, str], int]:
         """See the port. Returns the current usage; metrics-server's last measurement is some seconds older."""
         return {
-            (pod.name, one.name): int(one.memory)
+            (pod.name, container.name): int(container.memory)
             for pod in self._state.pods
-            for one in pod.containers
-            if one.running
+            for container in pod.containers
+            if container.running
         }
 
     async def write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
@@ -230,8 +230,8 @@ def owned_meta(manifest: Mapping[str, object], created: dt.datetime) -> VpaMeta:
 
 
 def _targets(status: VpaStatusRead) -> list[tuple[object, ...]]:
-    found = status.recommendation.container_recommendations if status.recommendation is not None else None
-    return [(one.container_name, one.target, one.uncapped_target) for one in found or ()]
+    entries = status.recommendation.container_recommendations if status.recommendation is not None else None
+    return [(entry.container_name, entry.target, entry.uncapped_target) for entry in entries or ()]
 
 
 def _merged(

@@ -67,9 +67,9 @@ class Resizes:
     def refusal(self, pod: SimPod, resources: Template) -> str:
         """Returns why the API server refuses these resources of a pod: they exceed its node (403 with the cause
         `NodeCapacity`). Empty if it does not refuse them."""
-        cpu, memory = total_requests([shape_of(one) for one in resources.values()])
-        found = [] if pod.node is None else self._nodes.exceeded(cpu, memory)
-        return f"node didn't have enough allocatable resources: {', '.join(found)}" if found else ""
+        cpu, memory = total_requests([shape_of(requirements) for requirements in resources.values()])
+        exceeded = [] if pod.node is None else self._nodes.exceeded(cpu, memory)
+        return f"node didn't have enough allocatable resources: {', '.join(exceeded)}" if exceeded else ""
 
     def settle(self, pods: Sequence[SimPod], now: float) -> None:
         """Applies all resizes that fit on their nodes, in the order of the kubelet (`sortPendingResizes`)."""
@@ -154,7 +154,7 @@ def _seen(pods: Sequence[SimPod], now: float) -> list[Resize]:
     for resize in resizes:
         if resize.due is not None and resize.due <= now + INSTANT:
             resize.due = None
-    return [one for one in resizes if one.due is None and one.state != "Infeasible"]
+    return [resize for resize in resizes if resize.due is None and resize.state != "Infeasible"]
 
 
 def _rank(resize: Resize) -> tuple[bool, bool, float, int]:
@@ -176,11 +176,11 @@ def message_of(resize: Resize) -> str:
     """Returns the kubelet's message about a resize in its state."""
     if resize.state != "Error":
         return WHY[resize.state]
-    found = [
+    problems = [
         f'attempting to set container "{name}" memory limit ({limit}) below current usage ({used})'
         for name, limit, used in _below_use(resize)
     ]
-    return f"cannot decrease memory limits: [{', '.join(found)}]"
+    return f"cannot decrease memory limits: [{', '.join(problems)}]"
 
 
 def _below_use(resize: Resize) -> Iterator[tuple[str, int, int]]:
@@ -191,27 +191,33 @@ def _below_use(resize: Resize) -> Iterator[tuple[str, int, int]]:
             yield container.name, int(wanted.memory_limit), math.ceil(container.memory)
 
 
-def is_refused(own: Template, wanted: Template) -> bool:
+def is_refused(current: Template, wanted: Template) -> bool:
     """Whether the API server refuses this change of a pod's resources: the QoS class must stay the same, and no request
     or limit can be removed (`ValidatePodResize`)."""
     removed = any(
-        own[name].requests.keys() - one.requests.keys() or own[name].limits.keys() - one.limits.keys()
-        for name, one in wanted.items()
+        current[name].requests.keys() - requirements.requests.keys()
+        or current[name].limits.keys() - requirements.limits.keys()
+        for name, requirements in wanted.items()
     )
-    return removed or qos_class(own) != qos_class(wanted)
+    return removed or qos_class(current) != qos_class(wanted)
 
 
 def qos_class(template: Template) -> Literal["Guaranteed", "Burstable", "BestEffort"]:
     """Returns the QoS class of a pod with these resources (`ComputePodQOS`)."""
     containers = template.values()
-    if not any(amount for one in containers for amount in (*one.requests.values(), *one.limits.values())):
+    if not any(
+        amount
+        for container in containers
+        for amount in (*container.requests.values(), *container.limits.values())
+    ):
         return "BestEffort"
     return "Guaranteed" if all(map(_is_guaranteed, containers)) else "Burstable"
 
 
-def _is_guaranteed(one: ResourceRequirements) -> bool:
+def _is_guaranteed(requirements: ResourceRequirements) -> bool:
     return all(
-        one.limits.get(resource, 0)
-        and one.requests.get(resource, one.limits[resource]) == one.limits[resource]
+        requirements.limits.get(resource, 0)
+        and requirements.requests.get(resource, requirements.limits[resource])
+        == requirements.limits[resource]
         for resource in RESOURCES
     )

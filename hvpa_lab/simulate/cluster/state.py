@@ -58,11 +58,11 @@ def total_requests(shapes: Sequence[Shape]) -> tuple[int, int]:
 
 def with_default_requests(template: Template) -> Template:
     """Returns the resources of a new pod: a missing request equals the limit (`SetDefaults_Pod`)."""
-    if all(one.limits.keys() <= one.requests.keys() for one in template.values()):
+    if all(requirements.limits.keys() <= requirements.requests.keys() for requirements in template.values()):
         return template
     return {
-        name: ResourceRequirements({**one.limits, **one.requests}, one.limits)
-        for name, one in template.items()
+        name: ResourceRequirements({**requirements.limits, **requirements.requests}, requirements.limits)
+        for name, requirements in template.items()
     }
 
 
@@ -211,7 +211,7 @@ class SimPod:
         self.resize: Resize | None = None
         """A resize that is not complete."""
         self.take(resources)
-        self.containers = [SimContainer(one) for one in resources]
+        self.containers = [SimContainer(container_name) for container_name in resources]
         self.node: int | None = None
         """Number of its node; None: unscheduled."""
         self.started: float | None = None
@@ -226,7 +226,7 @@ class SimPod:
     def take(self, resources: Template) -> None:
         """Sets the pod's resources, with containers in their order; running containers continue."""
         self.resources = resources
-        self.shapes = tuple(shape_of(one) for one in resources.values())
+        self.shapes = tuple(shape_of(requirements) for requirements in resources.values())
         self.cpu_request, self.memory_request = total_requests(self.shapes)
 
     @property
@@ -248,7 +248,7 @@ class SimPod:
     def next_event(self) -> float:
         """Time in seconds of the next change without a request: a container restarts, the pod becomes ready, or the
         kubelet handles a resize."""
-        times = [one.restart_at for one in self.containers if one.restart_at is not None]
+        times = [container.restart_at for container in self.containers if container.restart_at is not None]
         if self.ready_at is not None and not self.ready:
             times.append(self.ready_at)
         if self.resize is not None and self.resize.due is not None:
@@ -272,7 +272,9 @@ class SimPod:
     def catch_up(self, now: float) -> int:
         """Executes all changes that are due by now; returns the number of restarted containers."""
         due = [
-            one for one in self.containers if one.restart_at is not None and one.restart_at <= now + INSTANT
+            container
+            for container in self.containers
+            if container.restart_at is not None and container.restart_at <= now + INSTANT
         ]
         for container in due:
             container.start(now)
@@ -322,5 +324,5 @@ class Resize:
 
     def __post_init__(self) -> None:
         self.cpu_request, self.memory_request = total_requests(
-            [shape_of(one) for one in self.resources.values()]
+            [shape_of(requirements) for requirements in self.resources.values()]
         )

@@ -52,12 +52,12 @@ def share_out(capacity: float, wants: Sequence[tuple[float, float, int]]) -> lis
     grants = [0.0] * len(wants)
     left, waiting = capacity, list(range(len(wants)))
     while waiting:
-        level = left / sum(wants[i][1] * wants[i][2] for i in waiting)
-        content = [i for i in waiting if wants[i][0] <= level * wants[i][1]]
-        for i in content or waiting:
-            grants[i] = wants[i][0] if content else level * wants[i][1]
-            left -= grants[i] * wants[i][2]
-        waiting = [i for i in waiting if i not in content] if content else []
+        level = left / sum(wants[index][1] * wants[index][2] for index in waiting)
+        content = [index for index in waiting if wants[index][0] <= level * wants[index][1]]
+        for index in content or waiting:
+            grants[index] = wants[index][0] if content else level * wants[index][1]
+            left -= grants[index] * wants[index][2]
+        waiting = [index for index in waiting if index not in content] if content else []
     return grants
 
 
@@ -150,7 +150,7 @@ class Host:
 
     def share(self) -> None:
         """Shares the node's CPU among its pods by their requests, if it is insufficient."""
-        wants = [(one.want, max(LEAST_WEIGHT, float(one.request)), one.each) for one in self.groups]
+        wants = [(group.want, max(LEAST_WEIGHT, float(group.request)), group.each) for group in self.groups]
         for group, grant in zip(self.groups, share_out(self.cpu, wants), strict=True):
             group.squeeze(grant)
         self.want = self.cpu
@@ -166,7 +166,7 @@ class Host:
         """Returns the container to kill on each node: in the pod that exceeds its request most (the newest of
         equals), the container that exceeds its own most. Requests fit on the node, so there is always such a running
         container."""
-        found: list[Victim] = []
+        victims: list[Victim] = []
         for node in self.nodes:
             _, _, pod, group = max(
                 (group.held - pod.memory_request, pod.serial, pod, group)
@@ -175,8 +175,8 @@ class Host:
                 if pod.node == node
             )
             worst = max(group.meters, key=lambda meter: meter.memory - meter.request)
-            found.append((pod, pod.containers[worst.index], worst.memory))
-        return found
+            victims.append((pod, pod.containers[worst.index], worst.memory))
+        return victims
 
 
 class Arrangement:
@@ -265,15 +265,15 @@ class Arrangement:
     def victims(self, at: float) -> list[Victim]:
         """Returns the containers to kill now: all that have reached their limit or, without any, a container on each
         node with too little memory. A container never has more than its limit."""
-        found = [
+        victims = [
             (pod, pod.containers[meter.index], meter.memory_limit)
             for group, _ in self.groups
             for meter in group.meters
             if crossing(meter.memory, meter.memory_limit, meter.leak, at) <= at + INSTANT
             for pod in group.pods
         ]
-        if found:
-            return found
+        if victims:
+            return victims
         full = [host for host in self.hosts if host.overflow(at) <= at + INSTANT]
         return [victim for host in full for victim in host.victims()]
 
@@ -305,11 +305,17 @@ def _hosts(placed: list[SimPod], models: Mapping[str, ContainerModel], nodes: No
 
 def _kind(pod: SimPod, keeps: bool) -> Kind:
     running = tuple(container.running for container in pod.containers)
-    memory = tuple(number for one in pod.containers for number in (one.grows_from, one.peak)) if keeps else ()
+    memory = (
+        tuple(number for container in pod.containers for number in (container.grows_from, container.peak))
+        if keeps
+        else ()
+    )
     return pod.shapes, pod.ready, _may_start(pod), pod.part, running, memory
 
 
-def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], nodes: NodeModel) -> Group:
+def _group(
+    pods: list[SimPod], pods_per_node: int, models: Mapping[str, ContainerModel], nodes: NodeModel
+) -> Group:
     """Groups these pods, whose containers are measured together from now on."""
     first, cap = pods[0], math.inf
     if nodes.headroom is not None:
@@ -325,7 +331,12 @@ def _group(pods: list[SimPod], each: int, models: Mapping[str, ContainerModel], 
             for pod in pods:
                 pod.containers[index].attach(meter)
     return Group(
-        pods, each, cap, meters, any(_starts(models[one.name], first) for one in first.containers), first.part
+        pods,
+        pods_per_node,
+        cap,
+        meters,
+        any(_starts(models[container.name], first) for container in first.containers),
+        first.part,
     )
 
 

@@ -58,12 +58,12 @@ def series_in(name: str, text: bytes) -> list[Series]:
     result = answer.data.get("result")
     if answer.data.get("resultType") != "matrix" or not isinstance(result, list):
         raise ScenarioError(f"{name}: the Prometheus response has no series over time (a matrix)")
-    return [_series(name, one) for one in result]
+    return [_series(name, series) for series in result]
 
 
-def _series(name: str, one: Any) -> Series:
-    labels = one.get("metric") if isinstance(one, dict) else None
-    pairs = one.get("values") if isinstance(one, dict) else None
+def _series(name: str, series: Any) -> Series:
+    labels = series.get("metric") if isinstance(series, dict) else None
+    pairs = series.get("values") if isinstance(series, dict) else None
     if not isinstance(labels, dict) or not isinstance(pairs, list):
         raise ScenarioError(f"{name}: a series of Prometheus' answer has no metric and values")
     values: dict[float, float] = {}
@@ -93,16 +93,16 @@ def _value(name: str, value: Any) -> float:
 
 def merged(chunks: Iterable[Sequence[Series]]) -> list[Series]:
     """The series of several responses, joined by their labels."""
-    found: dict[tuple[tuple[str, str], ...], dict[float, float]] = {}
+    values_by_labels: dict[tuple[tuple[str, str], ...], dict[float, float]] = {}
     for chunk in chunks:
-        for one in chunk:
-            found.setdefault(tuple(sorted(one.labels.items())), {}).update(one.values)
-    return [Series(dict(labels), values) for labels, values in found.items() if values]
+        for series in chunk:
+            values_by_labels.setdefault(tuple(sorted(series.labels.items())), {}).update(series.values)
+    return [Series(dict(labels), values) for labels, values in values_by_labels.items() if values]
 
 
 def missing(answers: Mapping[str, Sequence[Series]]) -> list[str]:
     """The names of the expressions without any value."""
-    return [name for name, found in answers.items() if not found]
+    return [name for name, all_series in answers.items() if not all_series]
 
 
 def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Mapping[str, Share]) -> History:
@@ -115,7 +115,7 @@ def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Map
     times = [
         time
         for time in sorted(replicas)
-        if all(any(time in one for one in by_name.values()) for by_name in usage.values())
+        if all(any(time in values for values in by_container.values()) for by_container in usage.values())
     ]
     if load is not None:
         with_load = [time for time in times if time in load]
@@ -128,7 +128,10 @@ def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Map
         )
     columns = {
         container: Used(
-            *(array("d", (found[container].get(time, 0.0) for time in times)) for found in usage.values())
+            *(
+                array("d", (by_container[container].get(time, 0.0) for time in times))
+                for by_container in usage.values()
+            )
         )
         for container in shares
     }
@@ -144,32 +147,34 @@ def history_of(source: str, answers: Mapping[str, Sequence[Series]], shares: Map
     )
 
 
-def _single(name: str, found: Sequence[Series]) -> Mapping[float, float]:
+def _single(name: str, all_series: Sequence[Series]) -> Mapping[float, float]:
     """The values of the expression's only series. Raises ScenarioError."""
-    if len(found) != 1:
-        labels = ", ".join(sorted({label for one in found for label in one.labels})[:10])
-        raise ScenarioError(f"{name}: must be a single series, but has {len(found)} (by {labels}): sum them")
-    return found[0].values
+    if len(all_series) != 1:
+        labels = ", ".join(sorted({label for series in all_series for label in series.labels})[:10])
+        raise ScenarioError(
+            f"{name}: must be a single series, but has {len(all_series)} (by {labels}): sum them"
+        )
+    return all_series[0].values
 
 
 def _by_container(
-    name: str, found: Sequence[Series], shares: Mapping[str, Share], notes: list[str]
+    name: str, all_series: Sequence[Series], shares: Mapping[str, Share], notes: list[str]
 ) -> dict[str, Mapping[float, float]]:
     """The values of each of the workload's containers."""
-    if len(found) == 1 and CONTAINER not in found[0].labels:
-        whole = found[0].values
+    if len(all_series) == 1 and CONTAINER not in all_series[0].labels:
+        whole = all_series[0].values
         return {
             container: {time: value * getattr(share, name) for time, value in whole.items()}
             for container, share in shares.items()
         }
     known: dict[str, Mapping[float, float]] = {}
-    for one in found:
-        container = one.labels.get(CONTAINER)
+    for series in all_series:
+        container = series.labels.get(CONTAINER)
         if container is None or container in known:
             raise ScenarioError(
                 f"{name}: must be a single series, or a series for each value of the label {CONTAINER}"
             )
-        known[container] = one.values
+        known[container] = series.values
     if others := sorted(known.keys() - shares.keys()):
         notes.append(f"{name} of {', '.join(others)} is left out: the pod template has no such container")
     if absent := sorted(shares.keys() - known.keys()):

@@ -51,17 +51,17 @@ class Fit:
     @property
     def is_poor(self) -> bool:
         """Whether the line of any container is a poor fit."""
-        return any(one.cpu.is_poor or one.memory.is_poor for one in self.containers.values())
+        return any(usage.cpu.is_poor or usage.memory.is_poor for usage in self.containers.values())
 
     @property
     def cpu_base(self) -> float:
         """Cores that a pod uses without any load."""
-        return math.fsum(one.cpu.per_replica for one in self.containers.values())
+        return math.fsum(usage.cpu.per_replica for usage in self.containers.values())
 
     @property
     def memory_base(self) -> float:
         """Bytes that a pod uses without any load."""
-        return math.fsum(one.memory.per_replica for one in self.containers.values())
+        return math.fsum(usage.memory.per_replica for usage in self.containers.values())
 
 
 def fit(history: History, *, by_load: bool = False) -> Fit:
@@ -87,10 +87,10 @@ def fit(history: History, *, by_load: bool = False) -> Fit:
     if load is None:
         load = history.total("cpu")
         lines = {name: _share(used, load) for name, used in history.containers.items()}
-    found = {name: _usage(history, load, used, lines[name]) for name, used in history.containers.items()}
-    for name, one in found.items():
-        notes += _doubts(name, one)
-    return Fit(load, is_cpu, found, tuple(notes))
+    usages = {name: _usage(history, load, used, lines[name]) for name, used in history.containers.items()}
+    for name, usage in usages.items():
+        notes += _doubts(name, usage)
+    return Fit(load, is_cpu, usages, tuple(notes))
 
 
 def _recorded(history: History, notes: list[str]) -> array[float] | None:
@@ -117,8 +117,8 @@ def _share(used: Used, cpu: Sequence[float]) -> Line:
 def _usage(history: History, load: Sequence[float], used: Used, cpu: Line) -> Usage:
     memory = memory_line(history.replicas, load, used.memory)
     above = sorted(
-        (own - memory.at(count, units)) / count
-        for count, units, own in zip(history.replicas, load, used.memory, strict=True)
+        (measured - memory.at(count, units)) / count
+        for count, units, measured in zip(history.replicas, load, used.memory, strict=True)
         if count > 0
     )
     most = above[min(len(above) - 1, math.ceil(_ABOVE * len(above)) - 1)] if above else 0.0

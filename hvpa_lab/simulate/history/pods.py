@@ -15,7 +15,7 @@ _LONGEST_START: Final = 900.0
 def start_up(pods: Iterable[Pod]) -> float | None:
     """The median time in seconds from a pod's start until it was ready, over pods that never restarted; None if there
     is no such pod."""
-    found = []
+    durations = []
     for pod in pods:
         ready = condition(pod.status.conditions, "Ready")
         restarts = sum(status.restart_count for status in pod.status.container_statuses)
@@ -23,5 +23,5 @@ def start_up(pods: Iterable[Pod]) -> float | None:
             continue
         if ready.last_transition_time is not None:
             took = (ready.last_transition_time - pod.status.start_time).total_seconds()
-            found += [took] if 0 <= took <= _LONGEST_START else []
-    return statistics.median(found) if found else None
+            durations += [took] if 0 <= took <= _LONGEST_START else []
+    return statistics.median(durations) if durations else None

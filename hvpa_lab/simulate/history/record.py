@@ -56,7 +56,7 @@ class History:
 
     def total(self, resource: str) -> array[float]:
         """Usage of all containers together, by time. `resource` is `cpu` (cores) or `memory` (bytes)."""
-        columns = [getattr(one, resource) for one in self.containers.values()]
+        columns = [getattr(used, resource) for used in self.containers.values()]
         return array("d", map(sum, zip(*columns, strict=True)))
 
     def last(self, seconds: float) -> History:
@@ -68,7 +68,7 @@ class History:
             times=self.times[first:],
             replicas=self.replicas[first:],
             containers={
-                name: Used(one.cpu[first:], one.memory[first:]) for name, one in self.containers.items()
+                name: Used(used.cpu[first:], used.memory[first:]) for name, used in self.containers.items()
             },
             load=None if self.load is None else self.load[first:],
         )

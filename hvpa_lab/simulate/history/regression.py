@@ -57,7 +57,7 @@ def fitted(replicas: Sequence[float], load: Sequence[float], total: Sequence[flo
     kept, line = rows, _least_squares(rows)
     usual = statistics.median(total)
     for _ in range(_ROUNDS):
-        off = [abs(own - line.at(count, units)) for count, units, own in rows]
+        off = [abs(measured - line.at(count, units)) for count, units, measured in rows]
         most = max(_FAR * statistics.median(off), _NEAR * usual)
         kept = [row for row, distance in zip(rows, off, strict=True) if distance <= most]
         line = _least_squares(kept)

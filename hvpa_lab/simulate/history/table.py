@@ -35,10 +35,10 @@ def read_history(file: str, text: str, shares: Mapping[str, Share]) -> History:
     """The history in this text. `shares` has the workload's containers. Raises ScenarioError with line and column."""
     rows = rows_of(file, text)
     _, header = next(rows, (1, []))
-    names = [one.strip() for one in header]
+    names = [heading.strip() for heading in header]
     columns = _columns(names, list(shares))
     places = {name: column_of(file, header, name) for name in columns}
-    found: dict[str, array[float]] = {name: array("d") for name in columns}
+    series: dict[str, array[float]] = {name: array("d") for name in columns}
     lines, left_out = array("L"), 0
     for line, row in rows:
         cells = {}
@@ -52,31 +52,33 @@ def read_history(file: str, text: str, shares: Mapping[str, Share]) -> History:
             continue
         for name, content in cells.items():
             try:
-                found[name].append(unix_seconds(content) if name == TIME else _amount(content))
+                series[name].append(unix_seconds(content) if name == TIME else _amount(content))
             except ValueError as error:
                 raise refusal(file, line, FieldError(name, str(error))) from None
         lines.append(line)
-    record = checked_record(file, found[TIME], found[REPLICAS], lines.__getitem__, (TIME, REPLICAS))
+    record = checked_record(file, series[TIME], series[REPLICAS], lines.__getitem__, (TIME, REPLICAS))
     notes = gaps(record)
     if left_out:
         notes = (f"{file}: {left_out} rows have an empty cell and were left out", *notes)
-    return History(file, found[TIME], found[REPLICAS], _by_container(found, shares), found.get(LOAD), notes)
+    return History(
+        file, series[TIME], series[REPLICAS], _by_container(series, shares), series.get(LOAD), notes
+    )
 
 
 def _columns(header: Sequence[str], containers: Sequence[str]) -> list[str]:
     """The names of the columns that are read."""
-    own = [f"{resource}:{name}" for resource in RESOURCES for name in containers]
-    usage = own if any(name in header for name in own) else list(RESOURCES)
+    container_columns = [f"{resource}:{name}" for resource in RESOURCES for name in containers]
+    usage = container_columns if any(name in header for name in container_columns) else list(RESOURCES)
     return [TIME, REPLICAS, *usage, *([LOAD] if LOAD in header else [])]
 
 
-def _by_container(found: Mapping[str, array[float]], shares: Mapping[str, Share]) -> dict[str, Used]:
-    if "cpu" not in found:
-        return {name: Used(found[f"cpu:{name}"], found[f"memory:{name}"]) for name in shares}
+def _by_container(series: Mapping[str, array[float]], shares: Mapping[str, Share]) -> dict[str, Used]:
+    if "cpu" not in series:
+        return {name: Used(series[f"cpu:{name}"], series[f"memory:{name}"]) for name in shares}
     return {
         name: Used(
-            array("d", (value * share.cpu for value in found["cpu"])),
-            array("d", (value * share.memory for value in found["memory"])),
+            array("d", (value * share.cpu for value in series["cpu"])),
+            array("d", (value * share.memory for value in series["memory"])),
         )
         for name, share in shares.items()
     }

@@ -59,14 +59,14 @@ def rows_of(file: str, text: str) -> Iterator[tuple[int, list[str]]]:
 
 def column_of(file: str, header: list[str], name: str) -> int:
     """The index of the column of this name. Raises ScenarioError if there is no such column, or several."""
-    names = [one.strip() for one in header]
+    names = [heading.strip() for heading in header]
     if names.count(name) == 1:
         return names.index(name)
     if name in names:
         raise refusal(file, 1, FieldError(name, "there are several columns of this name"))
-    found = ", ".join(names)[:200] if header else "nothing: the file is empty"
+    present_names = ", ".join(names)[:200] if header else "nothing: the file is empty"
     raise refusal(
-        file, 1, FieldError(name, f"there is no column of this name in the header, which has {found}")
+        file, 1, FieldError(name, f"there is no column of this name in the header, which has {present_names}")
     )
 
 

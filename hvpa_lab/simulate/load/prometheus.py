@@ -49,7 +49,7 @@ class _Response:
         """The chosen series, or the sum of all."""
         results = self._results()
         if total and len(results) > 1:
-            return self._sum([self._series(index, one, least=1) for index, one in enumerate(results)])
+            return self._sum([self._series(index, result, least=1) for index, result in enumerate(results)])
         index = self._choice(results, series)
         return self._series(index, results[index])
 
@@ -82,14 +82,14 @@ class _Response:
             if series >= len(results):
                 self._fail(_RESULT, f"has {len(results)} series: there is no number {series}")
             return series
-        found = [index for index, one in enumerate(results) if _has_labels(one, series)]
-        if len(found) != 1:
-            self._fail(_RESULT, f"{len(found) or 'no'} series have the labels {json.dumps(dict(series))}")
-        return found[0]
+        indices = [index for index, result in enumerate(results) if _has_labels(result, series)]
+        if len(indices) != 1:
+            self._fail(_RESULT, f"{len(indices) or 'no'} series have the labels {json.dumps(dict(series))}")
+        return indices[0]
 
-    def _series(self, index: int, one: Any, least: int = 2) -> Record:
+    def _series(self, index: int, result: Any, least: int = 2) -> Record:
         path = (*_RESULT, index, "values")
-        pairs = one.get("values") if isinstance(one, dict) else None
+        pairs = result.get("values") if isinstance(result, dict) else None
         if not isinstance(pairs, list):
             self._fail(path, "must be a list of pairs of time and value")
         times, values = array("d"), array("d")
@@ -124,8 +124,8 @@ class _Response:
     def _sum(self, series: list[Record]) -> Record:
         """The sum, at each time, of the series that have a value then, as Prometheus' `sum` calculates it."""
         sums: dict[float, float] = {}
-        for one in series:
-            for time, value in zip(one.times, one.values, strict=True):
+        for record in series:
+            for time, value in zip(record.times, record.values, strict=True):
                 sums[time] = sums.get(time, 0.0) + value
         times = array("d", sorted(sums))
         values = array("d", (sums[time] for time in times))
@@ -148,6 +148,6 @@ class _Response:
         return line_of(root, path_of(path))
 
 
-def _has_labels(one: Any, labels: Mapping[str, str]) -> bool:
-    metric = one.get("metric") if isinstance(one, dict) else None
+def _has_labels(result: Any, labels: Mapping[str, str]) -> bool:
+    metric = result.get("metric") if isinstance(result, dict) else None
     return isinstance(metric, dict) and all(metric.get(name) == value for name, value in labels.items())

@@ -83,9 +83,9 @@ def checked_record(
     """The record. Raises ScenarioError if it has fewer than `least` values, or if its times do not rise. `fields` are
     the names of times and values in messages."""
     if len(times) < least:
-        found = "there is only one value" if len(times) else "there are no values"
+        reason = "there is only one value" if len(times) else "there are no values"
         raise refusal(
-            file, line(0) if len(times) else 1, FieldError(fields[1], f"{found}: a load has two or more")
+            file, line(0) if len(times) else 1, FieldError(fields[1], f"{reason}: a load has two or more")
         )
     for index, (before, after) in enumerate(pairwise(times), start=1):
         if after <= before:
@@ -108,19 +108,19 @@ def problem_of(value: float) -> str | None:
 def gaps(record: Record) -> tuple[str, ...]:
     """A note for each of the first gaps, and a note with the number of further gaps."""
     usual = record.usual_step
-    found, notes = 0, []
+    gap_count, notes = 0, []
     for index, (before, after) in enumerate(pairwise(record.times)):
         if after - before > GAP * usual:
-            found += 1
-            if found <= MAX_NOTES:
+            gap_count += 1
+            if gap_count <= MAX_NOTES:
                 line = record.line(index)
                 place = f"{record.file}:{line}" if line else record.file
                 notes.append(
                     f"{place}: no values for {readable_length(after - before)} from"
                     f" {_instant(before)}; held at {record.values[index]:g}"
                 )
-    if found > MAX_NOTES:
-        notes.append(f"{record.file}: {found - MAX_NOTES} more gaps, held at the last value before each")
+    if gap_count > MAX_NOTES:
+        notes.append(f"{record.file}: {gap_count - MAX_NOTES} more gaps, held at the last value before each")
     return tuple(notes)
 
 
@@ -177,9 +177,9 @@ def scaled(values: Iterator[float], scale: float, noise: float, seed: int, calm:
     if noise == 0:
         return array("d", (value * scale for value in values))
     gauss = random.Random(seed).gauss
-    found = array("d", (value * scale for value in islice(values, calm)))
-    found.extend(max(value * scale * (1 + gauss(0, noise)), 0.0) for value in values)
-    return found
+    load = array("d", (value * scale for value in islice(values, calm)))
+    load.extend(max(value * scale * (1 + gauss(0, noise)), 0.0) for value in values)
+    return load
 
 
 def readable_length(seconds: float) -> str:

@@ -46,10 +46,12 @@ def admitted(template: Mapping[str, ResourceRequirements], vpa: Vpa) -> Mapping[
     """
     if update_mode(vpa) == "Off":
         return template
-    found = recommended(template, vpa)
+    recommendations = recommended(template, vpa)
     return {
-        name: _changed(own, found[name].target, vpa.spec.policy(name)) if name in found else own
-        for name, own in template.items()
+        name: _changed(requirements, recommendations[name].target, vpa.spec.policy(name))
+        if name in recommendations
+        else requirements
+        for name, requirements in template.items()
     }
 
 
@@ -57,17 +59,17 @@ def recommended(pod: Mapping[str, ResourceRequirements], vpa: Vpa) -> dict[str, 
     """The recommendation for a pod with these resources, by container: inside the policies' bounds and, with
     RequestsOnly, at most the container's limits. Raises `QuantityError`."""
     recommendation = vpa.status.recommendation
-    found = recommendation.container_recommendations if recommendation is not None else None
+    entries = recommendation.container_recommendations if recommendation is not None else None
     result: dict[str, Recommended] = {}
-    for one in found or ():
-        own = pod.get(one.container_name)
-        if own is None:
+    for entry in entries or ():
+        current = pod.get(entry.container_name)
+        if current is None:
             continue
-        policy = vpa.spec.policy(one.container_name)
-        result[one.container_name] = Recommended(
-            _capped(one.target, policy, own.limits),
-            _capped(one.lower_bound, policy, own.limits),
-            _capped(one.upper_bound, policy, own.limits),
+        policy = vpa.spec.policy(entry.container_name)
+        result[entry.container_name] = Recommended(
+            _capped(entry.target, policy, current.limits),
+            _capped(entry.lower_bound, policy, current.limits),
+            _capped(entry.upper_bound, policy, current.limits),
         )
     return result
 
@@ -85,16 +87,18 @@ def proportional_limit(limit: int, request: int, wanted: int) -> int | None:
     return min(limit * wanted // request, _MAX_QUANTITY)
 
 
-def _changed(own: ResourceRequirements, target: Amounts, policy: VpaContainerPolicy) -> ResourceRequirements:
-    limits = dict(own.limits)
+def _changed(
+    current: ResourceRequirements, target: Amounts, policy: VpaContainerPolicy
+) -> ResourceRequirements:
+    limits = dict(current.limits)
     if policy.controlled_values != REQUESTS_ONLY:
         for resource in RESOURCES:
             limit = proportional_limit(
-                own.limits.get(resource, 0), own.requests.get(resource, 0), target.get(resource, 0)
+                current.limits.get(resource, 0), current.requests.get(resource, 0), target.get(resource, 0)
             )
             if limit is not None:
                 limits[resource] = limit
-    return ResourceRequirements({**own.requests, **target}, limits)
+    return ResourceRequirements({**current.requests, **target}, limits)
 
 
 def _capped(amounts: ResourceList, policy: VpaContainerPolicy, limits: Mapping[Resource, int]) -> Amounts:

@@ -95,8 +95,8 @@ class ActingScaler:
         if given != self._admitted:
             ups = any(
                 amount > self._admitted[name].requests.get(resource, 0)
-                for name, one in given.items()
-                for resource, amount in one.requests.items()
+                for name, requirements in given.items()
+                for resource, amount in requirements.requests.items()
             )
             self._context.recorder.scaled("vertical", "up" if ups else "down")
             self._admitted = given

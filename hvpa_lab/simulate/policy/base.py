@@ -112,9 +112,9 @@ class VpaController:
             return
         self._measured_at = published.measured_at
         at, add = self._epoch + published.measured_at, self._recommender.add_sample
-        for one in published.usage:
-            if one.pod in self._names:
-                add(one.pod, one.container, at, one.cpu / MILLI, one.memory)
+        for usage in published.usage:
+            if usage.pod in self._names:
+                add(usage.pod, usage.container, at, usage.cpu / MILLI, usage.memory)
 
     def _record_ooms(self) -> None:
         """Report containers that were OOMKilled since the last loop, with their memory requests."""

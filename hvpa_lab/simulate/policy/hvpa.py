@@ -52,7 +52,9 @@ class _Telemetry(Silent):
         """Record the changes: in a simulation, no write is refused."""
         if decision.applied:
             for axis in ("horizontal", "vertical"):
-                directions = [direction for one, direction in decision.applied if one == axis]
+                directions = [
+                    direction for changed_axis, direction in decision.applied if changed_axis == axis
+                ]
                 if directions:
                     self._recorder.scaled(axis, *directions)
 
@@ -107,11 +109,17 @@ class HvpaScaler:
         sizes = size_of_new_pods(self._cluster.hvpa().status.desired)
         return {
             name: ResourceRequirements(
-                {resource: size.requests.get(resource, value) for resource, value in one.requests.items()},
-                {resource: size.limits.get(resource, value) for resource, value in one.limits.items()},
+                {
+                    resource: size.requests.get(resource, value)
+                    for resource, value in requirements.requests.items()
+                },
+                {
+                    resource: size.limits.get(resource, value)
+                    for resource, value in requirements.limits.items()
+                },
             )
-            for name, one in template.items()
-            for size in (sizes.get(name, one),)
+            for name, requirements in template.items()
+            for size in (sizes.get(name, requirements),)
         }
 
     def _sync_hpa(self, now: float) -> None:

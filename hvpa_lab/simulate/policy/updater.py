@@ -24,7 +24,7 @@ ACTING_MODES: Final = frozenset({"Recreate", "Auto", IN_PLACE_OR_RECREATE})
 DEFERRED_TIMEOUT: Final = 300.0
 """Seconds after which a deferred resize counts as failed: `DeferredResizeUpdateTimeout`
 (`pkg/updater/restriction/pods_inplace_restriction.go`)."""
-Decision = Literal["approved", "deferred", "evict"]
+EvictionDecision = Literal["approved", "deferred", "evict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def by_priority(pods: Iterable[SimPod], vpa: Vpa, now: float, settings: UpdaterS
             priorities[id(pod.resources)] = priority
         if _is_due(pod, priority, vpa, now, settings):
             wanted.append((priority, pod))
-    wanted.sort(key=lambda one: one[0][:2], reverse=True)
+    wanted.sort(key=lambda entry: entry[0][:2], reverse=True)
     return [pod for _, pod in wanted]
 
 
@@ -104,28 +104,30 @@ def _is_due(pod: SimPod, priority: Priority, vpa: Vpa, now: float, settings: Upd
     return priority.difference >= settings.update_threshold
 
 
-def priority_of(resources: Mapping[str, ResourceRequirements], found: Mapping[str, Recommended]) -> Priority:
-    """The priority of a pod with these resources under the recommendation `found`. A missing request counts as 0, and
-    as outside the range."""
+def priority_of(
+    resources: Mapping[str, ResourceRequirements], recommendations: Mapping[str, Recommended]
+) -> Priority:
+    """The priority of a pod with these resources under the `recommendations`. A missing request counts as 0, and as
+    outside the range."""
     requested: dict[Resource, int] = {}
     wanted: dict[Resource, int] = {}
     scale_up = outside = False
-    for name, own in resources.items():
-        if name not in found:
+    for name, requirements in resources.items():
+        if name not in recommendations:
             continue
-        one = found[name]
-        for resource, target in one.target.items():
-            request = own.requests.get(resource)
+        recommendation = recommendations[name]
+        for resource, target in recommendation.target.items():
+            request = requirements.requests.get(resource)
             wanted[resource] = wanted.get(resource, 0) + target
             requested[resource] = requested.get(resource, 0) + (request or 0)
             scale_up = scale_up or request is None or target > request
-            outside = outside or request is None or _is_outside(request, resource, one)
+            outside = outside or request is None or _is_outside(request, resource, recommendation)
     difference = sum(_relative(resource, requested[resource], wanted[resource]) for resource in wanted)
     return Priority(scale_up, float(difference), outside)
 
 
-def _is_outside(request: int, resource: Resource, one: Recommended) -> bool:
-    return request < one.lower.get(resource, request) or request > one.upper.get(resource, request)
+def _is_outside(request: int, resource: Resource, bounds: Recommended) -> bool:
+    return request < bounds.lower.get(resource, request) or request > bounds.upper.get(resource, request)
 
 
 def _relative(resource: Resource, requested: int, wanted: int) -> float:
@@ -195,8 +197,8 @@ class Updater:
 
     def _min_replicas(self, vpa: Vpa) -> int:
         policy = vpa.spec.update_policy
-        own = policy.min_replicas if policy is not None else None
-        return self._settings.min_replicas if own is None else own
+        minimum = policy.min_replicas if policy is not None else None
+        return self._settings.min_replicas if minimum is None else minimum
 
     def _resize(
         self,
@@ -217,7 +219,7 @@ class Updater:
                 updates.resize.append(pod)
         return given_up
 
-    def _decide(self, pod: SimPod, budget: Budget, now: float) -> Decision:
+    def _decide(self, pod: SimPod, budget: Budget, now: float) -> EvictionDecision:
         """Whether the pod may be changed: now, only later, or only by eviction (`CanInPlaceUpdate`, `CanEvict`)."""
         if pod.resize is not None and pod.resize.state:  # an empty state: the kubelet has not reported yet
             first = self._seen.setdefault(pod.name, now)

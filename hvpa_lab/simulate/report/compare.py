@@ -61,18 +61,21 @@ class Comparison:
     @property
     def unbeaten(self) -> list[int]:
         """Indices of the policies that no other policy beats."""
-        return [at for at, one in enumerate(self.standings) if not one.beaten_by]
+        return [at for at, standing in enumerate(self.standings) if not standing.beaten_by]
 
 
 def compare(result: SimulationResult, prices: Prices, baseline: str | None = None) -> Comparison:
     """The comparison of a result's policies at these prices. `baseline` is the name of the policy to compare with; if
     no policy has this name, `BASELINES` decides."""
     policies = result.policies
-    costs = [prices.cost(one.totals.core_hours_requested, one.totals.gib_hours_requested) for one in policies]
+    costs = [
+        prices.cost(policy.totals.core_hours_requested, policy.totals.gib_hours_requested)
+        for policy in policies
+    ]
     dearest = max(costs, default=0.0) or 1.0
     points = [
-        (round(cost / dearest, ALIKE_COST), round(one.totals.unmet_demand_share, ALIKE_UNMET))
-        for cost, one in zip(costs, policies, strict=True)
+        (round(cost / dearest, ALIKE_COST), round(policy.totals.unmet_demand_share, ALIKE_UNMET))
+        for cost, policy in zip(costs, policies, strict=True)
     ]
     base = _baseline(policies, baseline)
     standings = tuple(
@@ -95,7 +98,7 @@ def compare(result: SimulationResult, prices: Prices, baseline: str | None = Non
 def _baseline(policies: Sequence[PolicyResult], name: str | None) -> int | None:
     if len(policies) < 2:
         return None
-    named = [at for at, one in enumerate(policies) if one.name == name]
+    named = [at for at, policy in enumerate(policies) if policy.name == name]
     return (named or sorted(range(len(policies)), key=lambda at: BASELINES.index(policies[at].kind)))[0]
 
 
@@ -104,7 +107,7 @@ def caveats(scenario: Scenario) -> tuple[str, ...]:
     """A note if CPU requests that are too small have no cost in this scenario: pods may use any free CPU of a node."""
     if scenario.nodes.headroom is not None:
         return ()
-    limited = all(CPU in one.limits for one in scenario.workload.containers)
+    limited = all(CPU in container.limits for container in scenario.workload.containers)
     return (
         "nodes.headroom is not set: pods use CPU beyond their requests for free, "
         f"{'up to their limits' if limited else 'as much as their node has'}. "
@@ -117,58 +120,65 @@ def conclusion(comparison: Comparison) -> list[str]:
     has only a sentence with its figures."""
     standings, baseline = comparison.standings, comparison.baseline
     if baseline is None:
-        return [f"{one.name} costs {money(one.cost)} and leaves {_unmet(one)}." for one in standings]
+        return [
+            f"{standing.name} costs {money(standing.cost)} and leaves {_unmet(standing)}."
+            for standing in standings
+        ]
     base = standings[baseline]
     days = (comparison.result.duration - comparison.result.warm_up) / DAY
     best = [
-        f"{one.name} ({money(one.cost)}, {_unmet_share(one)} unmet)" for one in standings if not one.beaten_by
+        f"{standing.name} ({money(standing.cost)}, {_unmet_share(standing)} unmet)"
+        for standing in standings
+        if not standing.beaten_by
     ]
     these = "this one" if len(best) == 1 else "these"
     return [
-        *(_against(one, base, days) for one in standings if one is not base),
+        *(_against(standing, base, days) for standing in standings if standing is not base),
         f"No policy beats {these} on cost and unmet demand together: {'; '.join(best)}.",
     ]
 
 
-def _against(one: Standing, base: Standing, days: float) -> str:
+def _against(standing: Standing, base: Standing, days: float) -> str:
     """The sentence that compares a policy with the baseline: cost, unmet demand, and restarts if they differ. It has
     "but" if the cost is lower and more demand is unmet, or the reverse."""
-    is_alike = one.alike_cost == base.alike_cost
-    if one.difference is None or is_alike:
+    is_alike = standing.alike_cost == base.alike_cost
+    if standing.difference is None or is_alike:
         cost = "costs as much as"
-    elif one.difference >= 1:
-        cost = f"costs {amount(one.difference + 1, 1)} times as much as"
+    elif standing.difference >= 1:
+        cost = f"costs {amount(standing.difference + 1, 1)} times as much as"
     else:
-        cost = f"costs {_share(abs(one.difference))} {'less' if one.difference < 0 else 'more'} than"
-    if one.unmet == base.unmet:
-        unmet = f"at equal unmet demand ({_unmet_share(one)})"
+        cost = (
+            f"costs {_share(abs(standing.difference))} {'less' if standing.difference < 0 else 'more'} than"
+        )
+    if standing.unmet == base.unmet:
+        unmet = f"at equal unmet demand ({_unmet_share(standing)})"
     else:
-        is_dearer = not is_alike and one.cost > base.cost
-        link = "but" if (one.unmet > base.unmet) != is_dearer else "and"
-        unmet = f"{link} leaves {_unmet(one)} instead of {_unmet_share(base)}"
-    return f"{one.name} {cost} {base.name} {unmet}{_restarts(one, base, days)}{_beaten(one)}."
+        is_dearer = not is_alike and standing.cost > base.cost
+        link = "but" if (standing.unmet > base.unmet) != is_dearer else "and"
+        unmet = f"{link} leaves {_unmet(standing)} instead of {_unmet_share(base)}"
+    return f"{standing.name} {cost} {base.name} {unmet}{_restarts(standing, base, days)}{_beaten(standing)}."
 
 
-def _restarts(one: Standing, base: Standing, days: float) -> str:
-    own, others = one.policy.totals.restarts, base.policy.totals.restarts
-    if own == others:
+def _restarts(standing: Standing, base: Standing, days: float) -> str:
+    restarts, base_restarts = standing.policy.totals.restarts, base.policy.totals.restarts
+    if restarts == base_restarts:
         return ""
     if days < 1:
-        return f", with {own:,} restarts instead of {others:,}"
-    return f", with {amount(own / days, 1)} restarts a day instead of {amount(others / days, 1)}"
+        return f", with {restarts:,} restarts instead of {base_restarts:,}"
+    return f", with {amount(restarts / days, 1)} restarts a day instead of {amount(base_restarts / days, 1)}"
 
 
-def _beaten(one: Standing) -> str:
-    numbers = [str(at + 1) for at in one.beaten_by]
+def _beaten(standing: Standing) -> str:
+    numbers = [str(at + 1) for at in standing.beaten_by]
     return f"; {listed(numbers)} beat{'s' * (len(numbers) == 1)} it" if numbers else ""
 
 
-def _unmet(one: Standing) -> str:
-    return f"{_unmet_share(one)} of the demand unmet" if one.unmet else "no demand unmet"
+def _unmet(standing: Standing) -> str:
+    return f"{_unmet_share(standing)} of the demand unmet" if standing.unmet else "no demand unmet"
 
 
-def _unmet_share(one: Standing) -> str:
-    return _share(one.policy.totals.unmet_demand_share) if one.unmet else "none"
+def _unmet_share(standing: Standing) -> str:
+    return _share(standing.policy.totals.unmet_demand_share) if standing.unmet else "none"
 
 
 def _share(share: float) -> str:

@@ -28,38 +28,41 @@ class Figure:
     """Whether the text table has no room for the column."""
 
 
-def _amounts(value: Callable[[Totals], float]) -> Cells:
+def _amounts(total_of: Callable[[Totals], float]) -> Cells:
     """The cells of a total, all with the same decimals."""
-    return lambda standings: amounts([value(one.policy.totals) for one in standings])
+    return lambda standings: amounts([total_of(standing.policy.totals) for standing in standings])
 
 
-def _percent(value: Callable[[Totals], float], decimals: int = 1) -> Cells:
-    return lambda standings: [percent(value(one.policy.totals), decimals) for one in standings]
+def _percent(total_of: Callable[[Totals], float], decimals: int = 1) -> Cells:
+    return lambda standings: [percent(total_of(standing.policy.totals), decimals) for standing in standings]
 
 
-def _count(value: Callable[[Totals], int]) -> Cells:
-    return lambda standings: [amount(value(one.policy.totals), 0) for one in standings]
+def _count(total_of: Callable[[Totals], int]) -> Cells:
+    return lambda standings: [amount(total_of(standing.policy.totals), 0) for standing in standings]
 
 
 def _costs(standings: Sequence[Standing]) -> list[str]:
-    largest = max((one.cost for one in standings), default=0.0)
-    return [money(one.cost, largest) for one in standings]
+    largest = max((standing.cost for standing in standings), default=0.0)
+    return [money(standing.cost, largest) for standing in standings]
 
 
 def _differences(standings: Sequence[Standing]) -> list[str]:
-    return [NONE if one.difference is None else f"{100 * one.difference:+,.1f}" for one in standings]
+    return [
+        NONE if standing.difference is None else f"{100 * standing.difference:+,.1f}"
+        for standing in standings
+    ]
 
 
 def _cover_median(standings: Sequence[Standing]) -> list[str]:
-    return [seconds(one.policy.totals.cover_median_seconds) for one in standings]
+    return [seconds(standing.policy.totals.cover_median_seconds) for standing in standings]
 
 
 def _cover_max(standings: Sequence[Standing]) -> list[str]:
     """The longest time of each policy, with `≥` if it had not ended when the next rise began."""
     cells = []
-    for policy in (one.policy for one in standings):
+    for policy in (standing.policy for standing in standings):
         longest = policy.totals.cover_max_seconds
-        ended = all(one.covered for one in policy.reactions if one.cover_seconds == longest)
+        ended = all(reaction.covered for reaction in policy.reactions if reaction.cover_seconds == longest)
         cells.append(f"{'' if ended else '≥'}{seconds(longest)}")
     return cells
 
@@ -67,8 +70,8 @@ def _cover_max(standings: Sequence[Standing]) -> list[str]:
 def _beaten_by(standings: Sequence[Standing]) -> list[str]:
     """The numbers of the first three policies that beat each policy."""
     return [
-        " ".join(str(at + 1) for at in one.beaten_by[:3]) + " …" * (len(one.beaten_by) > 3) or NONE
-        for one in standings
+        " ".join(str(at + 1) for at in standing.beaten_by[:3]) + " …" * (len(standing.beaten_by) > 3) or NONE
+        for standing in standings
     ]
 
 
@@ -85,31 +88,41 @@ VERDICT: Final[tuple[Figure, ...]] = (
     Figure(
         UNMET,
         "share %",
-        _percent(lambda t: t.unmet_demand_share, 2),
+        _percent(lambda totals: totals.unmet_demand_share, 2),
         "share of the demand for CPU that no pod served",
     ),
-    Figure(UNMET, "time %", _percent(lambda t: t.unmet_share, 2), "share of time with unmet demand"),
     Figure(
-        UNMET, "core-s", _amounts(lambda t: t.unmet_core_seconds), "core-seconds that no pod served", True
+        UNMET, "time %", _percent(lambda totals: totals.unmet_share, 2), "share of time with unmet demand"
+    ),
+    Figure(
+        UNMET,
+        "core-s",
+        _amounts(lambda totals: totals.unmet_core_seconds),
+        "core-seconds that no pod served",
+        True,
     ),
     Figure(COVER, "median", _cover_median, "from demand outgrowing ready pods until they cover it"),
     Figure(COVER, "worst", _cover_max, "the slowest rise; ≥: not over when the next began"),
-    Figure("pods", "restarts", _count(lambda t: t.restarts), "restarts, and pods replaced"),
+    Figure("pods", "restarts", _count(lambda totals: totals.restarts), "restarts, and pods replaced"),
     Figure("beaten", "by", _beaten_by, "policies as cheap, with as little unmet demand, or better"),
 )
 """The figures that decide between policies."""
 
 RESOURCES: Final[tuple[Figure, ...]] = (
-    Figure(CPU, "requested", _amounts(lambda t: t.core_hours_requested), "CPU requests over time"),
-    Figure(CPU, "used", _amounts(lambda t: t.core_hours_used), "CPU used over time"),
-    Figure(CPU, "slack %", _percent(lambda t: t.slack_cpu), "share that was not used", True),
-    Figure(MEMORY, "requested", _amounts(lambda t: t.gib_hours_requested), "memory requests over time"),
-    Figure(MEMORY, "used", _amounts(lambda t: t.gib_hours_used), "memory used over time"),
-    Figure(MEMORY, "slack %", _percent(lambda t: t.slack_memory), "share that was not used", True),
-    Figure(CHANGES, "replicas", _count(lambda t: t.replica_changes), "changes of the count"),
-    Figure(CHANGES, "requests", _count(lambda t: t.request_changes), "changes of pods' requests"),
-    Figure("", "OOMs", _count(lambda t: t.ooms), "containers killed because they ran out of memory"),
-    Figure("nodes", "hours", _amounts(lambda t: t.node_hours), "nodes in use over time"),
+    Figure(CPU, "requested", _amounts(lambda totals: totals.core_hours_requested), "CPU requests over time"),
+    Figure(CPU, "used", _amounts(lambda totals: totals.core_hours_used), "CPU used over time"),
+    Figure(CPU, "slack %", _percent(lambda totals: totals.slack_cpu), "share that was not used", True),
+    Figure(
+        MEMORY, "requested", _amounts(lambda totals: totals.gib_hours_requested), "memory requests over time"
+    ),
+    Figure(MEMORY, "used", _amounts(lambda totals: totals.gib_hours_used), "memory used over time"),
+    Figure(MEMORY, "slack %", _percent(lambda totals: totals.slack_memory), "share that was not used", True),
+    Figure(CHANGES, "replicas", _count(lambda totals: totals.replica_changes), "changes of the count"),
+    Figure(CHANGES, "requests", _count(lambda totals: totals.request_changes), "changes of pods' requests"),
+    Figure(
+        "", "OOMs", _count(lambda totals: totals.ooms), "containers killed because they ran out of memory"
+    ),
+    Figure("nodes", "hours", _amounts(lambda totals: totals.node_hours), "nodes in use over time"),
 )
 """The components of costs and restarts."""
 
@@ -118,11 +131,11 @@ HELD_MEANING: Final = "until replicas or requests went up: gates, maxStep, or th
 """Gates are not the only reason for this phase: on a slow rise, the HPA may scale out long before it is necessary."""
 
 PHASES: Final[tuple[tuple[str, str, Callable[[Reaction], float | None]], ...]] = (
-    ("tolerance", "until usage left the tolerance", lambda r: r.tolerance),
-    ("metric age", "until a metric showed it", lambda r: r.metric_age),
-    ("HPA period", "until the HPA evaluated it", lambda r: r.hpa_period),
-    (HELD, HELD_MEANING, lambda r: r.gates),
-    ("start-up", "until the new pods were ready", lambda r: r.start_up),
+    ("tolerance", "until usage left the tolerance", lambda reaction: reaction.tolerance),
+    ("metric age", "until a metric showed it", lambda reaction: reaction.metric_age),
+    ("HPA period", "until the HPA evaluated it", lambda reaction: reaction.hpa_period),
+    (HELD, HELD_MEANING, lambda reaction: reaction.gates),
+    ("start-up", "until the new pods were ready", lambda reaction: reaction.start_up),
 )
 """Name, meaning and value of each phase of a reaction."""
 
@@ -130,9 +143,12 @@ PHASES: Final[tuple[tuple[str, str, Callable[[Reaction], float | None]], ...]] =
 def reactions(policy: PolicyResult, *, longest: bool) -> list[str]:
     """The row of a policy's reactions: number of rises, number of reactions, then for each phase the median over the
     rises that reached it; with `longest`, also the longest time (`10s / 25s`)."""
-    cells = [str(len(policy.reactions)), str(sum(one.total is not None for one in policy.reactions))]
-    for _, _, value in PHASES:
-        known = [length for one in policy.reactions if (length := value(one)) is not None]
+    cells = [
+        str(len(policy.reactions)),
+        str(sum(reaction.total is not None for reaction in policy.reactions)),
+    ]
+    for _, _, phase_of in PHASES:
+        known = [length for reaction in policy.reactions if (length := phase_of(reaction)) is not None]
         cell = seconds(statistics.median(known)) if known else NONE
         cells.append(f"{cell} / {seconds(max(known))}" if known and longest else cell)
     return cells

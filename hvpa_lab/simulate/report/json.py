@@ -190,7 +190,7 @@ class SimulationReport(_Part, frozen=True):
 
 def to_json(comparisons: Sequence[Comparison], *, series: bool = False) -> str:
     """The results as JSON without a final line break: on a single line with `series`, else indented."""
-    report = SimulationReport(scenarios=[_scenario(one, series) for one in comparisons])
+    report = SimulationReport(scenarios=[_scenario(comparison, series) for comparison in comparisons])
     encoded = msgspec.json.encode(report)
     return (encoded if series else msgspec.json.format(encoded, indent=2)).decode()
 
@@ -200,8 +200,8 @@ def _part(contract: type[P], source: object, **others: Any) -> P:
     with or without the unit (`total_seconds` is the reaction's `total`). Values are converted by `_plain`."""
     for name in contract.__struct_fields__:
         if name not in others:
-            own = name if hasattr(source, name) else name.removesuffix("_seconds")
-            others[name] = _plain(getattr(source, own))
+            attribute = name if hasattr(source, name) else name.removesuffix("_seconds")
+            others[name] = _plain(getattr(source, attribute))
     return contract(**others)
 
 
@@ -214,7 +214,7 @@ def _plain(value: Any) -> Any:
 
 def _scenario(comparison: Comparison, series: bool) -> ScenarioReport:
     result, prices = comparison.result, comparison.prices
-    shown = [_plain(one.name) for one in result.policies]
+    shown = [_plain(policy.name) for policy in result.policies]
     return _part(
         ScenarioReport,
         result,
@@ -222,9 +222,9 @@ def _scenario(comparison: Comparison, series: bool) -> ScenarioReport:
         notes=[_plain(note) for note in result.notes],
         prices=PricesReport(cpu_per_core_hour=_plain(prices.cpu), memory_per_gib_hour=_plain(prices.memory)),
         baseline=None if comparison.baseline is None else shown[comparison.baseline],
-        unbeaten=[shown[one] for one in comparison.unbeaten],
-        conclusion=[_plain(one) for one in conclusion(comparison)],
-        policies=[_policy(one, shown, result.start, series) for one in comparison.standings],
+        unbeaten=[shown[index] for index in comparison.unbeaten],
+        conclusion=[_plain(sentence) for sentence in conclusion(comparison)],
+        policies=[_policy(standing, shown, result.start, series) for standing in comparison.standings],
     )
 
 
@@ -236,16 +236,16 @@ def _policy(standing: Standing, names: Sequence[str], start: dt.datetime, series
         policy,
         figures=_part(Figures, policy.totals, **costs),
         beaten_by=[names[at] for at in standing.beaten_by],
-        events=[_part(EventReport, one, time=when(start, one.time)) for one in policy.events],
+        events=[_part(EventReport, event, time=when(start, event.time)) for event in policy.events],
         reactions=[
             _part(
                 ReactionReport,
-                one,
-                start=when(start, one.start),
-                end=when(start, one.end),
-                phases=_part(Phases, one),
+                reaction,
+                start=when(start, reaction.start),
+                end=when(start, reaction.end),
+                phases=_part(Phases, reaction),
             )
-            for one in policy.reactions
+            for reaction in policy.reactions
         ],
         series=_series(policy.series) if series else None,
     )

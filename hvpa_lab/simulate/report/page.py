@@ -38,11 +38,13 @@ LONGEST_NAME: Final = 60
 
 def to_html(comparisons: Sequence[Comparison]) -> str:
     """The HTML page with all results."""
-    script = _own("page.js")
-    listed = max(FEWEST_LISTED, LISTED // max(1, sum(len(one.standings) for one in comparisons)))
+    script = _file_text("page.js")
+    listed = max(
+        FEWEST_LISTED, LISTED // max(1, sum(len(comparison.standings) for comparison in comparisons))
+    )
     limit = _limit(comparisons)
-    data = {"scenarios": [_data(one, limit) for one in comparisons]}
-    title = ", ".join(plain(one.result.name) for one in comparisons)
+    data = {"scenarios": [_data(comparison, limit) for comparison in comparisons]}
+    title = ", ".join(plain(comparison.result.name) for comparison in comparisons)
     return "".join(
         (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
@@ -50,10 +52,10 @@ def to_html(comparisons: Sequence[Comparison]) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n',
             f"<title>{_escaped(short(title, 120))} – hvpa simulate</title>\n",
-            f"<style>\n{_own('page.css')}</style>\n</head>\n<body>\n<main>\n",
+            f"<style>\n{_file_text('page.css')}</style>\n</head>\n<body>\n<main>\n",
             "<noscript><p class=note>The plots need JavaScript; the rest doesn't.</p></noscript>\n",
             _contents(comparisons),
-            *(_section(number, one, listed) for number, one in enumerate(comparisons)),
+            *(_section(number, comparison, listed) for number, comparison in enumerate(comparisons)),
             "</main>\n",
             f'<script type="application/json" id="data">{_embedded(data)}</script>\n',
             f"<script>{script}</script>\n</body>\n</html>\n",
@@ -61,7 +63,7 @@ def to_html(comparisons: Sequence[Comparison]) -> str:
     )
 
 
-def _own(name: str) -> str:
+def _file_text(name: str) -> str:
     """The text of a file in this folder, to embed in the page."""
     return resources.files("hvpa_lab.simulate.report").joinpath(name).read_text(encoding="utf-8")
 
@@ -88,7 +90,7 @@ def _escaped(text: str) -> str:
 # --- data of the plots ----------------------------------------------------------------------------------------
 def _limit(comparisons: Sequence[Comparison]) -> int:
     """The maximum points of each line, so that all lines together have at most `POINTS`."""
-    lines = sum(len(panel.lines) for one in comparisons for panel in panels(one.result, FEWEST))
+    lines = sum(len(panel.lines) for comparison in comparisons for panel in panels(comparison.result, FEWEST))
     return min(MOST, max(FEWEST, POINTS // max(1, lines)))
 
 
@@ -102,14 +104,14 @@ def _data(comparison: Comparison, limit: int) -> dict[str, Any]:
         "step": result.step,
         "policies": [
             {
-                "name": short(one.name, LONGEST_NAME),
+                "name": short(standing.name, LONGEST_NAME),
                 "colour": colour(at),
                 "dash": dash(at),
-                "cost": one.cost,
-                "beaten": bool(one.beaten_by),
-                "unmet": 100 * one.policy.totals.unmet_demand_share,
+                "cost": standing.cost,
+                "beaten": bool(standing.beaten_by),
+                "unmet": 100 * standing.policy.totals.unmet_demand_share,
             }
-            for at, one in enumerate(comparison.standings)
+            for at, standing in enumerate(comparison.standings)
         ],
         "panels": [
             {
@@ -137,8 +139,8 @@ def _contents(comparisons: Sequence[Comparison]) -> str:
     if len(comparisons) < 2:
         return ""
     entries = "".join(
-        f'<li><a href="#scenario-{number}">{_escaped(one.result.name)}</a></li>'
-        for number, one in enumerate(comparisons)
+        f'<li><a href="#scenario-{number}">{_escaped(comparison.result.name)}</a></li>'
+        for number, comparison in enumerate(comparisons)
     )
     return f"<nav><ul>{entries}</ul></nav>\n"
 
@@ -201,12 +203,12 @@ def _comparison(comparison: Comparison, figures: Sequence[Figure]) -> str:
     """The table of these figures, with a row per policy."""
     top = under = ""
     rows = [
-        f"<tr{'' if one.beaten_by else ' class=unbeaten'}><th scope=row>{_swatch(at, one)}</th>"
-        f"<td class=kind>{one.policy.kind}</td>"
-        for at, one in enumerate(comparison.standings)
+        f"<tr{'' if standing.beaten_by else ' class=unbeaten'}><th scope=row>{_swatch(at, standing)}</th>"
+        f"<td class=kind>{standing.policy.kind}</td>"
+        for at, standing in enumerate(comparison.standings)
     ]
-    for group, found in groupby(figures, key=lambda one: one.group):
-        first, members = " class=first", list(found)
+    for group, grouped in groupby(figures, key=lambda column: column.group):
+        first, members = " class=first", list(grouped)
         for figure in members:
             under += f'<th scope=col{first} title="{figure.meaning}">{figure.name}</th>'
             cells = figure.cells(comparison.standings)
@@ -223,13 +225,13 @@ def _comparison(comparison: Comparison, figures: Sequence[Figure]) -> str:
 
 
 def _reactions(comparison: Comparison) -> str:
-    if not any(one.policy.reactions for one in comparison.standings):
+    if not any(standing.policy.reactions for standing in comparison.standings):
         return ""
     head = "".join(f'<th scope=col title="{meaning}">{name}</th>' for name, meaning, _ in PHASES)
     rows = "".join(
-        f"<tr><th scope=row>{_swatch(at, one)}</th>"
-        f"{''.join(f'<td>{cell}</td>' for cell in reactions(one.policy, longest=True))}</tr>\n"
-        for at, one in enumerate(comparison.standings)
+        f"<tr><th scope=row>{_swatch(at, standing)}</th>"
+        f"{''.join(f'<td>{cell}</td>' for cell in reactions(standing.policy, longest=True))}</tr>\n"
+        for at, standing in enumerate(comparison.standings)
     )
     table = _table(
         "<thead><tr><th scope=col>policy</th><th scope=col>rises</th>"
@@ -247,14 +249,14 @@ def _events(number: int, comparison: Comparison, most: int) -> str:
     listed = sorted(
         (
             (event.time, at, event)
-            for at, one in enumerate(standings)
-            for event in choose(one.policy.events, most)
+            for at, standing in enumerate(standings)
+            for event in choose(standing.policy.events, most)
         ),
         key=lambda entry: entry[:2],
     )
     if not listed:
         return _card("Events", "<p class=hint>None.</p>")
-    happened = sum(len(one.policy.events) + one.policy.dropped_events for one in standings)
+    happened = sum(len(standing.policy.events) + standing.policy.dropped_events for standing in standings)
     rest = happened - len(listed)
     cut = f"<p class=hint>{rest:,} more are not listed.</p>" if rest else ""
     rows = []
@@ -277,7 +279,7 @@ def _events(number: int, comparison: Comparison, most: int) -> str:
 
 def _filters(number: int, standings: Sequence[Standing], kinds: Sequence[str]) -> str:
     policies = "".join(
-        f"<option value={at}>{_numbered(at, one)}</option>" for at, one in enumerate(standings)
+        f"<option value={at}>{_numbered(at, standing)}</option>" for at, standing in enumerate(standings)
     )
     options = "".join(f'<option value="{_escaped(kind)}">{_escaped(kind)}</option>' for kind in kinds)
     return (

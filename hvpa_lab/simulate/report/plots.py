@@ -121,7 +121,10 @@ def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
     cores, pods, unmet = _Look(CORE, limit), _Look(1.0, limit), _Look(CORE, limit, steps=False)
 
     def lines(column: str, look: _Look) -> list[Line]:
-        return [_line(at, name, getattr(one, column), look) for at, (name, one) in enumerate(series)]
+        return [
+            _line(at, name, getattr(policy_series, column), look)
+            for at, (name, policy_series) in enumerate(series)
+        ]
 
     return (
         Panel("Load", "as recorded", (load,)),
@@ -153,24 +156,24 @@ def _demand(series: NamedSeries, look: _Look) -> Iterable[Line]:
     """The lines of the demand: a single line if all policies have the same demand, else a line per policy. It includes
     the base usage of each replica."""
     first = series[0][1].demand
-    if all(one.demand == first for _, one in series):
+    if all(policy_series.demand == first for _, policy_series in series):
         yield _line(None, "demand", first, look)
     else:
-        for at, (name, one) in enumerate(series):
-            yield _line(at, f"{name}: demand", one.demand, look._replace(dash="dot"))
+        for at, (name, policy_series) in enumerate(series):
+            yield _line(at, f"{name}: demand", policy_series.demand, look._replace(dash="dot"))
 
 
 def _replicas(series: NamedSeries, look: _Look) -> Iterable[Line]:
-    for at, (name, one) in enumerate(series):
-        if one.ready != one.replicas:
-            yield _line(at, f"{name}: ready", one.ready, look._replace(dash="dot"))
-        yield _line(at, name, one.replicas, look)
+    for at, (name, policy_series) in enumerate(series):
+        if policy_series.ready != policy_series.replicas:
+            yield _line(at, f"{name}: ready", policy_series.ready, look._replace(dash="dot"))
+        yield _line(at, name, policy_series.replicas, look)
 
 
 def _requests(series: NamedSeries, resource: Resource, look: _Look) -> Iterable[Line]:
     """The lines of the requests per pod (the mean over the pods), summed over the containers."""
-    for at, (name, one) in enumerate(series):
-        parts = [values for (_, kind), values in sorted(one.requests.items()) if kind == resource]
+    for at, (name, policy_series) in enumerate(series):
+        parts = [values for (_, kind), values in sorted(policy_series.requests.items()) if kind == resource]
         total = parts[0] if len(parts) == 1 else [sum(values) for values in zip(*parts, strict=True)]
         yield _line(at, name, total, look)
 

@@ -24,7 +24,7 @@ Column = tuple[str, list[str]]
 
 def to_text(comparisons: Sequence[Comparison]) -> str:
     """The text of all scenarios, without a final line break."""
-    return "\n\n".join("\n".join(_scenario(one)) for one in comparisons)
+    return "\n\n".join("\n".join(_scenario(comparison)) for comparison in comparisons)
 
 
 def facts(result: SimulationResult) -> str:
@@ -47,9 +47,9 @@ def priced(comparison: Comparison) -> str:
 def notes(comparison: Comparison) -> list[str]:
     """Notes about the input and about events that were not kept."""
     return [plain(note) for note in comparison.result.notes] + [
-        f"{one.name}: {one.policy.dropped_events} events are not kept"
-        for one in comparison.standings
-        if one.policy.dropped_events
+        f"{standing.name}: {standing.policy.dropped_events} events are not kept"
+        for standing in comparison.standings
+        if standing.policy.dropped_events
     ]
 
 
@@ -62,9 +62,9 @@ def _scenario(comparison: Comparison) -> Iterator[str]:
     yield from ("", *_figures(comparison, RESOURCES))
     if any(policy.reactions for policy in result.policies):
         yield from ("", *_reactions(comparison), *_wrapped(f"{HELD}: {HELD_MEANING}"))
-    if found := notes(comparison):
+    if remarks := notes(comparison):
         yield ""
-    for note in found:
+    for note in remarks:
         yield from _wrapped(f"Note: {note}")
     yield from ("", "Conclusion")
     for sentence in conclusion(comparison):
@@ -77,20 +77,22 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 def _figures(comparison: Comparison, figures: Sequence[Figure]) -> list[str]:
     """The table of the figures, without the figures that are only on the page."""
-    shown = [one for one in figures if not one.on_page_only]
-    return _aligned(comparison, [(one.group, [one.name, *one.cells(comparison.standings)]) for one in shown])
+    shown = [figure for figure in figures if not figure.on_page_only]
+    return _aligned(
+        comparison, [(figure.group, [figure.name, *figure.cells(comparison.standings)]) for figure in shown]
+    )
 
 
 def _reactions(comparison: Comparison) -> list[str]:
     heads = ["rises", "reactions", *(name for name, _, _ in PHASES)]
-    rows = [heads, *(reactions(one.policy, longest=False) for one in comparison.standings)]
+    rows = [heads, *(reactions(standing.policy, longest=False) for standing in comparison.standings)]
     group = "the HPA's reaction to a rise, median by phase"
     return _aligned(comparison, [(group, list(column)) for column in zip(*rows, strict=True)])
 
 
 def _aligned(comparison: Comparison, columns: Sequence[Column]) -> list[str]:
     """The lines of a table: the policies' numbers and names, then these columns under their groups' names."""
-    policies = list(enumerate((one.name for one in comparison.standings), start=1))
+    policies = list(enumerate((standing.name for standing in comparison.standings), start=1))
     grid: list[Column] = [
         ("", ["#", *(str(number) for number, _ in policies)]),
         ("", ["policy", *(fitted(name, LONGEST_NAME) for _, name in policies)]),

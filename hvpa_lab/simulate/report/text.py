@@ -20,7 +20,10 @@ def plain(text: str) -> str:
     """The text on a single line, with control, direction and surrogate characters as escapes."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(one if unicodedata.category(one) not in _HIDDEN else _escape(one) for one in text)
+    return "".join(
+        character if unicodedata.category(character) not in _HIDDEN else _escape(character)
+        for character in text
+    )
 
 
 def _escape(character: str) -> str:
@@ -83,5 +86,5 @@ def listed(words: Sequence[str]) -> str:
 
 def width(text: str) -> int:
     """The width of the text in columns of a terminal."""
-    wide = sum(unicodedata.east_asian_width(one) in "WF" for one in text)
-    return len(text) + wide - sum(unicodedata.combining(one) != 0 for one in text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(unicodedata.combining(character) != 0 for character in text)

@@ -44,7 +44,7 @@ class _Reader:
         self._load_metric = metrics.load
         self._totals = {metrics.load, metrics.share, metrics.queue}
         self._workload = workload
-        self._containers = {one.name: one for one in workload.containers}
+        self._containers = {container.name: container for container in workload.containers}
         self.notes: list[str] = []
 
     def policy(self, place: Source, model: PolicyModel) -> Policy:
@@ -68,16 +68,16 @@ class _Reader:
     def _fixed(self, place: Source, name: str, fixed: FixedSize) -> Policy:
         resources = {}
         for container, given in fixed.containers.items():
-            own = place.at(f"containers.{container}")
+            container_place = place.at(f"containers.{container}")
             model = self._containers.get(container)
             if model is None:
-                there = ", ".join(self._containers)
-                raise own.refuse("", f"the workload has no such container, only {there}")
+                names = ", ".join(self._containers)
+                raise container_place.refuse("", f"the workload has no such container, only {names}")
             requests = model.requests if given.requests is None else given.requests.by_resource()
             limits = model.limits if given.limits is None else given.limits.by_resource()
             for resource, limit in limits.items():
                 if requests.get(resource, 0) > limit:
-                    raise own.refuse(f"limits.{resource}", "must not be less than the request")
+                    raise container_place.refuse(f"limits.{resource}", "must not be less than the request")
             resources[container] = ResourceRequirements(requests, limits)
         return Policy(name, "Fixed", replicas=fixed.replicas, resources=resources)
 
@@ -89,7 +89,9 @@ class _Reader:
         file = self._folder / named
         documents = read_documents(str(file), read_text(file, partial(place.refuse, "")))
         hvpas = [
-            one for one in documents if isinstance(one.content, dict) and one.content.get("kind") == KIND
+            document
+            for document in documents
+            if isinstance(document.content, dict) and document.content.get("kind") == KIND
         ]
         if len(hvpas) != 1:
             raise place.refuse("", f"{file} must have a single Hvpa, but has {len(hvpas) or 'none'}")
@@ -104,9 +106,9 @@ class _Reader:
         for problem in spec_problems(spec):
             raise place.refuse(problem.path, problem.message)
         target, workload, metadata = spec.target_ref, self._workload, without_nulls(content["metadata"])
-        own = kind_key(workload.api_version, workload.kind)
-        if (kind_key(target.api_version, target.kind), target.name) != (own, workload.name):
-            wanted = f"must be the workload, {own} {workload.name}"
+        workload_kind = kind_key(workload.api_version, workload.kind)
+        if (kind_key(target.api_version, target.kind), target.name) != (workload_kind, workload.name):
+            wanted = f"must be the workload, {workload_kind} {workload.name}"
             raise place.refuse("spec.targetRef", f"{wanted}: is {target.kind} {target.name}")
         if workload.is_custom and spec.strategy.type != "InPlace":
             reason = f"must be InPlace: the pod template of a {target.kind} can't be changed"
@@ -136,10 +138,10 @@ class _Reader:
             raise place.refuse("maxReplicas", reason)
         for index, metric in enumerate(spec.metrics):
             ((field, named),) = (part for part in metric.to_v2().items() if part[0] != "type")
-            own = place.at(f"metrics[{index}].{field}")
-            self._check_metric(own, metric.type, named)
+            metric_place = place.at(f"metrics[{index}].{field}")
+            self._check_metric(metric_place, metric.type, named)
             if "metric" not in named and named["target"]["type"] == "Utilization":
-                self.notes += self._requestless(own, named["name"], named.get("container"))
+                self.notes += self._requestless(metric_place, named["name"], named.get("container"))
         if not spec.metrics:  # the HPA's default is CPU at 80 percent
             self.notes += self._requestless(place, "cpu", None)
 
@@ -160,12 +162,12 @@ class _Reader:
     def _requestless(self, place: Source, resource: Resource, container: str | None) -> Iterator[str]:
         """A note for each container without request and limit among those that a utilization covers: `container`, or
         all (None)."""
-        for one in self._workload.containers:
-            counts = container in (None, one.name)
-            if counts and resource not in one.requests and resource not in one.limits:
+        for model in self._workload.containers:
+            counts = container in (None, model.name)
+            if counts and resource not in model.requests and resource not in model.limits:
                 yield place.note(
                     "",
-                    f"container {one.name} has no request for {resource}, so the HPA has no utilization",
+                    f"container {model.name} has no request for {resource}, so the HPA has no utilization",
                 )
 
     def _check_vpa_alone(self, place: Source, spec: VpaAlone) -> None:

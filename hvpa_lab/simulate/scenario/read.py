@@ -92,7 +92,7 @@ def _first(source: Source, problems: Sequence[FieldError]) -> ScenarioError:
     field before errors of the whole field, which may only be their consequence."""
 
     def rank(problem: FieldError) -> tuple[bool, bool, int]:
-        whole = any(one.path.startswith((f"{problem.path}.", f"{problem.path}[")) for one in problems)
+        whole = any(other.path.startswith((f"{problem.path}.", f"{problem.path}[")) for other in problems)
         return problem.message != _UNKNOWN_FIELD, whole, source.line(problem.path)
 
     first = min(problems, key=rank)
@@ -193,7 +193,7 @@ def _steps(source: Source, model: ScenarioModel, times: _Times, seed: int) -> St
 
 # --- workload and controllers ---------------------------------------------------------------------------------------
 def _workload(model: ScenarioWorkload, duration: float, seed: int) -> WorkloadModel:
-    fields = dict(model) | {"containers": tuple(_container(one) for one in model.containers)}
+    fields = dict(model) | {"containers": tuple(_container(container) for container in model.containers)}
     fields["api_version"] = model.api_version or api_version_of(model.kind)
     if model.kind == "DaemonSet":  # the API server's defaults
         unset = {"max_surge": 0, "max_unavailable": 1}
@@ -242,7 +242,9 @@ def _phased(model: ScenarioModel, seed: int) -> dict[str, Any]:
         (vpa.updater_offset, vpa.updater_period),
     )
     offsets = [(draw() * period, given) for given, period in drawn]  # draws all, whether set or not
-    measured, synced, recommended, updated = (own if given is None else given for own, given in offsets)
+    measured, synced, recommended, updated = (
+        drawn_offset if given is None else given for drawn_offset, given in offsets
+    )
     controllers = Controllers(
         hpa=HpaSettings(**hpa.model_dump(exclude={"offset"})),
         vpa=_vpa_settings(vpa),

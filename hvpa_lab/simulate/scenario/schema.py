@@ -57,7 +57,7 @@ class CsvLoad(SpecModel):
 
 def _series(value: object) -> object:
     """The value, if it is a series' index in the response, or labels that select it."""
-    if isinstance(value, dict) and value and all(isinstance(one, str) for one in value.values()):
+    if isinstance(value, dict) and value and all(isinstance(text, str) for text in value.values()):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError("must be the series' number (0 is the first), or labels with their values as text")
@@ -174,19 +174,19 @@ class ScenarioWorkload(SpecModel):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        _check_names([one.name for one in self.containers], "container", "containers")
+        _check_names([container.name for container in self.containers], "container", "containers")
         return self
 
     @model_validator(mode="after")
     def _kind_is_known(self) -> Self:
-        own = KINDS.get(self.kind)
-        if own is None and not is_custom(self.api_version, self.kind):
+        known_kind = KINDS.get(self.kind)
+        if known_kind is None and not is_custom(self.api_version, self.kind):
             raise fault(
                 f"must be one of {', '.join(KINDS)}, or apiVersion must have the group of another kind",
                 "kind",
             )
-        if own is not None and self.api_version not in (None, own.api_version):
-            raise fault(f"must be {own.api_version}", "apiVersion")
+        if known_kind is not None and self.api_version not in (None, known_kind.api_version):
+            raise fault(f"must be {known_kind.api_version}", "apiVersion")
         return self
 
     @model_validator(mode="after")
@@ -385,5 +385,5 @@ class ScenarioModel(SpecModel):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        _check_names([one.name for one in self.policies], "policy", "policies")
+        _check_names([policy.name for policy in self.policies], "policy", "policies")
         return self
