@@ -54,8 +54,8 @@ def _too_small(observation: Observation, decision: Decision, joint: Joint) -> It
     if view is None or not joint.path.counts.contains(view.current):
         return  # HVPA brings a count above maxReplicas back inside the bounds
     now, then = joint.current, {item.key: _request(decision, item) for item in joint.items}
-    lately = joint.kept_for or joint.found or ()  # in place, the mean of a minute counts
-    for requirement, late in zip(joint.found or (), lately, strict=True):
+    lately = joint.recent or joint.required or ()  # in place, the mean of a minute counts
+    for requirement, late in zip(joint.required or (), lately, strict=True):
         if not requirement.keys:
             continue
         before = _served(requirement, observation.pods.shapes, view.current, now, now, joint)

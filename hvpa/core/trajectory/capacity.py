@@ -23,7 +23,9 @@ class Capacity(Struct, frozen=True):
     """Whether the smaller pods are never replaced. A Service gives each pod the same load, so every pod then counts as
     the smallest."""
 
-    def needed(self, one: MetricRequirement, sizes: Sizes, requests: Requests, *, resized: bool) -> int:
+    def needed(
+        self, requirement: MetricRequirement, sizes: Sizes, requests: Requests, *, resized: bool
+    ) -> int:
         """Return how many pods serve a requirement: present pods first, then new pods of these sizes.
 
         `resized`: pods that don't refuse will soon have these sizes; otherwise each pod counts with its present size,
@@ -31,28 +33,31 @@ class Capacity(Struct, frozen=True):
 
         Example: 4 pods of 1 core each, and new pods of 2 cores: 7 cores need 4 + 2 = 6 pods, and 3 cores need 3.
         """
-        if not one.keys:
-            return ceil_div(one.pods, MICRO)
-        new = max(1, serves(one, sizes, requests))
-        there = self._smallest_first(one, sizes, requests, resized)
-        if there and self.stays_mixed:
-            return ceil_div(one.required, max(1, min(new, there[0][0])))
+        if not requirement.keys:
+            return ceil_div(requirement.pods, MICRO)
+        new = max(1, serves(requirement, sizes, requests))
+        serving = self._smallest_first(requirement, sizes, requests, resized)
+        if serving and self.stays_mixed:
+            return ceil_div(requirement.required, max(1, min(new, serving[0][0])))
         counted = served = 0
-        for each, count in there:
-            if served + each * count >= one.required:
-                return counted + ceil_div(one.required - served, max(1, each))
+        for each, count in serving:
+            if served + each * count >= requirement.required:
+                return counted + ceil_div(requirement.required - served, max(1, each))
             counted, served = counted + count, served + each * count
-        return counted + ceil_div(one.required - served, new)
+        return counted + ceil_div(requirement.required - served, new)
 
     def _smallest_first(
-        self, one: MetricRequirement, sizes: Sizes, requests: Requests, resized: bool
+        self, requirement: MetricRequirement, sizes: Sizes, requests: Requests, resized: bool
     ) -> list[tuple[int, int]]:
         """Return how much pods serve of a requirement, and how many pods serve that much, smallest first: HVPA does not
         choose which pods are removed. A pod that will become smaller counts with the smaller size."""
-        found = []
+        counts = []
         for shape in self.shapes:
-            have = {key: shape.sizes.get(key.container, {}).get(key.resource, sizes[key]) for key in one.keys}
+            have = {
+                key: shape.sizes.get(key.container, {}).get(key.resource, sizes[key])
+                for key in requirement.keys
+            }
             if not shape.refuses:
                 have = {key: sizes[key] if resized else min(size, sizes[key]) for key, size in have.items()}
-            found.append((serves(one, have, requests), shape.count))
-        return sorted(found)
+            counts.append((serves(requirement, have, requests), shape.count))
+        return sorted(counts)

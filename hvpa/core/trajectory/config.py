@@ -36,13 +36,13 @@ def reserves(spec: HvpaSpec, first: Mapping[ResourceKey, int]) -> dict[ResourceK
     """Return the base usage of each request; a container resource without base usage is missing. Containers share a
     pod's `value` in proportion to their first requests."""
     margins, totals = trajectory_of(spec).base_resources_per_replica, _totals(first)
-    found: dict[ResourceKey, Margin] = {}
+    margin_by_key: dict[ResourceKey, Margin] = {}
     for key, size in first.items():
         margin = _margin(getattr(margins, key.resource), NONE)
         if margin != NONE:
             share = _share(margin.value, size, totals[key.resource])
-            found[key] = Margin(share, margin.percentage)
-    return found
+            margin_by_key[key] = Margin(share, margin.percentage)
+    return margin_by_key
 
 
 def path_of(
@@ -55,8 +55,8 @@ def path_of(
     """Return the path of these container resources. `first`: their first requests."""
     reserve, intervals = reserves(spec, first), trajectory_of(spec).intervals
     bounds_of = tuple(
-        (one.key, _size_bounds(one.bounds, first[one.key], one.resource, reserve.get(one.key, NONE)))
-        for one in items
+        (item.key, _size_bounds(item.bounds, first[item.key], item.resource, reserve.get(item.key, NONE)))
+        for item in items
     )
     if not intervals:
         return path_of_weights(weight_intervals(spec, vertical_only), counts, bounds_of)
@@ -77,15 +77,17 @@ def _resource_intervals(
     requests."""
     return tuple(
         ResourceInterval(
-            one.max_replicas, max(1, _share(maximum, first, total)), one.extrapolation == "horizontalOnly"
+            interval.max_replicas,
+            max(1, _share(maximum, first, total)),
+            interval.extrapolation == "horizontalOnly",
         )
-        for one in trajectory_of(spec).intervals
-        if (maximum := getattr(one.max_resources, key.resource)) is not None
+        for interval in trajectory_of(spec).intervals
+        if (maximum := getattr(interval.max_resources, key.resource)) is not None
     )
 
 
 def _size_bounds(bounds: RequestBounds, first: int, resource: Resource, reserve: Margin) -> SizeBounds:
-    ends = [one for one in (bounds.upper, bounds.fixed_limit) if one is not None]
+    ends = [bound for bound in (bounds.upper, bounds.fixed_limit) if bound is not None]
     return SizeBounds(
         base=max(first, bounds.lower or 0),
         lower=bounds.lower or 0,

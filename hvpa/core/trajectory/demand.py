@@ -155,7 +155,7 @@ class Requests(Struct, frozen=True):
 def requirements(demands: Iterable[MetricDemand], requests: Requests) -> tuple[MetricRequirement, ...]:
     """Return the demand of each metric in requests. A metric that measures no governed resource requires the HPA's own
     count."""
-    return tuple(_requirement(one, requests) for one in demands)
+    return tuple(_requirement(demand, requests) for demand in demands)
 
 
 def boosted(demands: Iterable[MetricDemand], requests: Requests) -> tuple[MetricDemand, ...]:
@@ -166,7 +166,7 @@ def boosted(demands: Iterable[MetricDemand], requests: Requests) -> tuple[Metric
     3000m. Usage of 115 percent gives 2875m, and 150 percent of that are 4313m. For pods that use 1000m each, the demand
     stays at 5000m.
     """
-    return tuple(_boosted(one, requests) for one in demands)
+    return tuple(_boosted(demand, requests) for demand in demands)
 
 
 def _boosted(demand: MetricDemand, requests: Requests) -> MetricDemand:
@@ -300,11 +300,13 @@ def serves(requirement: MetricRequirement, sizes: Sizes, requests: Requests) -> 
     return sum(_works(requirement, sizes, requests).values())
 
 
-def by_sizes(found: Iterable[MetricRequirement], sizes: Sizes, requests: Requests) -> dict[ResourceKey, int]:
+def by_sizes(
+    requirements: Iterable[MetricRequirement], sizes: Sizes, requests: Requests
+) -> dict[ResourceKey, int]:
     """Return the demand by container and resource, from requirements shared in proportion to `sizes`, so that each part
     needs as many pods as the whole. The largest share of each container resource counts."""
     demand: dict[ResourceKey, int] = {}
-    for requirement in found:
+    for requirement in requirements:
         works = _works(requirement, sizes, requests)
         total = max(1, sum(works.values()))
         for key, work in works.items():
@@ -312,7 +314,7 @@ def by_sizes(found: Iterable[MetricRequirement], sizes: Sizes, requests: Request
     return demand
 
 
-def by_targets(found: Iterable[MetricRequirement], requests: Requests) -> dict[ResourceKey, int]:
+def by_targets(requirements: Iterable[MetricRequirement], requests: Requests) -> dict[ResourceKey, int]:
     """Return the demand by container and resource. A metric of the whole pod is shared in proportion to VPA targets,
     less base usage. The largest share of each container resource counts.
 
@@ -320,7 +322,7 @@ def by_targets(found: Iterable[MetricRequirement], requests: Requests) -> dict[R
     they request.
     """
     demand: dict[ResourceKey, int] = {}
-    for requirement in found:
+    for requirement in requirements:
         works = _works(requirement, requests.now if requests.horizontal else requests.targets, requests)
         if not any(works.values()):
             works = _works(requirement, requests.now, requests)

@@ -56,8 +56,8 @@ def first_seen(observation: ObservedState, resources: Mapping[str, ResourceRequi
     """Return the present requests, and the requests when each was first seen. If there was no request, the VPA's target
     takes its place."""
     requests = {
-        (key := ResourceKey(name, resource)): request_now(one, key, observation.pods)
-        for name, one in resources.items()
+        (key := ResourceKey(name, resource)): request_now(container, key, observation.pods)
+        for name, container in resources.items()
         for resource in RESOURCES
     }
     targets = recommendations(observation.vpa.object) if observation.vpa.object is not None else {}
@@ -72,20 +72,20 @@ def first_seen(observation: ObservedState, resources: Mapping[str, ResourceRequi
     return Remembered(requests, first, axis.usual_demand, axis.usual_replicas)
 
 
-class Memory:
+class DemandHistory:
     """Updates the record of these container resources with the current measurement."""
 
     def __init__(
         self, observation: ScalableState, clock: Clock, items: Sequence[ContainerResource], requests: Requests
     ) -> None:
         self.clock = clock
-        self.items = {one.key: one for one in items}
+        self.items = {item.key: item for item in items}
         self.requests = requests
         self.replicas = observation.workload.spec.replicas
         vpa = observation.vpa.object
         self.since = vpa.metadata.creation_timestamp if vpa is not None else None
 
-    def brought_up(
+    def updated(
         self, known: Remembered, measured: Mapping[ResourceKey, int] | None, unmeasured: bool
     ) -> tuple[Remembered, dict[ResourceKey, int]]:
         """Return the updated record and the usual demand.
@@ -93,18 +93,21 @@ class Memory:
         If `measured` is None, the last measurement still counts. If a metric has no value (`unmeasured`), its own last
         value still counts.
         """
-        records = {ResourceKey(one.container, _resource(one)): one for one in known.demands}
-        found = {key: one for key, one in records.items() if key in self.items}
+        records = {ResourceKey(record.container, _resource(record)): record for record in known.demands}
+        active = {key: record for key, record in records.items() if key in self.items}
         # The record outlasts a gap in the VPA's recommendation, as long as the container exists.
-        idle = {key: one for key, one in records.items() if key not in self.items and key in known.requests}
+        idle = {
+            key: record for key, record in records.items() if key not in self.items and key in known.requests
+        }
         if measured is not None:
-            new = {key: self._demand(key, size, found.get(key)) for key, size in measured.items()}
-            found = found | new if unmeasured else new
+            new = {key: self._demand(key, size, active.get(key)) for key, size in measured.items()}
+            active = active | new if unmeasured else new
         means = {
-            key: Mean(one.mean, one.weight, one.time, one.present).in_steps for key, one in found.items()
+            key: Mean(record.mean, record.weight, record.time, record.present).in_steps
+            for key, record in active.items()
         }
         usual = {key: math.ceil(self.clock.answer(mean) - _CLOSE) for key, mean in means.items()}
-        kept = found | idle
+        kept = active | idle
         return Remembered(known.requests, known.first, tuple(kept[key] for key in sorted(kept))), usual
 
     def by_targets(self, known: Remembered) -> tuple[Remembered, dict[ResourceKey, int]]:
@@ -112,8 +115,8 @@ class Memory:
         counts = self._counts(known.counts)
         mean = self.clock.answer(_mean_of_counts(counts).in_steps)
         usual = {
-            key: math.ceil(self.requests.work(key, one.target) * mean - _CLOSE)
-            for key, one in self.items.items()
+            key: math.ceil(self.requests.work(key, item.target) * mean - _CLOSE)
+            for key, item in self.items.items()
         }
         return Remembered(known.requests, known.first, known.demands, counts), usual
 
@@ -163,10 +166,10 @@ class Memory:
         )
 
 
-def _resource(one: UsualDemand) -> Resource:
-    return "cpu" if one.resource == "cpu" else "memory"
+def _resource(record: UsualDemand) -> Resource:
+    return "cpu" if record.resource == "cpu" else "memory"
 
 
-def _mean_of_counts(one: UsualReplicas) -> Mean:
+def _mean_of_counts(record: UsualReplicas) -> Mean:
     """Return the mean of the replica counts. Each count weighs as many samples as it has pods."""
-    return Mean(one.mean, one.weight, one.time, one.replicas, float(max(1, one.replicas)))
+    return Mean(record.mean, record.weight, record.time, record.replicas, float(max(1, record.replicas)))

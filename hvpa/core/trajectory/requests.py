@@ -47,9 +47,9 @@ def _decided(axis: RequestsAxis, joint: Joint, is_held: bool) -> list[tuple[Step
             movers.append(step)
         elif step is not None and _raised_at(axis, item) is None:
             near.append(_along(joint, step))
-    found = [(step, axis.hold(step)) for step in movers]
-    if joint.in_place or all(hold is not None for _, hold in found):
-        return found
+    steps_and_holds = [(step, axis.hold(step)) for step in movers]
+    if joint.in_place or all(hold is not None for _, hold in steps_and_holds):
+        return steps_and_holds
     along = [(step, axis.hold(step)) for step in [_along(joint, step) for step in movers]]
     return along + [(step, None) for step in near if axis.hold(step) is None]
 
@@ -70,7 +70,7 @@ def _usual_step(axis: RequestsAxis, joint: Joint, item: ContainerResource, is_he
 
     If pods are replaced, a CPU raise that only the present demand needs, at the path's last count, waits: a short spike
     ends before all pods are larger. A lower request waits until it has been wanted long enough without interruption.
-    For sizes on the path in place, `Joint.kept_for` has this effect.
+    For sizes on the path in place, `Joint.recent` has this effect.
     """
     measured_at = None if joint.unknown is None else joint.unknown.until
     step = axis.step_to(item, item.blended(FULL), FULL, measured_at=measured_at)

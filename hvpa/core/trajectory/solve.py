@@ -43,12 +43,12 @@ class Joint:
     usual: Mapping[ResourceKey, int]
     """The means of the measurements."""
     capacity: Capacity
-    found: tuple[MetricRequirement, ...] | None
+    required: tuple[MetricRequirement, ...] | None
     """Present demand by metric. None: the HPA has no metrics, so HVPA scales neither in nor down; if `unknown` is set,
     nor out or up, since the HPA had metrics until recently."""
     urgent: tuple[MetricRequirement, ...] = ()
-    """Like `found`, with more CPU for saturated pods."""
-    kept_for: tuple[MetricRequirement, ...] = ()
+    """Like `required`, with more CPU for saturated pods."""
+    recent: tuple[MetricRequirement, ...] = ()
     """The demand for which replicas are kept; in place also the demand for sizes, the highest of the recent minutes."""
     held: tuple[MetricRequirement, ...] = ()
     """The demand that the HPA still counts and that only limits scale-in."""
@@ -77,7 +77,7 @@ class Joint:
     @cached_property
     def current(self) -> Sizes:
         """The present requests of the measured container resources."""
-        return {one.key: one.current for one in self.items}
+        return {item.key: item.current for item in self.items}
 
     @cached_property
     def first(self) -> Sizes:
@@ -88,12 +88,12 @@ class Joint:
     @cached_property
     def called_for(self) -> tuple[MetricRequirement, ...]:
         """The present demand to serve, with more CPU for saturated pods; empty while the HPA has no metrics."""
-        return self.urgent or self.found or ()
+        return self.urgent or self.required or ()
 
     @cached_property
     def present(self) -> dict[ResourceKey, int]:
         """The present demand of each container resource, if known."""
-        return by_targets(self.found or (), self.requests)
+        return by_targets(self.required or (), self.requests)
 
     @cached_property
     def sized_for(self) -> dict[ResourceKey, int]:
@@ -107,7 +107,7 @@ class Joint:
     @cached_property
     def known(self) -> Mapping[ResourceKey, int]:
         """The same, only if known."""
-        return {**self.usual, **by_targets(self.kept_for, self.requests)} if self.in_place else self.usual
+        return {**self.usual, **by_targets(self.recent, self.requests)} if self.in_place else self.usual
 
     def in_total(self, demand: Mapping[ResourceKey, int]) -> dict[ResourceKey, int]:
         """Return a demand as the path counts it. A metric requires pods for the total of its containers, so each
@@ -137,7 +137,7 @@ class Joint:
     @cached_property
     def measured(self) -> Point:
         """The same, from measurements alone."""
-        point, kept = self.settled, self.found is None
+        point, kept = self.settled, self.required is None
         if kept:
             replicas = self.path.counts.clamp(max(self.replicas, point.replicas))
             return replace(point, replicas=replicas, sizes=self._not_below(self.sizes_at(replicas)))
@@ -158,7 +158,11 @@ class Joint:
                 replicas = max(replicas, self._count(self.called_for, self.current))
         else:
             settled, binding = path.settled(self.replicas, demand, self.margins)
-            rest = [pods_needed(one, {}, self.requests) for one in self.kept_for if not one.keys]
+            rest = [
+                pods_needed(requirement, {}, self.requests)
+                for requirement in self.recent
+                if not requirement.keys
+            ]
             stretch = path.vertical_from(settled, demand)
             replicas = path.counts.clamp(max([settled, *rest])) if stretch is None else settled
             replicas = max(replicas, self.held_down_to(path.sizes(replicas, self.sized_for)))
@@ -173,7 +177,7 @@ class Joint:
 
         Example: a demand of 16Gi with first requests of 1Gi and 500m gives 16 pods; if CPU is now 1000m, 8 pods.
         """
-        requests, found = self.requests, 0
+        requests, fewest = self.requests, 0
         for key, amount in demand.items():
             cpu = ResourceKey(key.container, "cpu")
             if key.resource == "cpu" or cpu in self.current:
@@ -181,8 +185,8 @@ class Joint:
             first, now = requests.first.get(cpu, 0), requests.now.get(cpu, 0)
             size = requests.at_first([key])
             size = size * now // first if now > first > 0 else size
-            found = max(found, ceil_div(amount, max(1, requests.work(key, size))))
-        return self.path.counts.clamp(found)
+            fewest = max(fewest, ceil_div(amount, max(1, requests.work(key, size))))
+        return self.path.counts.clamp(fewest)
 
     def sizes_at(self, replicas: int) -> Sizes:
         """Return the sizes with which this many replicas serve.
@@ -220,16 +224,18 @@ class Joint:
         if not any(shape.refuses for shape in self.capacity.shapes):
             return False
         counts = [
-            self.capacity.needed(one, sizes, self.requests, resized=True) for one in self.kept_for if one.keys
+            self.capacity.needed(requirement, sizes, self.requests, resized=True)
+            for requirement in self.recent
+            if requirement.keys
         ]
         return max(counts, default=0) > sum(shape.count for shape in self.capacity.shapes)
 
     def _on_path(self, replicas: int) -> Sizes:
         """Return the path's sizes for this many replicas. A resource with unknown demand keeps its size: a size derived
         from all pods' requests would grow by itself as long as there are more pods than the path has."""
-        found = self.path.sizes(replicas, self.sized_for)
+        on_path = self.path.sizes(replicas, self.sized_for)
         return self._bounded(
-            {key: size if key in self.known else self.current[key] for key, size in found.items()}
+            {key: size if key in self.known else self.current[key] for key, size in on_path.items()}
         )
 
     def _bounded(self, sizes: Sizes) -> Sizes:
@@ -240,8 +246,10 @@ class Joint:
         `MOST_OF_SHARED` targets, or the present request if that is larger. Demand beyond that may belong to the other
         containers, and adds replicas instead.
         """
-        shared = {key for one in self.found or () if one.is_shared for key in one.keys}
-        found = dict(sizes)
+        shared = {
+            key for requirement in self.required or () if requirement.is_shared for key in requirement.keys
+        }
+        limited = dict(sizes)
         for key in shared & sizes.keys():
             target, current = self.requests.targets[key], self.current[key]
             least = used = target * 100 // VPA_PERCENT
@@ -249,8 +257,8 @@ class Joint:
                 least = min(used, current)
             elif used * 100 >= self.requests.limits.get(key, LARGEST) * PINNED_PERCENT:
                 least = target
-            found[key] = max(least, min(sizes[key], max(current, MOST_OF_SHARED * target)))
-        return found
+            limited[key] = max(least, min(sizes[key], max(current, MOST_OF_SHARED * target)))
+        return limited
 
     @cached_property
     def exact(self) -> Sizes:
@@ -261,20 +269,24 @@ class Joint:
     @property
     def needed(self) -> int | None:
         """The replicas that the present demand needs, whatever the present count; None if it is not measured."""
-        if not self.found or self.unknown is not None:
+        if not self.required or self.unknown is not None:
             return None
         if not self.in_place:
-            return self.once_replaced._count(self.found, self.wanted.sizes)
-        rest = [pods_needed(one, {}, self.requests) for one in self.found if not one.keys]
+            return self.once_replaced._count(self.required, self.wanted.sizes)
+        rest = [
+            pods_needed(requirement, {}, self.requests)
+            for requirement in self.required
+            if not requirement.keys
+        ]
         return self.path.counts.clamp(max([self.path.count(self.in_total(self.present)), *rest]))
 
     def replicas_for(self, sizes: Sizes) -> int:
         """Return how many pods serve the present demand: present pods with their sizes, and new pods with these sizes.
         It is below the present count only if fewer pods would serve all recent demand and leave the overlap free."""
-        demands = self.kept_for if self.in_place else self.called_for
+        demands = self.recent if self.in_place else self.called_for
         least = self._count(demands, sizes)
         if self.replicas <= least:
-            enough = self._count([one.tolerated() for one in demands], sizes)
+            enough = self._count([requirement.tolerated() for requirement in demands], sizes)
             return least if self.replicas < enough else self.path.counts.clamp(self.replicas)
         serving = min(self.replicas, max(least, self.safe(sizes)) + self.unproven)
         return self.replicas if self.keeps else max(least, serving, self.held_down_to(sizes))
@@ -283,16 +295,19 @@ class Joint:
         """Return the lowest count at which the pods, with the sizes that they have and keep, serve all recent demand
         and leave the overlap free. In place it is at most the count of `settled`, which already leaves the overlap
         free, if that many pods serve."""
-        raised = [one.raised(self.margins) for one in self.kept_for]
+        raised = [requirement.raised(self.margins) for requirement in self.recent]
         count = max(self._for_cpu(self._by_sizes(raised, self.first)), self._served(raised, sizes))
         if self.in_place:
-            count = min(count, max(self.settled.replicas, self._served(self.kept_for, sizes)))
+            count = min(count, max(self.settled.replicas, self._served(self.recent, sizes)))
         return min(self.replicas, self.path.counts.clamp(count))
 
     def _served(self, requirements: Sequence[MetricRequirement], sizes: Sizes) -> int:
         """Return how many of the pods serve the requirements with the sizes that they have and keep."""
         return max(
-            [self.capacity.needed(one, sizes, self.requests, resized=False) for one in requirements],
+            [
+                self.capacity.needed(requirement, sizes, self.requests, resized=False)
+                for requirement in requirements
+            ],
             default=0,
         )
 
@@ -303,28 +318,30 @@ class Joint:
             return self.replicas
         if self.in_place:
             return 0
-        counts = [pods_needed(one, sizes, self.requests) for one in self.held]
+        counts = [pods_needed(requirement, sizes, self.requests) for requirement in self.held]
         return min(self.replicas, self.path.counts.clamp(max(counts, default=0)))
 
     def _count(self, requirements: Sequence[MetricRequirement], sizes: Sizes) -> int:
         """Return how many pods serve the requirements; new pods have these sizes. If pods are replaced and the path is
         vertical, pods become larger first, unless their size may be `_bounded`."""
-        counts = {one: self.pods_for(one, sizes) for one in requirements}
+        counts = {requirement: self.pods_for(requirement, sizes) for requirement in requirements}
         demand = self._by_sizes(requirements, sizes)
-        stays = self.keeps_pods or any(one.is_shared for one in requirements)
+        stays = self.keeps_pods or any(requirement.is_shared for requirement in requirements)
         stretch = None if stays else self.path.vertical_from(self.settled.replicas, demand)
         if stretch is not None:
-            grows = [one for one in requirements if not (one.keys and self.in_place)]
-            counts |= {one: min(counts[one], stretch) for one in grows}
+            grows = [requirement for requirement in requirements if not (requirement.keys and self.in_place)]
+            counts |= {requirement: min(counts[requirement], stretch) for requirement in grows}
         for_cpu = self._for_cpu(self._by_sizes(requirements, self.first))
         return self.path.counts.clamp(max([for_cpu, *counts.values()]))
 
     def _by_sizes(self, requirements: Sequence[MetricRequirement], sizes: Sizes) -> dict[ResourceKey, int]:
-        return by_sizes([one for one in requirements if one.keys], sizes, self.requests)
+        return by_sizes(
+            [requirement for requirement in requirements if requirement.keys], sizes, self.requests
+        )
 
-    def pods_for(self, one: MetricRequirement, sizes: Sizes) -> int:
+    def pods_for(self, requirement: MetricRequirement, sizes: Sizes) -> int:
         """Return how many pods serve a requirement; new pods have these sizes."""
-        return self.capacity.needed(one, sizes, self.requests, resized=self.in_place)
+        return self.capacity.needed(requirement, sizes, self.requests, resized=self.in_place)
 
     def grown(self, replicas: int, sizes: Sizes) -> Sizes:
         """Return sizes, not below these, with which `replicas` serve the present demand when more are held back."""
@@ -348,7 +365,7 @@ class Joint:
     # --- rest --------------------------------------------------------------------------------------------------------
     @cached_property
     def _requests_now(self) -> Sizes:
-        return {one.key: one.current for one in (*self.items, *self.apart)}
+        return {item.key: item.current for item in (*self.items, *self.apart)}
 
     def is_near(self, key: ResourceKey, size: int) -> bool:
         """Return whether the present request is so close to this size that it stays."""

@@ -32,7 +32,7 @@ from hvpa.core.trajectory.demand import (
     by_targets,
     requirements,
 )
-from hvpa.core.trajectory.history import Memory, first_seen
+from hvpa.core.trajectory.history import DemandHistory, first_seen
 from hvpa.core.trajectory.requests import scale_to_sizes
 from hvpa.core.trajectory.solve import Joint, WithoutNode
 from hvpa.core.trajectory.view import View
@@ -61,7 +61,7 @@ class JointResult(Struct, frozen=True):
 class _Demands(NamedTuple):
     """The demand now and usually."""
 
-    found: tuple[MetricRequirement, ...] | None
+    required: tuple[MetricRequirement, ...] | None
     """The requirements of the metrics; None if unknown."""
     urgent: tuple[MetricRequirement, ...]
     """The same, with more for saturated CPU."""
@@ -128,13 +128,13 @@ class JointScaling:
         groups = self._groups(requests)
         on_path = self._on_path(items, groups)
         apart = tuple([item for item in items if item not in on_path])
-        memory, lately, window = (
-            Memory(observation, clock, on_path, requests),
+        history, lately, window = (
+            DemandHistory(observation, clock, on_path, requests),
             observation.lately,
             highest_demand(self.spec).duration,
         )
-        found, urgent, usual = self._demands(memory, on_path, requests)
-        stands = found is not None and unsettled and not begun(observation.horizontal, self.replicas)
+        required, urgent, usual = self._demands(history, on_path, requests)
+        stands = required is not None and unsettled and not begun(observation.horizontal, self.replicas)
         is_short = lately is not None and lately.is_short(clock, window) is not None
         keeps = not self.in_place and bool(keeps_pods(observation.workload))
         without_node = self._without_node()
@@ -148,9 +148,9 @@ class JointScaling:
             replicas=self.replicas,
             usual=usual,
             capacity=Capacity(observation.pods.shapes, stays_mixed=keeps),
-            found=found,
+            required=required,
             urgent=urgent,
-            kept_for=self._kept_for(found or (), urgent) if self.in_place else urgent,
+            recent=self._recent(required or (), urgent) if self.in_place else urgent,
             held=requirements(desired.held, requests),
             holds_in=self._holds_in(is_short),
             keeps=_UNSETTLED if self.in_place and self._stepped_until() else "",
@@ -167,12 +167,14 @@ class JointScaling:
             and clock.held_until(observation.vertical.last_scale_up_time, SETTLING) is not None,
         )
 
-    def _demands(self, memory: Memory, on_path: Sequence[ContainerResource], requests: Requests) -> _Demands:
+    def _demands(
+        self, history: DemandHistory, on_path: Sequence[ContainerResource], requests: Requests
+    ) -> _Demands:
         """Return the demand now and usually. Updates `known`."""
         desired = self.desired
         if not self.observation.hpa.configured:
-            self.known, usual = memory.by_targets(self.known) if on_path else (self.known, {})
-            found = tuple(
+            self.known, usual = history.by_targets(self.known) if on_path else (self.known, {})
+            usual_requirements = tuple(
                 [
                     MetricRequirement(
                         f"the usual demand of {key.container} {key.resource}", (key,), amount, 0
@@ -180,7 +182,7 @@ class JointScaling:
                     for key, amount in usual.items()
                 ]
             )
-            return _Demands(found, found, usual)
+            return _Demands(usual_requirements, usual_requirements, usual)
         required: tuple[MetricRequirement, ...] | None = None
         urgent: tuple[MetricRequirement, ...] = ()
         measured = None
@@ -191,7 +193,7 @@ class JointScaling:
             if self.unsettled_until is None:
                 raw = required if desired.measured == demands else requirements(desired.measured, requests)
                 measured = by_targets(raw, requests)
-        self.known, usual = memory.brought_up(self.known, measured, desired.unmeasured)
+        self.known, usual = history.updated(self.known, measured, desired.unmeasured)
         return _Demands(required, urgent, usual)
 
     def _holds_in(self, is_short: bool) -> str:
@@ -205,14 +207,14 @@ class JointScaling:
     def _without_node(self) -> WithoutNode:
         """Return how serving pods react to pods that find no node."""
         waiting = [
-            one.since for one in self.observation.pods.stuck if one.reason == UNSCHEDULABLE and one.since
+            pod.since for pod in self.observation.pods.stuck if pod.reason == UNSCHEDULABLE and pod.since
         ]
         if not waiting or not self.context.clock.is_past(waiting[0]):
             return ""
         return "size" if self.context.clock.is_past(after(waiting[0], ROOM_FOR)) else "room"
 
-    def _kept_for(
-        self, found: Sequence[MetricRequirement], urgent: Sequence[MetricRequirement]
+    def _recent(
+        self, required: Sequence[MetricRequirement], urgent: Sequence[MetricRequirement]
     ) -> tuple[MetricRequirement, ...]:
         """Return the demand for the sizes of pods that are resized in place: the highest of the recent minutes, or more
         for saturated pods."""
@@ -225,13 +227,13 @@ class JointScaling:
             return tuple(urgent)
         return tuple(
             [
-                one.scaled(
+                requirement.scaled(
                     max(
-                        lately.counted(one.name, one.amount, clock, window),
-                        more.amount if more.amount > one.amount else 0,
+                        lately.counted(requirement.name, requirement.amount, clock, window),
+                        urgent_requirement.amount if urgent_requirement.amount > requirement.amount else 0,
                     )
                 )
-                for one, more in zip(found, urgent, strict=True)
+                for requirement, urgent_requirement in zip(required, urgent, strict=True)
             ]
         )
 
@@ -257,11 +259,11 @@ class JointScaling:
         targets = {item.key: item.target for item in items}
         others = {
             key: target
-            for name, one in (recommendations(vpa) if vpa is not None else {}).items()
+            for name, recommendation in (recommendations(vpa) if vpa is not None else {}).items()
             for resource in RESOURCES
             if (key := ResourceKey(name, resource)) not in targets
             and (name in pods.containers or name in self.resources)
-            and (target := amount(one.target, resource)) is not None
+            and (target := amount(recommendation.target, resource)) is not None
         }
         reserve = reserves(self.spec, known.first)
         limits = {item.key: item.limit for item in items if item.limit is not None}
@@ -277,7 +279,7 @@ class JointScaling:
             limits,
             others,
             pods.totals,
-            horizontal=bool(weights) and all([one.weight_ppm == 0 for one in weights]),
+            horizontal=bool(weights) and all([interval.weight_ppm == 0 for interval in weights]),
             ran_out={
                 item.key: pods.failed * (item.limit or item.current)
                 for item in items
@@ -290,8 +292,8 @@ class JointScaling:
         the path."""
         if trajectory_of(self.spec).intervals:
             return None
-        found = weight_leaving(weight_intervals(self.spec, self.vertical_only), self.replicas, self.bounds)
-        return Weight(found, None, f"for the step of the path from {counted(self.replicas)}")
+        weight = weight_leaving(weight_intervals(self.spec, self.vertical_only), self.replicas, self.bounds)
+        return Weight(weight, None, f"for the step of the path from {counted(self.replicas)}")
 
     # --- the step ----------------------------------------------------------------------------------------------------
     def result(self) -> JointResult:
@@ -309,12 +311,14 @@ class JointScaling:
                 vertical = self._made_up_for(vertical, horizontal)
         if (
             (joint.holds_in or joint.keeps or joint.unproven)
-            and joint.found is not None
+            and joint.required is not None
             and horizontal is not None
         ):
             horizontal = self._with_waits(horizontal)
-        known = joint.found is not None and self.observation.hpa.configured
-        called_for = {one.name: one.amount for one in joint.found or ()} if known else None
+        known = joint.required is not None and self.observation.hpa.configured
+        called_for = (
+            {requirement.name: requirement.amount for requirement in joint.required or ()} if known else None
+        )
         return JointResult(horizontal, vertical, View(joint, self.observation.hpa.configured), called_for)
 
     def _sizes(self, vertical: RequestsResult | None) -> Sizes:
@@ -333,7 +337,7 @@ class JointScaling:
     def _goal(self, vertical: RequestsResult | None) -> int:
         """Return the count that serves the present demand with the sizes of the pods once all of them serve."""
         joint = self.joint
-        if joint.found is None:
+        if joint.required is None:
             return joint.measured.replicas
         if vertical is not None and joint.awaits(joint.settled.replicas):
             vertical = self._resized(joint.once_started.wanted.sizes)
@@ -358,21 +362,21 @@ class JointScaling:
             assert self.unsettled_until is not None
             return self._as_recommended_last(Unknown(_UNSETTLED, self.unsettled_until))
         goal = goal if held is None else self.replicas
-        found = scale_to(observation, self.context, self.desired, goal, self.bounds, self.starving)
+        result = scale_to(observation, self.context, self.desired, goal, self.bounds, self.starving)
         raised = self.bounds.raised
-        found = structs.replace(found, recommended=raised.clamp(min(joint.wanted.replicas, goal)))
+        result = structs.replace(result, recommended=raised.clamp(min(joint.wanted.replicas, goal)))
         if held is not None:
-            return structs.replace(found, blocked=found.blocked or (held,))
-        if found.blocked:
-            return found
+            return structs.replace(result, blocked=result.blocked or (held,))
+        if result.blocked:
+            return result
         wanted = raised.clamp(max(joint.once_replaced.measured.replicas, joint.held_down_to(sizes)))
         if wanted >= min(raised.clamp(goal), self.replicas):
-            return found
+            return result
         if joint.unproven and joint.once_measured().replicas_for(sizes) < goal:
-            return found  # the replicas wait for a measurement, not for larger pods
+            return result  # the replicas wait for a measurement, not for larger pods
         waits = Blocked("horizontal", "down", POD_REPLACEMENT, self.replicas, wanted)
         note = f"replicas: {wanted} once enough pods have their new size"
-        return structs.replace(found, blocked=(waits,), steps=(*found.steps, note))
+        return structs.replace(result, blocked=(waits,), steps=(*result.steps, note))
 
     def _as_recommended_last(self, unknown: Unknown) -> ReplicasResult:
         return as_recommended_last(
@@ -393,7 +397,7 @@ class JointScaling:
 
     def _is_held_for_long(self, horizontal: ReplicasResult) -> bool:
         """Return whether needed replicas are held back for longer than it takes to replace pods."""
-        held = next((one for one in horizontal.blocked if one.direction == "up"), None)
+        held = next((block for block in horizontal.blocked if block.direction == "up"), None)
         if held is None:
             return False
         if held.reason == REFUSED or self.in_place or held.until is None:

@@ -55,8 +55,8 @@ class View:
         amount = joint.present.get(key) if self.is_measured else None
         size = joint.wanted.sizes.get(key, item.current)
         usual = joint.usual.get(key)
-        covering = [one for one in joint.found or () if key in one.keys]
-        needed = [pods_needed(one, joint.wanted.sizes, joint.requests) for one in covering]
+        covering = [requirement for requirement in joint.required or () if key in requirement.keys]
+        needed = [pods_needed(requirement, joint.wanted.sizes, joint.requests) for requirement in covering]
         source = "HPA: mean of its measurements" if self.is_measured else "VPA: mean of its targets per pod"
         return JointResource(
             key=key,
@@ -67,7 +67,7 @@ class View:
             usual_from="" if usual is None else source,
             usual_replicas=None if usual is None else curve.count(joint.in_total(joint.usual)[key]),
             present=amount,
-            present_from=f"HPA: {names([one.label for one in covering])}"
+            present_from=f"HPA: {names([requirement.label for requirement in covering])}"
             if covering and self.is_measured
             else "",
             present_replicas=None if amount is None else max(needed),
@@ -81,7 +81,7 @@ class View:
         exact = joint.exact[key]
         if exact == item.current:
             return ""
-        if exact < item.current and joint.found is None:
+        if exact < item.current and joint.required is None:
             return "not lowered while the HPA has no metrics"
         if exact < item.current and joint.in_place and joint.holds_in:
             return f"not lowered: {joint.holds_in}"
@@ -100,16 +100,19 @@ class View:
         """See the protocol."""
         joint = self.joint
         wanted = joint.wanted.replicas
-        if joint.unknown is not None and joint.found is None:
+        if joint.unknown is not None and joint.required is None:
             until = readable_timestamp(joint.unknown.until)
             return (
                 f"{joint.unknown.why}: HVPA keeps the last recommendation, {counted(wanted)}, until {until}"
             )
-        if joint.found is None:
+        if joint.required is None:
             if wanted > joint.replicas:
                 return f"the usual demand needs {counted(wanted)}; the HPA has no metrics"
             return "the HPA has no metrics, so HVPA does not follow lower demand"
-        pods = [(joint.pods_for(one, joint.wanted.sizes), one.label) for one in joint.called_for]
+        pods = [
+            (joint.pods_for(requirement, joint.wanted.sizes), requirement.label)
+            for requirement in joint.called_for
+        ]
         needed, label = max(pods, default=(0, ""))
         asked = f"{label} needs {counted(needed)}"
         if needed > wanted and wanted == joint.path.counts.upper:
