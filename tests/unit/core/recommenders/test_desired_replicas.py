@@ -361,6 +361,14 @@ def test_an_hpa_may_scale_to_zero(replicas: int, jobs: int, before: int, blend: 
     assert build.counts(decision).target == expected
 
 
+def test_at_0_replicas_spec_replicas_is_brought_below_max_replicas() -> None:
+    asked, current = metric("External", {"metric": {"name": "jobs"}}, {"value": "5"}, {"value": "20"})
+    hpa = named(4, spec={"minReplicas": 0, "metrics": [asked]}, status={"currentMetrics": [current]})
+    applied_from = {"replicas": 0, "desired": 0, "weight": 0}
+    axes = HvpaStatus.model_validate({"axes": {"horizontal": {"appliedFrom": applied_from}}})
+    assert decide(hpa, 0, 99, axes, spec=NAMED).scale_replicas == 4
+
+
 SCALED_OBJECT = {
     "apiVersion": "keda.sh/v1alpha1",
     "kind": "ScaledObject",

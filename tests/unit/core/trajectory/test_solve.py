@@ -135,6 +135,11 @@ def test_without_an_hpa_usual_demand_takes_what_is_written() -> None:
     assert (count(more), requests(more)["cpu"]) == (4, 500), "more replicas make up for sizes that are held"
 
 
+def test_the_demand_of_each_metric_is_reported_for_the_recent_minutes() -> None:
+    assert decide(2, "1500m", "1").called_for == {"cpu app/cpu": 3000}
+    assert decide(2, None, "1").called_for is None
+
+
 def test_without_an_hpa_and_without_intervals_replicas_stay() -> None:
     spec = {"hpa": {"deploy": False}, "weightBasedScalingIntervals": None}
     decision = decide(2, None, "4", spec)
