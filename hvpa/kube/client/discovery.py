@@ -39,5 +39,5 @@ async def resizes_pods(transport: Transport) -> bool:
 
     A list without pods is inconclusive and counts as yes. Raises ApiError and Unreachable.
     """
-    names = {one.name for one in await served(transport, CORE)}
+    names = {resource.name for resource in await served(transport, CORE)}
     return RESIZE in names or "pods" not in names

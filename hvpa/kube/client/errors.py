@@ -106,15 +106,15 @@ def api_error(status: int | None, body: bytes, retry_after: str | None = None) -
     `status` is None for a watch event, whose body contains the status.
     """
     try:
-        found = _decode_status(body)
+        reported = _decode_status(body)
     except UNREADABLE:
-        found = _Status(500, "", body[:200].decode("utf-8", "replace").strip())
+        reported = _Status(500, "", body[:200].decode("utf-8", "replace").strip())
     wait = None if retry_after is None else _seconds(retry_after)
-    code = found.code if status is None else status
-    details = found.details or _Details()
-    causes = [one.reason for one in details.causes or ()]
+    code = reported.code if status is None else status
+    details = reported.details or _Details()
+    causes = [cause.reason for cause in details.causes or ()]
     return ApiError(
-        code, found.reason, found.message, wait, is_of_an_object=bool(details.name), causes=causes
+        code, reported.reason, reported.message, wait, is_of_an_object=bool(details.name), causes=causes
     )
 
 

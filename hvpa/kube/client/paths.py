@@ -37,7 +37,7 @@ def path_of(*segments: str) -> str:
 
     Raises PathError for a segment that can't be a name.
     """
-    return "".join([f"/{_escaped(one)}" for one in segments])
+    return "".join([f"/{_escaped(segment)}" for segment in segments])
 
 
 def api_path(api_version: str) -> str:

@@ -32,7 +32,7 @@ class Plugin(ExecProvider):
     def __init__(self, exec_config: Any) -> None:
         super().__init__(exec_config)
         env = exec_config.safe_get("env") or ()
-        self._secrets = sorted({str(one["value"]) for one in env}, key=len, reverse=True)
+        self._secrets = sorted({str(variable["value"]) for variable in env}, key=len, reverse=True)
 
     async def run(self, previous_response: str | None = None) -> Any:
         """The `status` of the ExecCredential that the plugin writes. Raises ConfigException."""

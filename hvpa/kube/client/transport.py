@@ -244,7 +244,7 @@ class Transport:
             session = _Session(self._server, self._headers)
         except (ConfigError, OSError, ValueError) as error:  # certificates that can't be loaded
             raise Unreachable(in_one_line(error)) from error
-        self._open = {one for one in self._open if not one.client.closed} | {session}
+        self._open = {opened for opened in self._open if not opened.client.closed} | {session}
         if is_stream:
             session.retired = True
         else:
@@ -312,8 +312,8 @@ def _proxy_of_environment(url: str) -> Address | None:
     parts = urlsplit(url)
     if parts.hostname is None or proxy_bypass(parts.hostname):
         return None
-    found = getproxies().get(parts.scheme)
-    return None if found is None else address_of(found, "the proxy of the environment")
+    proxy = getproxies().get(parts.scheme)
+    return None if proxy is None else address_of(proxy, "the proxy of the environment")
 
 
 def _new_socket(address: aiohttp.AddrInfoType) -> socket.socket:

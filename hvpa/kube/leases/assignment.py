@@ -139,36 +139,40 @@ class Members:
             if known is None or known.lease.metadata.resource_version != lease.metadata.resource_version:
                 known = _Seen(lease, received, lease.spec.lease_duration_seconds or self._duration)
             self._seen[lease.metadata.name] = known
-        present = {one.lease.holder for one in self._seen.values()}
-        self._missing = {one: self._missing.get(one, received) for one in holders - present}
+        present = {observed.lease.holder for observed in self._seen.values()}
+        self._missing = {holder: self._missing.get(holder, received) for holder in holders - present}
         self._at = sent
 
     def live(self) -> frozenset[str]:
         """Identities of the members, with our number of shards, that were alive at the last list."""
         shards = str(self._names.shards)
         return frozenset(
-            one.lease.spec.holder_identity or ""
-            for one in self._seen.values()
-            if one.end > self._at and one.lease.metadata.labels.get(LABEL_SHARDS) == shards
+            observed.lease.spec.holder_identity or ""
+            for observed in self._seen.values()
+            if observed.end > self._at and observed.lease.metadata.labels.get(LABEL_SHARDS) == shards
         )
 
     def is_dead(self, identity: str) -> bool:
         """Whether this member can no longer believe that its shards are its own."""
-        for one in self._seen.values():
-            if one.lease.holder == identity:
-                return one.end <= self._at
+        for observed in self._seen.values():
+            if observed.lease.holder == identity:
+                return observed.end <= self._at
         return self._missing.get(identity, self._at) + self._duration <= self._at
 
     def next_end(self) -> float | None:
         """When the next member is dead unless its Lease changes; None without live members."""
-        ends = [one.end for one in self._seen.values()]
+        ends = [observed.end for observed in self._seen.values()]
         ends += [since + self._duration for since in self._missing.values()]
         return min((end for end in ends if end > self._at), default=None)
 
     def forgotten(self) -> list[Lease]:
         """Leases of members that have been dead for FORGOTTEN_AFTER."""
         seen = self._seen.values()
-        return [one.lease for one in seen if one.since + FORGOTTEN_AFTER * one.duration <= self._at]
+        return [
+            observed.lease
+            for observed in seen
+            if observed.since + FORGOTTEN_AFTER * observed.duration <= self._at
+        ]
 
 
 def _hash(text: str) -> int:

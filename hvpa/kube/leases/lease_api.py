@@ -159,8 +159,8 @@ class LeaseApi:
         """All Leases that match a label selector, in their current state (not from a cache)."""
         query = {"labelSelector": selector}
         path, limit = self._collection, self._limit
-        found = await self._transport.request("GET", path, query, timeout=limit, verb="list")
-        return decoded(_decode_leases, found, "Lease").items or []
+        response = await self._transport.request("GET", path, query, timeout=limit, verb="list")
+        return decoded(_decode_leases, response, "Lease").items or []
 
     async def create(self, name: str, labels: dict[str, str], spec: LeaseSpec) -> Lease:
         """Create a Lease; 409 if it exists."""

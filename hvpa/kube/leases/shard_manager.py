@@ -138,8 +138,12 @@ class ShardKeeper:
         except _Trouble as error:
             log.warning("members can't be listed", error=str(error))
             return self._held
-        found = [(shard, leases.get(self._names.shard(shard))) for shard in range(self._names.shards)]
-        return {shard: lease for shard, lease in found if lease is not None and lease.holder == self._me}
+        leases_by_shard = [
+            (shard, leases.get(self._names.shard(shard))) for shard in range(self._names.shards)
+        ]
+        return {
+            shard: lease for shard, lease in leases_by_shard if lease is not None and lease.holder == self._me
+        }
 
     async def _keep_group(self, joined: asyncio.Event, supervisor: Supervisor) -> None:
         await joined.wait()

@@ -60,7 +60,9 @@ class Acceptor:
         per_peer: int = MAX_PER_PEER,
     ) -> None:
         self._protocol = protocol
-        self._connections: FairLimit[Connection] = FairLimit(total, per_peer, lambda one: not one.is_busy)
+        self._connections: FairLimit[Connection] = FairLimit(
+            total, per_peer, lambda connection: not connection.is_busy
+        )
         self._listening: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._tls: ssl.SSLContext | None = None
@@ -70,8 +72,8 @@ class Acceptor:
     async def start(self, host: str | None, port: int, tls: ssl.SSLContext | None) -> int:
         """Listen at `host` (None: all interfaces); returns the port, a free port if `port` is 0. Raises OSError."""
         self._tls = tls
-        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, _, _, _, address in dict.fromkeys(found):
+        addresses = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, _, _, _, address in dict.fromkeys(addresses):
             try:
                 listening = socket.create_server(
                     cast("tuple[str, int]", address), family=family, backlog=BACKLOG

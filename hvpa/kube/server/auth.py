@@ -144,7 +144,7 @@ class TokenGuard:
 
     async def _judge(self, token: str, needed: Sequence[Right]) -> _Verdict:
         """The result for a token, from the cache or the API server. Raises ApiError, Unreachable and MsgspecError."""
-        rights = json.dumps([one.attributes for one in needed])
+        rights = json.dumps([access.attributes for access in needed])
         key = hashlib.blake2b(
             f"{rights}\0{token}".encode("utf-8", "surrogateescape"), key=self._salt
         ).digest()
@@ -161,10 +161,10 @@ class TokenGuard:
         return self._allowed.get(key) or self._refused.get(key)
 
     async def _review(self, token: str, needed: Sequence[Right]) -> _Verdict:
-        found = await self._ask(TOKEN_REVIEWS, "TokenReview", {"token": token})
-        if not found.authenticated or found.user is None:
+        review = await self._ask(TOKEN_REVIEWS, "TokenReview", {"token": token})
+        if not review.authenticated or review.user is None:
             return _Verdict(401)
-        user = found.user
+        user = review.user
         who = {
             "user": user.username,
             "uid": user.uid,

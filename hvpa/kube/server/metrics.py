@@ -255,19 +255,21 @@ class _States(Collector):
         self._histories.pop(key, None)
 
     def _count(self, status: HvpaStatus | None, by: int) -> None:
-        for one in () if status is None else status.conditions:
-            if one.type == "Ready":
-                self._ready[one.status, one.reason] += by
+        for condition in () if status is None else status.conditions:
+            if condition.type == "Ready":
+                self._ready[condition.status, condition.reason] += by
         for block in () if status is None else status.last_blocked_scaling:
             self._held[block.axis, block.direction, block.reason] += by
 
     def _name_problems(self, key: Key) -> None:
         status, operation = self._status.get(key), self._failing.get(key)
-        found: list[tuple[Problem, str]] = [] if status is None else sorted(problems(status))
+        reasons: list[tuple[Problem, str]] = [] if status is None else sorted(problems(status))
         if operation is not None:
-            found.append(("WriteFailed", operation))
+            reasons.append(("WriteFailed", operation))
         labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
-        rows: list[Row] = [(f'{labels},problem="{one}",reason="{_escaped(why)}"', 1, 1) for one, why in found]
+        rows: list[Row] = [
+            (f'{labels},problem="{problem}",reason="{_escaped(why)}"', 1, 1) for problem, why in reasons
+        ]
         self._problems.pop(key, None)
         if rows:
             self._problems[key] = rows
@@ -278,9 +280,9 @@ class _States(Collector):
         vertical = None if status.axes is None else status.axes.vertical
         labels = f'namespace="{_escaped(key.namespace)}",name="{_escaped(key.name)}"'
         rows: list[Row] = [
-            (f'{labels},container="{_escaped(one.container)}"', since, since)
-            for one in (() if vertical is None else vertical.history)
-            if one.short_since is not None and (since := one.short_since.timestamp())
+            (f'{labels},container="{_escaped(entry.container)}"', since, since)
+            for entry in (() if vertical is None else vertical.history)
+            if entry.short_since is not None and (since := entry.short_since.timestamp())
         ]
         if rows:
             self._histories[key] = rows
@@ -365,7 +367,7 @@ def _gauge(name: str, documentation: str, known: Mapping[Key, list[Row]], column
     yield f"# HELP {name} {documentation}\n# TYPE {name} gauge\n".encode()
     entries = list(known.values())  # Hvpas may be added or removed between slices
     for start in range(0, len(entries), SLICE):
-        rows = [row for one in entries[start : start + SLICE] for row in one]
+        rows = [row for entry in entries[start : start + SLICE] for row in entry]
         lines = [f"{name}{{{row[0]}}} {row[column]!r}\n" for row in rows if row[column] is not None]
         yield "".join(lines).encode()
 

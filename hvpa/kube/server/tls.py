@@ -57,7 +57,7 @@ class Certificate:
         if now - self._looked_at < LOOK:
             return
         self._looked_at = now
-        if (found := self._fingerprint()) == self._seen:
+        if (fingerprint := self._fingerprint()) == self._seen:
             return
         try:
             self._current = self._load()
@@ -67,7 +67,7 @@ class Certificate:
                 "the new certificate can't be used; keeping the old certificate", error=_reason(error)
             )
         else:
-            self._seen = found
+            self._seen = fingerprint
             log.info("the certificate was replaced", folder=str(self._files[0].parent))
 
     def _fingerprint(self) -> tuple[tuple[int, int, int] | None, ...]:
@@ -86,10 +86,10 @@ class Certificate:
 def _identity(path: Path) -> tuple[int, int, int] | None:
     """The data that differ between versions of a file; None if it does not exist."""
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def _reason(error: OSError | ValueError) -> str:
