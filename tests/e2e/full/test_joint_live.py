@@ -114,9 +114,9 @@ def test_a_utilization_hpa_and_a_vpa_on_the_same_cpu_do_not_chase_each_other(
             return objects.replicas(api, name, namespace) * objects.resources(api, name, namespace)[0]
 
         def settled() -> bool:
-            """Pods are larger, and there are no more of them than the load takes, for ten seconds."""
+            """Pods are larger, and there are no more of them than the load takes, for more than an HPA's period."""
             larger = objects.resources(api, name, namespace)[0] > 200
-            return larger and allocated() <= 1.4 * NEEDED and changes(10) == []
+            return larger and allocated() <= 1.4 * NEEDED and changes(16) == []
 
         # Replicas come first: sizes follow once the HPA has measured the pods that there are then, after a minute.
         # And nothing shrinks for a minute after each step.

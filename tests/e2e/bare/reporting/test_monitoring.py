@@ -87,7 +87,8 @@ def some_problems(new_scenario: NewScenario) -> Scenario:
     refused.change({"hpa": {"template": {"spec": {"maxReplicas": 12}}}})
     tried = new_scenario("tried", changes=merged(merged(VERTICAL_ONLY, weight(100)), CANARY))
     fails_a_canary(tried)
-    new_scenario("silent")
+    silent = new_scenario("silent")
+    silent.await_condition("HpaActive", "False", "NoMetrics")
     alone = new_scenario("alone", create=False)
     alone.api.create(alone.manifest)
     return starving
