@@ -147,7 +147,12 @@ class ModelSharer:
             members = _read_members(raw)
             if len(members) == len(value):
                 pairs = zip(value, members, strict=True)
-                return tuple([self._part(one, place, part) if _is_large(one) else one for one, part in pairs])
+                return tuple(
+                    [
+                        self._part(member, place, part) if _is_large(member) else member
+                        for member, part in pairs
+                    ]
+                )
         return value
 
 

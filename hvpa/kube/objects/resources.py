@@ -46,10 +46,10 @@ class Resource(Generic[T]):
 
     def decode(self, raw: bytes | msgspec.Raw) -> T:
         """An object as the local copy holds it, without a reference to its JSON. Raises msgspec.MsgspecError."""
-        found = self.read(raw)
-        if len(raw) > LARGE and not isinstance(found, RawHvpa):  # kept as bytes, and read with a limit
-            cut_down(found)
-        return self.slim(found)
+        decoded = self.read(raw)
+        if len(raw) > LARGE and not isinstance(decoded, RawHvpa):  # kept as bytes, and read with a limit
+            cut_down(decoded)
+        return self.slim(decoded)
 
     def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
         """The URL path of a collection, an object or its subresource. Raises PathError for an invalid name."""
@@ -76,7 +76,7 @@ def _as_it_is(obj: T) -> T:
 HVPAS: Resource[StoredHvpa] = Resource(
     "Hvpa", "/apis/autoscaling.k8s.io/v1alpha1", "hvpas", msgspec.json.Decoder(RawHvpa).decode, stored
 )
-WORKLOADS: Mapping[str, Resource[Workload]] = {one.name: _workload(one) for one in KINDS.values()}
+WORKLOADS: Mapping[str, Resource[Workload]] = {kind.name: _workload(kind) for kind in KINDS.values()}
 """By kind."""
 DEPLOYMENTS, STATEFULSETS = WORKLOADS["Deployment"], WORKLOADS["StatefulSet"]
 PODS: Resource[Pod] = Resource("Pod", "/api/v1", "pods", msgspec.json.Decoder(Pod).decode, slim_pod)
@@ -119,6 +119,6 @@ OPTIONAL: tuple[Resource[Any], ...] = (VPAS, HVPA_SIZES, CHECKPOINTS)
 NOT_REQUIRED: tuple[Resource[Any], ...] = (CHECKPOINTS,)
 """Resources that count as not served if the operator has no permission to read them."""
 ON_DEMAND: tuple[Resource[Workload], ...] = tuple(
-    WORKLOADS[one.name] for one in KINDS.values() if not one.is_common
+    WORKLOADS[kind.name] for kind in KINDS.values() if not kind.is_common
 )
 """Workloads that are watched once an Hvpa names their kind."""

@@ -55,13 +55,13 @@ def cut_down(obj: Hpa | HvpaSizes | Pod | Vpa | Workload) -> None:
     """Reduce a large object to the parts that can matter. It is changed in place, since no other code holds it yet."""
     for path, most in {"metadata.owner_references": MOST_ENTRIES, **_LISTS[type(obj)]}.items():
         *parents, name = path.split(".")
-        owner: Any = reduce(lambda one, parent: one and getattr(one, parent), parents, obj)
+        owner: Any = reduce(lambda part, parent: part and getattr(part, parent), parents, obj)
         entries = owner and getattr(owner, name)
         if entries and len(entries) > most:
             _set(owner, name, entries[:most])
     if isinstance(obj, Hpa | Pod | Vpa):
-        for one in obj.status.conditions or ():
-            _set(one, "message", one.message[:MESSAGE_LENGTH])
+        for condition in obj.status.conditions or ():
+            _set(condition, "message", condition.message[:MESSAGE_LENGTH])
     labels = obj.metadata.labels
     if len(labels) > MOST_ENTRIES:  # each label is an entry of an index
         _set(obj.metadata, "labels", dict(list(labels.items())[:MOST_ENTRIES]))

@@ -91,10 +91,10 @@ def slim_workload(workload: Workload) -> Workload:
     """Keep the field managers of replicas and resources, and the conditions that are read."""
     meta, spec, status = workload.metadata, workload.spec, workload.status
     slim_meta(meta, lambda key: key.startswith(OWN_ANNOTATIONS))
-    entries = [one for one in meta.managed_fields if one.owns_replicas() or one.owns_resources()]
-    for one in entries:
-        _share_texts(one, "manager")
-        _share_parts(one, "fields")
+    entries = [entry for entry in meta.managed_fields if entry.owns_replicas() or entry.owns_resources()]
+    for entry in entries:
+        _share_texts(entry, "manager")
+        _share_parts(entry, "fields")
     _set(meta, "managed_fields", share(entries, "managed fields"))
     if spec.selector.match_labels:
         _set(spec.selector, "match_labels", _shared_labels(spec.selector.match_labels))
@@ -102,7 +102,10 @@ def slim_workload(workload: Workload) -> Workload:
     _share_parts(spec.template, "spec")
     _slim_conditions(
         status,
-        lambda one: one.type == PROGRESSING or (one.type == REPLICA_FAILURE and one.status == "True"),
+        lambda condition: (
+            condition.type == PROGRESSING
+            or (condition.type == REPLICA_FAILURE and condition.status == "True")
+        ),
     )
     return workload
 
@@ -119,16 +122,18 @@ def slim_pod(pod: Pod) -> Pod:
     _share_parts(pod, "spec")
     _slim_conditions(
         status,
-        lambda one: (
+        lambda condition: (
             status.phase == "Failed"
-            or one.type in _KEPT
-            or (one.type == "PodScheduled" and one.status == "False")
+            or condition.type in _KEPT
+            or (condition.type == "PodScheduled" and condition.status == "False")
         ),
     )
     _share_texts(status, "phase")
-    containers = [_slim_container(one) for one in status.container_statuses]
-    first = [_slim_container(one) for one in status.init_container_statuses]
-    first = [one for one in first if one.state.waiting is not None or one.restart_count > 0]
+    containers = [_slim_container(container) for container in status.container_statuses]
+    first = [_slim_container(container) for container in status.init_container_statuses]
+    first = [
+        container for container in first if container.state.waiting is not None or container.restart_count > 0
+    ]
     _set(status, "container_statuses", share(containers, "containers"))
     _set(status, "init_container_statuses", share(first, "containers"))
     return pod
@@ -164,7 +169,7 @@ def slim_vpa(vpa: Vpa) -> StoredVpa:
     _slim_conditions(vpa.status)
     recommendation = vpa.status.recommendation
     if recommendation is not None and recommendation.container_recommendations:
-        entries = [_slim_recommendation(one) for one in recommendation.container_recommendations]
+        entries = [_slim_recommendation(entry) for entry in recommendation.container_recommendations]
         _set(recommendation, "container_recommendations", entries)
     return StoredVpa(vpa.metadata, vpa.raw_spec.copy(), vpa.status, spec)
 
@@ -202,29 +207,35 @@ def _shared_labels(labels: dict[str, str]) -> dict[str, str]:
 
 def _slim_conditions(
     status: PodStatus | HpaStatusRead | VpaStatusRead | WorkloadStatus,
-    keep: Callable[[Condition], bool] = lambda one: True,
+    keep: Callable[[Condition], bool] = lambda _condition: True,
 ) -> None:
     if status.conditions:
-        kept = [one for one in status.conditions if keep(one)]
-        for one in kept:
-            _share_texts(one, "type", "status", "reason", "message")
+        kept = [condition for condition in status.conditions if keep(condition)]
+        for condition in kept:
+            _share_texts(condition, "type", "status", "reason", "message")
         _set(status, "conditions", share(kept, "conditions"))
 
 
-def _slim_container(one: ContainerStatus) -> ContainerStatus:
-    waiting, terminated = one.state.waiting, one.state.terminated
+def _slim_container(container: ContainerStatus) -> ContainerStatus:
+    waiting, terminated = container.state.waiting, container.state.terminated
     if waiting is not None:
         kept = Waiting(text(waiting.reason), one_line(waiting.message, LONGEST))
-        _set(one, "state", ContainerState(None if is_starting(waiting.reason) else kept, terminated))
-    return share(one) if terminated is None and one.last_state.terminated is None else one
+        _set(container, "state", ContainerState(None if is_starting(waiting.reason) else kept, terminated))
+    return share(container) if terminated is None and container.last_state.terminated is None else container
 
 
-def _slim_recommendation(one: ContainerRecommendation) -> ContainerRecommendation:
-    target = _slim_amounts(one.target)
-    uncapped = target if one.uncapped_target == one.target else _slim_amounts(one.uncapped_target)
-    bounds: ResourceList = {key: one.upper_bound[key] for key in RESOURCES if key in one.upper_bound}
+def _slim_recommendation(recommendation: ContainerRecommendation) -> ContainerRecommendation:
+    target = _slim_amounts(recommendation.target)
+    uncapped = (
+        target
+        if recommendation.uncapped_target == recommendation.target
+        else _slim_amounts(recommendation.uncapped_target)
+    )
+    bounds: ResourceList = {
+        key: recommendation.upper_bound[key] for key in RESOURCES if key in recommendation.upper_bound
+    }
     upper = _slim_amounts(bounds) if bounds else _NO_AMOUNTS
-    return ContainerRecommendation(text(one.container_name), target, _NO_AMOUNTS, upper, uncapped)
+    return ContainerRecommendation(text(recommendation.container_name), target, _NO_AMOUNTS, upper, uncapped)
 
 
 def _slim_amounts(amounts: ResourceList) -> ResourceList:

@@ -83,11 +83,11 @@ class StoredHvpa(RawHvpa, frozen=True):
             return known.hvpa
         spec, problems = self._spec(known)
         status, unreadable = self._status(known)
-        found = HvpaObject(self.metadata, spec, problems, status, unreadable)
-        _set(self, "parsed", _Parsed(found, self.spec_hash, self.status_hash))
+        hvpa = HvpaObject(self.metadata, spec, problems, status, unreadable)
+        _set(self, "parsed", _Parsed(hvpa, self.spec_hash, self.status_hash))
         _set(self, "spec", _NOTHING)
         _set(self, "status", _NOTHING)
-        return found
+        return hvpa
 
     def _spec(self, known: _Parsed | None) -> tuple[HvpaSpec | None, tuple[FieldError, ...]]:
         if known is not None and known.spec == self.spec_hash:
@@ -122,7 +122,7 @@ def stored(raw: RawHvpa) -> StoredHvpa:
 def _links(spec: msgspec.Raw) -> Links:
     """The links of an Hvpa; no links if they can't be read."""
     try:
-        found = _decode_links(spec)
+        links = _decode_links(spec)
     except UNREADABLE:
         return NO_LINKS
-    return Links(slim_reference(found.target_ref), found.hpa, found.vpa, text(found.mode))
+    return Links(slim_reference(links.target_ref), links.hpa, links.vpa, text(links.mode))

@@ -48,11 +48,11 @@ async def read_usage(transport: Transport, namespace: str, selector: str) -> Usa
     response = await transport.request(
         "GET", path, {"labelSelector": selector}, None, METRICS_TIMEOUT, "list"
     )
-    found: dict[tuple[str, str], dict[Resource, int]] = {}
+    used_by_container: dict[tuple[str, str], dict[Resource, int]] = {}
     for pod in decoded(_decode, response, "the list of pods' metrics").items:
-        for one in pod.containers:
-            used = found[pod.metadata.name, one.name] = {}
+        for container in pod.containers:
+            used = used_by_container[pod.metadata.name, container.name] = {}
             for resource in RESOURCES:
                 with suppress(KeyError, QuantityError):
-                    used[resource] = parse_resource(resource, one.usage[resource])
-    return found
+                    used[resource] = parse_resource(resource, container.usage[resource])
+    return used_by_container

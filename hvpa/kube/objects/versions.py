@@ -33,14 +33,14 @@ async def other_version(transport: Transport) -> str | None:
     """
     try:
         group = msgspec.json.decode(await transport.request("GET", GROUP), type=_Group)
-        names = [one.version for one in group.versions if one.version != OURS][:MOST]
-        found = await asyncio.gather(*(served(transport, GROUP + path_of(name)) for name in names))
+        names = [version.version for version in group.versions if version.version != OURS][:MOST]
+        served_resources = await asyncio.gather(*(served(transport, GROUP + path_of(name)) for name in names))
     except (ApiError, Unreachable, *UNREADABLE):
         return None
     versions = [
         name
-        for name, resources in zip(names, found, strict=True)
-        if any(one.name == HVPAS.plural for one in resources)
+        for name, resources in zip(names, served_resources, strict=True)
+        if any(resource.name == HVPAS.plural for resource in resources)
     ]
     if not versions:
         return None

@@ -36,12 +36,12 @@ def plain(kind: str, raw: bytes | msgspec.Raw) -> Workload:
 
     A ReplicaSet never replaces pods for another template, so all its pods count as updated.
     """
-    found = _decode(raw)
-    _set(found, "kind", kind)
-    _set(found, "api_version", DEFAULT_API_VERSION)
+    workload = _decode(raw)
+    _set(workload, "kind", kind)
+    _set(workload, "api_version", DEFAULT_API_VERSION)
     if kind == "ReplicaSet":
-        _set(found.status, "updated_replicas", found.status.replicas)
-    return found
+        _set(workload.status, "updated_replicas", workload.status.replicas)
+    return workload
 
 
 class _ControllerSpec(ReadModel, frozen=True):
@@ -60,11 +60,11 @@ class _Controller(ReadModel, frozen=True):
 
 def replication_controller(raw: bytes | msgspec.Raw) -> Workload:
     """A ReplicationController; as with a ReplicaSet, all pods count as updated."""
-    found = _controller(raw)
-    selector = Selector(match_labels=found.spec.selector or {})
-    spec = WorkloadSpec(found.spec.replicas, selector, found.spec.template or PodTemplate())
-    _set(found.status, "updated_replicas", found.status.replicas)
-    return Workload(found.metadata, "ReplicationController", "v1", spec, found.status)
+    controller = _controller(raw)
+    selector = Selector(match_labels=controller.spec.selector or {})
+    spec = WorkloadSpec(controller.spec.replicas, selector, controller.spec.template or PodTemplate())
+    _set(controller.status, "updated_replicas", controller.status.replicas)
+    return Workload(controller.metadata, "ReplicationController", "v1", spec, controller.status)
 
 
 class _DaemonSetSpec(ReadModel, frozen=True):
@@ -90,13 +90,13 @@ class _DaemonSet(ReadModel, frozen=True):
 
 def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
     """A DaemonSet. Its replicas are the nodes that should run its pod."""
-    found = _daemon_set(raw)
-    reported = found.status
+    stored_set = _daemon_set(raw)
+    reported = stored_set.status
     spec = WorkloadSpec(
         reported.desired_number_scheduled,
-        found.spec.selector,
-        found.spec.template,
-        found.spec.update_strategy,
+        stored_set.spec.selector,
+        stored_set.spec.template,
+        stored_set.spec.update_strategy,
     )
     status = WorkloadStatus(
         reported.observed_generation,
@@ -105,7 +105,7 @@ def daemon_set(raw: bytes | msgspec.Raw) -> Workload:
         reported.number_ready,
         reported.number_available,
     )
-    return Workload(found.metadata, "DaemonSet", DEFAULT_API_VERSION, spec, status)
+    return Workload(stored_set.metadata, "DaemonSet", DEFAULT_API_VERSION, spec, status)
 
 
 class _ScaleSpec(ReadModel, frozen=True):
@@ -145,12 +145,12 @@ def with_newest_pod(workload: Workload, pods: tuple[Pod, ...]) -> Workload:
 
     If it owns no pod, pods without a controller count instead.
     """
-    alive = tuple([one for one in pods if one.metadata.deletion_timestamp is None])
+    alive = tuple([pod for pod in pods if pod.metadata.deletion_timestamp is None])
     owned = by_owner(alive, workload)
-    alive = owned.own or tuple([one for one in owned.others if one.metadata.controller() is None])
+    alive = owned.own or tuple([pod for pod in owned.others if pod.metadata.controller() is None])
     if not alive:
         return workload
-    newest = max(alive, key=lambda one: (str(one.metadata.creation_timestamp), one.metadata.name))
+    newest = max(alive, key=lambda pod: (str(pod.metadata.creation_timestamp), pod.metadata.name))
     replace = msgspec.structs.replace
     template = PodTemplate(replace(newest.spec, init_containers=[]))
     return replace(workload, spec=replace(workload.spec, template=template))
