@@ -109,10 +109,10 @@ class KubeCluster:
     def _resource_of(self, patch: WorkloadPatch) -> Resource[Any]:
         """The resource of the workload. Raises WriteError if the cluster no longer serves it."""
         kind = kind_key(patch.api_version, patch.kind)
-        found = _BY_KIND.get(kind) or self._local.custom.resources.get((patch.api_version, patch.kind))
-        if found is None:
+        resource = _BY_KIND.get(kind) or self._local.custom.resources.get((patch.api_version, patch.kind))
+        if resource is None:
             raise WriteError(f"the cluster serves no {patch.kind} of {patch.api_version} any more")
-        return found
+        return resource
 
     async def _send_workload_patch(
         self, hvpa: Meta, resource: Resource[Any], patch: WorkloadPatch, *, dry_run: bool = False
@@ -243,8 +243,8 @@ class KubeCluster:
             if missing(error) is None:
                 raise
         else:
-            found = _read(_decode_kind, response, resource.kind)
-            if found is not None and found.kind == resource.kind:  # it exists until its finalizers end
+            deleted = _read(_decode_kind, response, resource.kind)
+            if deleted is not None and deleted.kind == resource.kind:  # it exists until its finalizers end
                 self._take(resource, response)
                 return
         key = Key(hvpa.namespace, change.name)

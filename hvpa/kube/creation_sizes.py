@@ -75,7 +75,7 @@ class CreationSizes:
         except Conflict as error:
             if missing(error) is None:
                 raise
-        entries = {key: one for key, one in changes.items() if one is not None}
+        entries = {key: size for key, size in changes.items() if size is not None}
         if not entries:
             return
         document: dict[str, Any] = {
