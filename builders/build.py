@@ -16,6 +16,7 @@ from hvpa.api.objects.kinds import api_version_of
 from hvpa.api.objects.read_models import Hpa, Pod, RawHvpa, Vpa, Workload
 from hvpa.core import Decision, Objects, Settings, decide, observe
 from hvpa.core.model import ReplicaView, ScalableObservation
+from hvpa.core.values.memo import Memo
 
 T = TypeVar("T")
 A = TypeVar("A", Hpa, Vpa)
@@ -293,10 +294,15 @@ def scalable(seen: Objects, now: dt.datetime = NOW, settings: Settings | None = 
 
 
 def decided(
-    seen: Objects, now: dt.datetime = NOW, settings: Settings | None = None, *, resizes: bool = False
+    seen: Objects,
+    now: dt.datetime = NOW,
+    settings: Settings | None = None,
+    *,
+    resizes: bool = False,
+    memo: Memo | None = None,
 ) -> Decision:
     """Observe and decide; `resizes`: pods are resized while they run."""
-    return decide(observe(in_place(seen) if resizes else seen, now, settings or Settings()))
+    return decide(observe(in_place(seen) if resizes else seen, now, settings or Settings(), memo), memo)
 
 
 def condition(decision: Decision, kind: str) -> StatusCondition:

@@ -17,7 +17,7 @@ from hvpa.api.hvpa.resource import read_spec
 from hvpa.api.hvpa.status import read_status, to_wire
 from hvpa.api.objects.read_models import Hpa
 from hvpa.core import Objects, Settings, decide, observe
-from hvpa.core.values.memo import forget_all
+from hvpa.core.values.memo import Memo, forget_all
 
 T = TypeVar("T")
 
@@ -29,8 +29,8 @@ def _timed(work: Callable[[], T]) -> tuple[float, T]:
     return 1000 * (time.thread_time() - began), result
 
 
-def _decided(seen: Objects, now: dt.datetime) -> Any:
-    return decide(observe(seen, now, Settings()))
+def _decided(seen: Objects, now: dt.datetime, memo: Memo) -> Any:
+    return decide(observe(seen, now, Settings(), memo), memo)
 
 
 def _moved(seen: Objects) -> Objects:
@@ -46,15 +46,16 @@ def cost(one: Largest, rounds: int) -> dict[str, float]:
     best: dict[str, float] = {}
     for _ in range(rounds):
         forget_all()
+        memo = Memo()
         reading, (spec, problems) = _timed(partial(read_spec, raw))
         assert spec is not None, problems
         seen = one.make(one.spec)
         seen = replace(seen, hvpa=replace(seen.hvpa, spec=spec))
-        cold, decision = _timed(partial(_decided, seen, build.NOW))
+        cold, decision = _timed(partial(_decided, seen, build.NOW, memo))
         status = msgspec.json.encode(to_wire(decision.status))
         parsing, _ = _timed(partial(read_status, status))
         moved = _moved(seen)
-        warm, _ = _timed(partial(_decided, moved, build.at(seconds=15)))
+        warm, _ = _timed(partial(_decided, moved, build.at(seconds=15), memo))
         for name, took in {"spec": reading, "cold": cold, "status": parsing, "warm": warm}.items():
             best[name] = min(took, best.get(name, took))
     return best

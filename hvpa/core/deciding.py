@@ -52,7 +52,7 @@ from hvpa.core.state import annotation_text, without_pending
 from hvpa.core.trajectory.step import JointScaling
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
-from hvpa.core.values.memo import Basis, remembered_while
+from hvpa.core.values.memo import Basis, Memo, remembered_while
 from hvpa.core.values.weight import Axes, Bounds, Weight, weight_at
 from hvpa.core.workload.containers import changes, present_resources
 from hvpa.core.workload.rollout import progress_deadline, rollout_gaps, rollout_goes_on
@@ -63,11 +63,12 @@ _STANDING = attrgetter("configured", "problem", "changes", "in_charge", "read_as
 """The parts of an HPA's standing that a decision depends on; `problem` is a new object in each observation."""
 
 
-def decide(observation: Observation) -> Decision:
-    """Return the writes for one Hvpa, its complete next status, and when to decide again."""
+def decide(observation: Observation, memo: Memo | None = None) -> Decision:
+    """Return the writes for one Hvpa, its complete next status, and when to decide again. `memo` has earlier results
+    about the same Hvpa."""
     if observation.metadata.deletion_timestamp is not None:
         return Decision(status=observation.status)
-    clock = Clock(observation.now, observation.changes_at)
+    clock = Clock(observation.now, observation.changes_at, memo)
     desired, bounds = _desired(observation, clock)
     decision = _decided(clock, observation, desired, bounds)
     if decision.applied and isinstance(observation, ScalableObservation):
@@ -103,11 +104,10 @@ def as_far_as(observation: Observation, decision: Decision, axes: Set[Axis]) -> 
 
 
 def _basis(observation: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Basis:
-    key = (observation.metadata.namespace, observation.metadata.name)
-    return Basis(key, _PARTS(observation), (desired, bounds, _STANDING(observation.hpa)))
+    return Basis(_PARTS(observation), (desired, bounds, _STANDING(observation.hpa)))
 
 
-@remembered_while(_basis, of_status=True)
+@remembered_while(_basis)
 def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Decision:
     """Return the decision without `recheck_after`, which the clock gives."""
     decided, patch = DecisionParts(), None

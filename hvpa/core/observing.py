@@ -51,7 +51,7 @@ from hvpa.core.spec.check import spec_problems
 from hvpa.core.state import recorded_axes
 from hvpa.core.values.arithmetic import two_digits
 from hvpa.core.values.clock import Clock
-from hvpa.core.values.memo import Basis, latest, remembered, remembered_while
+from hvpa.core.values.memo import Basis, Memo, remembered, remembered_while
 from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.workload.containers import amount, amounts, recommendations
 from hvpa.core.workload.own_rollout import NEVER_REPLACING, own_rollout
@@ -78,10 +78,11 @@ _VPA_NOT_SERVED = Finding(
 )
 
 
-def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observation:
-    """Resolve `objects` as seen at `now` (timezone-aware) into the inputs of a decision."""
+def observe(objects: Objects, now: dt.datetime, settings: Settings, memo: Memo | None = None) -> Observation:
+    """Resolve `objects` as seen at `now` (timezone-aware) into the inputs of a decision. `memo` has earlier results
+    about the same Hvpa."""
     now = now.astimezone(dt.UTC)
-    clock = Clock(now)
+    clock = Clock(now, memo=memo)
     spec, period, mute = objects.hvpa.spec, settings.vpa_period, objects.silent_recommenders
     written = [(vpa.metadata.name, silent_since(vpa, clock, period, mute)) for vpa in objects.vpas]
     silent = tuple([(name, since) for name, since in written if since is not None])
@@ -92,7 +93,7 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
         return UnscalableObservation(**parts | {"hpa": _NO_HPA})
     hpa, spec, kind = _NO_HPA, state.spec, state.workload.kind
     if has_replicas(kind):
-        hpa = _hpa(state.metadata, spec, objects.hpas, objects.others)
+        hpa = _hpa(clock, state.metadata, spec, objects.hpas, objects.others)
     elif spec.hpa.deploy or spec.hpa.name:
         why = f"a {kind} has no replica count, so only its requests are scaled"
         hpa = Recommender(True, Finding("NoReplicaCount", why))
@@ -100,12 +101,12 @@ def observe(objects: Objects, now: dt.datetime, settings: Settings) -> Observati
 
 
 def _hpa(
-    hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
+    clock: Clock, hvpa: Meta, spec: HvpaSpec, hpas: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
 ) -> Recommender[Hpa]:
     """Return the HPA to read, in its present state. The choice does not depend on any HPA's status, so it is cached: a
     reconcile without changes takes a quarter of the time (`python -m benchmarks decision`: 0.9 instead of 4.0
     yardsticks)."""
-    return _as_now(_found_hpa(hvpa, spec, hpas, others), hpas)
+    return _as_now(_found_hpa(clock, hvpa, spec, hpas, others), hpas)
 
 
 def _as_now(recommender: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
@@ -120,19 +121,20 @@ def _owner_basis(
 ) -> Basis:
     """All inputs of `resolve`, without the Hvpa's resource version: each write of its status changes that."""
     parts = [part for candidate in candidates for part in (candidate.metadata, candidate.raw_spec)]
-    return Basis((hvpa.namespace, hvpa.name), (spec, *parts), (others, hvpa.uid, hvpa.creation_timestamp))
+    identity = (hvpa.namespace, hvpa.name, hvpa.uid, hvpa.creation_timestamp)
+    return Basis((spec, *parts), (others, *identity))
 
 
-@latest(_owner_basis)
+@remembered_while(_owner_basis)
 def _found_hpa(
-    hvpa: Meta, spec: HvpaSpec, candidates: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
+    clock: Clock, hvpa: Meta, spec: HvpaSpec, candidates: tuple[Hpa, ...], others: tuple[OtherHvpa, ...]
 ) -> Recommender[Hpa]:
     return resolve(OwnerRules("HorizontalPodAutoscaler", hvpa, spec, candidates, others))
 
 
-@latest(_owner_basis)
+@remembered_while(_owner_basis)
 def _found_vpa(
-    hvpa: Meta, spec: HvpaSpec, candidates: tuple[Vpa, ...], others: tuple[OtherHvpa, ...]
+    clock: Clock, hvpa: Meta, spec: HvpaSpec, candidates: tuple[Vpa, ...], others: tuple[OtherHvpa, ...]
 ) -> Recommender[Vpa]:
     return resolve(OwnerRules("VerticalPodAutoscaler", hvpa, spec, candidates, others))
 
@@ -197,13 +199,12 @@ def _basis(objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: H
     hvpa, others = objects.hvpa, (objects.others, objects.hvpa.problems, objects.postponed)
     of_pods = (objects.pods, objects.refused_resizes, objects.creation_sizes, objects.memory_use)
     return Basis(
-        (hvpa.metadata.namespace, hvpa.metadata.name),
         (hvpa.metadata, hvpa.spec, hvpa.status, objects.workload, objects.lately),
         (vpas, silent, histories, objects.vpa_served, *others, *of_pods),
     )
 
 
-@remembered_while(_basis, of_status=True)
+@remembered_while(_basis)
 def _state(
     clock: Clock, objects: Objects, vpas: tuple[Vpa, ...], silent: Silent, histories: Histories
 ) -> ObservedState:
@@ -224,14 +225,14 @@ def _state(
     vpa: Recommender[Vpa] = Recommender(False)
     pods, owned = PodsSeen(), PodsByOwner()
     if spec is not None and workload is not None:
-        vpa = _as_now(_found_vpa(hvpa.metadata, spec, vpas, objects.others), vpas)
+        vpa = _as_now(_found_vpa(clock, hvpa.metadata, spec, vpas, objects.others), vpas)
         vpa = structs.replace(vpa, problem=_vpa_problem(vpa, objects, dict(silent)))
         if vpa.configured and not objects.vpa_served:
             vpa = Recommender(True, _VPA_NOT_SERVED)
         owned = by_owner(objects.pods, workload)
         since = raised_at(clock, vertical, workload.spec.template.spec.containers, in_place=in_place)
         sized = spec.joint or _lacks_requests(workload)
-        pods = see_pods(clock, hvpa.metadata, owned, workload, since, sized)
+        pods = see_pods(clock, owned, workload, since, sized)
     kind: Any = ScalableState if problem is None else UnscalableState
     state: ObservedState = kind(
         metadata=hvpa.metadata,

@@ -82,7 +82,7 @@ class Operator:
         candidate = settings.candidate
         elected = candidate if settings.leader_elect else None
         self._role = role_of(self._leases, clock, elected, settings.shards)
-        share = self._share = Share(self._role, settings.shards, candidate.times.duration, self.metrics)
+        share = self._share = Share(self._role, settings.shards, candidate.times.duration)
         period = settings.decisions.vpa_period
         self._local = LocalCluster(settings.scopes, share.changed, share.changed_by_us, period)
         self._supervisor = supervisor = Supervisor(self.metrics)
@@ -138,7 +138,7 @@ class Operator:
             return 0
         log.info("caches are filled", hvpas=len(self._local.hvpas), pods=len(self._local.pods))
         self._keep_running("look after garbage", garbage.look_after)
-        self._share.open(self._work, self._local)
+        self._share.open(self._work, self._local, self._reconciler.forget)
         return await self._work_until_stopped()
 
     async def _work_until_stopped(self) -> int:

@@ -7,7 +7,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 
-from hvpa.core.values.memo import forget
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.leases.assignment import shard_of
@@ -17,7 +16,6 @@ from hvpa.kube.leases.shard_manager import ShardKeeper, ShardListener
 from hvpa.reconcile.loop import WorkLoop
 from hvpa.reconcile.ports import Key, TimeSource
 from hvpa.reconcile.supervision import Supervisor
-from hvpa.reconcile.telemetry import Telemetry
 
 ALL = frozenset({0})
 """The shards of a process that does all the work."""
@@ -89,23 +87,23 @@ def role_of(transport: Transport, clock: TimeSource, candidate: Candidate | None
 class Share:
     """The work of this process, for its queue: `hvpa.kube.leases.shard_manager.ShardListener`."""
 
-    def __init__(self, role: Role, shards: int, duration: float, telemetry: Telemetry) -> None:
+    def __init__(self, role: Role, shards: int, duration: float) -> None:
         """`shards` is the total number of shards; `duration` is the duration of a lease in seconds."""
         self._role = role
         self._shards = shards
-        self._telemetry = telemetry
         self._remembers = REMEMBERED * duration
         self._recent: OrderedDict[Key, float] = OrderedDict()
         """Times of changes of Hvpas that belong to other processes, the latest at the end. The other process may not
         have handled them yet when it loses the shard."""
         self._work: WorkLoop | None = None
         self._local: LocalCluster
+        self._forget: Callable[[Key], None]
 
-    def open(self, work: WorkLoop, local: LocalCluster) -> None:
-        """Starts the work: `local` has all Hvpas (the caches are filled), and the Hvpas of this process go to
-        `work`."""
+    def open(self, work: WorkLoop, local: LocalCluster, forget: Callable[[Key], None]) -> None:
+        """Starts the work: `local` has all Hvpas (the caches are filled), and the Hvpas of this process go to `work`.
+        `forget` is called for each Hvpa that another process takes over."""
         self._recent.clear()
-        self._work, self._local = work, local
+        self._work, self._local, self._forget = work, local, forget
 
     def serves(self, key: Key) -> bool:
         """Whether a reconcile of this Hvpa may begin."""
@@ -151,8 +149,7 @@ class Share:
         self._work.discard(lambda key: shard_of(key, self._shards) in shards)
         for key in self._local.hvpas:
             if shard_of(key, self._shards) in shards:
-                forget((key.namespace, key.name))
-                self._telemetry.forgotten(key)
+                self._forget(key)
 
     def is_busy(self, shard: int) -> bool:
         """See `ShardListener`."""

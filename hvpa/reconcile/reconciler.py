@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
 
 import msgspec
 import structlog
@@ -21,10 +21,9 @@ from hvpa.api.hvpa.status import HvpaStatus
 from hvpa.api.objects.read_models import Meta, Workload
 from hvpa.api.values.text import one_line
 from hvpa.core import decide, observe
-from hvpa.core.actuation.pod import MOST_REFUSALS, USE_COUNTS, by_pod
+from hvpa.core.actuation.pod import MOST_REFUSALS
 from hvpa.core.actuation.refused import with_refusal
 from hvpa.core.deciding import as_far_as
-from hvpa.core.gates.backoff import refusal_wait
 from hvpa.core.invariants import violations
 from hvpa.core.model import (
     Decision,
@@ -41,9 +40,6 @@ from hvpa.core.report.events import STEP_EVENTS
 from hvpa.core.report.remedies import advised, entered, left
 from hvpa.core.report.status import WRITE_FAILED, failed_status, still_failing, unapplied_status
 from hvpa.core.report.summary import newly_blocked
-from hvpa.core.rules import highest_demand
-from hvpa.core.values.lately import Lately
-from hvpa.core.values.memo import forget, forget_decision
 from hvpa.core.workload.selector import selector_text
 from hvpa.reconcile.patch import StatusPatch
 from hvpa.reconcile.ports import (
@@ -60,8 +56,8 @@ from hvpa.reconcile.ports import (
     Unavailable,
     WriteError,
 )
+from hvpa.reconcile.record import Record
 from hvpa.reconcile.size import LARGE, RunsAside, parts
-from hvpa.reconcile.steps import Steps
 from hvpa.reconcile.telemetry import Operation, Outcome, Telemetry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -119,12 +115,8 @@ def _writing(operation: Operation, decision: Decision | None = None) -> Iterator
 
 
 class Reconciler:
-    """Reconciles one Hvpa at a time, as `decide` requires.
-
-    Between calls it stores only: the number of failed writes in a row for each Hvpa (to report only lasting failures),
-    refused pod resizes, the pods' memory usage for a minute, recent demand by metrics for some minutes, and steps that
-    are not carried out yet.
-    """
+    """Reconciles Hvpas, each of them once at a time, as `decide` requires. Between reconciles it stores a `Record` of
+    each Hvpa."""
 
     def __init__(
         self,
@@ -141,17 +133,19 @@ class Reconciler:
         self._postponed, self._aside = postponed, aside
         self._spent: dict[Key, float] = {}
         """Seconds of computing time that current reconciles have used in the other thread."""
-        self._failures: dict[Key, int] = {}
-        self._refused: dict[Key, tuple[RefusedResize, ...]] = {}
-        self._memory_use: dict[Key, MemoryUse] = {}
-        self._lately: dict[Key, Lately] = {}
-        self._steps = Steps()
+        self._records: defaultdict[Key, Record] = defaultdict(Record)
+
+    def forget(self, key: Key) -> None:
+        """Drops all that is stored about an Hvpa: it is deleted, or another process works on it."""
+        self._records.pop(key, None)
+        self._telemetry.forgotten(key)
 
     async def reconcile(self, key: Key) -> Result:
         """Reads, decides and writes for the Hvpa of `key`. Raises only on cancellation and process exit."""
         try:
             result = await self._reconcile(key)
-            self._failures.pop(key, None)
+            if key in self._records:
+                self._records[key].failures = 0
         except Exception as error:
             with bound_contextvars(namespace=key.namespace, name=key.name):
                 result = await self._after_failure(key, error)
@@ -162,24 +156,20 @@ class Reconciler:
     async def _reconcile(self, key: Key) -> Result:
         objects = self._cluster.objects(key)
         if objects is None:
-            forget((key.namespace, key.name))
-            self._telemetry.forgotten(key)
-            self._refused.pop(key, None)
-            self._memory_use.pop(key, None)
-            self._lately.pop(key, None)
-            self._steps.forget(key)
             await self._write_creation_sizes(Meta(name=key.name, namespace=key.namespace), None)
+            self.forget(key)
             return Result("gone")
         if objects.hvpa.metadata.deletion_timestamp is not None or objects.unlisted == "":
             return Result("done")  # the key is added again once the workloads of its target's kind are listed
-        objects = self._with_known(key, objects)
+        record = self._records[key]
+        objects = record.added_to(objects, self._clock.now())
         if self._postponed(key) >= POSTPONED_REPORTED:
             objects = replace(objects, postponed=True)
         observation, decision = await self._decided(key, objects)
         if any(resize.lowers_limit for resize in decision.resizes) and objects.memory_use is None:
             objects = await self._with_memory_in_use(key, objects)
             observation, decision = await self._decided(key, objects)
-        self._store_demand(key, objects, decision)
+        record.add_demand(objects, decision, self._clock.now())
         self._telemetry.decided(key, decision, objects.workload)
         self._check_invariants(key, observation, decision)
         is_kept = decision.status is objects.hvpa.status and not objects.hvpa.unreadable_status
@@ -209,11 +199,11 @@ class Reconciler:
     async def _decided(self, key: Key, objects: Objects) -> tuple[Observation, Decision]:
         """Returns the observation and its decision. A large decision is made in another thread, so that it delays no
         other Hvpa."""
-        now, settings = self._clock.now(), self._settings
+        now, settings, memo = self._clock.now(), self._settings, self._records[key].memo
 
         def work() -> tuple[Observation, Decision]:
-            observation = observe(objects, now, settings)
-            return observation, decide(observation)
+            observation = observe(objects, now, settings, memo)
+            return observation, decide(observation, memo)
 
         if self._aside is None or parts(objects) < LARGE:
             return work()
@@ -238,8 +228,8 @@ class Reconciler:
         assert objects.workload is not None
         selector = selector_text(objects.workload.spec.selector)
         in_use = await self._cluster.memory_in_use(objects.hvpa.metadata, selector)
-        self._memory_use[key] = MemoryUse(self._clock.now(), in_use)
-        return replace(objects, memory_use=self._memory_use[key])
+        use = self._records[key].memory_use = MemoryUse(self._clock.now(), in_use)
+        return replace(objects, memory_use=use)
 
     async def _agreed(
         self, key: Key, objects: Objects, observation: Observation, decision: Decision, write: PatchWrite
@@ -262,7 +252,7 @@ class Reconciler:
             observation = _without_refused(known, decision, refused)
             if len(decision.patched) == 1:
                 known = observation  # for both axes it is not yet known which axis was refused
-            decision = decide(observation)
+            decision = decide(observation, self._records[key].memo)
             self._telemetry.decided(key, decision, objects.workload)
         assert refused is not None
         raise _Failed("PatchWorkload", refused, decision)
@@ -296,7 +286,7 @@ class Reconciler:
         decision, unsized = await self._write_size(key, objects, observation, decision)
         failures = await self._resize_pods(key, objects.hvpa, decision)
         all_failed = bool(decision.resizes) and len(failures) == len(decision.resizes)
-        done = self._steps.carried_out(key, decision, all_failed)
+        done = self._records[key].carried_out(decision, all_failed)
         if done is not None:
             self._report_applied(key, objects.workload, done)
         if decision.applied:
@@ -308,7 +298,7 @@ class Reconciler:
         if unwritten is not None:
             await self._record_events(objects.hvpa, decision.events)
             raise unwritten
-        self._steps.forget(key)
+        self._records[key].step = None
         return decision, bool(failures)
 
     async def _write_size(
@@ -324,18 +314,18 @@ class Reconciler:
         for _ in range(MOST_PATCHES):
             check = self._cluster.check_workload_patch
             observation, decision = await self._agreed(key, objects, observation, decision, check)
-            self._steps.begin(key, observation, decision)
+            self._records[key].begin_step(observation, decision)
             unsized = await self._write_status_and_sizes(key, objects.hvpa, decision)
             refused = await self._send_patch(
                 key, objects.hvpa.metadata, decision, self._cluster.patch_workload
             )
             if refused is None:
                 return decision, unsized
-            self._steps.forget(key)
+            self._records[key].step = None
             if not decision.patched:
                 break
             observation = _without_refused(observation, decision, refused)
-            decision = decide(observation)
+            decision = decide(observation, self._records[key].memo)
             self._telemetry.decided(key, decision, objects.workload)
         assert refused is not None
         raise _Failed("PatchWorkload", refused, decision)
@@ -376,7 +366,7 @@ class Reconciler:
         by_kubelet = [
             refusal for resize in decision.resizes if resize.uid not in failed for refusal in resize.refused
         ]
-        self._note_refused(key, [*by_api_server, *by_kubelet])
+        self._records[key].add_refused([*by_api_server, *by_kubelet])
         for resize, failure in failures:
             log.info("resize failed", pod=resize.pod, error=str(failure))
         return failures
@@ -384,53 +374,6 @@ class Reconciler:
     async def _write_creation_sizes(self, hvpa: Meta, changes: SizeChanges | None) -> None:
         with _writing("WriteCreationSizes"):
             await self._cluster.write_creation_sizes(hvpa, changes)
-
-    def _note_refused(self, key: Key, refused: Sequence[RefusedResize]) -> None:
-        known = by_pod(self._refused.get(key, ()))
-        for refusal in refused:
-            same = [old for old in known.get(refusal.uid, ()) if old.body == refusal.body]
-            others = [old for old in known.get(refusal.uid, ()) if old.body != refusal.body]
-            used = dict(chain(*[old.used.items() for old in same], refusal.used.items()))
-            count = refusal.count + sum(old.count for old in same)
-            known[refusal.uid] = [*others, msgspec.structs.replace(refusal, count=count, used=used)]
-        if known:
-            self._refused[key] = tuple(chain.from_iterable(known.values()))
-
-    def _with_known(self, key: Key, objects: Objects) -> Objects:
-        """Returns the objects with refused resizes, memory usage, and recent demand by metrics.
-
-        A refusal expires if HVPA has not requested the same resize again within twice its wait, because sizes change
-        with demand.
-        """
-        spec = objects.hvpa.spec
-        if spec is not None and spec.joint and spec.strategy.in_place:
-            objects = replace(objects, lately=self._lately.setdefault(key, Lately(self._clock.now())))
-        else:
-            self._lately.pop(key, None)
-        use = self._memory_use.get(key)
-        if use is not None and self._clock.now() - use.time >= USE_COUNTS:
-            del self._memory_use[key]
-            use = None
-        refused = self._refused.get(key, ())
-        if use is None and not refused:
-            return objects
-        uids, now = {pod.metadata.uid for pod in objects.pods}, self._clock.now()
-        left = tuple(
-            [
-                refusal
-                for refusal in refused
-                if refusal.uid in uids and now - refusal.time < 2 * refusal_wait(refusal.count)
-            ]
-        )
-        if len(left) < len(refused):
-            self._refused[key] = left
-        return replace(objects, memory_use=use, refused_resizes=left)
-
-    def _store_demand(self, key: Key, objects: Objects, decision: Decision) -> None:
-        """Stores the demand by metrics, if decisions use its recent maximum."""
-        if objects.lately is not None and objects.hvpa.spec is not None and decision.called_for is not None:
-            window = highest_demand(objects.hvpa.spec).duration
-            self._lately[key] = objects.lately.then(decision.called_for, self._clock.now(), window)
 
     async def _write_decision(self, key: Key, hvpa: HvpaObject, decision: Decision) -> None:
         """Writes the rest after the workload, in DESIGN's order: status, `spec.replicas`, owned objects, events."""
@@ -467,7 +410,6 @@ class Reconciler:
         with _writing("PatchStatus"):
             await self._cluster.patch_status(hvpa.metadata, patch, status)
         log_transitions(hvpa, status)
-        forget_decision((hvpa.metadata.namespace, hvpa.metadata.name))
 
     async def _record_events(self, hvpa: HvpaObject, events: Sequence[Event]) -> None:
         for event in events:
@@ -517,8 +459,8 @@ class Reconciler:
 
     def _counted(self, key: Key) -> int:
         """Counts a failed write of an Hvpa. Returns the number of failures in a row."""
-        self._failures[key] = self._failures.get(key, 0) + 1
-        return self._failures[key]
+        self._records[key].failures += 1
+        return self._records[key].failures
 
     async def _report_error(
         self, key: Key, operation: Operation, description: str, decision: Decision | None = None

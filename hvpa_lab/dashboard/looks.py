@@ -20,7 +20,6 @@ from hvpa.cli.status import as_json as status_of
 from hvpa.cli.status import view_of
 from hvpa.core import decide, observe
 from hvpa.core.model import Objects, Settings
-from hvpa.core.values.memo import forget_all
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
@@ -132,8 +131,6 @@ class Look:
             return one_line(error)
         except Exception as error:  # one strange object must not end the page of all others
             return f"internal error: {type(error).__name__}: {one_line(error)}"
-        finally:
-            forget_all()  # the next read creates new objects, so values derived from these would never be found
         return None
 
     async def _look(self) -> None:

@@ -91,8 +91,7 @@ class Outlook(NamedTuple):
 
 
 def _basis(observation: ScalableState, bounds: Bounds) -> Basis:
-    key = (observation.metadata.namespace, observation.metadata.name)
-    return Basis(key, (observation.status.forecast, observation.spec.forecast), (bounds,))
+    return Basis((observation.status.forecast, observation.spec.forecast), (bounds,))
 
 
 @remembered_while(_basis)

@@ -10,7 +10,10 @@ from __future__ import annotations
 import datetime as dt
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from hvpa.core.values.memo import Memo
 
 T = TypeVar("T")
 
@@ -22,12 +25,16 @@ LAST_INSTANT: Final = dt.datetime.max.replace(tzinfo=dt.UTC)
 class Clock:
     """The instant `now` (aware, UTC). Its answers are the same at any instant from `now` to before `changes_at`."""
 
-    __slots__ = ("_changes_at", "_now", "is_recorded")
+    __slots__ = ("_changes_at", "_now", "is_recorded", "memo")
 
-    def __init__(self, now: dt.datetime, changes_at: dt.datetime | None = None) -> None:
+    def __init__(
+        self, now: dt.datetime, changes_at: dt.datetime | None = None, memo: Memo | None = None
+    ) -> None:
         """`changes_at`: when an answer that was already given at this instant changes (None: never)."""
         self._now = now
         self._changes_at = changes_at or LAST_INSTANT
+        self.memo = memo
+        """Earlier results about the same Hvpa, which are valid while time changes nothing."""
         self.is_recorded = False
         """The instant itself was written down, so a result made with it is valid for this instant only."""
 
@@ -38,7 +45,7 @@ class Clock:
 
     def fresh(self) -> Clock:
         """Returns a clock at the same instant without registered answers."""
-        return Clock(self._now)
+        return Clock(self._now, memo=self.memo)
 
     def is_within(self, since: dt.datetime, until: dt.datetime) -> bool:
         """Whether the instant is between `since` (included) and `until` (excluded). For cached results only."""

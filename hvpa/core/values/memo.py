@@ -13,7 +13,7 @@ percent of a core. Without the three caches a simulated step of an Hvpa takes 3.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import wraps
 from operator import is_
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, TypeVarTuple, cast
@@ -26,32 +26,13 @@ Ts = TypeVarTuple("Ts")
 
 REMEMBERED = 512
 """Maximum number of results per function, stored with their arguments. The cache is cleared when it is full."""
-HVPAS = 16_384
-"""Maximum number of Hvpas whose latest result is stored. The cache is cleared when it is full."""
 
 _tables: list[dict[Any, Any]] = []
-_latest: list[dict[Hashable, Any]] = []
-_of_status: list[dict[Hashable, Any]] = []
-"""The caches of `_latest` whose results depend on the Hvpa's status."""
-_ANY_TIME = Clock(dt.datetime.min.replace(tzinfo=dt.UTC))
-
-
-def forget(hvpa: Hashable) -> None:
-    """Drops the results of a deleted Hvpa (`hvpa` as in `Basis`)."""
-    for table in _latest:
-        table.pop(hvpa, None)
-
-
-def forget_decision(hvpa: Hashable) -> None:
-    """Drops the decision about an Hvpa whose status is being written: it was made with the old status, so it can't be
-    used again."""
-    for table in _of_status:
-        table.pop(hvpa, None)
 
 
 def forget_all() -> None:
-    """Clears all caches, as a new process does."""
-    for table in _tables + _latest:
+    """Clears the caches by identity, as a new process does."""
+    for table in _tables:
         table.clear()
 
 
@@ -78,62 +59,50 @@ def remembered(function: Callable[[*Ts], R]) -> Callable[[*Ts], R]:
 class Basis(NamedTuple):
     """The input of a result. All of it must be frozen."""
 
-    hvpa: Hashable
-    """Namespace and name of the Hvpa."""
     same: tuple[object, ...]
     """Objects that must be identical."""
     equal: tuple[object, ...] = ()
     """Objects that must be equal."""
 
 
-class _Kept(NamedTuple):
-    same: tuple[object, ...]
-    equal: tuple[object, ...]
+class Kept(NamedTuple):
+    """The latest result of a function, and its input."""
+
+    basis: Basis
     since: dt.datetime
     until: dt.datetime
     result: Any
 
+    def is_for(self, basis: Basis) -> bool:
+        """Whether the result was made from this input."""
+        same = self.basis.same
+        return (
+            len(same) == len(basis.same)
+            and all(map(is_, same, basis.same))
+            and self.basis.equal == basis.equal
+        )
 
-def latest(basis: Callable[P, Basis]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Caches, for each Hvpa, the latest result of a pure function while its `basis` stays the same."""
 
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @remembered_while(basis)
-        def timeless(clock: Clock, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            return function(*args, **kwargs)
-
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            return timeless(_ANY_TIME, *args, **kwargs)
-
-        return call
-
-    return decorate
+class Memo(dict[Callable[..., Any], Kept]):
+    """The latest result of each cached function about one Hvpa. Its owner makes one decision at a time, and drops it
+    together with everything else that it stores about the Hvpa."""
 
 
 def remembered_while(
-    basis: Callable[P, Basis], of_status: bool = False
+    basis: Callable[P, Basis],
 ) -> Callable[[Callable[Concatenate[Clock, P], R]], Callable[Concatenate[Clock, P], R]]:
-    """Like `latest`, for a function that also depends on the time. The result is valid while time alone changes nothing
-    (`Clock.changes_at`) and, with `of_status`, until the status is written (`forget_decision`)."""
+    """Caches the latest result of a pure function in the clock's memo (`Clock.memo`; None: no cache). The result is
+    valid while its `basis` stays the same and time alone changes nothing (`Clock.changes_at`)."""
 
     def decorate(function: Callable[Concatenate[Clock, P], R]) -> Callable[Concatenate[Clock, P], R]:
-        table: dict[Hashable, _Kept] = {}
-        _latest.append(table)
-        if of_status:
-            _of_status.append(table)
-
         @wraps(function)
         def call(clock: Clock, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            hvpa, same, equal = basis(*args, **kwargs)
-            kept = table.get(hvpa)
-            if (
-                kept is not None
-                and clock.is_within(kept.since, kept.until)
-                and len(kept.same) == len(same)
-                and all(map(is_, kept.same, same))
-                and kept.equal == equal
-            ):
+            memo = clock.memo
+            if memo is None:
+                return function(clock, *args, **kwargs)
+            present = basis(*args, **kwargs)
+            kept = memo.get(function)
+            if kept is not None and clock.is_within(kept.since, kept.until) and kept.is_for(present):
                 clock.is_past(kept.until)
                 return cast(R, kept.result)
             own_clock = clock.fresh()
@@ -141,12 +110,10 @@ def remembered_while(
             until = own_clock.changes_at or LAST_INSTANT
             clock.is_past(until)
             if own_clock.is_recorded:
-                table.pop(hvpa, None)
+                memo.pop(function, None)
                 clock.stamp()
-                return result
-            if hvpa not in table and len(table) >= HVPAS:
-                table.clear()
-            table[hvpa] = _Kept(same, equal, own_clock.stamp(), until, result)
+            else:
+                memo[function] = Kept(present, own_clock.stamp(), until, result)
             return result
 
         return call

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import structs
 
-from hvpa.api.objects.read_models import Condition, Container, Meta, Pod, Resources, Workload, condition
+from hvpa.api.objects.read_models import Condition, Container, Pod, Resources, Workload, condition
 from hvpa.api.values.quantity import RESOURCES, QuantityError, Resource
 from hvpa.core.model import ObservedState, PodShape, PodsSeen, PodTotal, ScalableState
 from hvpa.core.path.path import ResourceKey
@@ -168,22 +168,21 @@ def is_overdue(observation: ScalableState, clock: Clock) -> bool:
 
 
 def _basis(
-    hvpa: Meta, pods: PodsByOwner, workload: Workload, since: Mapping[str, dt.datetime], sized: bool = False
+    pods: PodsByOwner, workload: Workload, since: Mapping[str, dt.datetime], sized: bool = False
 ) -> Basis:
     containers = workload.spec.template.spec.containers
-    return Basis((hvpa.namespace, hvpa.name), (*pods, containers), (since, sized))
+    return Basis((*pods, containers), (since, sized))
 
 
 @remembered_while(_basis)
 def see_pods(
     clock: Clock,
-    hvpa: Meta,
     pods: PodsByOwner,
     workload: Workload,
     since: Mapping[str, dt.datetime],
     sized: bool = False,
 ) -> PodsSeen:
-    """Counts the pods of `hvpa` by state, and finds containers that ran out of memory after `since`, their last raise.
+    """Counts the pods by state, and finds containers that ran out of memory after `since`, their last raise.
     With `sized` it also collects their requests."""
     there = [pod for pod in pods.own if pod.metadata.deletion_timestamp is None]
     ready = [ready_condition for pod in there if (ready_condition := _ready_condition(pod)) is not None]

@@ -23,7 +23,7 @@ from hvpa.api.objects.read_models import Container, policies_by_name
 from hvpa.api.values.quantity import RESOURCES
 from hvpa.core import Decision, Objects, Settings, observe
 from hvpa.core.model import LAST_APPLIED, OtherHvpa
-from hvpa.core.values.memo import forget_all
+from hvpa.core.values.memo import Memo, forget_all
 from hvpa.core.workload.containers import amount, policies, present_resources
 from tests.unit.core.strategies import Limits, objects
 
@@ -73,12 +73,13 @@ def test_what_is_remembered_changes_no_decision(
     seen: Objects, other: Objects, applied: bool, seconds: list[int]
 ) -> None:
     """Whatever was decided before: at each instant the decision is the one of an operator that has just started."""
+    memo = Memo()
     if applied:
         seen = build.settled(seen)
     seen_objects = [seen, replace(seen, hpas=other.hpas), replace(seen, vpas=other.vpas), seen]
     instants = [NOW, *(NOW + dt.timedelta(seconds=one) for one in seconds)]
     forget_all()
-    found = [build.decided(one, instant) for instant in instants for one in seen_objects]
+    found = [build.decided(one, instant, memo=memo) for instant in instants for one in seen_objects]
     for index, decision in enumerate(found):
         forget_all()
         assert decision == build.decided(

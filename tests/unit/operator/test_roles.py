@@ -49,9 +49,10 @@ class Harness:
     def __init__(self) -> None:
         self.role = Leader(None)
         self.telemetry = FakeTelemetry()
-        self.share = Share(self.role, SHARDS, 15.0, self.telemetry)
+        self.share = Share(self.role, SHARDS, 15.0)
         self.local = LocalCluster((ALL_NAMESPACES,), lambda key: None)
         self.worked: list[Key] = []
+        self.forgotten: list[Key] = []
         self.going_on = asyncio.Event()
         self.work = WorkLoop(WorkQueue(), self._reconcile, self.telemetry, workers=1)
         for key in KEYS:
@@ -64,7 +65,7 @@ class Harness:
 
     def opened(self) -> Harness:
         """The caches are filled."""
-        self.share.open(self.work, self.local)
+        self.share.open(self.work, self.local, self.forgotten.append)
         return self
 
     def gain(self, *shards: int) -> None:
@@ -89,7 +90,7 @@ class Harness:
 async def test_what_changed_while_it_stood_by_comes_first() -> None:
     harness = Harness()
     harness.share.changed(KEYS[0])  # the list that fills the caches is no news
-    harness.share.open(harness.work, harness.local)
+    harness.share.open(harness.work, harness.local, harness.forgotten.append)
     late = [MINE[3], MINE[1], OTHERS[0]]
     for key in late:
         harness.share.changed(key)
@@ -183,7 +184,7 @@ async def test_what_is_given_up_is_dropped_but_for_what_is_under_way() -> None:
     await running
     assert [key for key in harness.worked if key in MINE] == MINE[:1]
     assert sorted(key for key in harness.worked if key in OTHERS) == OTHERS
-    assert {("forgotten", key) for key in MINE} <= set(harness.telemetry.reports)
+    assert set(MINE) <= set(harness.forgotten)
 
 
 async def test_roles() -> None:

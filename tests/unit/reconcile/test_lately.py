@@ -10,7 +10,7 @@ import pytest
 from hvpa.core import Objects
 from hvpa.core.rules import highest_demand
 from tests.unit.core.trajectory.jointly import app, state, value
-from tests.unit.reconcile.fakes import Harness
+from tests.unit.reconcile.fakes import KEY, Harness
 
 IN_PLACE = {"updateStrategy": {"type": "InPlace"}}
 
@@ -74,10 +74,10 @@ def test_it_is_forgotten_with_the_hvpa_and_the_process(another_process: bool) ->
 def test_it_is_forgotten_where_pods_are_no_longer_resized_in_place() -> None:
     harness = Harness(using("1"))
     harness.reconcile()
-    assert len(harness.reconciler._lately) == 1
+    assert harness.reconciler._records[KEY].lately is not None
     harness.change(hvpa=using("1", {}).hvpa)
     harness.reconcile()
-    assert harness.reconciler._lately == {}
+    assert harness.reconciler._records[KEY].lately is None
 
 
 def test_a_duration_of_days_keeps_an_hour() -> None:

@@ -12,7 +12,6 @@ from msgspec import structs
 from builders import build
 from builders.build import at, stamp
 from hvpa.core import Decision, Objects
-from hvpa.core.values.memo import forget_all
 from tests.unit.core.additive.test_replicas import axis, hold, recorded, seen, step, target
 from tests.unit.core.named import named
 
@@ -177,7 +176,6 @@ def test_it_looks_again_when_a_floor_begins_and_when_it_ends() -> None:
 @pytest.mark.parametrize("seconds", [1, 59, 3599])
 def test_until_it_looks_again_nothing_changes(seconds: int) -> None:
     after = build.apply(floored(), build.decided(floored()))
-    forget_all()
     later = build.decided(after, at(seconds=seconds))
     assert (later.workload_patch, later.replicas) == (None, build.decided(after, at(seconds=61)).replicas)
 

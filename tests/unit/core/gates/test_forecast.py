@@ -15,7 +15,6 @@ from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.api.hvpa.status import ForecastRecord, to_wire
 from hvpa.core import Decision, Objects
-from hvpa.core.values.memo import forget_all
 from tests.unit.core.additive.test_replicas import hold, seen, target
 from tests.unit.core.named import named
 from tests.unit.core.trajectory.jointly import EXACT, count, one_core, requests
@@ -342,7 +341,6 @@ def test_a_day_that_repeats_itself_is_forecast_after_two_and_a_half() -> None:
     assert used(decisions).index(True) == int(0.25 * DAY * 3)
     assert record(decisions[-1]).off_percent == 0
     last = decisions[-1].status
-    forget_all()
     again = lived(nine_to_five, 1 / DAY, at(days=0.5), {"forecast": _wire(last)})
     assert used(again) == [True, True, True], "a restart loses nothing"
     size = len(record(decisions[-1]).values)

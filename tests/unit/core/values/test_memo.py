@@ -12,15 +12,7 @@ import pytest
 from builders.build import at
 from hvpa.core.values import memo
 from hvpa.core.values.clock import Clock
-from hvpa.core.values.memo import (
-    Basis,
-    forget,
-    forget_all,
-    forget_decision,
-    latest,
-    remembered,
-    remembered_while,
-)
+from hvpa.core.values.memo import Basis, Memo, forget_all, remembered, remembered_while
 
 
 class Thing:
@@ -78,106 +70,84 @@ def test_it_starts_anew_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch)
     assert [look(third), look(third), look(first)] == [3, 3, 4]
 
 
+def test_all_can_be_forgotten() -> None:
+    calls: list[Thing] = []
+
+    @remembered
+    def look(thing: Thing) -> int:
+        calls.append(thing)
+        return len(calls)
+
+    assert [look(THING), look(THING)] == [1, 1]
+    forget_all()
+    assert look(THING) == 2
+
+
 # --- for as long as time changes nothing -----------------------------------------------------------------------------
 class Probe:
     """A function that is remembered: whether it is past noon, and how often that was asked."""
 
-    def __init__(self, of_status: bool = False) -> None:
+    def __init__(self) -> None:
         self.calls = 0
         self.stamps = False
-        remember = remembered_while(lambda who, thing, count: Basis(who, (thing,), (count,)), of_status)
-        self._remembered = remember(self._ask)
+        self.memo = Memo()
+        self._remembered = remembered_while(lambda thing, count: Basis((thing,), (count,)))(self._ask)
 
-    def _ask(self, clock: Clock, who: str, thing: Thing, count: int) -> tuple[bool, int]:
+    def _ask(self, clock: Clock, thing: Thing, count: int) -> tuple[bool, int]:
         self.calls += 1
         if self.stamps:
             clock.stamp()
         return clock.is_past(NOON), self.calls
 
-    def ask(
-        self, who: str = "a", thing: Thing = THING, count: int = 1, now: Clock | None = None
-    ) -> tuple[bool, int]:
-        return self._remembered(now or Clock(at()), who, thing, count)
+    def ask(self, thing: Thing = THING, count: int = 1, clock: Clock | None = None) -> tuple[bool, int]:
+        return self._remembered(clock or self.clock(), thing, count)
+
+    def clock(self, now: dt.datetime = at()) -> Clock:  # noqa: B008
+        return Clock(now, memo=self.memo)
 
 
 def test_it_holds_until_an_answer_of_the_clock_changes() -> None:
-    probe, clock = Probe(), Clock(at())
-    assert probe.ask(now=clock) == (False, 1)
+    probe = Probe()
+    clock = probe.clock()
+    assert probe.ask(clock=clock) == (False, 1)
     assert clock.changes_at == NOON
-    later = Clock(NOON - dt.timedelta(microseconds=1))
-    assert probe.ask(now=later) == (False, 1)
+    later = probe.clock(NOON - dt.timedelta(microseconds=1))
+    assert probe.ask(clock=later) == (False, 1)
     assert later.changes_at == NOON, "what is made of it changes no later"
-    assert probe.ask(now=Clock(NOON)) == (True, 2)
-    assert probe.ask(now=Clock(NOON + dt.timedelta(days=1))) == (True, 2)
+    assert probe.ask(clock=probe.clock(NOON)) == (True, 2)
+    assert probe.ask(clock=probe.clock(NOON + dt.timedelta(days=1))) == (True, 2)
     assert probe.ask() == (False, 3), "nor before it was made"
 
 
-def test_another_object_or_value_is_another_question() -> None:
+def test_another_object_or_value_is_another_question_and_only_the_latest_result_is_kept() -> None:
     probe = Probe()
-    asked = [("a", THING, 1), ("a", Thing(), 1), ("a", THING, 2), ("b", THING, 2), ("a", THING, 2)]
-    assert [probe.ask(*one)[1] for one in asked] == [1, 2, 3, 4, 3]
+    asked = [(THING, 1), (THING, 1), (Thing(), 1), (THING, 2), (THING, 2), (THING, 1)]
+    assert [probe.ask(*question)[1] for question in asked] == [1, 1, 2, 3, 3, 4]
+
+
+def test_without_a_memo_nothing_is_kept() -> None:
+    probe, clock = Probe(), Clock(at())
+    assert [probe.ask(clock=clock)[1] for _ in range(2)] == [1, 2]
+    assert clock.changes_at == NOON
+    assert not probe.memo
 
 
 def test_what_holds_the_instant_itself_is_not_kept() -> None:
-    probe, clock, thing = Probe(), Clock(at()), Thing()
-    free = sys.getrefcount(thing)
-    probe.ask(thing=thing)
+    probe, thing = Probe(), Thing()
+    clock, free = probe.clock(), sys.getrefcount(thing)
+    probe.ask(thing)
     assert sys.getrefcount(thing) == free + 1
     probe.stamps = True
-    assert [probe.ask(thing=thing, count=2, now=clock)[1] for _ in range(2)] == [2, 3]
+    assert [probe.ask(thing, 2, clock)[1] for _ in range(2)] == [2, 3]
     assert clock.is_recorded
     assert sys.getrefcount(thing) == free, "nor what was kept before"
 
 
-def test_the_latest_of_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memo, "HVPAS", 2)
-    probe = Probe()
-    assert [probe.ask(who)[1] for who in "ababcab"] == [1, 2, 1, 2, 3, 4, 5]
-
-
-def test_all_can_be_forgotten() -> None:
-    probe = Probe()
-    probe.ask()
-    forget_all()
-    assert probe.ask() == (False, 2)
-
-
-def test_one_that_is_gone_is_forgotten_with_what_it_was_made_of() -> None:
-    probe, thing = Probe(), Thing()
-    for who in "ab":
-        probe.ask(who, thing)
-    kept = sys.getrefcount(thing)
-    forget("a")
-    forget("c")
-    assert sys.getrefcount(thing) == kept - 1
-    assert [probe.ask(who, thing)[1] for who in "ba"] == [2, 3]
-
-
-@pytest.mark.parametrize(("of_status", "calls"), [(True, [3, 2]), (False, [1, 2])])
-def test_what_was_made_of_a_status_is_forgotten_with_it(of_status: bool, calls: list[int]) -> None:
-    probe = Probe(of_status)
-    assert [probe.ask(who)[1] for who in "abab"] == [1, 2, 1, 2]
-    forget_decision("a")
-    forget_decision("c")
-    assert [probe.ask(who)[1] for who in "ab"] == calls
-
-
-def test_without_the_time_the_latest_result_is_kept_for_each() -> None:
-    calls: list[str] = []
-
-    @latest(lambda who, thing, count: Basis(who, (thing,), (count,)))
-    def look(who: str, thing: Thing, count: int) -> int:
-        calls.append(who)
-        return len(calls)
-
-    other = Thing()
-    asked = [
-        ("a", THING, 1),
-        ("b", THING, 1),
-        ("a", THING, 1),
-        ("a", other, 1),
-        ("a", other, 2),
-        ("b", THING, 1),
-    ]
-    assert [look(*one) for one in asked] == [1, 2, 1, 3, 4, 2]
-    assert look("a", THING, 1) == 5, "only the latest"
+def test_functions_share_a_memo_and_a_memo_that_is_gone_leaves_nothing() -> None:
+    first, second, thing = Probe(), Probe(), Thing()
+    second.memo = first.memo
+    free = sys.getrefcount(thing)
+    assert [probe.ask(thing)[1] for probe in (first, second, first, second)] == [1, 1, 1, 1]
+    assert len(first.memo) == 2
+    first.memo = second.memo = Memo()
+    assert sys.getrefcount(thing) == free

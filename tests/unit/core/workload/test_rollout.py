@@ -22,7 +22,6 @@ from hvpa.core.workload.rollout import rollout_complete, rollout_goes_on, see_po
 from hvpa.recommend.hpa.inputs import PodReading
 from hvpa.recommend.hpa.pods import TargetPods
 
-HVPA = Meta(name="web", namespace="default")
 
 
 def updating(strategy: Mapping[str, Any], updated: int) -> dict[str, Any]:
@@ -115,7 +114,7 @@ def test_a_rollout_goes_on_while_pods_are_created(
 
 
 def seen(*pods: Pod, sized: bool = False) -> PodsSeen:
-    return see_pods(Clock(NOW), HVPA, PodsByOwner(pods), build.workload(), {}, sized=sized)
+    return see_pods(Clock(NOW), PodsByOwner(pods), build.workload(), {}, sized=sized)
 
 
 def became_ready(name: str, when: dt.datetime | None, ready: bool = True) -> Pod:
@@ -423,7 +422,7 @@ def test_pods_are_compared_with_the_template_by_amounts_however_they_are_written
         build.pod(f"web-{n}", containers=[build.container(requests=one)]) for n, one in enumerate(written)
     ]
     pods.append(build.pod("web-3", containers=[build.container("other")]))
-    found = see_pods(Clock(NOW), HVPA, PodsByOwner(tuple(pods)), build.workload(4, template), {})
+    found = see_pods(Clock(NOW), PodsByOwner(tuple(pods)), build.workload(4, template), {})
     cpu, memory = ResourceKey("app", "cpu"), ResourceKey("app", "memory")
     assert found.living == 4
     assert found.unlike == {frozenset({cpu}): 1, frozenset({cpu, memory}): 1}
