@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
 from hvpa.api.hvpa.spec import HvpaSpec
-from hvpa.api.hvpa.status import RolledBack
+from hvpa.api.hvpa.status import DesiredSize, RolledBack
 from hvpa.api.objects.read_models import Hpa
 from hvpa.core.actuation.desired import next_desired, scale_patch, sizes_of, template_patch
-from hvpa.core.actuation.pods import creation_changes, resize_pods, template_held
+from hvpa.core.actuation.pods import Resizing, creation_changes, resize_pods, template_held
 from hvpa.core.actuation.refused import template_refusals
 from hvpa.core.actuation.rollouts import next_step, with_record
 from hvpa.core.actuation.trial import tried
@@ -27,6 +27,7 @@ from hvpa.core.model import (
     Axis,
     Decision,
     Direction,
+    JointView,
     Observation,
     ObservedState,
     ReplicaView,
@@ -46,12 +47,14 @@ from hvpa.core.recommenders.desired_replicas import (
 )
 from hvpa.core.recommenders.estimate import MICRO
 from hvpa.core.report.events import STEP_EVENTS, events_of, step_events
+from hvpa.core.report.parts import AxesResult, DecisionParts
 from hvpa.core.report.status import next_status, only_scaled
-from hvpa.core.report.summary import DecisionParts
 from hvpa.core.state import annotation_text, without_pending
+from hvpa.core.trajectory.history import Remembered
 from hvpa.core.trajectory.step import JointScaling
 from hvpa.core.values.arithmetic import ceil_div
 from hvpa.core.values.clock import Clock
+from hvpa.core.values.lately import Demands
 from hvpa.core.values.memo import Basis, Memo, remembered_while
 from hvpa.core.values.weight import Axes, Bounds, Weight, weight_at
 from hvpa.core.workload.containers import changes, present_resources
@@ -109,108 +112,95 @@ def _basis(observation: ObservedState, desired: DesiredReplicas, bounds: Bounds)
 
 @remembered_while(_basis)
 def _decided(clock: Clock, observation: ObservedState, desired: DesiredReplicas, bounds: Bounds) -> Decision:
-    """Return the decision without `recheck_after`, which the clock gives."""
-    decided, patch = DecisionParts(), None
+    """Return the decision without what the present instant adds: `recheck_after`, and the Events of a step."""
+    parts, patch, view = DecisionParts(), None, None
     context: GateContext | None = None
     if isinstance(observation, ScalableState):
         context = _context(clock, observation, observation.spec)
-        decided = _judge_axes(context, observation, desired, bounds)
-        if observation.spec.forecast is not None:
-            record = next_record(clock, observation, bounds, decided.needed, decided.scaled_to_zero)
-            decided = structs.replace(decided, forecast=record)
-        decided = _rolled(context, observation, decided)
-        if observation.spec.strategy.in_place:
-            decided = _fallen_back(context, observation, _actuated(context, observation, decided))
-        patch = _patch(context, observation, decided)
-    status, view = next_status(observation, clock, decided), None
+        parts = _parts(context, observation, _judge_axes(context, observation, desired, bounds), bounds)
+        patch = _patch(context, observation, parts)
+    axes, resizing = parts.axes, parts.resizing
+    status = next_status(observation, clock, parts)
     if observation.workload is not None:
-        counts = (decided.desired.replicas, decided.target, decided.recommended_replicas)
+        counts = (axes.desired.replicas, axes.target, axes.recommended_replicas)
         view = ReplicaView(observation.workload.spec.replicas, *counts)
     applies = observation.spec is not None and observation.spec.mode == "Apply"
     return Decision(
         status=status,
         workload_patch=patch,
-        scale_replicas=decided.desired.scale_replicas,
+        scale_replicas=axes.desired.scale_replicas,
         owned=(*observation.hpa.changes, *observation.vpa.changes),
-        events=events_of(observation, decided, status),
+        events=events_of(observation, parts, status),
         replicas=view,
-        estimate=decided.desired.estimate,
-        unknown=decided.desired.unknown,
-        weight_ppm=None if decided.weight is None else decided.weight.vertical_ppm,
-        containers=decided.containers,
-        recommended=decided.recommended,
-        blocked=decided.blocked,
-        steps=decided.steps,
-        applied=decided.applied,
-        patched=_patched(observation, decided, patch),
+        estimate=axes.desired.estimate,
+        unknown=axes.desired.unknown,
+        weight_ppm=None if axes.weight is None else axes.weight.vertical_ppm,
+        containers=axes.containers,
+        recommended=axes.recommended,
+        blocked=parts.blocked,
+        steps=axes.steps,
+        applied=axes.applied,
+        patched=_patched(observation, parts, patch),
         rules=() if context is None else tuple(context.rules.values()),
         rollout_gaps=() if context is None else context.rollout_gaps,
         settles_at=None if context is None else context.settles_at,
-        joint=decided.joint,
-        called_for=decided.called_for,
-        resizes=decided.resizing.resizes if applies and decided.resizing is not None else (),
-        creation_sizes=creation_changes(clock, observation, decided.desired_size, decided.resizing),
+        joint=axes.joint,
+        called_for=axes.called_for,
+        resizes=resizing.resizes if applies and resizing is not None else (),
+        creation_sizes=creation_changes(clock, observation, parts.desired_size, resizing),
     )
 
 
-def _rolled(context: GateContext, observation: ScalableState, decided: DecisionParts) -> DecisionParts:
-    """Add the next step of a rollout that began earlier. A size that failed is rolled back, whatever else was
-    decided."""
-    step = next_step(context, observation)
-    if step.rolled_back is None:
-        return structs.replace(decided, rollout=step)
-    without_sizes = _without_sizes(observation, decided, step.rolled_back)
-    sizes = sizes_of(step.previous)
-    containers = {
-        name: _with_previous(resources, sizes.get(name)) for name, resources in decided.containers.items()
-    }
-    return structs.replace(
-        without_sizes,
-        rollout=step,
-        rolled_back=step.rolled_back,
-        containers=containers,
-        changed=frozenset(sizes.keys() & containers.keys()),
-    )
-
-
-def _with_previous(
-    resources: ResourceRequirements, previous: ResourceRequirements | None
-) -> ResourceRequirements:
-    if previous is None:
-        return resources
-    return ResourceRequirements(
-        {**resources.requests, **previous.requests}, {**resources.limits, **previous.limits}
-    )
-
-
-def _actuated(context: GateContext, observation: ScalableState, decided: DecisionParts) -> DecisionParts:
-    """Add the resizes of running pods (`InPlace`, `InPlaceOrRollout`)."""
-    clock = context.clock
-    size = next_desired(clock, observation, decided.target, decided.containers, decided.changed)
-    rolled_back = decided.rolled_back
+def _parts(
+    context: GateContext, observation: ScalableState, axes: AxesResult, bounds: Bounds
+) -> DecisionParts:
+    """Return the results of both axes with their effect on rollouts and running pods. A size that failed is rolled
+    back, whatever else was decided."""
+    forecast = None
+    if observation.spec.forecast is not None:
+        forecast = next_record(context.clock, observation, bounds, axes.needed, axes.scaled_to_zero)
+    rollout = next_step(context, observation)
+    rolled_back = rollout.rolled_back
+    if rolled_back is not None:
+        axes = _without_sizes(observation, axes, rolled_back, sizes_of(rollout.previous))
+    if not observation.spec.strategy.in_place:
+        return DecisionParts(axes, axes.blocked, rollout, rolled_back, forecast=forecast)
+    size = next_desired(context.clock, observation, axes.target, axes.containers, axes.changed)
     if rolled_back is None:
         size, rolled_back = tried(context, observation, size)
         if rolled_back is not None:
-            decided = _without_sizes(observation, decided, rolled_back)
+            axes = _without_sizes(observation, axes, rolled_back)
     resizing = resize_pods(context, observation, size)
-    return structs.replace(decided, desired_size=size, rolled_back=rolled_back, resizing=resizing)
+    falls_back = _may_fall_back(context, observation, size, resizing)
+    refused = template_refusals(context.clock, observation, size) if falls_back and context.applies else ()
+    return DecisionParts(
+        axes=axes,
+        blocked=(*axes.blocked, *refused),
+        rollout=rollout,
+        rolled_back=rolled_back,
+        desired_size=size,
+        resizing=resizing,
+        falls_back=falls_back and not refused,
+        forecast=forecast,
+    )
 
 
-def _fallen_back(context: GateContext, observation: ScalableState, decided: DecisionParts) -> DecisionParts:
-    """Decide whether a rollout replaces pods that can't be resized, and add the changes that the API server refused."""
-    size, resizing = decided.desired_size, decided.resizing
-    assert size is not None and resizing is not None
+def _may_fall_back(
+    context: GateContext, observation: ScalableState, size: DesiredSize, resizing: Resizing
+) -> bool:
+    """Return whether a rollout may replace pods that can't be resized."""
     if context.spec.strategy.type != "InPlaceOrRollout" or not resizing.stuck:
-        return decided
-    if template_held(context, observation.target, sizes_of(size.containers)):
-        return decided
-    refused = template_refusals(context.clock, observation, size) if context.applies else ()
-    blocked = (*decided.blocked, *refused)
-    return structs.replace(decided, blocked=blocked, falls_back=not refused)
+        return False
+    return not template_held(context, observation.target, sizes_of(size.containers))
 
 
-def _without_sizes(observation: ObservedState, decided: DecisionParts, failed: RolledBack) -> DecisionParts:
-    """Return the decision without its sizes, since failed sizes are rolled back.
+def _without_sizes(
+    observation: ObservedState,
+    axes: AxesResult,
+    failed: RolledBack,
+    previous: Mapping[str, ResourceRequirements] | None = None,
+) -> AxesResult:
+    """Return the result without its sizes, since failed sizes are rolled back (to `previous`, if a rollout ends so).
 
     A rollback is a step too, and a step up if it raises a size again. The record of the failed sizes' targets
     (`applied_from`) is dropped; otherwise another client would seem to have set the previous sizes.
@@ -224,26 +214,40 @@ def _without_sizes(observation: ObservedState, decided: DecisionParts, failed: R
     update: dict[str, object] = {"applied_from": kept, "last_scale_time": failed.time}
     if any(change.previous > change.failed for change in failed.changes):
         update["last_scale_up_time"] = failed.time
+    containers, changed = axes.containers, axes.changed
+    if previous is not None:
+        containers = {name: _restored(size, previous.get(name)) for name, size in containers.items()}
+        changed = frozenset(previous.keys() & containers.keys())
     return structs.replace(
-        decided,
+        axes,
+        containers=containers,
+        changed=changed,
         vertical=observation.vertical.model_copy(update=update),
-        applied=tuple(step for step in decided.applied if step[0] == "horizontal"),
+        applied=tuple(step for step in axes.applied if step[0] == "horizontal"),
+    )
+
+
+def _restored(resources: ResourceRequirements, previous: ResourceRequirements | None) -> ResourceRequirements:
+    if previous is None:
+        return resources
+    return ResourceRequirements(
+        {**resources.requests, **previous.requests}, {**resources.limits, **previous.limits}
     )
 
 
 def _judge_axes(
     context: GateContext, observation: ScalableState, desired: DesiredReplicas, bounds: Bounds
-) -> DecisionParts:
+) -> AxesResult:
     """Decide both axes of a workload that exists."""
     spec, current = observation.spec, observation.workload.spec.replicas
     resources = present_resources(observation.workload.spec.template.spec.containers)
     switched = desired.switched
     if current == switched == 0 or (switched is None and _is_left_at_zero(observation, bounds)):
-        return DecisionParts(desired, containers=resources, recommended=resources, scaled_to_zero=True)
+        return AxesResult(desired, containers=resources, recommended=resources, scaled_to_zero=True)
     if switched is not None:
         way = Way(switched, switched, 0, 0, how="as KEDA scales to 0 and back")
         result = go(observation, context, desired, way, Bounds(switched, switched), starving=False)
-        return _joined(observation, desired, None, result, None, resources)
+        return _joined(observation, desired, _Solution(None, result, None))
     if (axis := without_past_goal(observation.horizontal, current, desired)) is not observation.horizontal:
         observation = structs.replace(observation, horizontal=axis)
     if spec.joint:
@@ -259,9 +263,9 @@ def _judge_axes(
     if usable:
         wants_out = desired.beyond_max and bounds.upper is not None and current >= bounds.upper
         vertical = scale_vertically(observation, context, weight, wants_out)
-    decided = _joined(observation, desired, weight, horizontal, vertical, resources)
     measured = [] if desired.unmeasured else [ceil_div(metric.pods, MICRO) for metric in desired.measured]
-    return structs.replace(decided, upper=bounds.upper, needed=max(measured, default=None))
+    needed = max(measured, default=None)
+    return _joined(observation, desired, _Solution(weight, horizontal, vertical, bounds.upper, needed))
 
 
 def _is_left_at_zero(observation: ScalableState, bounds: Bounds) -> bool:
@@ -286,65 +290,83 @@ def _context(clock: Clock, observation: ScalableState, spec: HvpaSpec) -> GateCo
 
 def _judge_jointly(
     observation: ScalableState, context: GateContext, desired: DesiredReplicas, bounds: Bounds
-) -> DecisionParts:
+) -> AxesResult:
     """Decide both axes together."""
-    spec = observation.spec
     scaling = JointScaling(observation, context, desired, bounds)
     result = scaling.result()
-    decided = _joined(
-        observation, desired, scaling.weight(), result.horizontal, result.vertical, scaling.resources
-    )
-    recommended = scaling.bounds.raised.clamp(result.view.wanted.replicas)
-    return structs.replace(
-        decided,
-        recommended_replicas=recommended if result.horizontal is None else result.horizontal.recommended,
-        vertical=scaling.known.kept(decided.vertical or observation.vertical),
+    needed = None if desired.unmeasured or observation.spec.forecast is None else scaling.joint.needed
+    solution = _Solution(
+        weight=scaling.weight(),
+        horizontal=result.horizontal,
+        vertical=result.vertical,
+        needed=needed,
         joint=result.view,
         called_for=result.called_for,
-        needed=None if desired.unmeasured or spec.forecast is None else scaling.joint.needed,
+        wanted=scaling.bounds.raised.clamp(result.view.wanted.replicas),
+        demand_record=scaling.known,
     )
+    return _joined(observation, desired, solution)
 
 
-def _joined(
-    observation: ScalableState,
-    desired: DesiredReplicas,
-    weight: Weight | None,
-    horizontal: ReplicasResult | None,
-    vertical: RequestsResult | None,
-    resources: Mapping[str, ResourceRequirements],
-) -> DecisionParts:
+class _Solution(NamedTuple):
+    """The results of both axes, before the mode counts."""
+
+    weight: Weight | None
+    horizontal: ReplicasResult | None
+    vertical: RequestsResult | None
+    upper: int | None = None
+    """As in `AxesResult`; also the next fields."""
+    needed: int | None = None
+    joint: JointView | None = None
+    called_for: Demands | None = None
+    wanted: int | None = None
+    """The recommended replicas if there is no horizontal result (None: the present ones)."""
+    demand_record: Remembered | None = None
+    """The record of demand to add to the vertical axis."""
+
+
+def _joined(observation: ScalableState, desired: DesiredReplicas, solution: _Solution) -> AxesResult:
     """Combine the results of both axes. If the mode is not Apply, only the recommendation and the blocked changes are
     kept."""
+    weight, horizontal, vertical = solution.weight, solution.horizontal, solution.vertical
     applies = observation.spec.mode == "Apply"
     current = observation.workload.spec.replicas
+    resources = present_resources(observation.workload.spec.template.spec.containers)
     results = [result for result in (horizontal, vertical) if result is not None]
-    axis = observation.horizontal if horizontal is None or not applies else horizontal.axis
+    wanted = solution.wanted if horizontal is None else horizontal.recommended
+    scaled = horizontal if applies else None
+    sized = vertical if applies else None
+    axis = observation.horizontal if scaled is None else scaled.axis
     if axis.correction != desired.correction:
         axis = axis.model_copy(update={"correction": desired.correction})
+    sizes = without_pending(observation.vertical) if vertical is None else vertical.axis
+    applied: list[tuple[Axis, Direction]] = []
+    if scaled is not None and scaled.target != current:
+        applied.append(("horizontal", scaled.direction))
+    if sized is not None:
+        applied += [("vertical", direction) for direction in sized.directions]
     steps = [] if weight is None else [f"weight: {weight.percent} percent vertical, {weight.why}"]
-    parts = DecisionParts(
+    return AxesResult(
         desired=desired,
         weight=weight,
-        target=current,
-        recommended_replicas=current if horizontal is None else horizontal.recommended,
-        containers=resources,
+        target=current if scaled is None else scaled.target,
+        recommended_replicas=current if wanted is None else wanted,
+        containers=resources if sized is None else sized.containers,
         recommended=resources if vertical is None else vertical.recommended,
+        changed=frozenset() if sized is None else sized.changed,
         horizontal=axis,
-        vertical=without_pending(observation.vertical) if vertical is None else vertical.axis,
+        vertical=sizes if solution.demand_record is None else solution.demand_record.kept(sizes),
         blocked=tuple([entry for result in results for entry in result.blocked]),
         steps=(*steps, *[text for result in results for text in result.steps]),
+        applied=tuple(applied),
         young_until=None if vertical is None else vertical.young_until,
         lost_until={} if vertical is None else vertical.lost_until,
         without_request=() if vertical is None else vertical.without_request,
+        joint=solution.joint,
+        called_for=solution.called_for,
+        upper=solution.upper,
+        needed=solution.needed,
     )
-    applied: list[tuple[Axis, Direction]] = []
-    if applies and horizontal is not None:
-        parts = structs.replace(parts, target=horizontal.target)
-        applied += [("horizontal", horizontal.direction)] if horizontal.target != current else []
-    if applies and vertical is not None:
-        parts = structs.replace(parts, containers=vertical.containers, changed=vertical.changed)
-        applied += [("vertical", direction) for direction in vertical.directions]
-    return structs.replace(parts, applied=tuple(applied))
 
 
 def _bounds(observation: ScalableObservation, clock: Clock) -> Bounds:
@@ -400,62 +422,62 @@ def _with_metered(hpa: Hpa, desired: DesiredReplicas) -> DesiredReplicas:
     return structs.replace(desired, metered=metered(hpa), is_relative=is_relative(hpa))
 
 
-def _patch(context: GateContext, observation: ScalableState, decided: DecisionParts) -> WorkloadPatch | None:
+def _patch(context: GateContext, observation: ScalableState, parts: DecisionParts) -> WorkloadPatch | None:
     """Return the write to the workload. If pods can't be resized, HVPA patches the template as soon as a change of
     requests is allowed and no other rollout is in progress."""
-    size, resizing = decided.desired_size, decided.resizing
+    size, resizing = parts.desired_size, parts.resizing
     if size is None or resizing is None:
-        patch = _rollout_patch(observation, decided)
+        patch = _rollout_patch(observation, parts)
         applies = observation.spec.mode == "Apply"
-        return with_record(context, observation, patch, decided.rollout) if applies else patch
+        return with_record(context, observation, patch, parts.rollout) if applies else patch
     if observation.spec.mode != "Apply":
         return None
-    step, clock = decided.rollout, context.clock
+    step, clock = parts.rollout, context.clock
     is_due = step.rolled_back is not None or (
-        decided.falls_back
+        parts.falls_back
         and (step.held is not None or not rollout_goes_on(observation.target, observation.resizable, clock))
     )
     patch = template_patch(observation.target, size) if is_due else None
     return with_record(
-        context, observation, patch or scale_patch(observation.target, size.replicas), decided.rollout
+        context, observation, patch or scale_patch(observation.target, size.replicas), parts.rollout
     )
 
 
 def _patched(
-    observation: ObservedState, decided: DecisionParts, patch: WorkloadPatch | None
+    observation: ObservedState, parts: DecisionParts, patch: WorkloadPatch | None
 ) -> tuple[Axis, ...]:
     """Return the axes that a patch of the workload changes; no axis if the patch is about a rollout that began
     earlier."""
     if patch is None or observation.target is None:
         return ()
-    axes: dict[Axis, bool] = {axis: True for axis, _ in decided.applied}
-    if decided.desired_size is not None:
+    axes: dict[Axis, bool] = {axis: True for axis, _ in parts.axes.applied}
+    if parts.desired_size is not None:
         spec: Mapping[str, Any] = patch.body["spec"]  # type: ignore[assignment]
         axes = {
             "horizontal": spec.get("replicas", observation.target.spec.replicas)
             != observation.target.spec.replicas,
-            "vertical": "template" in spec and decided.rollout.rolled_back is None,
+            "vertical": "template" in spec and parts.rollout.rolled_back is None,
         }
     return tuple([axis for axis, is_changed in axes.items() if is_changed])
 
 
-def _rollout_patch(observation: ObservedState, decided: DecisionParts) -> WorkloadPatch | None:
+def _rollout_patch(observation: ObservedState, parts: DecisionParts) -> WorkloadPatch | None:
     """Return one strategic merge patch for both axes, with the record of the step."""
-    if decided.horizontal is None or decided.vertical is None or observation.workload is None:
+    if parts.axes.horizontal is None or parts.axes.vertical is None or observation.workload is None:
         return None
-    if not decided.applied and decided.rolled_back is None:
+    if not parts.axes.applied and parts.rolled_back is None:
         return None
     workload, version = observation.workload, observation.workload.metadata.resource_version
     present = present_resources(workload.spec.template.spec.containers)
     spec: dict[str, object] = {}
-    if decided.target != workload.spec.replicas:
-        spec["replicas"] = decided.target
+    if parts.axes.target != workload.spec.replicas:
+        spec["replicas"] = parts.axes.target
     containers = [
-        {"name": name, "resources": changes(present[name], decided.containers[name])}
-        for name in sorted(decided.changed)
+        {"name": name, "resources": changes(present[name], parts.axes.containers[name])}
+        for name in sorted(parts.axes.changed)
     ]
     if containers:
         spec["template"] = {"spec": {"containers": containers}}
-    annotations = {LAST_APPLIED: annotation_text(decided.horizontal, decided.vertical)}
+    annotations = {LAST_APPLIED: annotation_text(parts.axes.horizontal, parts.axes.vertical)}
     body = {"metadata": {"resourceVersion": version, "annotations": annotations}, "spec": spec}
     return WorkloadPatch(workload.kind, workload.metadata.name, version, body)

@@ -1,5 +1,5 @@
-"""The record of one Hvpa between reconciles. It is in memory only: a process begins with an empty record when it starts,
-and when it gains the Hvpa's shard.
+"""The record of one Hvpa between reconciles. It is in memory only: a process begins with an empty record when it
+starts, and when it gains the Hvpa's shard.
 
 The reconciler drops the record together with the Hvpa, so nothing about a deleted Hvpa is left.
 """

@@ -13,7 +13,8 @@ from typing import Final
 from hvpa.api.values.text import counted
 from hvpa.core.axes.requests import OOM_CAP
 from hvpa.core.model import JointView, ScalableState
-from hvpa.core.report.summary import DecisionParts, with_unit
+from hvpa.core.report.parts import DecisionParts
+from hvpa.core.report.summary import with_unit
 from hvpa.core.values.arithmetic import two_digits
 from hvpa.core.workload.containers import ContainerResource
 from hvpa.core.workload.governed import cut_short, recommended
@@ -24,11 +25,15 @@ RECOMMENDER: Final = "the VPA's recommender recommends at most"
 
 def bounds_reached(observation: ScalableState, decided: DecisionParts) -> Iterator[str]:
     """Yield the bounds that replicas and requests have reached although demand is higher."""
-    joint = decided.joint
+    joint = decided.axes.joint
     if joint is not None:
         yield from saturation(joint)
-    elif decided.desired.beyond_max and decided.upper is not None and decided.target >= decided.upper:
-        yield f"the HPA recommends more replicas than maxReplicas, {decided.upper}"
+    elif (
+        decided.axes.desired.beyond_max
+        and decided.axes.upper is not None
+        and decided.axes.target >= decided.axes.upper
+    ):
+        yield f"the HPA recommends more replicas than maxReplicas, {decided.axes.upper}"
     if not observation.vpa.in_charge or observation.vpa.problem is not None:
         return
     yield from out_of_memory(observation)

@@ -19,8 +19,9 @@ from hvpa.api.values.timestamp import readable_timestamp
 from hvpa.core.gates.gates import CONTESTED, REFUSED, ROLLED_BACK
 from hvpa.core.model import Axis, Finding, ObservedState, ScalableState, StuckPods, UnscalableState
 from hvpa.core.report.bounds import bounds_reached, out_of_memory
+from hvpa.core.report.parts import DecisionParts
 from hvpa.core.report.pod_sizes import PAUSED, not_replaced, on_the_way
-from hvpa.core.report.summary import DecisionParts, blocked_text, rollout_text
+from hvpa.core.report.summary import blocked_text, rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.containers import recommendations
 from hvpa.core.workload.governed import cut_short
@@ -134,11 +135,11 @@ def _hpa_active(observation: ObservedState, decided: DecisionParts) -> Verdict:
         return _NOT_READY
     if not observation.hpa.configured:
         return False, Finding("NotConfigured", "spec.hpa neither deploys nor names a HorizontalPodAutoscaler")
-    problem = observation.hpa.problem or decided.desired.problem
-    if decided.desired.replicas is not None:
+    problem = observation.hpa.problem or decided.axes.desired.problem
+    if decided.axes.desired.replicas is not None:
         used = observation.hpa.read_as_is or Finding("Recommending", "using the HPA's recommendation")
         return True, problem or used
-    if decided.scaled_to_zero and problem is None:
+    if decided.axes.scaled_to_zero and problem is None:
         return False, Finding("NoPods", "the target has 0 replicas")
     return False, problem or Finding("NoMetrics", "the HPA has no recommendation")
 
@@ -150,20 +151,20 @@ def _vpa_active(observation: ObservedState, decided: DecisionParts) -> Verdict:
         return False, Finding("NotConfigured", "spec.vpa neither deploys nor names a VerticalPodAutoscaler")
     if observation.vpa.problem is not None or observation.vpa.object is None:
         return False, observation.vpa.problem or Finding("NoRecommendation", "no VPA was found")
-    if decided.lost_until:
-        return True, _lost_history(decided.lost_until)
+    if decided.axes.lost_until:
+        return True, _lost_history(decided.axes.lost_until)
     names = {container.name for container in observation.workload.spec.template.spec.containers}
     unknown = sorted(recommendations(observation.vpa.object).keys() - names)
     if unknown:
         ignored = "HVPA ignores recommendations for containers that the workload does not have"
         return True, Finding("UnknownContainer", f"{ignored}: {text.names(unknown)}")
-    if decided.without_request:
-        missing = f"no request in the pod template for {', '.join(decided.without_request)}"
+    if decided.axes.without_request:
+        missing = f"no request in the pod template for {', '.join(decided.axes.without_request)}"
         return True, Finding("MissingRequest", f"{missing}: HVPA uses the limit, or 0 without a limit")
     if short := cut_short(observation):
         return True, Finding("PodLevelResources", short)
-    if decided.young_until is not None:
-        until = f"until {readable_timestamp(decided.young_until)} (vpa.scaleDown.minHistory)"
+    if decided.axes.young_until is not None:
+        until = f"until {readable_timestamp(decided.axes.young_until)} (vpa.scaleDown.minHistory)"
         return True, Finding("YoungHistory", f"HVPA only raises requests {until}")
     return True, observation.vpa.read_as_is or Finding("Recommending", "using the VPA's recommendation")
 
@@ -239,9 +240,9 @@ def _ready(
         return False, observation.problem
     if not _has_recommender(observation):
         return False, _NO_RECOMMENDER
-    if decided.scaled_to_zero and decided.desired.switched == 0:
+    if decided.axes.scaled_to_zero and decided.axes.desired.switched == 0:
         return True, Finding(RECONCILED, "KEDA has scaled the target to 0 replicas")
-    if decided.scaled_to_zero:
+    if decided.axes.scaled_to_zero:
         return True, Finding("ScaledToZero", "the target has 0 replicas, so HVPA does not scale it")
     applies = observation.spec.mode == "Apply"
     problems = list(_obstacles(observation, clock, decided, contested)) if applies else []

@@ -23,8 +23,9 @@ from hvpa.core.model import (
 )
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.recommenders.estimate import estimate_replicas, leading_metric, readings_of
+from hvpa.core.report.parts import DecisionParts
 from hvpa.core.report.remedies import advised, entered
-from hvpa.core.report.summary import DecisionParts, blocked_text, newly_blocked, rollout_text
+from hvpa.core.report.summary import blocked_text, newly_blocked, rollout_text
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.weight import Bounds, percent
 from hvpa.core.workload.containers import amount, present_resources, recommendations

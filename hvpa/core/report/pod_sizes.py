@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from hvpa.api.objects.read_models import Workload
 from hvpa.core.model import Finding, ScalableState
-from hvpa.core.report.summary import DecisionParts
+from hvpa.core.report.parts import DecisionParts
 from hvpa.core.values.clock import Clock
 from hvpa.core.workload.governed import recommended
 from hvpa.core.workload.own_rollout import keeps_pods
@@ -38,7 +38,7 @@ def not_replaced(observation: ScalableState, clock: Clock, decided: DecisionPart
     if why := keeps_pods(workload):
         reason = PAUSED if workload.spec.paused else NOT_REPLACED
         return Finding(reason, f"{text}: {why}")
-    if not decided.changed and rollout_complete(workload) and last_change_is_past(observation, clock):
+    if not decided.axes.changed and rollout_complete(workload) and last_change_is_past(observation, clock):
         why = "although all pods are replaced: a webhook or another client sets another size"
         return Finding(NOT_REPLACED, f"{text}, {why}")
     return None
@@ -66,7 +66,7 @@ def _sized(observation: ScalableState, decided: DecisionParts) -> Sized | None:
         return None
     status = workload.status
     count = pods.living or status.replicas
-    if decided.changed:
+    if decided.axes.changed:
         return Sized(0, count) if count else None
     keys = {item.key for item in recommended(observation)}
     others = sum(number for unlike, number in pods.unlike.items() if unlike & keys)

@@ -32,7 +32,7 @@ from hvpa.core.actuation.desired import recorded, template_has
 from hvpa.core.gates.forecast import unused
 from hvpa.core.model import Axis, Blocked, ObservedState, ScalableState, UnscalableState
 from hvpa.core.report.conditions import conditions, refusals
-from hvpa.core.report.summary import DecisionParts
+from hvpa.core.report.parts import DecisionParts
 from hvpa.core.values.clock import Clock
 from hvpa.core.values.tuning import RESIZES_AGAIN
 from hvpa.core.values.weight import FULL, percent
@@ -55,7 +55,7 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
             before, {"conditions": next_conditions, "last_error": None, **_not_scaled(observation)}
         )
     spec, workload = observation.spec, observation.workload
-    weight = decided.weight.vertical_ppm if decided.weight is not None else None
+    weight = decided.axes.weight.vertical_ppm if decided.axes.weight is not None else None
     hpa, vpa = spec.hpa, spec.vpa
     fields: dict[str, object] = {
         "replicas": workload.status.replicas,
@@ -69,7 +69,7 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
         "override_scale_up_stabilization": bool(observation.pods.starving) or observation.legacy_override,
         "last_blocked_scaling": tuple([_blocked(entry) for entry in decided.blocked]),
         "last_scaling": _last_scaling(observation, clock, decided)
-        if decided.applied
+        if decided.axes.applied
         else before.last_scaling,
         "last_error": _refused(observation, decided),
         "conditions": next_conditions,
@@ -82,8 +82,8 @@ def next_status(observation: ObservedState, clock: Clock, decided: DecisionParts
         "actuation": None if decided.resizing is None else decided.resizing.status,
         "forecast": decided.forecast,
         "axes": Axes(
-            horizontal=decided.horizontal or observation.horizontal,
-            vertical=decided.vertical or observation.vertical,
+            horizontal=decided.axes.horizontal or observation.horizontal,
+            vertical=decided.axes.vertical or observation.vertical,
         ),
     }
     return _updated(before, fields)
@@ -231,18 +231,18 @@ def _targets(targets: Sequence[ContainerTarget]) -> VpaScalingStatus:
 
 def _last_scaling(observation: ScalableState, clock: Clock, decided: DecisionParts) -> LastScaling:
     targets = [
-        ContainerTarget(container_name=name, target=wire(decided.containers[name].requests))
-        for name in sorted(decided.changed)
+        ContainerTarget(container_name=name, target=wire(decided.axes.containers[name].requests))
+        for name in sorted(decided.axes.changed)
     ]
     current = observation.workload.spec.replicas
     return LastScaling(
         last_scale_time=clock.stamp().replace(microsecond=0),
-        hpa_status=HpaScalingStatus(current_replicas=current, desired_replicas=decided.target),
+        hpa_status=HpaScalingStatus(current_replicas=current, desired_replicas=decided.axes.target),
         vpa_status=_targets(targets) if targets else None,
     )
 
 
 def _recommended(observation: ObservedState, decided: DecisionParts) -> Recommended:
     """Return the values to set if no gate blocked them."""
-    containers = recorded(decided.recommended) if observation.vpa.configured else ()
-    return Recommended(replicas=decided.recommended_replicas, containers=containers)
+    containers = recorded(decided.axes.recommended) if observation.vpa.configured else ()
+    return Recommended(replicas=decided.axes.recommended_replicas, containers=containers)

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from builders import build
 from builders.build import LONG_AGO, NOW, at, stamp
-from hvpa.api.objects.read_models import Meta, Pod
+from hvpa.api.objects.read_models import Pod
 from hvpa.core.model import PodsSeen, PodTotal
 from hvpa.core.path.path import ResourceKey
 from hvpa.core.values.clock import LAST_INSTANT, Clock
@@ -21,7 +21,6 @@ from hvpa.core.workload.pod_owner import PodsByOwner
 from hvpa.core.workload.rollout import rollout_complete, rollout_goes_on, see_pods
 from hvpa.recommend.hpa.inputs import PodReading
 from hvpa.recommend.hpa.pods import TargetPods
-
 
 
 def updating(strategy: Mapping[str, Any], updated: int) -> dict[str, Any]:

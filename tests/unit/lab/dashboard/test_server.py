@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from hvpa.core.values import memo
 from hvpa.kube.server.auth import USER
 from hvpa.reconcile.ports import Key
 from hvpa_lab.dashboard import looks, server
@@ -309,15 +308,6 @@ async def test_samples_are_kept_for_the_next_page(
             await one.next()
             times = [sample["time"] for sample in one.first["samples"]]
         assert (len(times), times) == (5, sorted(times))
-
-
-async def test_nothing_is_remembered_of_objects_that_are_read_anew(cluster: Watched, tmp_path: Path) -> None:
-    async with serving(cluster, tmp_path) as (client, dashboard):
-        look = dashboard.looks.at(Key("default", "shop"))
-        async with client.stream(SHOP) as one:
-            await one.until(lambda parts: "status" in parts)
-        assert look.objects is not None
-        assert not any(memo._tables + memo._latest)
 
 
 async def test_of_many_containers_fewer_samples_are_kept(cluster: Watched, tmp_path: Path) -> None:
