@@ -203,7 +203,7 @@ def _taken_away(rules: OwnerRules[O], candidate: O) -> bool:
 # --- mode Recommend or Paused ----------------------------------------------------------------------------------------
 def _read_only_recommender(rules: OwnerRules[O]) -> Recommender[O]:
     owner, spec = rules.owner, rules.spec
-    this_hvpa = OtherHvpa(owner.name, False, spec.hpa.deploy, spec.vpa.deploy, owner.creation_timestamp)
+    this_hvpa = OtherHvpa(owner.name, False, spec.hpa.deploy, created=owner.creation_timestamp)
     ahead = [other for other in rules.others if other.rank < this_hvpa.rank]
     given_up: list[O] = _given_up(rules, ahead) if rules.is_hpa else []
     changes = _deletions(rules, given_up)

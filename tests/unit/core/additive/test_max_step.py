@@ -298,7 +298,12 @@ def test_the_weight_that_is_recorded_is_the_one_that_the_goal_was_blended_with()
 
 
 @pytest.mark.parametrize(
-    ("lowest", "left"), [(12, {"desired": 44, "weight": 50, "goal": 24}), (30, {"desired": 30, "weight": 0})]
+    ("lowest", "left"),
+    [
+        (12, {"desired": 44, "weight": 50, "goal": 24}),
+        (24, {"desired": 24, "weight": 0}),
+        (30, {"desired": 30, "weight": 0}),
+    ],
 )
 def test_min_replicas_that_are_raised_leave_the_goal(lowest: int, left: dict[str, int]) -> None:
     window = {"scaleUp": {"stabilizationDuration": "30s"}}

@@ -89,8 +89,8 @@ def message(decision: Decision, kind: str = "HpaActive") -> str:
 def other(
     name: str, created: int = 1, *, applies: bool = False, hpa: bool = True, vpa: bool = True
 ) -> OtherHvpa:
-    """Another Hvpa, created on a day of the month."""
-    return OtherHvpa(name, applies, hpa, vpa, build.NOW.replace(day=created))
+    """Another Hvpa, created on a day of the month, at midnight as the usual one."""
+    return OtherHvpa(name, applies, hpa, vpa, build.NOW.replace(day=created, hour=0))
 
 
 # --- what scales the workload itself ---------------------------------------------------------------------------------
@@ -284,9 +284,10 @@ def test_which_vpa_is_read(
 
 # --- beside other Hvpas ----------------------------------------------------------------------------------------------
 def test_of_several_the_first_creates_and_the_others_wait() -> None:
-    first = decide(looking(), others=[other("younger", 20), other("without", 1, hpa=False, vpa=False)])
+    behind = [other("younger", 20), other("without", 1, hpa=False, vpa=False), other("z-twin", 15)]
+    first = decide(looking(), others=behind)
     assert (changes(first), changes(first, VPA)) == ([("apply", "web")], [("apply", "web")])
-    for ahead in (other("older", 1), other("applying", 20, applies=True)):
+    for ahead in (other("older", 1), other("applying", 20, applies=True), other("a-twin", 15)):
         decision = decide(looking(), others=[ahead])
         assert decision.owned == ()
         assert active(decision) == ("False", "HpaAwaited")
