@@ -293,7 +293,7 @@ class JointScaling:
         if trajectory_of(self.spec).intervals:
             return None
         weight = weight_leaving(weight_intervals(self.spec, self.vertical_only), self.replicas, self.bounds)
-        return Weight(weight, None, f"for the step of the path from {counted(self.replicas)}")
+        return Weight(weight, f"for the step of the path from {counted(self.replicas)}")
 
     # --- the step ----------------------------------------------------------------------------------------------------
     def result(self) -> JointResult:

@@ -53,8 +53,6 @@ class Weight(msgspec.Struct, frozen=True, gc=False):
     """The vertical weight that counts."""
 
     vertical_ppm: int
-    interval: int | None
-    """Index of its interval; None if no interval matched."""
     why: str
     """Why this weight counts, for messages."""
 
@@ -117,22 +115,22 @@ def weight_at(spec: HvpaSpec, replicas: int, desired: int | None, bounds: Bounds
     axis can't be used, its weight is 0 for scaling out.
     """
     if desired is not None and desired > replicas and not axes.vertical_usable:
-        return Weight(0, None, "the vertical axis can't be used: scaling out is all horizontal")
+        return Weight(0, "the vertical axis can't be used: scaling out is all horizontal")
     if not spec.weight_based_scaling_intervals:
         if axes.vertical_only:
-            return Weight(FULL, None, "no intervals and no HPA: all vertical")
-        return Weight(0, None, "no intervals: all horizontal")
+            return Weight(FULL, "no intervals and no HPA: all vertical")
+        return Weight(0, "no intervals: all horizontal")
     intervals = weight_intervals(spec, axes.vertical_only)
     index = _first_holding(intervals, replicas, bounds)
     if index is None:
-        return Weight(0, None, f"no interval contains {counted(replicas)}: all horizontal")
+        return Weight(0, f"no interval contains {counted(replicas)}: all horizontal")
     if intervals[index].weight_ppm == FULL and desired is not None and desired != replicas:
         other = _neighbour(intervals, replicas, bounds, scales_out=desired > replicas)
         if other is not None:
             why = f"interval {index + 1} has weight 100, the HPA recommends {desired}: using interval {other + 1}"
-            return Weight(intervals[other].weight_ppm, other, why)
+            return Weight(intervals[other].weight_ppm, why)
     why = f"interval {index + 1} of {len(intervals)} contains {counted(replicas)}"
-    return Weight(intervals[index].weight_ppm, index, why)
+    return Weight(intervals[index].weight_ppm, why)
 
 
 def _first_holding(intervals: tuple[WeightInterval, ...], count: int, bounds: Bounds) -> int | None:

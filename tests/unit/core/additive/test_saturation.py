@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from builders import build
 from hvpa.core import Decision, Objects
 from hvpa.core.report.bounds import saturation
 from tests.unit.core.named import named
+from tests.unit.core.trajectory.jointly import usually
 
 TARGETS = {"app": {"cpu": "2", "memory": "1Gi"}}
 SMALL = {"cpu": "1", "memory": "2Gi"}
@@ -88,6 +90,21 @@ def test_present_sizes_are_no_need() -> None:
     decision = build.decided(seen)
     assert decision.joint is not None
     assert saturation(decision.joint) == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "number"),
+    [({}, "maxReplicas"), ({"hpa": {"deploy": False, "name": "missing"}}, "their current number")],
+)
+def test_it_names_max_replicas_or_where_the_hpa_is_missing_the_current_number(
+    spec: dict[str, Any], number: str
+) -> None:
+    one = build.hvpa(build.merged(JOINT, spec), usually(16_000))
+    decision = build.decided(replace(busy(None), hvpa=one))
+    assert decision.joint is not None
+    assert saturation(decision.joint) == (
+        f"app cpu: needs about 16 cores, but 10 replicas ({number}) of 1 core (maxAllowed) serve 10 cores",
+    )
 
 
 def test_a_mode_that_changes_nothing_says_so_instead() -> None:

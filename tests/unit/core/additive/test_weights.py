@@ -156,11 +156,30 @@ def test_a_neighbour_is_the_nearest_count_at_which_a_weight_below_100_counts(
     assert weight == (100 if nearest is None else nearest)
 
 
-@pytest.mark.parametrize(("vertical_only", "expected"), [(True, 100), (False, 0)])
-def test_without_intervals_only_a_vpa_alone_scales_vertically(vertical_only: bool, expected: int) -> None:
-    spec = build.hvpa({"weightBasedScalingIntervals": None}).spec
+@pytest.mark.parametrize(
+    ("intervals", "axes", "expected"),
+    named(
+        {
+            "a VPA alone": (None, Axes(vertical_only=True), (100, "no intervals and no HPA: all vertical")),
+            "beside an HPA": (None, Axes(), (0, "no intervals: all horizontal")),
+            "a hole": ([interval(30, 5)], Axes(), (0, "no interval contains 3 replicas: all horizontal")),
+            "inside": ([interval(5, 1, 2), interval(30)], Axes(), (30, "interval 2 of 2 contains 3 replicas")),
+            "weight 100": (
+                [interval(100, 1, 3), interval(30)], Axes(),
+                (30, "interval 1 has weight 100, the HPA recommends 5: using interval 2")),
+            "a VPA without a target": (
+                [interval(30)], Axes(vertical_usable=False),
+                (0, "the vertical axis can't be used: scaling out is all horizontal")),
+        }
+    ),
+)  # fmt: skip
+def test_a_vpa_weight_comes_with_its_reason(
+    intervals: list[dict[str, Any]] | None, axes: Axes, expected: tuple[int, str]
+) -> None:
+    spec = build.hvpa({"weightBasedScalingIntervals": intervals}).spec
     assert spec is not None
-    assert weight_at(spec, 3, 5, BOUNDS, Axes(vertical_only)).percent == expected
+    weight = weight_at(spec, 3, 5, BOUNDS, axes)
+    assert (weight.percent, weight.why) == expected
 
 
 def test_without_an_hpa_a_missing_end_reaches_to_any_count() -> None:

@@ -167,6 +167,30 @@ def test_a_remark_names_the_field_the_reason_and_a_remedy(
         assert remarks[path].remedy
 
 
+SOME_VERTICAL = f"set a vpaWeight above 0 in {INTERVALS}, or remove spec.vpa"
+SOME_HORIZONTAL = (
+    "set a vpaWeight below 100 at the counts at which HVPA should scale replicas, or remove spec.hpa"
+)
+
+
+@pytest.mark.parametrize(
+    ("weights", "remedy", "followed", "removed"),
+    [
+        ([], SOME_VERTICAL, [10], "spec.vpa"),
+        ([0], SOME_VERTICAL, [10], "spec.vpa"),
+        ([100], SOME_HORIZONTAL, [90], "spec.hpa"),
+    ],
+)
+def test_a_vpa_weight_that_excludes_a_recommender_is_mended_by_its_remedy(
+    weights: list[int], remedy: str, followed: list[int], removed: str
+) -> None:
+    excluding, mended = ({INTERVALS: [interval(one) for one in found]} for found in (weights, followed))
+    assert [remark.remedy for remark in review(spec_of(excluding))] == [remedy]
+    assert review(spec_of(mended)) == ()
+    alone = {**excluding, "spec.vpa.scaleDown.updatePolicy.updateMode": "MaintenanceWindow"}
+    assert review(spec_of(excluding if removed == "spec.vpa" else alone, (removed,))) == ()
+
+
 ALONE: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a utilization on a path": ({f"{TEMPLATE}.metrics": [UTILIZATION], "spec.blend": "Trajectory"}, ()),
     "a utilization where one axis is scaled at a time": (
