@@ -166,6 +166,13 @@ def test_memory_that_a_metric_measures_is_raised_to_what_is_measured_if_that_is_
 
 
 @pytest.mark.parametrize("resizes", [True, False])
+def test_measured_memory_that_ran_out_is_raised_to_the_vpas_target_whatever_the_path_has(resizes: bool) -> None:
+    """Two pods of 256Mi use 1Mi each since, for which the path has its smallest size."""
+    decision = starving("256Mi", "1Gi", value("memory", "128Mi", "1Mi"), resizes=resizes)
+    assert requests(decision)["memory"] == GIB // 1000 * 1000 + 1000
+
+
+@pytest.mark.parametrize("resizes", [True, False])
 def test_a_crash_loop_doubles_memory_in_ten_minutes_at_most(resizes: bool) -> None:
     """3 x 256Mi became 3 x 356Mi a minute ago; by 30 OOMs the VPA's target is 4Gi since."""
     raised = {"container": "app", "time": stamp(at(minutes=-1)), "memory": "356Mi"}
