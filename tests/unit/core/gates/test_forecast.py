@@ -89,20 +89,21 @@ def test_it_begins_a_start_up_time_ahead(minutes: int, expected: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "needed", "expected"),
+    ("spec", "needed", "expected", "forecast"),
     named(
         {
-            "demand above it counts": ({}, 9, 9),
-            "never above maxReplicas": ({"hpa": {"template": {"spec": {"maxReplicas": 5}}}}, 2, 5),
+            "demand above it counts": ({}, 9, 9, 8),
+            "never above maxReplicas": ({"hpa": {"template": {"spec": {"maxReplicas": 5}}}}, 2, 5, 5),
             "a larger floor of the schedule counts": (
-                {"hpa": {"schedule": [{"schedule": "0 9 * * *", "duration": "2h", "minReplicas": 9}]}}, 2, 9),
+                {"hpa": {"schedule": [{"schedule": "0 9 * * *", "duration": "2h", "minReplicas": 9}]}}, 2, 9, 8),
             "a smaller one does not": (
-                {"hpa": {"schedule": [{"schedule": "0 9 * * *", "duration": "2h", "minReplicas": 4}]}}, 2, 8),
+                {"hpa": {"schedule": [{"schedule": "0 9 * * *", "duration": "2h", "minReplicas": 4}]}}, 2, 8, 8),
         }
     ),
 )  # fmt: skip
-def test_the_largest_count_is_set(spec: dict[str, Any], needed: int, expected: int) -> None:
-    assert target(build.decided(objects(needed, 2, spec, status=status(ten_to_five)))) == expected
+def test_the_largest_count_is_set(spec: dict[str, Any], needed: int, expected: int, forecast: int) -> None:
+    decision = build.decided(objects(needed, 2, spec, status=status(ten_to_five)))
+    assert (target(decision), record(decision).replicas) == (expected, forecast)
 
 
 @pytest.mark.parametrize(
