@@ -191,7 +191,7 @@ class ResourceCurve:
         reach = self.reach(count)
         return reach is None or demand <= reach
 
-    def count(self, demand: int, least: int = 0) -> int:
+    def count(self, demand: int, least: int = 1) -> int:
         """Returns the smallest replica count, at least `least`, that serves `demand`; the largest count if none
         does."""
         low, high = max(self.counts.lower, least), self.counts.upper

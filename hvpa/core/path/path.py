@@ -55,7 +55,7 @@ class Path:
     counts: Bounds
     curves: Mapping[ResourceKey, ResourceCurve]
 
-    def asked(self, demand: Demand, least: int = 0) -> tuple[int, ResourceKey | None]:
+    def asked(self, demand: Demand, least: int = 1) -> tuple[int, ResourceKey | None]:
         """Returns the replicas that serve `demand`, at least `least`, and the first container resource that needs that
         many (None: there is none). The count is the largest over all container resources. A count is only searched for
         if a container resource needs more replicas than those before it."""
@@ -70,7 +70,7 @@ class Path:
         """Returns the replicas for scaling out: the largest count over container resources that serves `demand`."""
         return self.asked(demand)[0]
 
-    def count_in(self, demand: Demand, overlaps: Overlaps, out: int = 0) -> int:
+    def count_in(self, demand: Demand, overlaps: Overlaps, out: int = 1) -> int:
         """Returns the replicas for scaling in: like `count`, with each boundary lowered by the overlap of its resource,
         max(value, percentage). Never below `count`; pass `count` as `out` if it is known. Example: pods of 1000m serve
         2800m with 3 replicas; with an overlap of 10 % scaling in stops at 4, since 2800m / 0.9 = 3112m."""

@@ -59,9 +59,10 @@ def document(kind: OwnedKind, name: str, owner: Meta, spec: HvpaSpec) -> dict[st
 
 
 def _hpa_spec(target: Mapping[str, str], spec: HvpaSpec) -> dict[str, object]:
-    """Return the template's spec with the Hvpa itself as target."""
+    """Return the template's spec with the Hvpa itself as target. With `deploy`, a spec has one (`HpaSpec`)."""
     template = spec.hpa.template.spec
-    body = dict(template.to_v2()) if template is not None else {}
+    assert template is not None
+    body = dict(template.to_v2())
     body["scaleTargetRef"] = target
     body.setdefault("behavior", _behavior(spec))
     return body

@@ -55,7 +55,7 @@ def usual(replicas: int, size: int) -> Point:
     [(1, 1), (500, 1), (501, 2), (2000, 2), (6000, 3), (6001, 4), (16000, 4), (16001, 5)],
 )
 def test_the_five_row_table_serves_a_total_with_the_row_that_reaches_it(demand: int, replicas: int) -> None:
-    assert FIVE_ROWS.count({CPU: demand}) == replicas
+    assert FIVE_ROWS.count({CPU: demand}) == FIVE_ROWS.curves[CPU].count(demand) == replicas
 
 
 def test_the_container_resource_that_needs_most_replicas_decides() -> None:
