@@ -544,6 +544,17 @@ def test_a_size_that_no_node_takes_is_taken_back(
         assert rollout.decide(at(hours=1)).workload_patch is None, "not tried again for a day"
 
 
+def test_replicas_go_on_with_the_size_that_is_taken_back() -> None:
+    rollout = Rollout(merged(BASE, BOTH_AXES))
+    rollout.wants("1G")
+    rollout.wants_replicas(8)
+    rollout.replaced(1, [*pods_of("Deployment", *[SMALL] * 3), unschedulable("new-0", at(minutes=-7))])
+    found = rollout.decide()
+    assert found.applied == (("horizontal", "up"),)
+    assert (written(found)["replicas"], rollout.memory) == (5, "500M")
+    assert found.events[0].message.startswith("replicas 4 -> 5, memory 1G -> 500M of app")
+
+
 def test_so_is_one_that_running_pods_were_to_get_in_place_first() -> None:
     """A pod's spec names the size that it was to be resized to. It has what the kubelet says, which is 500M."""
     rollout = Rollout(merged(BASE, {"updateStrategy": {"type": "InPlaceOrRollout"}}))

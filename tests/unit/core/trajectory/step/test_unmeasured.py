@@ -224,8 +224,13 @@ def test_what_another_client_took_away_is_set_again_at_once_the_first_time() -> 
 
 @pytest.mark.parametrize("resizes", [False, True])
 def test_both_ways_wait_until_a_pod_is_measured(resizes: bool) -> None:
-    for replicas, last, way in ((10, 4, "down"), (4, 10, "up")):
-        decision = build.decided(replaced(replicas, last), resizes=resizes)
+    for replicas, last, way, ours in (
+        (10, 4, "down", None),
+        (4, 10, "up", None),
+        (4, 10, "up", 4),
+        (4, 10, "up", 3),
+    ):
+        decision = build.decided(replaced(replicas, last, ours), resizes=resizes)
         assert (count(decision), recommended(decision)) == (replicas, last)
         assert held(decision) == [(way, "replicas", "Measurement")]
         assert decision.blocked[0].until == at(seconds=20)
