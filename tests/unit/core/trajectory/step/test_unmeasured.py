@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from builders import build
 from builders.build import GIB, NOW, at, stamp
+from hvpa.api.hvpa.status import to_wire
 from hvpa.api.objects.read_models import Pod
 from hvpa.core import Decision, Objects
 from hvpa.core.path.path import ResourceKey
@@ -218,18 +219,14 @@ def test_what_another_client_took_away_is_set_again_at_once_the_first_time() -> 
     assert "ready pods are not measured yet" in next(
         one.message for one in decision.events if one.reason == "ScaledOut"
     )
-    assert count(build.decided(replaced(2, applied_from=4))) == 4, "no more than we had set"
+    fewer = build.decided(replaced(2, applied_from=4))
+    assert (count(fewer), recommended(fewer)) == (4, 10), "no more than we had set"
     assert count(build.decided(replaced(2, last=3, applied_from=4))) == 3, "nor than was recommended last"
 
 
 @pytest.mark.parametrize("resizes", [False, True])
 def test_both_ways_wait_until_a_pod_is_measured(resizes: bool) -> None:
-    for replicas, last, way, ours in (
-        (10, 4, "down", None),
-        (4, 10, "up", None),
-        (4, 10, "up", 4),
-        (4, 10, "up", 3),
-    ):
+    for replicas, last, way, ours in ((10, 4, "down", None), (4, 10, "up", None), (4, 10, "up", 4)):
         decision = build.decided(replaced(replicas, last, ours), resizes=resizes)
         assert (count(decision), recommended(decision)) == (replicas, last)
         assert held(decision) == [(way, "replicas", "Measurement")]
@@ -326,6 +323,16 @@ def test_a_way_of_max_step_goes_no_further_for_an_old_recommendation() -> None:
         seen.pods,
     )
     assert count(build.decided(begun)) == 4
+
+
+def test_min_replicas_that_are_raised_while_no_pod_is_measured_leave_the_goal_of_max_step() -> None:
+    applied_from = {"replicas": 4, "desired": 10, "weight": 0, "goal": 10}
+    axis = {"lastScaleTime": stamp(at(minutes=-5)), "appliedFrom": applied_from}
+    status = {"axes": {"horizontal": axis}, "recommended": {"replicas": 10}}
+    raised = {"hpa": {"template": {"spec": {"minReplicas": 6}}}}
+    decision = build.decided(replaced(4, spec=raised, status=status))
+    assert (count(decision), held(decision)) == (6, [("up", "replicas", "Measurement")])
+    assert to_wire(decision.status)["axes"]["horizontal"]["appliedFrom"] == {**applied_from, "replicas": 6}
 
 
 def test_a_contest_goes_on_while_the_hpa_is_silent_for_a_moment() -> None:
