@@ -376,7 +376,7 @@ def _bounds(observation: ScalableObservation, clock: Clock) -> Bounds:
         floor = clock.answer(lambda now: ((state := floor_state(spec, now)), state.until))
         if floor.replicas:
             bounds = structs.replace(bounds, floor=floor.replicas, floor_by=floor.text())
-    return bounds if spec.forecast is None else raised_by_forecast(clock, observation, bounds)
+    return raised_by_forecast(clock, observation, bounds)
 
 
 def _bounds_of_hpa(observation: ScalableObservation) -> Bounds:

@@ -126,7 +126,7 @@ def outlook_of(clock: Clock, observation: ScalableState, bounds: Bounds) -> Outl
 
 def raised_by_forecast(clock: Clock, observation: ScalableState, bounds: Bounds) -> Bounds:
     """Returns the bounds with the forecast's floor, if it is above the scheduled floor."""
-    if observation.spec.forecast is None or bounds.upper is None or not observation.hpa.in_charge:
+    if observation.spec.forecast is None or not observation.hpa.in_charge:
         return bounds
     outlook = outlook_of(clock, observation, Bounds(bounds.lower, bounds.upper))
     if outlook.floor is None or outlook.floor <= max(bounds.lower, bounds.floor):
@@ -141,7 +141,7 @@ def next_record(
     """Returns the next record for the status, given the replicas `needed` now (None: unknown). `is_left`: the target
     has 0 replicas, so HVPA leaves it alone."""
     before = observation.status.forecast
-    if bounds.upper is None or not observation.hpa.in_charge:
+    if not observation.hpa.in_charge:
         return unused(before, "not used: no HPA scales the workload")
     if is_left:
         return unused(before, "not used: the target has 0 replicas")

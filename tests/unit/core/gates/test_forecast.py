@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from builders import build
 from builders.build import NOW, at, stamp
 from hvpa.api.hvpa.status import ForecastRecord, to_wire
+from hvpa.api.objects.read_models import Hpa
 from hvpa.core import Decision, Objects
 from tests.unit.core.additive.test_replicas import hold, seen, target
 from tests.unit.core.named import named
@@ -88,22 +89,30 @@ def test_it_begins_a_start_up_time_ahead(minutes: int, expected: int) -> None:
     assert record(build.decided(objects(2, 2, status=known), now)).replicas == expected
 
 
+def scheduled(floor: int) -> dict[str, Any]:
+    """A floor from 9:00 to 11:00."""
+    return {"hpa": {"schedule": [{"schedule": "0 9 * * *", "duration": "2h", "minReplicas": floor}]}}
+
+
 @pytest.mark.parametrize(
-    ("spec", "needed", "expected", "forecast"),
+    ("spec", "needed", "expected", "forecast", "source"),
     named(
         {
-            "demand above it counts": ({}, 9, 9, 8),
-            "never above maxReplicas": ({"hpa": {"template": {"spec": {"maxReplicas": 5}}}}, 2, 5, 5),
-            "a larger floor of the schedule counts": (
-                {"hpa": {"schedule": [{"schedule": "0 9 * * *", "duration": "2h", "minReplicas": 9}]}}, 2, 9, 8),
-            "a smaller one does not": (
-                {"hpa": {"schedule": [{"schedule": "0 9 * * *", "duration": "2h", "minReplicas": 4}]}}, 2, 8, 8),
+            "demand above it counts": ({}, 9, 9, 8, "; 9 after weighting"),
+            "never above maxReplicas": (
+                {"hpa": {"template": {"spec": {"maxReplicas": 5}}}}, 2, 5, 5, "by spec.forecast"),
+            "a larger floor of the schedule counts": (scheduled(9), 2, 9, 8, "by entry 1 of spec.hpa.schedule"),
+            "so does an equal one": (scheduled(8), 2, 8, 8, "by entry 1 of spec.hpa.schedule"),
+            "a smaller one does not": (scheduled(4), 2, 8, 8, "by spec.forecast"),
         }
     ),
 )  # fmt: skip
-def test_the_largest_count_is_set(spec: dict[str, Any], needed: int, expected: int, forecast: int) -> None:
+def test_the_largest_count_is_set(
+    spec: dict[str, Any], needed: int, expected: int, forecast: int, source: str
+) -> None:
     decision = build.decided(objects(needed, 2, spec, status=status(ten_to_five)))
     assert (target(decision), record(decision).replicas) == (expected, forecast)
+    assert decision.steps[1].endswith(source)
 
 
 @pytest.mark.parametrize(
@@ -211,10 +220,25 @@ def test_what_holds_a_step_holds_the_forecast(spec: dict[str, Any], reason: str)
     assert hold(decision)[:4] == (reason, "up", 2, 8)
 
 
-def test_without_an_hpa_it_says_so() -> None:
-    spec = {"hpa": {"deploy": False, "template": None}, **SPEC}
-    found = record(build.decided(build.objects(build.hvpa(spec, status(ten_to_five)))))
-    assert (found.message, found.replicas) == ("not used: no HPA scales the workload", None)
+FOREIGN: Final = build.hpa(
+    change={
+        "metadata": {"ownerReferences": [], "labels": {"of": "none"}},
+        "spec": {"scaleTargetRef": build.SPEC["targetRef"]},
+    }
+)
+"""An HPA that scales the workload itself."""
+
+
+@pytest.mark.parametrize(
+    ("spec", "hpa"),
+    named({"no HPA": ({"hpa": {"deploy": False, "template": None}}, None), "a foreign HPA": ({}, FOREIGN)}),
+)
+def test_without_an_hpa_of_its_own_the_forecast_says_so_and_is_not_due_again(
+    spec: dict[str, Any], hpa: Hpa | None
+) -> None:
+    decision = build.decided(objects(2, 2, spec, status=status(ten_to_five), horizontal=hpa))
+    assert record(decision).message == "not used: no HPA scales the workload"
+    assert (record(decision).replicas, decision.recheck_after) == (None, None)
 
 
 def test_a_target_of_no_replicas_is_left_alone() -> None:
