@@ -9,6 +9,7 @@ import pytest
 
 from hvpa.core.spec.ranges import review_ranges, review_resizes
 from hvpa.core.spec.review import review
+from tests.unit.core.spec.remedies import faults
 from tests.unit.core.spec.test_review import INTERVALS, TEMPLATE, interval, spec_of
 
 POLICIES = "spec.vpa.template.spec.resourcePolicy.containerPolicies"
@@ -100,7 +101,7 @@ def test_what_leaves_a_direction_nothing_to_do_is_named(
     assert [one.path for one in remarks] == [path for path, reasons in expected.items() for _ in reasons]
     for one, reason in zip(remarks, itertools.chain(*expected.values()), strict=True):
         assert one.reason.startswith(reason)
-        assert one.remedy
+        assert faults(one.remedy) == []
 
 
 def test_a_reason_says_no_more_than_is_true() -> None:
@@ -177,7 +178,7 @@ def test_a_remark_on_resizes_names_the_field_the_reason_and_a_remedy(
     (remark,) = review_resizes(spec_of({STRATEGY: strategy, **changes}))
     assert remark.path == f"{STRATEGY}.{field}"
     assert remark.reason.startswith(reason)
-    assert remark.remedy
+    assert faults(remark.remedy) == []
 
 
 SILENT_RESIZES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = {
