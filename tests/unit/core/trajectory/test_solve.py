@@ -445,6 +445,12 @@ def test_in_place_pods_get_the_size_of_all_replicas_also_while_few_serve() -> No
     assert (wanted(decision), count(decision)) == ((3, {CPU: 1667}), 3)
 
 
+def test_in_place_a_single_pod_keeps_its_cpu_until_the_second_serves() -> None:
+    """2 cores are 2 x 1 core on the path."""
+    seen = one_core(1, "2", "1", {"trajectory": EXACT}, request="2", status=usually(1))
+    assert wanted(build.decided(seen, resizes=True)) == (2, {CPU: 2000})
+
+
 @pytest.mark.parametrize(
     ("third", "size", "stays"),
     [

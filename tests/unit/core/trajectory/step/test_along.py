@@ -225,15 +225,17 @@ def test_memory_that_was_raised_is_not_lowered_along_with_other_changes_either()
 
 
 # --- pods that failed -------------------------------------------------------------------------------------------------
-def failing(failed: int, *, resizes: bool, raised: bool = False) -> Decision:
-    """10 pods of 2 cores and 2Gi, some of which ran out of memory, use a fifth of each."""
+def failing(failed: int, *, resizes: bool, raised: bool = False, stepped: float = 3600) -> Decision:
+    """10 pods of 2 cores and 2Gi, some of which ran out of memory, use a fifth of each; `stepped` seconds ago there
+    came or went some."""
     made = [app("2", "2Gi")]
     pods = [build.oom_killed(at(minutes=-5), f"web-{index}", containers=made) for index in range(failed)]
     pods += [build.pod(f"web-{index}", containers=made) for index in range(failed, 10)]
     measured = [value("cpu", "1", "200m"), value("memory", "1Gi", "200Mi")]
     overrides = [{"container": "app", "time": stamp(at(minutes=-4))}] if raised else []
     base = {"app": {"cpu": "1", "memory": "1Gi"}}
-    status = {"axes": {"vertical": {"overrides": overrides, "base": base}}}
+    horizontal = {"lastScaleTime": stamp(at(seconds=-stepped))}
+    status = {"axes": {"vertical": {"overrides": overrides, "base": base}, "horizontal": horizontal}}
     targets = {"app": {"cpu": "1", "memory": "1Gi"}}
     return build.decided(state(10, made, measured, targets, status=status, pods=pods), resizes=resizes)
 
@@ -256,6 +258,13 @@ def test_the_status_says_that_pods_failed() -> None:
 def test_in_place_no_size_is_lowered_where_more_than_a_tenth_failed() -> None:
     assert requests(failing(1, resizes=True))["cpu"] < 2000
     assert requests(failing(2, resizes=True))["cpu"] == 2000
+
+
+def test_in_place_replicas_wait_for_the_measurement_of_a_step_and_then_of_failed_pods() -> None:
+    for stepped, replicas, until in ((20, 10, at(seconds=40)), (60, 3, at(minutes=5))):
+        decision = failing(1, resizes=True, stepped=stepped)
+        assert (decision.replicas.target, held(decision)) == (replicas, [("down", "replicas", "Measurement")])  # type: ignore[union-attr]
+        assert decision.blocked[0].until == until
 
 
 def test_measured_memory_that_was_raised_in_place_is_not_taken_back_for_a_day_either() -> None:
