@@ -149,6 +149,15 @@ def ready_for(seconds: float, number: int) -> list[Any]:
     return [build.pod(f"web-{index}", change=change, containers=[app("1")]) for index in range(number)]
 
 
+@pytest.mark.parametrize(("number", "expected"), [(9, 9), (10, 3)])
+def test_a_tenth_of_the_pods_may_be_too_young_to_be_measured(number: int, expected: int) -> None:
+    """They use a quarter of a core each; one is ready for 20 seconds."""
+    pods = [*ready_for(20, 1), *ready_for(3600, number)[1:]]
+    reading = [value("cpu", "1", "250m")]
+    seen = state(number, [app("1")], reading, {"app": {"cpu": "1"}}, {"trajectory": EXACT}, pods=pods)
+    assert count(build.decided(seen)) == expected
+
+
 def replaced(
     replicas: int,
     last: int | None = 10,
