@@ -65,7 +65,7 @@ def _is_newer(
 
 def without_pending(axis: VerticalAxis) -> VerticalAxis:
     """Return the axis without changes that wait."""
-    return axis.model_copy(update={"pending": ()}) if axis.pending else axis
+    return axis.model_copy(update={"pending": ()})
 
 
 def annotation_text(horizontal: HorizontalAxis, vertical: VerticalAxis) -> str:

@@ -302,7 +302,7 @@ def test_the_resource_that_is_not_too_much_by_the_refusal_is_asked_for_alone(
     assert decision(pods, refused_resizes=(once,)).resizes == ()
     found = decision(pods, refused_resizes=(thrice,))
     assert resized(found) == ({} if asked is None else {"web-1": {"requests": asked}})
-    again = [RefusedResize("web-1", one.body, message, NOW) for one in found.resizes]
+    again = [RefusedResize("web-1", one.body, "nor this", NOW) for one in found.resizes]
     waits = decision(pods, refused_resizes=(thrice, *again))
     assert waits.resizes == ()
     assert ready_of(waits) == ("PodsNotResized", f"pod web-1: {message}")
