@@ -110,10 +110,11 @@ def _hpa(
 
 
 def _as_now(recommender: Recommender[O], candidates: tuple[O, ...]) -> Recommender[O]:
-    """Return the cached recommender with the present version of its object."""
+    """Return the cached recommender with the present version of its object. An object with other metadata would not
+    have been cached (`_owner_basis`)."""
     meta = None if recommender.object is None else recommender.object.metadata
     now = next((candidate for candidate in candidates if candidate.metadata is meta), None)
-    return recommender if now is None else structs.replace(recommender, object=now)
+    return structs.replace(recommender, object=now)
 
 
 def _owner_basis(
