@@ -166,7 +166,7 @@ def test_memory_that_a_metric_measures_is_raised_to_what_is_measured_if_that_is_
 
 
 @pytest.mark.parametrize("resizes", [True, False])
-def test_measured_memory_that_ran_out_is_raised_to_the_vpas_target_whatever_the_path_has(resizes: bool) -> None:
+def test_measured_memory_that_ran_out_is_raised_to_the_vpas_target(resizes: bool) -> None:
     """Two pods of 256Mi use 1Mi each since, for which the path has its smallest size."""
     decision = starving("256Mi", "1Gi", value("memory", "128Mi", "1Mi"), resizes=resizes)
     assert requests(decision)["memory"] == GIB // 1000 * 1000 + 1000
