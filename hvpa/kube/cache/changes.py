@@ -86,7 +86,11 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         or container.last_state.terminated is not None
         or container.state.waiting is not None
     ]
-    unscheduled = [one for one in status.conditions if one.type == "PodScheduled" and one.status == "False"]
+    unscheduled = [
+        pod_condition
+        for pod_condition in status.conditions
+        if pod_condition.type == "PodScheduled" and pod_condition.status == "False"
+    ]
     if status.phase in ("", "Pending") and not ended and not unscheduled:
         return None
     ready: Condition | None = condition(status.conditions, "Ready")
@@ -101,6 +105,10 @@ def _pod(pod: Pod | None) -> tuple[object, ...] | None:
         ended,
         unscheduled,
         pod.spec,
-        [one.resources for one in status.container_statuses],
-        [one for one in status.conditions if one.type in (RESIZE_PENDING, RESIZE_IN_PROGRESS)],
+        [container.resources for container in status.container_statuses],
+        [
+            pod_condition
+            for pod_condition in status.conditions
+            if pod_condition.type in (RESIZE_PENDING, RESIZE_IN_PROGRESS)
+        ],
     )

@@ -19,11 +19,11 @@ class Checkpoints:
 
     def of(self, vpa: Key) -> tuple[VpaCheckpoint, ...]:
         """The checkpoints of a VPA, per container; empty also if they can't be read."""
-        found = [self.store.get(Key(vpa.namespace, name)) for name in self._of_vpa.get(vpa)]
-        return tuple([one for one in found if one is not None])
+        checkpoints = [self.store.get(Key(vpa.namespace, name)) for name in self._of_vpa.get(vpa)]
+        return tuple([checkpoint for checkpoint in checkpoints if checkpoint is not None])
 
     def __iter__(self) -> Iterator[VpaCheckpoint]:
-        return iter([one for key in self.store if (one := self.store.get(key)) is not None])
+        return iter([checkpoint for key in self.store if (checkpoint := self.store.get(key)) is not None])
 
     def _changed(self, old: VpaCheckpoint | None, new: VpaCheckpoint | None, own: bool) -> None:
         before, after = _vpa_of(old), _vpa_of(new)

@@ -140,9 +140,9 @@ class LocalCluster:
     def note_silences(self, now: dt.datetime) -> None:
         """Update which VPA recommenders are silent at `now`; a change enqueues every Hvpa."""
         vpas = [vpa for key in self.vpas if (vpa := self.vpas.get(key)) is not None]
-        found = silences(vpas, self.checkpoints, now, self._vpa_period)
-        if found != self._silent:
-            self._silent = found
+        silent = silences(vpas, self.checkpoints, now, self._vpa_period)
+        if silent != self._silent:
+            self._silent = silent
             for key in self.hvpas:
                 self._enqueue(key)
 
@@ -162,16 +162,18 @@ class LocalCluster:
         """The last known state of a target of a custom kind."""
         return self._workload(target)
 
-    def set_custom(self, one: CustomTarget, found: Workload | None, unreadable: str | None = None) -> None:
+    def set_custom(
+        self, custom: CustomTarget, workload: Workload | None, unreadable: str | None = None
+    ) -> None:
         """Store the result of reading a target of a custom kind; `unreadable` is why it can't be read."""
-        if one not in self.custom:
+        if custom not in self.custom:
             return  # no Hvpa names it any more
-        if found is not None:
-            self._workload_store(one.target.kind).put(found)
+        if workload is not None:
+            self._workload_store(custom.target.kind).put(workload)
         elif unreadable is None:
-            self._forget(one.target)
-        if self.custom.set_unreadable(one, unreadable):
-            self._wake_of(one.target)
+            self._forget(custom.target)
+        if self.custom.set_unreadable(custom, unreadable):
+            self._wake_of(custom.target)
 
     def _forget(self, target: Target) -> None:
         """Drop a target of a custom kind that does not exist, or that no Hvpa names any more."""
@@ -220,14 +222,14 @@ class LocalCluster:
             workload = None if workload is None else with_newest_pod(workload, pods)
         others = self._targeting.beside(target, key.name) if target.name else ()
         vpas = tuple(self._related(VPAS, stored, target))
-        keys = [Key(one.metadata.namespace, one.metadata.name) for one in vpas]
+        keys = [Key(vpa.metadata.namespace, vpa.metadata.name) for vpa in vpas]
         return Objects(
             hvpa=self._read(stored),
             workload=workload,
             others=others,
             hpas=tuple(self._related(HPAS, stored, target, others)),
             vpas=vpas,
-            checkpoints=tuple([one for vpa in keys for one in self.checkpoints.of(vpa)]),
+            checkpoints=tuple([checkpoint for vpa in keys for checkpoint in self.checkpoints.of(vpa)]),
             pods=pods,
             vpa_served=self._served[VPAS.kind],
             creation_sizes=self._sizes_of.get(key, ()) if self._served[HVPA_SIZES.kind] else None,
@@ -237,10 +239,10 @@ class LocalCluster:
 
     def _read(self, stored: StoredHvpa) -> HvpaObject:
         """The Hvpa, with the default update strategy for this API server."""
-        found = stored.read()
-        if self._resizes_pods or found.spec is None or not found.spec.joint:
-            return found
-        return replace(found, spec=_without_resizes(found.spec))
+        hvpa = stored.read()
+        if self._resizes_pods or hvpa.spec is None or not hvpa.spec.joint:
+            return hvpa
+        return replace(hvpa, spec=_without_resizes(hvpa.spec))
 
     def owners_of_sizes(self, key: Key) -> list[str]:
         """The owners of pods whose sizes were written for the Hvpa of `key`."""
@@ -260,10 +262,10 @@ class LocalCluster:
         if stored is None:
             return 0
         target = target_in(key.namespace, stored.links)
-        found: list[ObjectLike | None] = [stored, self._workload(target)]
-        found += self._related(HPAS, stored, target)
-        found += self._related(VPAS, stored, target)
-        return max(version(one.metadata.resource_version) or 0 for one in found if one is not None)
+        objects: list[ObjectLike | None] = [stored, self._workload(target)]
+        objects += self._related(HPAS, stored, target)
+        objects += self._related(VPAS, stored, target)
+        return max(version(obj.metadata.resource_version) or 0 for obj in objects if obj is not None)
 
     def _workload(self, target: Target) -> Workload | None:
         store = self.workloads.get(target.kind)
@@ -275,8 +277,8 @@ class LocalCluster:
             return ()  # the target is reported as unsupported
         if pods is None:
             names = self._pod_index.select(target.namespace, selector)
-            found = [self.pods.get(Key(target.namespace, name)) for name in names]
-            pods = self._pods[target] = tuple([pod for pod in found if pod is not None])
+            selected = [self.pods.get(Key(target.namespace, name)) for name in names]
+            pods = self._pods[target] = tuple([pod for pod in selected if pod is not None])
         return pods
 
     def _related(
@@ -291,10 +293,10 @@ class LocalCluster:
         tokens: list[RefToken] = [(namespace, uid), (namespace, HVPA_KIND, name)]
         tokens += [(namespace, HVPA_KIND, other.name) for other in others]
         refs, store = self._refs[resource.kind], self.store(resource)
-        names = [one for token in (*tokens, target) for one in refs.get(token)]
+        names = [referrer for token in (*tokens, target) for referrer in refs.get(token)]
         names += [name, f"{name}-{uid[:8]}", hvpa.links.recommenders()[resource.kind] or name]
-        found = [store.get(Key(namespace, one)) for one in dict.fromkeys(names)]
-        return [obj for obj in found if obj is not None]
+        objects = [store.get(Key(namespace, candidate)) for candidate in dict.fromkeys(names)]
+        return [obj for obj in objects if obj is not None]
 
     # --- changes -----------------------------------------------------------------------------------------------------
     def _wake(
@@ -446,12 +448,12 @@ class LocalCluster:
 
     def _sizes_changed(self, old: HvpaSizes | None, new: HvpaSizes | None, own: bool) -> None:
         namespace = _either(old, new).metadata.namespace
-        before, sizes = (one.by_hvpa() if one is not None else {} for one in (old, new))
+        before, sizes = (obj.by_hvpa() if obj is not None else {} for obj in (old, new))
         for hvpa in {*before, *sizes}:
-            key, found = Key(namespace, hvpa), sizes.get(hvpa, ())
-            is_news = found != self._sizes_of.pop(key, ())
-            if found:
-                self._sizes_of[key] = found
+            key, hvpa_sizes = Key(namespace, hvpa), sizes.get(hvpa, ())
+            is_news = hvpa_sizes != self._sizes_of.pop(key, ())
+            if hvpa_sizes:
+                self._sizes_of[key] = hvpa_sizes
             if is_news and not own:
                 self._enqueue(key)
 
@@ -476,6 +478,6 @@ Either = TypeVar("Either")
 
 def _either(old: Either | None, new: Either | None) -> Either:
     """The new object, or the old object if it was deleted; at least one exists."""
-    found = new if new is not None else old
-    assert found is not None
-    return found
+    obj = new if new is not None else old
+    assert obj is not None
+    return obj

@@ -65,29 +65,29 @@ class CustomTargets:
         """The custom targets of a namespace."""
         return list(self._named.get(namespace, ()))
 
-    def __contains__(self, one: CustomTarget) -> bool:
-        return one in self._named.get(one.target.namespace, ())
+    def __contains__(self, custom: CustomTarget) -> bool:
+        return custom in self._named.get(custom.target.namespace, ())
 
-    def join(self, one: CustomTarget, hvpa: str) -> None:
+    def join(self, custom: CustomTarget, hvpa: str) -> None:
         """Note that the Hvpa `hvpa` names this target."""
-        self._named.setdefault(one.target.namespace, {}).setdefault(one, _Named()).hvpas.add(hvpa)
+        self._named.setdefault(custom.target.namespace, {}).setdefault(custom, _Named()).hvpas.add(hvpa)
 
-    def leave(self, one: CustomTarget, hvpa: str) -> None:
+    def leave(self, custom: CustomTarget, hvpa: str) -> None:
         """Note that the Hvpa `hvpa` no longer names this target."""
-        namespace = one.target.namespace
-        known = self._named[namespace]
-        known[one].hvpas.discard(hvpa)
-        if not known[one].hvpas:
-            del known[one]
-        if not known:
+        namespace = custom.target.namespace
+        targets = self._named[namespace]
+        targets[custom].hvpas.discard(hvpa)
+        if not targets[custom].hvpas:
+            del targets[custom]
+        if not targets:
             del self._named[namespace]
 
-    def unreadable(self, one: CustomTarget) -> str | None:
+    def unreadable(self, custom: CustomTarget) -> str | None:
         """Why the target can't be read; None if it can."""
-        return self._named[one.target.namespace][one].unreadable
+        return self._named[custom.target.namespace][custom].unreadable
 
-    def set_unreadable(self, one: CustomTarget, why: str | None) -> bool:
+    def set_unreadable(self, custom: CustomTarget, why: str | None) -> bool:
         """Note why the target can't be read; returns whether the reason changed."""
-        known = self._named[one.target.namespace][one]
-        is_news, known.unreadable = known.unreadable != why, why
+        named = self._named[custom.target.namespace][custom]
+        is_news, named.unreadable = named.unreadable != why, why
         return is_news

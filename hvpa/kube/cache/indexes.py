@@ -104,8 +104,8 @@ class PodIndex:
 
     def select(self, namespace: str, selector: Selector) -> list[str]:
         """The names of the pods in `namespace` that `selector` matches."""
-        found = min(map(self._pods.get, _anchors(namespace, selector)), key=len)
-        return [name for name in found if selects(selector, self._labels[namespace, name])]
+        candidates = min(map(self._pods.get, _anchors(namespace, selector)), key=len)
+        return [name for name in candidates if selects(selector, self._labels[namespace, name])]
 
 
 class SelectorIndex(Generic[Token]):

@@ -291,8 +291,8 @@ class Reflector(Generic[T]):
         """
         position = self._position
         body = await self._transport.page(self._path(), {"limit": "1"}, LIST_TIMEOUT, MOST_BYTES)
-        found = decoded(decode_page, body, f"the list {self._path()}").metadata.resource_version
-        return position is not None and below(found, position)
+        version = decoded(decode_page, body, f"the list {self._path()}").metadata.resource_version
+        return position is not None and below(version, position)
 
     def relist(self) -> None:
         """List again at once: the cluster was set back, as another reflector noticed."""
@@ -447,7 +447,7 @@ class Reflector(Generic[T]):
             self._apply(partial(self._store.delete, Key(meta.namespace, meta.name), meta.resource_version))
         self._position = meta.resource_version
         self._fruitless = 0
-        self._store.seen(self.scope, meta.resource_version)
+        self._store.note_delivered(self.scope, meta.resource_version)
         self.freshness.succeeded()
 
     def _put(self, raw: msgspec.Raw, listed_at: str | None = None) -> Meta | None:

@@ -25,7 +25,7 @@ from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import ApiError, Unreachable, decoded
 from hvpa.kube.client.paths import PathError, api_path
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import custom
+from hvpa.kube.objects.resources import custom_resource
 from hvpa.reconcile.supervision import Supervisor
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
@@ -86,11 +86,11 @@ class Scales:
             wake.clear()
             if time.monotonic() >= due:
                 due, known = time.monotonic() + self._period, set()
-            left = iter([one for one in targets if one not in known])
+            left = iter([custom for custom in targets if custom not in known])
 
             async def one_after_another(left: Iterator[CustomTarget] = left) -> None:
-                for one in left:
-                    await self._read(one)
+                for custom in left:
+                    await self._read(custom)
 
             await asyncio.gather(*[one_after_another() for _ in range(AT_ONCE_EACH)])
             known.update(targets)
@@ -99,36 +99,42 @@ class Scales:
                     await wake.wait()
         del self._wake[namespace]
 
-    async def _read(self, one: CustomTarget) -> None:
+    async def _read(self, custom: CustomTarget) -> None:
         async with self._at_once:
-            before = self._local.custom_workload(one.target)
+            before = self._local.custom_workload(custom.target)
             try:
-                found = await read(self._transport, self._local, one)
-                if found is not None and before is not None and below(_version(found), _version(before)):
+                workload = await read(self._transport, self._local, custom)
+                if (
+                    workload is not None
+                    and before is not None
+                    and below(_version(workload), _version(before))
+                ):
                     # A read is consistent, so the state known before belongs to a lost state of the cluster.
-                    self._local.set_custom(one, None)
+                    self._local.set_custom(custom, None)
                     self._on_set_back()
-                self._local.set_custom(one, found)
+                self._local.set_custom(custom, workload)
             except (ApiError, Unreachable, NotScalable, PathError) as error:
-                log.debug("target can't be read", kind=one.kind, target=one.target.name, error=str(error))
-                self._local.set_custom(one, None, str(error))
+                log.debug(
+                    "target can't be read", kind=custom.kind, target=custom.target.name, error=str(error)
+                )
+                self._local.set_custom(custom, None, str(error))
             except Exception as error:  # of a single target: the others are still read
                 self._supervisor.failed("read a workload of a custom kind", error)
-                self._local.set_custom(one, None, f"internal error: {type(error).__name__}")
+                self._local.set_custom(custom, None, f"internal error: {type(error).__name__}")
 
 
 def _version(workload: Workload) -> str:
     return workload.metadata.resource_version
 
 
-async def read(transport: Transport, local: LocalCluster, one: CustomTarget) -> Workload | None:
+async def read(transport: Transport, local: LocalCluster, custom: CustomTarget) -> Workload | None:
     """A workload of a custom kind; None if it does not exist. Raises NotScalable, ApiError and Unreachable."""
-    named = (one.api_version, one.kind)
+    named = (custom.api_version, custom.kind)
     resource = local.custom.resources.get(named)
     if resource is None:
-        plural = await _plural_of(transport, one.api_version, one.kind)
-        resource = local.custom.resources[named] = custom(one.api_version, one.kind, plural)
-    namespace, kind, name = one.target
+        plural = await _plural_of(transport, custom.api_version, custom.kind)
+        resource = local.custom.resources[named] = custom_resource(custom.api_version, custom.kind, plural)
+    namespace, kind, name = custom.target
     try:
         response = await transport.request("GET", resource.path(namespace, name, "scale"))
     except ApiError as error:
@@ -138,11 +144,11 @@ async def read(transport: Transport, local: LocalCluster, one: CustomTarget) -> 
             return None
         if local.custom.resources.get(named) is resource:  # another read may have noticed it as well
             del local.custom.resources[named]
-        raise NotScalable(f"the cluster serves no {one.kind} of {one.api_version} any more") from error
-    found = decoded(resource.decode, response, f"the scale of {kind} {name}")
-    if (found.metadata.namespace, found.metadata.name) != (namespace, name):
+        raise NotScalable(f"the cluster serves no {custom.kind} of {custom.api_version} any more") from error
+    workload = decoded(resource.decode, response, f"the scale of {kind} {name}")
+    if (workload.metadata.namespace, workload.metadata.name) != (namespace, name):
         raise Unreachable(f"the scale of {kind} {name} can't be read: it is another object's")
-    return found
+    return workload
 
 
 # --- discovery --------------------------------------------------------------------------------------------------------
@@ -152,14 +158,16 @@ async def _plural_of(transport: Transport, api_version: str, kind: str) -> str:
     Raises NotScalable, ApiError and Unreachable.
     """
     try:
-        found = await served(transport, api_path(api_version))
+        resources = await served(transport, api_path(api_version))
     except ApiError as error:
         if error.status == 404:
             raise NotScalable(f"the cluster does not serve {api_version}") from error
         raise
-    plural = next((one.name for one in found if one.kind == kind and is_label(one.name)), None)
+    plural = next(
+        (resource.name for resource in resources if resource.kind == kind and is_label(resource.name)), None
+    )
     if plural is None:
         raise NotScalable(f"the cluster serves no {kind} of {api_version}")
-    if f"{plural}/scale" not in {one.name for one in found}:
+    if f"{plural}/scale" not in {resource.name for resource in resources}:
         raise NotScalable(f"{plural} of {api_version} have no scale subresource")
     return plural

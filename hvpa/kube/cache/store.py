@@ -23,28 +23,28 @@ def version(resource_version: str) -> int | None:
         return None
 
 
-def below(one: str, other: str) -> bool:
-    """Whether `one` is certainly older than `other`."""
-    return one != other and _older(one, other)
+def below(resource_version: str, other: str) -> bool:
+    """Whether `resource_version` is certainly older than `other`."""
+    return resource_version != other and _older(resource_version, other)
 
 
-def _older(one: str, other: str) -> bool:
-    """Whether `one` is certainly not newer than `other`."""
-    first, second = version(one), version(other)
+def _older(resource_version: str, other: str) -> bool:
+    """Whether `resource_version` is certainly not newer than `other`."""
+    first, second = version(resource_version), version(other)
     return first is not None and second is not None and first <= second
 
 
 class Store(Generic[T]):
     """Objects by namespace and name.
 
-    A *scope* is the range of a watch: a namespace, or all namespaces. `seen` is the newest resource version that the
-    watch of a scope has delivered: an object that is older and not stored was deleted.
+    A *scope* is the range of a watch: a namespace, or all namespaces. `_delivered` is the newest resource version
+    that the watch of a scope has delivered: an object that is older and not stored was deleted.
     """
 
     def __init__(self, scopes: Collection[str], on_change: OnChange[T]) -> None:
         self._objects: dict[Key, T] = {}
         self._on_change = on_change
-        self._seen: dict[str, str] = dict.fromkeys(scopes, "")
+        self._delivered: dict[str, str] = dict.fromkeys(scopes, "")
         self._set_back: set[str] = set()
         """Scopes whose stored objects may belong to a lost state; the next list replaces all of them."""
 
@@ -58,9 +58,9 @@ class Store(Generic[T]):
         """The object, or None."""
         return self._objects.get(key)
 
-    def seen(self, scope: str, resource_version: str) -> None:
+    def note_delivered(self, scope: str, resource_version: str) -> None:
         """Note that the watch of `scope` has delivered everything up to `resource_version`."""
-        self._seen[scope] = resource_version
+        self._delivered[scope] = resource_version
 
     def put(self, obj: T) -> bool:
         """Store `obj` from a watch; returns whether it was new."""
@@ -85,8 +85,8 @@ class Store(Generic[T]):
         """Store `obj` from the response to a write; returns whether it was new. `quiet`: the response is as
         expected."""
         meta = obj.metadata
-        seen = self._seen.get(meta.namespace, self._seen.get(ALL_NAMESPACES, ""))
-        if Key(meta.namespace, meta.name) not in self._objects and _older(meta.resource_version, seen):
+        delivered = self._delivered.get(meta.namespace, self._delivered.get(ALL_NAMESPACES, ""))
+        if Key(meta.namespace, meta.name) not in self._objects and _older(meta.resource_version, delivered):
             return False  # deleted since, as the watch has already shown
         return self._put(obj, own=quiet)
 
@@ -112,7 +112,7 @@ class Store(Generic[T]):
             version_here = self._objects[key].metadata.resource_version
             if key not in listed and (is_set_back or _older(version_here, resource_version)):
                 self.delete(key)
-        self._seen[scope] = resource_version
+        self._delivered[scope] = resource_version
         self._set_back.discard(scope)
 
     def restart(self, scope: str, resource_version: str) -> bool:
@@ -120,7 +120,7 @@ class Store(Generic[T]):
 
         If it is, the cluster was set back (etcd restored from a backup).
         """
-        if not below(resource_version, self._seen[scope]):
+        if not below(resource_version, self._delivered[scope]):
             return False
         self.distrust(scope)
         return True
@@ -132,7 +132,7 @@ class Store(Generic[T]):
         It replaces each of them individually, so that an object that still exists is never missing.
         """
         self._set_back.add(scope)
-        self._seen[scope] = ""  # responses to writes count again, although their versions are low
+        self._delivered[scope] = ""  # responses to writes count again, although their versions are low
 
     def clear(self, scope: str) -> None:
         """Remove all objects of `scope`: the resource is not served (any more)."""

@@ -85,9 +85,9 @@ class Targeting:
 
     def remove(self, target: Target, hvpa: OtherHvpa) -> None:
         """Note that `hvpa`, as it was added, no longer names `target`."""
-        found = self._hvpas[target]
-        del found[bisect_left(found, hvpa.rank, key=_rank)]
-        if not found:
+        hvpas = self._hvpas[target]
+        del hvpas[bisect_left(hvpas, hvpa.rank, key=_rank)]
+        if not hvpas:
             del self._hvpas[target]
 
     def first(self, target: Target) -> Sequence[OtherHvpa]:
@@ -96,7 +96,7 @@ class Targeting:
 
     def beside(self, target: Target, name: str) -> tuple[OtherHvpa, ...]:
         """The first MOST_RIVALS + 1 Hvpas of a target except the Hvpa `name`."""
-        return tuple([one for one in self.first(target) if one.name != name][: MOST_RIVALS + 1])
+        return tuple([hvpa for hvpa in self.first(target) if hvpa.name != name][: MOST_RIVALS + 1])
 
     def concerned(self, target: Target) -> list[str]:
         """Names of the Hvpas that a change of the target affects.
@@ -116,7 +116,7 @@ class Targeting:
 
     def _applying(self, target: Target) -> int:
         """Number of Hvpas in mode Apply; they rank before the others."""
-        return bisect_left(self._hvpas.get(target, ()), True, key=lambda one: not one.applies)
+        return bisect_left(self._hvpas.get(target, ()), True, key=lambda hvpa: not hvpa.applies)
 
     def _names(self, target: Target, start: int) -> list[str]:
-        return [one.name for one in self._hvpas.get(target, ())[start:]]
+        return [hvpa.name for hvpa in self._hvpas.get(target, ())[start:]]

@@ -69,10 +69,12 @@ class Watches(Reports):
 
         def watch(resource: Resource[Any]) -> list[Reflector[Any]]:
             store = local.store(resource)
-            return [Reflector(transport, resource, one, store, telemetry, self) for one in scopes]
+            return [Reflector(transport, resource, scope, store, telemetry, self) for scope in scopes]
 
         self._reflectors_of = watch
-        self.reflectors: list[Reflector[Any]] = [one for resource in WATCHED for one in watch(resource)]
+        self.reflectors: list[Reflector[Any]] = [
+            reflector for resource in WATCHED for reflector in watch(resource)
+        ]
         for resource in ON_DEMAND:
             local.set_unlisted(resource.kind, NOT_YET)
         local.on_named = self._on_named
@@ -94,8 +96,10 @@ class Watches(Reports):
     async def _note_silences(self) -> None:
         """Check forever whether the VPA's recommender saves its checkpoints, as long as the checkpoints arrive here."""
         while True:
-            read = [one for one in self.reflectors if one.resource in (VPAS, CHECKPOINTS)]
-            if all(one.state != "starting" and one.freshness.problem is None for one in read):
+            read = [reflector for reflector in self.reflectors if reflector.resource in (VPAS, CHECKPOINTS)]
+            if all(
+                reflector.state != "starting" and reflector.freshness.problem is None for reflector in read
+            ):
                 self._local.note_silences(self._clock.now())
             await asyncio.sleep(LOOK)
 
@@ -127,14 +131,14 @@ class Watches(Reports):
     def _on_named(self, target: Target) -> None:
         """Watch the kind of a workload that an Hvpa names, if it is not watched yet."""
         self._scales.named(target.namespace)
-        resource = next((one for one in ON_DEMAND if one.kind == target.kind), None)
-        if resource is None or any(one.resource is resource for one in self.reflectors):
+        resource = next((candidate for candidate in ON_DEMAND if candidate.kind == target.kind), None)
+        if resource is None or any(reflector.resource is resource for reflector in self.reflectors):
             return
         added = self._reflectors_of(resource)
         self.reflectors += added
         if self._group is not None:
-            for one in added:
-                self._begin(one)
+            for reflector in added:
+                self._begin(reflector)
 
     # --- a cluster that is set back -----------------------------------------------------------------------------------
     def set_back(self, reflector: Reflector[Any] | None = None) -> None:
@@ -149,9 +153,11 @@ class Watches(Reports):
             "the cluster was set back to an earlier state, for example by a restore of etcd: listing everything again"
         )
         self._set_back_at = now
-        self._relisting = {one for one in self.reflectors if one is not reflector and one.state == "synced"}
-        for one in self._relisting:
-            one.relist()
+        self._relisting = {
+            other for other in self.reflectors if other is not reflector and other.state == "synced"
+        }
+        for other in self._relisting:
+            other.relist()
 
     def conflicted(self) -> None:
         """Note a write conflict: either the cache is behind, which the watch resolves, or the cluster was set back."""
@@ -162,11 +168,11 @@ class Watches(Reports):
         while True:
             await self._conflicted.wait()
             self._conflicted.clear()
-            for one in [one for one in self.reflectors if one.state == "synced"]:
+            for reflector in [reflector for reflector in self.reflectors if reflector.state == "synced"]:
                 with suppress(ApiError, Unreachable):
-                    if await one.is_set_back():
-                        one.relist()
-                        self.set_back(one)
+                    if await reflector.is_set_back():
+                        reflector.relist()
+                        self.set_back(reflector)
             await asyncio.sleep(CHECKS)
 
     def listed(self, reflector: Reflector[Any]) -> None:
@@ -180,7 +186,11 @@ class Watches(Reports):
     def synced(self) -> bool:
         """Whether everything that the cluster serves has been listed, except kinds that are watched on demand (Hvpas
         that name them wait for those)."""
-        listed = all(one.state != "starting" for one in self.reflectors if one.resource not in ON_DEMAND)
+        listed = all(
+            reflector.state != "starting"
+            for reflector in self.reflectors
+            if reflector.resource not in ON_DEMAND
+        )
         return listed and self._has_looked
 
     def healthy(self) -> bool:
@@ -193,11 +203,11 @@ class Watches(Reports):
 
         Optional resources may be not served. The texts contain no names or addresses, since anybody may read them.
         """
-        found: dict[str, str] = {}
-        for one in self.reflectors:
-            if (problem := self._problem(one)) is not None:
-                found.setdefault(one.resource.plural, problem)
-        return [f"{plural}: {problem}" for plural, problem in found.items()]
+        problems: dict[str, str] = {}
+        for reflector in self.reflectors:
+            if (problem := self._problem(reflector)) is not None:
+                problems.setdefault(reflector.resource.plural, problem)
+        return [f"{plural}: {problem}" for plural, problem in problems.items()]
 
     def last_success(self) -> Mapping[str, float]:
         """When list or watch last succeeded, by resource, in seconds since 1970.
@@ -205,29 +215,31 @@ class Watches(Reports):
         The value is that of the oldest scope, 0 if there was no success. Optional resources that the cluster does not
         serve are omitted.
         """
-        found: dict[str, float] = {}
-        for one in self.reflectors:
-            if one.resource in OPTIONAL and one.state == "not served":
+        successes: dict[str, float] = {}
+        for reflector in self.reflectors:
+            if reflector.resource in OPTIONAL and reflector.state == "not served":
                 continue
-            since = self._since(one)
+            since = self._since(reflector)
             seconds = 0.0 if since is None else since.timestamp()
-            found[one.resource.plural] = min(seconds, found.get(one.resource.plural, seconds))
-        return found
+            successes[reflector.resource.plural] = min(
+                seconds, successes.get(reflector.resource.plural, seconds)
+            )
+        return successes
 
-    def _problem(self, one: Reflector[Any]) -> str | None:
-        why = one.freshness.problem
-        if one.state == "not served":
-            return None if one.resource in OPTIONAL else "not served by the cluster"
-        if one.state == "starting":
+    def _problem(self, reflector: Reflector[Any]) -> str | None:
+        why = reflector.freshness.problem
+        if reflector.state == "not served":
+            return None if reflector.resource in OPTIONAL else "not served by the cluster"
+        if reflector.state == "starting":
             return "not listed yet" if why is None else f"not listed yet: {why}"
-        since = self._since(one)
-        if not one.freshness.stale or since is None:
+        since = self._since(reflector)
+        if not reflector.freshness.stale or since is None:
             return None
         return f"out of date since {format_timestamp(since.replace(microsecond=0))}: {why}"
 
-    def _since(self, one: Reflector[Any]) -> dt.datetime | None:
+    def _since(self, reflector: Reflector[Any]) -> dt.datetime | None:
         """When the reflector last succeeded."""
-        at = one.freshness.succeeded_at
+        at = reflector.freshness.succeeded_at
         return None if at is None else self._clock.now() - dt.timedelta(seconds=time.monotonic() - at)
 
     async def wait(self, condition: Callable[[], bool]) -> None:
@@ -239,14 +251,16 @@ class Watches(Reports):
     def state_changed(self) -> None:
         """See `Reports`."""
         for resource in OPTIONAL:
-            states = {one.state for one in self.reflectors if one.resource is resource}
+            states = {reflector.state for reflector in self.reflectors if reflector.resource is resource}
             if states != {"starting"}:
                 self._local.set_served(resource, states != {"not served"})
         for kind in ON_DEMAND:
-            found = [one for one in self.reflectors if one.resource is kind]
-            late = [one for one in found if one.state != "synced"]
-            if found:
-                problem = next((one.freshness.problem for one in late if one.freshness.problem), None)
+            reflectors = [reflector for reflector in self.reflectors if reflector.resource is kind]
+            late = [reflector for reflector in reflectors if reflector.state != "synced"]
+            if reflectors:
+                problem = next(
+                    (reflector.freshness.problem for reflector in late if reflector.freshness.problem), None
+                )
                 why = NOT_YET if problem is None else f"the list of {kind.plural} fails: {problem}"
                 self._local.set_unlisted(kind.kind, why if late else None)
         self._changed.set()

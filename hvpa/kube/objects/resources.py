@@ -63,7 +63,7 @@ def _workload(kind: Kind) -> Resource[Workload]:
     return Resource(kind.name, api_path(kind.api_version), f"{kind.name.lower()}s", read, slim_workload)
 
 
-def custom(api_version: str, kind: str, plural: str) -> Resource[Workload]:
+def custom_resource(api_version: str, kind: str, plural: str) -> Resource[Workload]:
     """A custom kind, read by its `scale` subresource. Raises PathError."""
     read = partial(workloads.scaled, api_version, kind)
     return Resource(kind_key(api_version, kind), api_path(api_version), plural, read, _as_it_is)

@@ -16,7 +16,7 @@ from hvpa.core.workload.selector import selector_text
 from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import ApiError, decoded
 from hvpa.kube.client.pages import Page, read_list
-from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource, custom
+from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource, custom_resource
 from hvpa_lab.init.source.present import SCALED_OBJECTS, Present, TargetName, present, read_workload
 
 _SCALERS: Final[tuple[Resource[Any], ...]] = (HPAS, VPAS, HVPAS, SCALED_OBJECTS)
@@ -83,7 +83,7 @@ async def _custom(reader: Reader, wanted: TargetName) -> Resource[Any]:
         raise CommandError(f"the cluster does not serve {wanted.group}") from None
     for resource in resources:
         if wanted.kind in (resource.name, resource.kind.lower()) and "/" not in resource.name:
-            return replace(custom(version, resource.kind, resource.name), kind=resource.kind)
+            return replace(custom_resource(version, resource.kind, resource.name), kind=resource.kind)
     raise CommandError(f"the cluster serves no {wanted.kind} of {version}")
 
 

@@ -20,14 +20,14 @@ from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE
 from hvpa.kube.clock import SystemClock
 from hvpa.kube.cluster import NO_RESIZE, KubeCluster
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, Resource, custom
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, Resource, custom_resource
 from hvpa.reconcile.ports import Conflict, Key, NotServed, Overloaded, Refused, Unavailable, WriteError
 from tests.unit.kube.fake_server import FakeServer, respond, status
 
 OWNER = Meta(name="h", namespace="ns", uid="u", resource_version="5")
 HVPA = "/apis/autoscaling.k8s.io/v1alpha1/namespaces/ns/hvpas/h"
 DEPLOYMENT = "/apis/apps/v1/namespaces/ns/deployments/web"
-ROLLOUTS = custom("argoproj.io/v1alpha1", "Rollout", "rollouts")
+ROLLOUTS = custom_resource("argoproj.io/v1alpha1", "Rollout", "rollouts")
 TARGET = {"spec": {"targetRef": {"kind": "Deployment", "name": "web"}}}
 HPA: OwnedKind = "HorizontalPodAutoscaler"
 VPA: OwnedKind = "VerticalPodAutoscaler"

@@ -56,7 +56,7 @@ def test_an_answer_that_comes_after_the_deletion_brings_nothing_back() -> None:
     watched = Watched()
     watched.store.put(pod(5))
     watched.store.delete(KEY, "8")
-    watched.store.seen(ALL_NAMESPACES, "8")
+    watched.store.note_delivered(ALL_NAMESPACES, "8")
     assert not watched.store.put_own(pod(7), quiet=False)
     assert watched.store.get(KEY) is None
     assert watched.store.put_own(pod(9), quiet=False)
@@ -92,7 +92,7 @@ def test_a_cluster_that_was_set_back_is_believed() -> None:
     watched = Watched()
     watched.store.put(pod(100))
     watched.store.put_own(pod(119, "ghost"), quiet=False)
-    watched.store.seen(ALL_NAMESPACES, "120")
+    watched.store.note_delivered(ALL_NAMESPACES, "120")
     assert watched.store.restart(ALL_NAMESPACES, "50")
     assert not watched.store.restart(ALL_NAMESPACES, "51"), "the first list failed after a page: it is known"
     assert watched.store.get(KEY) is not None, "what stays is never missing"

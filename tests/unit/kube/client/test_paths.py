@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from hvpa.kube.client.paths import PathError, api_path, checked, path_of
-from hvpa.kube.objects.resources import PODS, custom
+from hvpa.kube.objects.resources import PODS, custom_resource
 
 names = st.one_of(st.text(), st.text("./%?#\\;&=\n\r\x00a", max_size=6))
 
@@ -33,7 +33,7 @@ def test_any_text_stays_one_segment_below_its_collection(namespace: str, name: s
 @given(st.text(), st.text())
 def test_any_api_version_is_a_group_and_a_version(api_version: str, plural: str) -> None:
     try:
-        path = custom(api_version, "Rollout", plural).path("shop", "web", "scale")
+        path = custom_resource(api_version, "Rollout", plural).path("shop", "web", "scale")
     except PathError:
         return
     root, *version, namespaces, shop, last, web, scale = path.removeprefix("/").split("/")
