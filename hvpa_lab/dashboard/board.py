@@ -59,7 +59,7 @@ class Board:
         self._followers.add(event)
         try:
             parts = self._since(0, wants)
-            seen = self._changes
+            delivered = self._changes
             yield {name: content for name, content in parts.items() if content is not None}
             while True:
                 await event.wait()
@@ -67,19 +67,19 @@ class Board:
                     return
                 await asyncio.sleep(SETTLE)
                 event.clear()
-                parts = self._since(seen, wants)
-                seen = self._changes
+                parts = self._since(delivered, wants)
+                delivered = self._changes
                 if parts:
                     yield parts
         finally:
             self._followers.discard(event)
 
-    def _since(self, seen: int, wants: Callable[[str], bool]) -> Json:
-        """The parts that have changed since then, the oldest change first."""
-        found = []
+    def _since(self, delivered: int, wants: Callable[[str], bool]) -> Json:
+        """The parts that have changed since change number `delivered`, the oldest change first."""
+        parts = []
         for name, (change, content) in reversed(self._parts.items()):
-            if change <= seen:
+            if change <= delivered:
                 break
             if wants(name):
-                found.append((name, content))
-        return dict(reversed(found))
+                parts.append((name, content))
+        return dict(reversed(parts))

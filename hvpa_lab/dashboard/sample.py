@@ -49,9 +49,14 @@ def _totals(view: View, decision: Decision, usage: Usage, resource: Resource) ->
     """Demand, capacity and usage of a resource."""
     scaled = _scaled(decision, resource)
     ready = [pod for pod in view.pods if pod.ready]
-    names = {(pod.name, one) for pod in ready for one in pod.present if scaled is None or one in scaled}
-    requests = [pod.present[one].requests.get(resource, 0) for pod in ready for one in pod.present
-                if (pod.name, one) in names]  # fmt: skip
+    names = {
+        (pod.name, container)
+        for pod in ready
+        for container in pod.present
+        if scaled is None or container in scaled
+    }
+    requests = [pod.present[container].requests.get(resource, 0) for pod in ready for container in pod.present
+                if (pod.name, container) in names]  # fmt: skip
     used = [amounts[resource] for key, amounts in usage.items() if key in names and resource in amounts]
     return {
         "demand": _demand(view.observation, decision, resource, len(ready)),
@@ -72,16 +77,19 @@ def _demand(observation: Observation, decision: Decision, resource: Resource, re
     view = decision.joint
     if view is not None:
         items = _on_path(view, resource)
-        known = [item.present for item in items if item.present is not None]
+        present = [item.present for item in items if item.present is not None]
         base = sum(
             item.current - _curve(view, item.key).size_bounds.reserve.work(item.current) for item in items
         )
-        return sum(known) + ready * base if items and len(known) == len(items) else None
+        return sum(present) + ready * base if items and len(present) == len(items) else None
     if not isinstance(observation, ScalableObservation) or observation.hpa.object is None:
         return None
     clock = Clock(observation.now)
     demands, _ = metric_demands(observation, readings_of(observation, observation.hpa.object, clock), clock)
-    return max((one.requested for one in demands if one.resource == resource and one.requested), default=None)
+    return max(
+        (demand.requested for demand in demands if demand.resource == resource and demand.requested),
+        default=None,
+    )
 
 
 def _on_path(view: JointView, resource: Resource) -> list[JointResource]:
@@ -109,13 +117,13 @@ def _sizes(view: View) -> Json:
 
 def _used(view: View, usage: Usage) -> Json:
     """The total usage of the ready pods, by container and resource."""
-    ready, found = {pod.name for pod in view.pods if pod.ready}, dict[str, dict[str, int]]()
+    ready, totals = {pod.name for pod in view.pods if pod.ready}, dict[str, dict[str, int]]()
     for (pod, container), amounts in usage.items():
         if pod in ready:
-            own = found.setdefault(container, {})
+            own = totals.setdefault(container, {})
             for resource, amount in amounts.items():
                 own[resource] = own.get(resource, 0) + amount
-    return found
+    return totals
 
 
 # --- the path ---------------------------------------------------------------------------------------------------

@@ -112,8 +112,8 @@ class Dashboard:
         for name, kind in FILES.items():
             app.router.add_get(f"/{name}", _file(name or "index.html", kind))
         app.router.add_get("/healthz", _healthy)
-        app.router.add_get("/api/hvpas", self._all, allow_head=False)
-        app.router.add_get(f"/api/hvpas/{HVPA}", self._one, allow_head=False)
+        app.router.add_get("/api/hvpas", self._hvpas, allow_head=False)
+        app.router.add_get(f"/api/hvpas/{HVPA}", self._hvpa, allow_head=False)
         app.router.add_post(f"/api/hvpas/{HVPA}/what-if", self._what_if)
         return app
 
@@ -144,7 +144,7 @@ class Dashboard:
         return await self.guard(request)
 
     # --- streams ------------------------------------------------------------------------------------------------
-    async def _all(self, request: web.Request) -> web.StreamResponse:
+    async def _hvpas(self, request: web.Request) -> web.StreamResponse:
         namespace = namespace_of(request, self.scope)
 
         def wants(name: str) -> bool:
@@ -152,7 +152,7 @@ class Dashboard:
 
         return await self._stream(request, self.table.board, {"scope": namespace}, wants)
 
-    async def _one(self, request: web.Request) -> web.StreamResponse:
+    async def _hvpa(self, request: web.Request) -> web.StreamResponse:
         key = _key(request)
         await self._refuse_absent(key)
         look = self.looks.at(key, owner_of(request))

@@ -70,9 +70,9 @@ class Table:
     def _changed(self, old: StoredHvpa | None, new: StoredHvpa | None, own: bool) -> None:
         if new is not None:
             new.succeed(old)
-        there = new or old
-        assert there is not None
-        meta = there.metadata
+        stored = new or old
+        assert stored is not None
+        meta = stored.metadata
         key = Key(meta.namespace, meta.name)
         self.board.put(str(key), None if new is None else row(new.read()))
         self._on_change(key)
@@ -124,11 +124,11 @@ def row(hvpa: HvpaObject) -> Json:
 def _state(status: HvpaStatus) -> tuple[str, StatusCondition]:
     """`ready`, `attention`, `paused`, `starting` or `unknown`, and the condition that explains it."""
     conditions = status.conditions
-    by_type = {one.type: one for one in conditions}
+    by_type = {condition.type: condition for condition in conditions}
     ready = by_type.get("Ready")
     if ready is None:
         return "unknown", _UNREPORTED
-    bad = {one.type: one for one in conditions if needs_action(one)}
+    bad = {condition.type: condition for condition in conditions if needs_action(condition)}
     paused = bad.pop("Paused", None)
     if bad:
         return "attention", next(iter(bad.values()))
@@ -154,9 +154,9 @@ def _of_cpu(status: HvpaStatus) -> str:
 def _raises_held(status: HvpaStatus, resource: str) -> str:
     """The increases of a resource that are held back, by which gate and until when."""
     held = [
-        f"{one.container} {one.current or '?'} -> {one.wanted or '?'} is held back by {one.reason}{_until(one)}"
-        for one in status.last_blocked_scaling
-        if (one.axis, one.direction, one.resource) == ("vertical", "up", resource)
+        f"{blocked.container} {_change(blocked)} is held back by {blocked.reason}{_until(blocked)}"
+        for blocked in status.last_blocked_scaling
+        if (blocked.axis, blocked.direction, blocked.resource) == ("vertical", "up", resource)
     ]
     return "; ".join(held)
 
@@ -164,22 +164,25 @@ def _raises_held(status: HvpaStatus, resource: str) -> str:
 def _of_rollback(status: HvpaStatus) -> str:
     """Why a size was rolled back, and when it is tried again."""
     record = status.rolled_back
-    held = [one for one in status.last_blocked_scaling if one.reason == ROLLED_BACK]
+    held = [blocked for blocked in status.last_blocked_scaling if blocked.reason == ROLLED_BACK]
     why = "a size failed" if record is None else record.message or "a size failed"
     sizes = [
-        f"{one.container} {one.resource} {one.current or '?'} -> {one.wanted or '?'}{_until(one)}"
-        for one in held
+        f"{blocked.container} {blocked.resource} {_change(blocked)}{_until(blocked)}" for blocked in held
     ]
     return f"rolled back: {why}; not tried again: {'; '.join(sizes)}"
 
 
-def _until(one: BlockedScaling) -> str:
-    return "" if one.until is None else f" until {readable_timestamp(one.until)}"
+def _change(blocked: BlockedScaling) -> str:
+    return f"{blocked.current or '?'} -> {blocked.wanted or '?'}"
+
+
+def _until(blocked: BlockedScaling) -> str:
+    return "" if blocked.until is None else f" until {readable_timestamp(blocked.until)}"
 
 
 def _held(status: HvpaStatus) -> list[str]:
     """The reasons of the changes that are held back, without duplicates."""
-    return list(dict.fromkeys(one.reason for one in status.last_blocked_scaling))
+    return list(dict.fromkeys(blocked.reason for blocked in status.last_blocked_scaling))
 
 
 _CAUSES: Final[Mapping[str, Callable[[HvpaStatus], str]]] = {

@@ -84,16 +84,16 @@ def read_changes(query: Mapping[str, str]) -> Changes:
     if blend not in (None, "Additive", "Trajectory"):
         raise WhatIfError("blend: must be Additive or Trajectory")
     headroom = _whole(given, "headroom", 0, _MOST_PERCENT)
-    found = Changes(
+    changes = Changes(
         blend,
         _whole(given, "target", 1, _MOST_PERCENT),
         _whole(given, "minReplicas", 1, MAX_REPLICAS),
         _whole(given, "maxReplicas", 1, MAX_REPLICAS),
         DEFAULT_HEADROOM if headroom is None else headroom,
     )
-    if found.least is not None and found.most is not None and found.least > found.most:
+    if changes.least is not None and changes.most is not None and changes.least > changes.most:
         raise WhatIfError("minReplicas: must not be greater than maxReplicas")
-    return found
+    return changes
 
 
 def _whole(given: Mapping[str, str], name: str, least: int, most: int) -> int | None:
@@ -121,8 +121,8 @@ async def read_manifest(transport: Transport, namespace: str, name: str) -> Json
     ):
         own = spec.get(axis) or {}
         if named := own.pop("name", None):
-            found = (await _get(transport, resource.path(namespace, named))).get("spec", {})
-            own["template"] = {"spec": {field: found[field] for field in fields if field in found}}
+            named_spec = (await _get(transport, resource.path(namespace, named))).get("spec", {})
+            own["template"] = {"spec": {field: named_spec[field] for field in fields if field in named_spec}}
             own["deploy"] = True
     spec["mode"] = "Apply"
     metadata = {"name": name, "namespace": namespace}
@@ -139,8 +139,8 @@ async def hvpa_exists(transport: Transport, key: Key) -> bool | None:
 
 
 async def _get(transport: Transport, path: str) -> Json:
-    found: Json = json.loads(await transport.request("GET", path))
-    return found
+    obj: Json = json.loads(await transport.request("GET", path))
+    return obj
 
 
 def changed(manifest: Json, changes: Changes) -> Json:
@@ -160,7 +160,7 @@ def changed(manifest: Json, changes: Changes) -> Json:
         if value is not None:
             hpa[field] = value
     if changes.target is not None:
-        targets = [place for one in hpa.get("metrics") or () for place in _cpu_targets(one)]
+        targets = [place for metric in hpa.get("metrics") or () for place in _cpu_targets(metric)]
         if not targets:
             raise WhatIfError("target: the HPA has no CPU utilization metric")
         for place, field in targets:
@@ -174,7 +174,7 @@ def _cpu_targets(metric: Json) -> Iterator[tuple[Json, str]]:
     source = metric.get("resource") or metric.get("containerResource") or {}
     places = ((source.get("target") or {}, "averageUtilization"), (source, "targetAverageUtilization"))
     if source.get("name") == "cpu":
-        yield from (one for one in places if one[1] in one[0])
+        yield from (place for place in places if place[1] in place[0])
 
 
 # --- the scenario -----------------------------------------------------------------------------------------------
@@ -195,14 +195,14 @@ def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: st
     workload = measured.objects.workload
     if workload is None:
         raise WhatIfError("the workload does not exist, so there is nothing to simulate")
-    samples = [one for one in measured.samples if one["replicas"]["ready"] and one["used"]]
+    samples = [sample for sample in measured.samples if sample["replicas"]["ready"] and sample["used"]]
     values = _steps(samples)
     if len(values) < LEAST:
         seconds = f"{len(values) * STEP:.0f} s of pod usage are known, at least a minute is needed"
         raise WhatIfError(f"{seconds}: try again a little later")
-    names = [one.name for one in workload.spec.template.spec.containers]
+    names = [container.name for container in workload.spec.template.spec.containers]
     base = _base(measured, names)
-    loads = [_load(one, base) / 1000 for one in values]
+    loads = [_load(sample, base) / 1000 for sample in values]
     if not any(loads):
         raise WhatIfError("the pods have used no CPU beyond their base usage: there is no load")
     begin = values[0]["time"]
@@ -234,12 +234,12 @@ def scenario(measured: Measured, manifest: Json, changes: Changes, load_file: st
 
 def _steps(samples: Sequence[Json]) -> list[Json]:
     """The samples, resampled to every STEP seconds: each value is held until the next."""
-    found: list[Json] = []
-    for one in samples:
-        count = int((one["time"] - samples[0]["time"]) // STEP) + 1
-        found += [found[-1] if found else one] * (count - len(found) - 1)
-        found += [one] * (count > len(found))
-    return found
+    resampled: list[Json] = []
+    for sample in samples:
+        count = int((sample["time"] - samples[0]["time"]) // STEP) + 1
+        resampled += [resampled[-1] if resampled else sample] * (count - len(resampled) - 1)
+        resampled += [sample] * (count > len(resampled))
+    return resampled
 
 
 def _base(measured: Measured, names: Sequence[str]) -> dict[str, int]:
@@ -252,15 +252,15 @@ def _base(measured: Measured, names: Sequence[str]) -> dict[str, int]:
 
 def _load(sample: Json, base: Mapping[str, int]) -> float:
     """Millicores that all pods used beyond their base."""
-    used = sum(one.get("cpu", 0) for one in sample["used"].values())
+    used = sum(amounts.get("cpu", 0) for amounts in sample["used"].values())
     return max(0.0, float(used - sum(base.values()) * sample["replicas"]["ready"]))
 
 
 def _container(measured: Measured, name: str, base: Mapping[str, int], samples: Sequence[Json]) -> Json:
     """A container: its current size, its usage without load, and its usage per core of load."""
     own, loads, points = 0.0, 0.0, []
-    for one in samples:
-        ready, used, load = one["replicas"]["ready"], one["used"].get(name, {}), _load(one, base)
+    for sample in samples:
+        ready, used, load = sample["replicas"]["ready"], sample["used"].get(name, {}), _load(sample, base)
         own += max(0, used.get("cpu", 0) - base[name] * ready)
         loads += load
         points.append((ready, load / 1000, used.get("memory", 0)))
@@ -274,13 +274,15 @@ def _resources(measured: Measured, name: str) -> Json:
     """Requests and limits: the decided values, else those of the pod template."""
     workload = measured.objects.workload
     assert workload is not None
-    own = next(one for one in workload.spec.template.spec.containers if one.name == name).resources
+    own = next(
+        container for container in workload.spec.template.spec.containers if container.name == name
+    ).resources
     decided = measured.desired.get(name, {})
-    found = {}
+    resources = {}
     for section, given in (("requests", own.requests), ("limits", own.limits)):
-        known = {**given, **decided.get(section, {})}
-        found[section] = {resource: known[resource] for resource in RESOURCES if resource in known}
-    return found
+        amounts = {**given, **decided.get(section, {})}
+        resources[section] = {resource: amounts[resource] for resource in RESOURCES if resource in amounts}
+    return resources
 
 
 # --- the run ----------------------------------------------------------------------------------------------------

@@ -90,8 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_now(add, "now, as the end of the history from Prometheus")
     text = "the API server's version, such as 1.33, if it is not read from the cluster"
     add("--kubernetes", type=minor_version, metavar="VERSION", help=text)
-    for flag, what in (("--min-replicas", "fewest"), ("--max-replicas", "most")):
-        add(flag, type=count_from(1), metavar="NUMBER", help=f"{what} replicas (default: the HPA's)")
+    for flag, bound in (("--min-replicas", "fewest"), ("--max-replicas", "most")):
+        add(flag, type=count_from(1), metavar="NUMBER", help=f"{bound} replicas (default: the HPA's)")
     text = "folder for hvpa.yaml, scenario.yaml and load.csv, which must not exist yet (default: hvpa-NAME)"
     add("--out", type=Path, metavar="DIR", help=text)
     add("--force", action="store_true", help="replace the files in an existing folder")

@@ -39,7 +39,7 @@ def to_json(result: Result) -> str:
             "conclusion": verdict.words,
             "targetAlone": on_the_target(result.trial),
             "doubts": list(verdict.doubts),
-            "files": {what: str(result.folder / name) for what, name in files.items()},
+            "files": {kind: str(result.folder / name) for kind, name in files.items()},
         }
     )
 

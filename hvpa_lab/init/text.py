@@ -65,17 +65,17 @@ def _usage(usage: Usage, *, is_cpu: bool) -> Iterator[str]:
         ("CPU", CPU, usage.cpu),
         ("memory", MEMORY, usage.memory),
     )
-    for what, resource, line in lines:
+    for label, resource, line in lines:
         base, per_unit = shown(resource, line.per_replica), shown(resource, line.per_unit)
         quality = (
             f"explains {percent(max(0.0, line.explained), 0)} percent, typical error "
             f"{percent(line.error, 0)} percent"
         )
         of = "core used" if is_cpu else "unit of load"
-        if is_cpu and what == "CPU":
+        if is_cpu and label == "CPU":
             yield f"CPU {percent(line.per_unit, 0)} percent of the pods'"
         else:
-            yield f"{what} {base} per replica and {per_unit} per {of}; {quality}"
+            yield f"{label} {base} per replica and {per_unit} per {of}; {quality}"
 
 
 def _simulated(result: Result) -> list[str]:

@@ -131,11 +131,11 @@ def _requests_missing(facts: Facts) -> Iterator[Risk]:
                 or request_now(requirements, ResourceKey(name, resource), facts.observation.pods) > 0
             ):
                 continue
-            what = f"container {name} requests no {resource}"
+            problem = f"container {name} requests no {resource}"
             if resource in relative:
                 yield Risk(
                     "NoRequest",
-                    f"{what}, so the HPA has no {resource} utilization to scale on; set a request, or a target of "
+                    f"{problem}, so the HPA has no {resource} utilization to scale on; set a request, or a target of "
                     "type AverageValue",
                 )
             else:
@@ -145,7 +145,7 @@ def _requests_missing(facts: Facts) -> Iterator[Risk]:
                     else "gets only CPU time that other pods leave unused"
                 )
                 yield Risk(
-                    "NoRequest", f"{what}: it {why}, and these costs leave out its usage; set a request"
+                    "NoRequest", f"{problem}: it {why}, and these costs leave out its usage; set a request"
                 )
 
 
@@ -156,12 +156,12 @@ def _chasing(facts: Facts) -> Iterator[Risk]:
         for vpa in facts.subject.vpas:
             both = sorted(relative & _changed_resources(facts, vpa))
             if both:
-                what = " and ".join(both)
+                resources = " and ".join(both)
                 yield Risk(
                     "UtilizationBesideVpa",
-                    f"HPA {hpa.metadata.name} scales on {what} utilization, and VPA {vpa.metadata.name} changes the "
-                    f"{what} requests that utilization is relative to, so they chase each other; let one Hvpa use "
-                    "both, or set the VPA's updateMode to Off",
+                    f"HPA {hpa.metadata.name} scales on {resources} utilization, and VPA {vpa.metadata.name} changes "
+                    f"the {resources} requests that utilization is relative to, so they chase each other; let one Hvpa "
+                    "use both, or set the VPA's updateMode to Off",
                 )
 
 

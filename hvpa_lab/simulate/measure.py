@@ -110,7 +110,7 @@ class Recorder:
         """Returns the whole record. Call it once, at the end."""
         self.reactions.finish()
         reactions = tuple(
-            reaction for reaction in self.reactions.found if reaction.start >= self._scenario.warm_up
+            reaction for reaction in self.reactions.completed if reaction.start >= self._scenario.warm_up
         )
         return PolicyResult(
             name=policy.name,

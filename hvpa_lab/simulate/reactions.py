@@ -119,7 +119,7 @@ class Reactions:
         self._begun = 0
         self._next_start = rises[0].start if rises else math.inf
         self._current: _Progress | None = None
-        self.found: list[Reaction] = []
+        self.completed: list[Reaction] = []
 
     @property
     def open(self) -> bool:
@@ -169,7 +169,7 @@ class Reactions:
         rise, shown, beyond = self._rises[self._begun - 1], current.shown, current.beyond
         if beyond is not None and shown is not None:
             beyond = min(beyond, shown)
-        self.found.append(
+        self.completed.append(
             Reaction(
                 start=rise.start,
                 end=rise.end,

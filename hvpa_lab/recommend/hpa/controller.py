@@ -135,10 +135,10 @@ class _SyncReport:
     def _conditions(self, old: list[Condition] | None, now: dt.datetime) -> list[Condition] | None:
         """Returns the conditions with the new settings; new conditions follow the old ones. Only a change of the status
         counts as a transition."""
-        found = {one.type: one for one in old or ()}
+        conditions = {previous.type: previous for previous in old or ()}
         for kind, setting in self.conditions.items():
-            found[kind] = set_anew(found.get(kind), kind, setting, now)
-        return list(found.values())
+            conditions[kind] = set_anew(conditions.get(kind), kind, setting, now)
+        return list(conditions.values())
 
 
 class _NoCount(Exception):
@@ -177,8 +177,8 @@ class HorizontalAutoscaler:
         try:
             selected = _select(report, scale.selector, pods)
             target = TargetPods(selected, now - self._initialization, self._readiness_delay)
-            here = Situation(hpa.metadata.namespace, scale, target, metrics, plan.tolerance)
-            proposed = _propose(plan, report, here)
+            situation = Situation(hpa.metadata.namespace, scale, target, metrics, plan.tolerance)
+            proposed = _propose(plan, report, situation)
         except _NoCount as error:
             report.warn("FailedComputeMetricsReplicas", str(error))
             return report.result(hpa.status, current, hpa.status.desired_replicas, now)
@@ -225,14 +225,18 @@ class HorizontalAutoscaler:
 def _leaves_zero(hpa: Hpa, plan: Plan) -> bool:
     """Whether this HPA has scaled the target to 0 replicas itself, and may scale it out again
     (`shouldComputeMetricsForZeroReplicas`)."""
-    found = condition(hpa.status.conditions, _SCALED_TO_ZERO)
-    return found is not None and found.status == "True" and (plan.minimum != 0 or plan.measures_without_pods)
+    scaled_to_zero = condition(hpa.status.conditions, _SCALED_TO_ZERO)
+    return (
+        scaled_to_zero is not None
+        and scaled_to_zero.status == "True"
+        and (plan.minimum != 0 or plan.measures_without_pods)
+    )
 
 
-def _propose(plan: Plan, report: _SyncReport, here: Situation) -> _Step:
+def _propose(plan: Plan, report: _SyncReport, situation: Situation) -> _Step:
     """Returns the count that the metrics require, before it is normalized. Raises `_NoCount`."""
-    current = here.scale.replicas
-    replicas, name = _highest(plan, report, here)
+    current = situation.scale.replicas
+    replicas, name = _highest(plan, report, situation)
     desired = max(replicas, 0)
     if desired > current:
         return _Step(current, desired, f"{name} above target")
@@ -255,7 +259,7 @@ def _select(report: _SyncReport, selector: str, pods: Sequence[Pod]) -> list[Pod
     return [pod for pod in pods if matches(requirements, pod.metadata.labels)]
 
 
-def _highest(plan: Plan, report: _SyncReport, here: Situation) -> tuple[int, str]:
+def _highest(plan: Plan, report: _SyncReport, situation: Situation) -> tuple[int, str]:
     """Returns the highest count of all metrics, and the name of that metric (`computeReplicasForMetrics`). Raises
     `_NoCount` if no metric gives a count, or if some metrics fail while the others would remove pods."""
     replicas, name = 0, ""
@@ -264,7 +268,7 @@ def _highest(plan: Plan, report: _SyncReport, here: Situation) -> tuple[int, str
     report.metrics = statuses = []
     for metric in plan.metrics:
         try:
-            result = evaluate(metric, here)
+            result = evaluate(metric, situation)
         except MetricFault as fault:
             report.warn(fault.reason, fault.cause)
             statuses.append(_NO_VALUE)
@@ -274,7 +278,7 @@ def _highest(plan: Plan, report: _SyncReport, here: Situation) -> tuple[int, str
         statuses.append(result.status)
         if replicas == 0 or result.replicas > replicas:
             replicas, name = result.replicas, result.name
-    if first is not None and (invalid >= len(plan.metrics) or replicas < here.scale.replicas):
+    if first is not None and (invalid >= len(plan.metrics) or replicas < situation.scale.replicas):
         message = f"the HPA was unable to compute the replica count: {first.cause}"
         report.conditions[_ACTIVE] = ("False", first.reason, message)
         count = f"{invalid} invalid out of {len(plan.metrics)}"

@@ -44,73 +44,75 @@ class MetricFault(Exception):
         self.cause = cause
 
 
-def evaluate(plan: MetricPlan, here: Situation) -> MetricResult:
+def evaluate(plan: MetricPlan, situation: Situation) -> MetricResult:
     """Returns the metric's result for the pods and readings of this sync. Raises `MetricFault`."""
     match plan.type:
         case "Resource" | "ContainerResource":
-            return _resource(plan, here)
+            return _resource(plan, situation)
         case "Pods":
-            return _pods(plan, here)
+            return _pods(plan, situation)
         case "Object":
-            return _object(plan, here)
+            return _object(plan, situation)
         case "External":
-            return _external(plan, here)
+            return _external(plan, situation)
     text = f'unknown metric source type "{plan.type}"'
     raise MetricFault("InvalidMetricSourceType", text, text)
 
 
-def _resource(plan: MetricPlan, here: Situation) -> MetricResult:
+def _resource(plan: MetricPlan, situation: Situation) -> MetricResult:
     """Evaluates the metric of a container or, for type Resource, of the whole pod
     (`computeStatusForResourceMetricGeneric`). An average value takes precedence over a percentage."""
     source = plan.source
     of_container = plan.type == "ContainerResource"
     container, kind = (source.container, "container resource") if of_container else ("", "resource")
     try:
-        found, name = _usage(plan, here, container, kind)
+        proposal, name = _usage(plan, situation, container, kind)
     except MetricsError as error:
         reason = "FailedGetContainerResourceMetric" if of_container else "FailedGetResourceMetric"
-        what = f"{source.container} container" if of_container else f"{source.name} resource"
-        text = f"failed to get {what} metric value: {error}"
+        label = f"{source.container} container" if of_container else f"{source.name} resource"
+        text = f"failed to get {label} metric value: {error}"
         raise MetricFault(reason, str(error), text) from None
-    average = format_milli(found.measured, binary=source.name == "memory")
-    value = MetricValue(average_value=average, average_utilization=found.utilization)
+    average = format_milli(proposal.measured, binary=source.name == "memory")
+    value = MetricValue(average_value=average, average_utilization=proposal.utilization)
     reported = MetricSource(name=source.name, container=container, current=value)
     field = "container_resource" if of_container else "resource"
-    return MetricResult(found.replicas, name, Metric(type=plan.type, **{field: reported}))
+    return MetricResult(proposal.replicas, name, Metric(type=plan.type, **{field: reported}))
 
 
-def _usage(plan: MetricPlan, here: Situation, container: str, kind: str) -> tuple[Proposal, str]:
+def _usage(plan: MetricPlan, situation: Situation, container: str, kind: str) -> tuple[Proposal, str]:
     """Returns the count and the metric's name. Raises `MetricsError`."""
     resource = plan.source.name
     if plan.average is None and plan.utilization is None:
-        what = "neither an average utilization target nor an average value (usage) target was set"
-        raise MetricsError(f"invalid resource metric source: {what}")
+        cause = "neither an average utilization target nor an average value (usage) target was set"
+        raise MetricsError(f"invalid resource metric source: {cause}")
     measured = "utilization" if plan.average is None else "usage"
     try:
         if plan.average is not None:
-            return by_resource_usage(here, resource, container, plan.average), f"{resource} resource"
-        found = by_utilization(here, resource, container, plan.utilization or 0)
+            return by_resource_usage(situation, resource, container, plan.average), f"{resource} resource"
+        proposal = by_utilization(situation, resource, container, plan.utilization or 0)
     except MetricsError as error:
         raise MetricsError(f"failed to get {resource} {measured}: {error}") from None
-    return found, f"{resource} {kind} utilization (percentage of request)"
+    return proposal, f"{resource} {kind} utilization (percentage of request)"
 
 
-def _pods(plan: MetricPlan, here: Situation) -> MetricResult:
+def _pods(plan: MetricPlan, situation: Situation) -> MetricResult:
     metric = plan.source.metric
     try:
         check_selector(metric.selector)
         if plan.average is None:  # Go relies on the API server's validation
             raise MetricsError("invalid pods metric source: no average value target was set")
-        found = by_pods_metric(here, metric, plan.average)
+        proposal = by_pods_metric(situation, metric, plan.average)
     except (MetricsError, SelectorError) as error:
         text = f"failed to get pods metric value: {error}"
         raise MetricFault("FailedGetPodsMetric", str(error), text) from None
-    value = MetricValue(average_value=format_milli(found.measured))
+    value = MetricValue(average_value=format_milli(proposal.measured))
     reported = MetricSource(metric=metric, current=value)
-    return MetricResult(found.replicas, f"pods metric {metric.name}", Metric(type=plan.type, pods=reported))
+    return MetricResult(
+        proposal.replicas, f"pods metric {metric.name}", Metric(type=plan.type, pods=reported)
+    )
 
 
-def _object(plan: MetricPlan, here: Situation) -> MetricResult:
+def _object(plan: MetricPlan, situation: Situation) -> MetricResult:
     metric = plan.source.metric
     described = plan.source.described_object or ObjectReference()
     returned = ""
@@ -118,13 +120,13 @@ def _object(plan: MetricPlan, here: Situation) -> MetricResult:
         check_selector(metric.selector)
         kind = plan.source.target.type
         if kind == "Value" and plan.value is not None:
-            found = by_object(here, metric, described, plan.value)
-            value = MetricValue(value=format_milli(found.measured))
+            proposal = by_object(situation, metric, described, plan.value)
+            value = MetricValue(value=format_milli(proposal.measured))
             name = f"{described.kind} metric {metric.name}"
         elif kind == "AverageValue" and plan.average is not None:
             returned = f"failed to get {metric.name} object metric: "
-            found = by_object_per_pod(here, metric, described, plan.average)
-            value = MetricValue(average_value=format_milli(found.measured))
+            proposal = by_object_per_pod(situation, metric, described, plan.average)
+            value = MetricValue(average_value=format_milli(proposal.measured))
             name = _external_name(metric)
         else:
             raise MetricsError(_NO_TARGET.format("object"))
@@ -132,28 +134,28 @@ def _object(plan: MetricPlan, here: Situation) -> MetricResult:
         text = f"failed to get object metric value: {returned}{error}"
         raise MetricFault("FailedGetObjectMetric", str(error), text) from None
     reported = MetricSource(metric=metric, described_object=described, current=value)
-    return MetricResult(found.replicas, name, Metric(type=plan.type, object=reported))
+    return MetricResult(proposal.replicas, name, Metric(type=plan.type, object=reported))
 
 
-def _external(plan: MetricPlan, here: Situation) -> MetricResult:
+def _external(plan: MetricPlan, situation: Situation) -> MetricResult:
     metric = plan.source.metric
     returned = ""
     try:
         if plan.average is not None:
             returned = f"failed to get {metric.name} external metric: "
-            found = by_external_per_pod(here, metric, plan.average)
-            value = MetricValue(average_value=format_milli(found.measured))
+            proposal = by_external_per_pod(situation, metric, plan.average)
+            value = MetricValue(average_value=format_milli(proposal.measured))
         elif plan.value is not None:
             returned = f"failed to get external metric {metric.name}: "
-            found = by_external(here, metric, plan.value)
-            value = MetricValue(value=format_milli(found.measured))
+            proposal = by_external(situation, metric, plan.value)
+            value = MetricValue(value=format_milli(proposal.measured))
         else:
             raise MetricsError(_NO_TARGET.format("external"))
     except MetricsError as error:
         text = f"failed to get {metric.name} external metric value: {returned}{error}"
         raise MetricFault("FailedGetExternalMetric", str(error), text) from None
     reported = MetricSource(metric=metric, current=value)
-    return MetricResult(found.replicas, _external_name(metric), Metric(type=plan.type, external=reported))
+    return MetricResult(proposal.replicas, _external_name(metric), Metric(type=plan.type, external=reported))
 
 
 def _external_name(metric: MetricName) -> str:

@@ -125,8 +125,8 @@ def _tolerance(behavior: HpaBehavior | None, default: float) -> Tolerance:
     def of(rules: HpaScalingRules | None) -> float:
         return default if rules is None or rules.tolerance is None else approximate_float(rules.tolerance)
 
-    both = behavior or HpaBehavior()
-    return Tolerance(1.0 - of(both.scale_down), 1.0 + of(both.scale_up))
+    rules = behavior or HpaBehavior()
+    return Tolerance(1.0 - of(rules.scale_down), 1.0 + of(rules.scale_up))
 
 
 def _rules(rules: HpaScalingRules | None, default: HpaScalingRules, window: int) -> Rules:

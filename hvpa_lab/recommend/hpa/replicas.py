@@ -36,12 +36,12 @@ class Proposal(NamedTuple):
     """Measured utilization in percent, for a target in percent."""
 
 
-def by_utilization(here: Situation, resource: str, container: str, target: int) -> Proposal:
+def by_utilization(situation: Situation, resource: str, container: str, target: int) -> Proposal:
     """For a target in percent of the requests (`GetResourceReplicas`). Example: 3 ready pods at 120 percent with a
     target of 80 percent need 1.5 × 3 = 4.5, so 5 replicas."""
-    readings = _resource_readings(here, resource, container)
-    groups = here.target.group(readings, resource)
-    requests = requests_of(here.target.pods, container, resource)
+    readings = _resource_readings(situation, resource, container)
+    groups = situation.target.group(readings, resource)
+    requests = requests_of(situation.target.pods, container, resource)
     used = sum(readings[name].value for name in groups.ready)
     requested = sum(requests[name] for name in groups.ready)
     utilization = _utilization(used, requested)
@@ -53,75 +53,77 @@ def by_utilization(here: Situation, resource: str, container: str, target: int) 
         return ratio(_utilization(used + more if usage < 1.0 else used, total), target)
 
     raw = quotient(int64(used), len(groups.ready))
-    return Proposal(_settled(here, groups, usage, again), raw, utilization)
+    return Proposal(_settled(situation, groups, usage, again), raw, utilization)
 
 
-def by_resource_usage(here: Situation, resource: str, container: str, target: int) -> Proposal:
+def by_resource_usage(situation: Situation, resource: str, container: str, target: int) -> Proposal:
     """For a target in cores or bytes per pod (`GetRawResourceReplicas`)."""
-    return _by_usage(here, _resource_readings(here, resource, container), target, resource)
+    return _by_usage(situation, _resource_readings(situation, resource, container), target, resource)
 
 
-def by_pods_metric(here: Situation, metric: MetricName, target: int) -> Proposal:
+def by_pods_metric(situation: Situation, metric: MetricName, target: int) -> Proposal:
     """For a custom metric of the pods, with a target per pod (`GetMetricReplicas`)."""
     try:
-        readings = here.metrics.pods(metric)
+        readings = situation.metrics.pods(metric)
         if not readings:
             raise MetricsError("no metrics returned from custom metrics API")
     except MetricsError as error:
         raise MetricsError(f"unable to get metric {metric.name}: {error}") from None
-    return _by_usage(here, readings, target, "")
+    return _by_usage(situation, readings, target, "")
 
 
-def by_object(here: Situation, metric: MetricName, described: ObjectReference, target: int) -> Proposal:
+def by_object(situation: Situation, metric: MetricName, described: ObjectReference, target: int) -> Proposal:
     """For an object's metric, with a target for the metric as a whole (`GetObjectMetricReplicas`)."""
-    measured = _object_value(here, metric, described)
-    return Proposal(_by_ratio(here, ratio(measured, target)), measured)
+    measured = _object_value(situation, metric, described)
+    return Proposal(_by_ratio(situation, ratio(measured, target)), measured)
 
 
 def by_object_per_pod(
-    here: Situation, metric: MetricName, described: ObjectReference, target: int
+    situation: Situation, metric: MetricName, described: ObjectReference, target: int
 ) -> Proposal:
     """For an object's metric, divided by the number of pods (`GetObjectPerPodMetricReplicas`)."""
-    measured = _object_value(here, metric, described)
-    pods = here.scale.current
+    measured = _object_value(situation, metric, described)
+    pods = situation.scale.current
     replicas = pods
-    if not here.tolerance.covers(ratio(measured, float(target) * float(pods))):
+    if not situation.tolerance.covers(ratio(measured, float(target) * float(pods))):
         replicas = ceil32(ratio(measured, target))
     return Proposal(replicas, ceil64(ratio(measured, pods)))
 
 
-def by_external(here: Situation, metric: MetricName, target: int) -> Proposal:
+def by_external(situation: Situation, metric: MetricName, target: int) -> Proposal:
     """For the sum of an external metric, with a target for the metric as a whole (`GetExternalMetricReplicas`)."""
     measured = 0
-    for value in _external_values(here, metric):
+    for value in _external_values(situation, metric):
         if value > 0 and measured > MAX_INT64 - value:
             measured = MAX_INT64
             break
         measured = int64(measured + value)
-    return Proposal(_by_ratio(here, ratio(measured, target)), measured)
+    return Proposal(_by_ratio(situation, ratio(measured, target)), measured)
 
 
-def by_external_per_pod(here: Situation, metric: MetricName, target: int) -> Proposal:
+def by_external_per_pod(situation: Situation, metric: MetricName, target: int) -> Proposal:
     """For the sum of an external metric, divided by the number of pods (`GetExternalPerPodMetricReplicas`). As in Go, a
     negative sum counts as an overflow."""
     measured = 0
-    for value in _external_values(here, metric):
+    for value in _external_values(situation, metric):
         measured = int64(measured + value)
         if measured < 0:
             measured = MAX_INT64
             break
-    pods = here.scale.current
+    pods = situation.scale.current
     replicas = pods
-    if not here.tolerance.covers(ratio(measured, float(target) * float(pods))):
+    if not situation.tolerance.covers(ratio(measured, float(target) * float(pods))):
         wanted = ratio(measured, target)
         replicas = MAX_INT32 if wanted > MAX_INT32 else ceil32(wanted)
     average = MAX_INT64 if float(measured) >= MAX_INT64 else ceil64(ratio(measured, pods))
     return Proposal(replicas, average)
 
 
-def _by_usage(here: Situation, readings: Mapping[str, PodReading], target: int, resource: str) -> Proposal:
+def _by_usage(
+    situation: Situation, readings: Mapping[str, PodReading], target: int, resource: str
+) -> Proposal:
     """For an amount per pod (`calcPlainMetricReplicas`)."""
-    groups = here.target.group(readings, resource)
+    groups = situation.target.group(readings, resource)
     measured = quotient(int64(groups.total), groups.left)
     usage = ratio(measured, target)
 
@@ -129,11 +131,11 @@ def _by_usage(here: Situation, readings: Mapping[str, PodReading], target: int, 
         total = groups.total + (target * len(missing) if usage < 1.0 else 0)
         return ratio(quotient(int64(total), groups.left + len(missing) + len(unready)), target)
 
-    return Proposal(_settled(here, groups, usage, again), measured)
+    return Proposal(_settled(situation, groups, usage, again), measured)
 
 
 def _settled(
-    here: Situation, groups: Groups, usage: float, again: Callable[[Sequence[str], Sequence[str]], float]
+    situation: Situation, groups: Groups, usage: float, again: Callable[[Sequence[str], Sequence[str]], float]
 ) -> int:
     """Returns the count for this usage ratio.
 
@@ -141,13 +143,13 @@ def _settled(
     unready pods that weaken the change. If the second ratio is near 1 or reverses the direction, the count does not
     change; otherwise it gives the count.
     """
-    current = here.scale.replicas
+    current = situation.scale.replicas
     unready = groups.unready if usage > 1.0 else ()
     if not unready and not groups.missing:
-        return current if here.tolerance.covers(usage) else ceil32(usage * len(groups.ready))
+        return current if situation.tolerance.covers(usage) else ceil32(usage * len(groups.ready))
     missing = groups.missing if usage < 1.0 or usage > 1.0 else ()
     second = again(missing, unready)
-    if here.tolerance.covers(second) or (usage < 1.0 < second) or (second < 1.0 < usage):
+    if situation.tolerance.covers(second) or (usage < 1.0 < second) or (second < 1.0 < usage):
         return current
     wanted = ceil32(second * (groups.left + len(missing) + len(unready)))
     turned = (second < 1.0 and wanted > current) or (second > 1.0 and wanted < current)
@@ -162,43 +164,43 @@ def _utilization(used: int, requested: int) -> int:
     return int32(quotient(int64(used * 100), requested))
 
 
-def _by_ratio(here: Situation, usage: float) -> int:
+def _by_ratio(situation: Situation, usage: float) -> int:
     """`getUsageRatioReplicaCount`. From 0 replicas, the count is the usage ratio, rounded up."""
-    if here.scale.replicas == 0:
+    if situation.scale.replicas == 0:
         return ceil32(usage)
-    if here.tolerance.covers(usage):
-        return here.scale.replicas
-    if not here.target.pods:
+    if situation.tolerance.covers(usage):
+        return situation.scale.replicas
+    if not situation.target.pods:
         raise MetricsError(f"unable to calculate ready pods: {NO_PODS}")
-    wanted = usage * sum(is_ready(pod) for pod in here.target.pods)
+    wanted = usage * sum(is_ready(pod) for pod in situation.target.pods)
     return MAX_INT32 if wanted > MAX_INT32 else ceil32(wanted)
 
 
-def _resource_readings(here: Situation, resource: str, container: str) -> Mapping[str, PodReading]:
+def _resource_readings(situation: Situation, resource: str, container: str) -> Mapping[str, PodReading]:
     try:
-        return here.metrics.resource(resource, container)
+        return situation.metrics.resource(resource, container)
     except MetricsError as error:
         raise MetricsError(f"unable to get metrics for resource {resource}: {error}") from None
 
 
-def _object_value(here: Situation, metric: MetricName, described: ObjectReference) -> int:
+def _object_value(situation: Situation, metric: MetricName, described: ObjectReference) -> int:
     try:
-        return here.metrics.object(metric, described)
+        return situation.metrics.object(metric, described)
     except MetricsError as error:
-        where = f"{described.kind} {here.namespace}/{described.name}"
+        where = f"{described.kind} {situation.namespace}/{described.name}"
         raise MetricsError(f"unable to get metric {metric.name} on {where}: {error}") from None
 
 
-def _external_values(here: Situation, metric: MetricName) -> Sequence[int]:
+def _external_values(situation: Situation, metric: MetricName) -> Sequence[int]:
     try:
         check_selector(metric.selector)
     except SelectorError as error:
         raise MetricsError(str(error)) from None
     try:
-        values = here.metrics.external(metric)
+        values = situation.metrics.external(metric)
         if not values:
             raise MetricsError("no metrics returned from external metrics API")
     except MetricsError as error:
-        name = f"{here.namespace}/{metric.name}/{show_selector(metric.selector)}"
+        name = f"{situation.namespace}/{metric.name}/{show_selector(metric.selector)}"
         raise MetricsError(f"unable to get external metric {name}: {error}") from None
     return values

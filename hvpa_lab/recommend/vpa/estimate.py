@@ -157,10 +157,16 @@ class ContainerCap:
         caps = self._caps
         return ContainerRecommendation(
             container_name=container,
-            target={one: cap.applied(one, amounts[one].target) for one, cap in caps.items()},
-            lower_bound={one: cap.applied(one, amounts[one].lower) for one, cap in caps.items()},
-            upper_bound={one: cap.applied(one, amounts[one].upper) for one, cap in caps.items()},
-            uncapped_target={one: _text(one, amounts[one].target) for one in caps},
+            target={
+                resource: cap.applied(resource, amounts[resource].target) for resource, cap in caps.items()
+            },
+            lower_bound={
+                resource: cap.applied(resource, amounts[resource].lower) for resource, cap in caps.items()
+            },
+            upper_bound={
+                resource: cap.applied(resource, amounts[resource].upper) for resource, cap in caps.items()
+            },
+            uncapped_target={resource: _text(resource, amounts[resource].target) for resource in caps},
         )
 
 

@@ -91,10 +91,10 @@ class VerticalRecommender:
         the transition times. If nothing changed, returns the same object as last time. Raises `QuantityError` for an
         invalid quantity in a policy."""
         self._read_spec(vpa.spec)
-        found = [self._recommendation(name) for name in sorted(self._caps)]
+        recommendations = [self._recommendation(name) for name in sorted(self._caps)]
         status = VpaStatusRead(
-            recommendation=Recommendation(container_recommendations=found or None),
-            conditions=_conditions(vpa.status.conditions, bool(self._pods), bool(found), now),
+            recommendation=Recommendation(container_recommendations=recommendations or None),
+            conditions=_conditions(vpa.status.conditions, bool(self._pods), bool(recommendations), now),
         )
         if status != self._last:
             self._last = status
@@ -152,11 +152,11 @@ def _conditions(
 ) -> list[Condition]:
     """Returns the conditions, by type: those that this loop sets, and others (LowConfidence and FetchingHistory are not
     set)."""
-    old = {one.type: one for one in before or ()}
+    old = {condition.type: condition for condition in before or ()}
     reason, message = ("", "") if has_pods else (NO_PODS_MATCHED, NO_PODS_MESSAGE)
     settings = {RECOMMENDATION_PROVIDED: ("True", "", "") if provided else ("False", reason, message)}
     if not has_pods:
         settings[NO_PODS_MATCHED] = ("True", reason, message)
-    found = {kind: one for kind, one in old.items() if kind not in _TAKEN_AWAY}
-    found |= {kind: set_anew(old.get(kind), kind, setting, now) for kind, setting in settings.items()}
-    return [found[kind] for kind in sorted(found)]
+    conditions = {kind: condition for kind, condition in old.items() if kind not in _TAKEN_AWAY}
+    conditions |= {kind: set_anew(old.get(kind), kind, setting, now) for kind, setting in settings.items()}
+    return [conditions[kind] for kind in sorted(conditions)]

@@ -73,7 +73,7 @@ class Resizes:
 
     def settle(self, pods: Sequence[SimPod], now: float) -> None:
         """Applies all resizes that fit on their nodes, in the order of the kubelet (`sortPendingResizes`)."""
-        waiting = _seen(pods, now)
+        waiting = _handled(pods, now)
         self.blocked = False
         for resize in waiting:
             self._free(resize)
@@ -148,7 +148,7 @@ class Resizes:
         resize.held_cpu = resize.held_memory = 0
 
 
-def _seen(pods: Sequence[SimPod], now: float) -> list[Resize]:
+def _handled(pods: Sequence[SimPod], now: float) -> list[Resize]:
     """Returns the resizes that a kubelet has handled by now, and that may become possible."""
     resizes = [pod.resize for pod in pods if pod.resize is not None]
     for resize in resizes:

@@ -138,9 +138,9 @@ def memory_line(replicas: Sequence[float], load: Sequence[float], memory: Sequen
 def _doubts(name: str, usage: Usage) -> list[str]:
     """A note for each poor line of a container."""
     return [
-        f"container {name}: replicas and load explain {_percent(line.explained)} of its {what}, with a typical "
+        f"container {name}: replicas and load explain {_percent(line.explained)} of its {label}, with a typical "
         f"error of {_percent(line.error)}"
-        for what, line in (("CPU", usage.cpu), ("memory", usage.memory))
+        for label, line in (("CPU", usage.cpu), ("memory", usage.memory))
         if line.is_poor
     ]
 

@@ -160,8 +160,8 @@ class Updater:
 
     def __init__(self, settings: UpdaterSettings | None = None) -> None:
         self._settings = settings or UpdaterSettings()
-        self._seen: dict[str, float] = {}
-        """Time when a pod of this name was first seen with a pending resize. As in the updater
+        self._pending_since: dict[str, float] = {}
+        """Time when a loop first found a pending resize at a pod of this name. As in the updater
         (`lastInPlaceAttemptTimeMap`), entries are never removed, so a later resize may time out at once."""
 
     def loop(
@@ -222,7 +222,7 @@ class Updater:
     def _decide(self, pod: SimPod, budget: Budget, now: float) -> EvictionDecision:
         """Whether the pod may be changed: now, only later, or only by eviction (`CanInPlaceUpdate`, `CanEvict`)."""
         if pod.resize is not None and pod.resize.state:  # an empty state: the kubelet has not reported yet
-            first = self._seen.setdefault(pod.name, now)
+            first = self._pending_since.setdefault(pod.name, now)
             waited = pod.resize.state == "Deferred" and now - first <= DEFERRED_TIMEOUT
             return "evict" if budget.allows and not waited else "deferred"
         return "approved" if budget.allows else "deferred"

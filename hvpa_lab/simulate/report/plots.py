@@ -139,12 +139,12 @@ def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
     )
 
 
-def _with_dotted(title: str, what: str, unit: str, lines: Sequence[Line]) -> Panel:
+def _with_dotted(title: str, meaning: str, unit: str, lines: Sequence[Line]) -> Panel:
     """The panel, with the meaning of its grey or dotted lines added to the title."""
     if any(line.policy is None for line in lines):
-        title += f" and {what} (grey)"
+        title += f" and {meaning} (grey)"
     elif any(line.dash == "dot" for line in lines):
-        title += f" and {what} (dotted)"
+        title += f" and {meaning} (dotted)"
     return Panel(title, unit, tuple(lines))
 
 

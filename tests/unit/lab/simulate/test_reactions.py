@@ -78,7 +78,7 @@ def test_phases_of_a_reaction_add_up_to_the_total() -> None:
         if now == 60:
             reactions.settled(60.0)
     reactions.finish()
-    first, second = reactions.found
+    first, second = reactions.completed
     assert (first.start, first.end) == (10, 30)
     assert (first.tolerance, first.metric_age, first.hpa_period, first.gates) == (10, 5, 5, 5)
     assert first.start_up == 25
@@ -93,7 +93,7 @@ def covered(*unmet: bool, rises: tuple[Rise, ...] = (Rise(0, 10),)) -> list[tupl
     for at, one in enumerate(unmet):
         reactions.step(10.0 * at, 10.0, one)
     reactions.finish()
-    return [(one.cover_seconds, one.covered) for one in reactions.found]
+    return [(one.cover_seconds, one.covered) for one in reactions.completed]
 
 
 def test_demand_that_never_outgrows_the_pods_is_covered_at_once() -> None:
@@ -123,8 +123,8 @@ def test_usage_at_the_tolerance_is_not_beyond_it() -> None:
     reactions.used(1.0, 110.0, 100.0)
     reactions.hpa_synced(3.0, 2.0, wants_out=True)
     reactions.finish()
-    assert reactions.found[0].tolerance is None
-    assert reactions.found[0].hpa_period == 1
+    assert reactions.completed[0].tolerance is None
+    assert reactions.completed[0].hpa_period == 1
 
 
 def test_a_look_that_asks_for_no_more_ends_no_phase() -> None:
@@ -134,5 +134,5 @@ def test_a_look_that_asks_for_no_more_ends_no_phase() -> None:
     reactions.grew(5.0)
     reactions.hpa_synced(6.0, 2.0, wants_out=True)
     reactions.finish()
-    assert reactions.found[0].hpa_period is None
-    assert reactions.found[0].total == 5
+    assert reactions.completed[0].hpa_period is None
+    assert reactions.completed[0].total == 5
