@@ -26,7 +26,7 @@ from hvpa.kube.cluster import KubeCluster
 from hvpa.kube.events import EventRecorder
 from hvpa.kube.leases.election import LeaderElector
 from hvpa.kube.leases.lease_api import Candidate
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, Resource
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, ApiResource
 from hvpa.operator import garbage
 from hvpa.operator.roles import SETTLE
 from hvpa.reconcile.aside import Aside
@@ -101,7 +101,7 @@ class Cluster:
         self.load = Load()
         self.patched = asyncio.Event()
         self.api.on_write = self._written
-        self._paths: dict[str, Resource[Any]] = {}
+        self._paths: dict[str, ApiResource[Any]] = {}
 
     def start(self) -> None:
         """Start as a new process, without state of an earlier process."""
@@ -138,7 +138,7 @@ class Cluster:
             await asyncio.gather(*tasks, return_exceptions=True)
             self.aside.close()
 
-    def put(self, resource: Resource[Any], one: Json) -> None:
+    def put(self, resource: ApiResource[Any], one: Json) -> None:
         """Write an object as a user or a controller; the watch reports it."""
         path = resource.path(one["metadata"]["namespace"], one["metadata"]["name"])
         self._paths[path] = resource
@@ -146,7 +146,7 @@ class Cluster:
         if hasattr(self, "local"):
             self._show(resource, stored)
 
-    def _show(self, resource: Resource[Any], stored: Json) -> None:
+    def _show(self, resource: ApiResource[Any], stored: Json) -> None:
         obj = resource.decode(json_of(stored))
         self.local.store(resource).put(obj)
 

@@ -29,7 +29,7 @@ from hvpa.kube.client.transport import (
 from hvpa.kube.creation_sizes import CreationSizes
 from hvpa.kube.events import EventRecorder
 from hvpa.kube.objects import workloads
-from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, Resource, T
+from hvpa.kube.objects.resources import HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, ApiResource, T
 from hvpa.kube.objects.stored_hvpa import StoredHvpa
 from hvpa.kube.objects.usage import read_usage
 from hvpa.reconcile.ports import (
@@ -46,7 +46,7 @@ from hvpa.reconcile.ports import (
 V = TypeVar("V")
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-_BY_KIND: Mapping[str, Resource[Any]] = {**WORKLOADS, HPAS.kind: HPAS, VPAS.kind: VPAS}
+_BY_KIND: Mapping[str, ApiResource[Any]] = {**WORKLOADS, HPAS.kind: HPAS, VPAS.kind: VPAS}
 RESIZES_AT_ONCE = 16
 """Maximum concurrent resizes of a workload's pods."""
 _VERBS: Mapping[str, str] = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
@@ -106,7 +106,7 @@ class KubeCluster:
             if NO_DRY_RUN not in str(error):
                 raise
 
-    def _resource_of(self, patch: WorkloadPatch) -> Resource[Any]:
+    def _resource_of(self, patch: WorkloadPatch) -> ApiResource[Any]:
         """The resource of the workload. Raises WriteError if the cluster no longer serves it."""
         kind = kind_key(patch.api_version, patch.kind)
         resource = _BY_KIND.get(kind) or self._local.custom.resources.get((patch.api_version, patch.kind))
@@ -115,7 +115,7 @@ class KubeCluster:
         return resource
 
     async def _send_workload_patch(
-        self, hvpa: Meta, resource: Resource[Any], patch: WorkloadPatch, *, dry_run: bool = False
+        self, hvpa: Meta, resource: ApiResource[Any], patch: WorkloadPatch, *, dry_run: bool = False
     ) -> bytes:
         if patch.is_scale:
             path = _path(resource, hvpa, patch.name, "scale")
@@ -126,7 +126,9 @@ class KubeCluster:
         path = _path(resource, hvpa, patch.name)
         return await self._patch(hvpa, path, body, STRATEGIC_MERGE_PATCH, dry_run=dry_run)
 
-    def _take_scale(self, hvpa: Meta, resource: Resource[Any], patch: WorkloadPatch, response: bytes) -> None:
+    def _take_scale(
+        self, hvpa: Meta, resource: ApiResource[Any], patch: WorkloadPatch, response: bytes
+    ) -> None:
         """Update the workload in the local copy after a write to its `scale` subresource.
 
         The response is a Scale, so only replicas and version of the workload change.
@@ -225,7 +227,7 @@ class KubeCluster:
         """See the port. Returns at once; the Event is written in the background."""
         self._recorder.record(hvpa, event)
 
-    def _take(self, resource: Resource[T], response: bytes, quiet: bool = False) -> T | None:
+    def _take(self, resource: ApiResource[T], response: bytes, quiet: bool = False) -> T | None:
         """Put the response to a write into the local copy; returns its object, None if the response can't be read.
 
         `quiet`: the response is as expected and enqueues nothing.
@@ -235,7 +237,7 @@ class KubeCluster:
             self._local.store(resource).put_own(obj, quiet)
         return obj
 
-    async def _delete(self, hvpa: Meta, resource: Resource[Any], path: str, change: OwnedChange) -> None:
+    async def _delete(self, hvpa: Meta, resource: ApiResource[Any], path: str, change: OwnedChange) -> None:
         try:
             body = deletion(change.uid, change.resource_version)
             response = await self._send(hvpa, "DELETE", path, {}, body)
@@ -302,7 +304,7 @@ class KubeCluster:
             raise write_error(error, patched=verb != "apply") from error
 
 
-def _path(resource: Resource[Any], hvpa: Meta, name: str, subresource: str | None = None) -> str:
+def _path(resource: ApiResource[Any], hvpa: Meta, name: str, subresource: str | None = None) -> str:
     """The path of an object in the Hvpa's namespace. Raises WriteError if the name is invalid."""
     try:
         return resource.path(hvpa.namespace, name, subresource)

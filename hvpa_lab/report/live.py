@@ -27,11 +27,11 @@ from hvpa.kube.objects.resources import (
     PODS,
     STATEFULSETS,
     VPAS,
-    Resource,
+    ApiResource,
 )
 from hvpa_lab.report.inventory import LeftOut, named_targets
 
-_WHOLE_VPAS: Final[Resource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
+_WHOLE_VPAS: Final[ApiResource[Vpa]] = replace(VPAS, slim=lambda vpa: vpa)
 """VPAs with all bounds of their recommendations; the operator's own copy drops the lower bounds."""
 _FORBIDDEN: Final = 403
 
@@ -105,7 +105,7 @@ async def _read_named(reader: Reader) -> dict[Target, str]:
     return unread
 
 
-async def _list_objects(reader: Reader, resource: Resource[Any]) -> bool:
+async def _list_objects(reader: Reader, resource: ApiResource[Any]) -> bool:
     """Store all objects of a kind; returns False if the cluster does not serve it (a missing CRD of Hvpas or VPAs).
 
     Raises CommandError if Hvpas are served in another version only, or the permission is missing.

@@ -45,7 +45,7 @@ from hvpa.core.spec.check import spec_problems
 from hvpa.core.workload.selector import selector_text
 from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.objects.resources import HPAS, HVPAS, ON_DEMAND, PODS, VPAS, WATCHED, Resource
+from hvpa.kube.objects.resources import HPAS, HVPAS, ON_DEMAND, PODS, VPAS, WATCHED, ApiResource
 from hvpa.kube.objects.stored_hvpa import stored
 from hvpa.recommend.hpa import selector as labels
 from hvpa.reconcile.ports import Key
@@ -56,7 +56,9 @@ _SYNTHETIC: Final = uuid.UUID("5a3c2c6e-6d0e-5b7e-9a51-0f6f4b1f7a55")
 """Namespace of the uids for objects without a uid; the same objects always get the same uids."""
 _FORMER_GROUPS: Final = {"extensions": "apps"}
 """Former groups of the same kinds."""
-RESOURCES: Final[dict[str, Resource[Any]]] = {resource.kind: resource for resource in (*WATCHED, *ON_DEMAND)}
+RESOURCES: Final[dict[str, ApiResource[Any]]] = {
+    resource.kind: resource for resource in (*WATCHED, *ON_DEMAND)
+}
 """The kinds that a decision reads."""
 _SPECS: Final[dict[str, type]] = {HPAS.kind: HpaSpecRead, VPAS.kind: VpaSpecRead}
 _PLACE: Final = re.compile(r"^(?P<message>.*?)(?: - at `(?:key in )?\$\.?(?P<path>.*)`)?$", re.DOTALL)

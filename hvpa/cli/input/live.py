@@ -35,7 +35,16 @@ from hvpa.kube.client.pages import Page, read_list
 from hvpa.kube.client.paths import PathError
 from hvpa.kube.client.transport import Transport
 from hvpa.kube.clock import SystemClock
-from hvpa.kube.objects.resources import CHECKPOINTS, HPAS, HVPA_SIZES, HVPAS, PODS, VPAS, WORKLOADS, Resource
+from hvpa.kube.objects.resources import (
+    CHECKPOINTS,
+    HPAS,
+    HVPA_SIZES,
+    HVPAS,
+    PODS,
+    VPAS,
+    WORKLOADS,
+    ApiResource,
+)
 from hvpa.kube.objects.stored_hvpa import Links
 from hvpa.kube.objects.versions import other_version
 from hvpa.reconcile.ports import Key
@@ -168,7 +177,7 @@ class Reader:
         """The message if Hvpas are not served."""
         return await other_version(self.transport) or NO_CRD
 
-    async def refuse_other_version(self, resource: Resource[Any]) -> None:
+    async def refuse_other_version(self, resource: ApiResource[Any]) -> None:
         """Raise CommandError if `resource` is Hvpas and the cluster serves them in another version.
 
         Without this, the command would treat them as absent.
@@ -197,7 +206,7 @@ class Reader:
         self.local.set_custom(custom, workload)
         return workload
 
-    async def _get(self, resource: Resource[Workload], name: str) -> Workload | None:
+    async def _get(self, resource: ApiResource[Workload], name: str) -> Workload | None:
         try:
             response = await self.transport.request("GET", resource.path(self.namespace, name))
         except ApiError as error:
@@ -207,7 +216,7 @@ class Reader:
         self._put(resource, msgspec.Raw(response))
         return self.local.workloads[resource.kind].get(self._key(name))
 
-    async def list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> bool:
+    async def list(self, resource: ApiResource[Any], query: Mapping[str, str] | None = None) -> bool:
         """Store all objects of the namespace; returns False if the cluster does not serve the resource. Raises
         ApiError."""
 
@@ -232,7 +241,7 @@ class Reader:
                 raise
             return await self.is_served(HVPA_SIZES)
 
-    async def _may_list(self, resource: Resource[Any]) -> bool:
+    async def _may_list(self, resource: ApiResource[Any]) -> bool:
         """List a resource that the user need not be allowed to read; returns whether it was listed."""
         try:
             return await self.list(resource)
@@ -241,7 +250,7 @@ class Reader:
                 raise
             return False
 
-    async def is_served(self, resource: Resource[Any]) -> bool:
+    async def is_served(self, resource: ApiResource[Any]) -> bool:
         """Whether the cluster serves the resource; every user may read this. Raises ApiError."""
         try:
             known = await served(self.transport, resource.api)
@@ -255,7 +264,7 @@ class Reader:
         """Check whether the cluster can resize pods. Raises ApiError and Unreachable."""
         self.local.set_resizes_pods(await resizes_pods(self.transport))
 
-    def _put(self, resource: Resource[Any], raw: msgspec.Raw) -> None:
+    def _put(self, resource: ApiResource[Any], raw: msgspec.Raw) -> None:
         try:
             self.local.store(resource).put(resource.decode(raw))
         except msgspec.MsgspecError as error:

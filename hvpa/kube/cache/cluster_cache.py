@@ -41,8 +41,8 @@ from hvpa.kube.objects.resources import (
     PODS,
     VPAS,
     WORKLOADS,
+    ApiResource,
     ObjectLike,
-    Resource,
 )
 from hvpa.kube.objects.stored_hvpa import NO_LINKS, Links, StoredHvpa
 from hvpa.kube.objects.workloads import with_newest_pod
@@ -112,7 +112,7 @@ class LocalCluster:
         self._pods: dict[Target, tuple[Pod, ...]] = {}
         """The pods of each target that was read. A tuple stays the same object until one of its pods changes."""
 
-    def store(self, resource: Resource[Any]) -> Store[Any]:
+    def store(self, resource: ApiResource[Any]) -> Store[Any]:
         """The store of a watched resource."""
         known = self._stores.get(resource.kind)
         return self._workload_store(resource.kind) if known is None else known
@@ -123,7 +123,7 @@ class LocalCluster:
             self.workloads[kind] = Store(self._scopes, self._workload_changed)
         return self.workloads[kind]
 
-    def set_served(self, resource: Resource[Any], served: bool) -> None:
+    def set_served(self, resource: ApiResource[Any], served: bool) -> None:
         """Note whether the cluster serves an optional resource; a change enqueues every Hvpa."""
         if served != self._served[resource.kind]:
             self._served[resource.kind] = served
@@ -282,7 +282,7 @@ class LocalCluster:
         return pods
 
     def _related(
-        self, resource: Resource[O], hvpa: StoredHvpa, target: Target, others: Collection[OtherHvpa] = ()
+        self, resource: ApiResource[O], hvpa: StoredHvpa, target: Target, others: Collection[OtherHvpa] = ()
     ) -> list[O]:
         """The HPAs or VPAs that may affect an Hvpa.
 

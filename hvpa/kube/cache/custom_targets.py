@@ -13,7 +13,7 @@ from hvpa.api.objects.kinds import is_custom
 from hvpa.api.objects.read_models import Workload
 from hvpa.api.values.names import is_api_version, is_kind, is_subdomain
 from hvpa.kube.cache.targeting import Target, target_in
-from hvpa.kube.objects.resources import Resource
+from hvpa.kube.objects.resources import ApiResource
 from hvpa.kube.objects.stored_hvpa import Links
 
 NOT_YET: Final = ""
@@ -52,7 +52,7 @@ class CustomTargets:
     """Workloads by namespace, so that no namespace waits for another."""
 
     def __init__(self) -> None:
-        self.resources: dict[tuple[str, str], Resource[Workload]] = {}
+        self.resources: dict[tuple[str, str], ApiResource[Workload]] = {}
         """The kinds that the cluster serves according to discovery, by API version and kind."""
         self._named: dict[str, dict[CustomTarget, _Named]] = {}
 

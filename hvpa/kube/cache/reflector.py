@@ -28,7 +28,7 @@ from hvpa.kube.cache.store import ALL_NAMESPACES, Store, below
 from hvpa.kube.client.errors import UNREADABLE, ApiError, Unreachable, api_error, decoded
 from hvpa.kube.client.pages import LIST_TIMEOUT, Page, decode_page, read_list
 from hvpa.kube.client.transport import MOST_BYTES, Transport
-from hvpa.kube.objects.resources import NOT_REQUIRED, Resource, T
+from hvpa.kube.objects.resources import NOT_REQUIRED, ApiResource, T
 from hvpa.kube.objects.salvage import without_wrong_times
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.queue import Backoff
@@ -193,7 +193,7 @@ class Reflector(Generic[T]):
     def __init__(
         self,
         transport: Transport,
-        resource: Resource[T],
+        resource: ApiResource[T],
         scope: str,
         store: Store[T],
         telemetry: Telemetry,

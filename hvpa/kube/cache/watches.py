@@ -20,7 +20,7 @@ from hvpa.kube.cache.targeting import Target
 from hvpa.kube.client.discovery import resizes_pods
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Transport
-from hvpa.kube.objects.resources import CHECKPOINTS, ON_DEMAND, OPTIONAL, VPAS, WATCHED, Resource
+from hvpa.kube.objects.resources import CHECKPOINTS, ON_DEMAND, OPTIONAL, VPAS, WATCHED, ApiResource
 from hvpa.reconcile.ports import TimeSource
 from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
@@ -67,7 +67,7 @@ class Watches(Reports):
         self._has_looked = False
         """Whether the operator has found out if pods can be resized."""
 
-        def watch(resource: Resource[Any]) -> list[Reflector[Any]]:
+        def watch(resource: ApiResource[Any]) -> list[Reflector[Any]]:
             store = local.store(resource)
             return [Reflector(transport, resource, scope, store, telemetry, self) for scope in scopes]
 

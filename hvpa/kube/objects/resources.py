@@ -32,7 +32,7 @@ T = TypeVar("T", bound=ObjectLike)
 
 
 @dataclass(frozen=True, slots=True)
-class Resource(Generic[T]):
+class ApiResource(Generic[T]):
     """A kind of object at an API server."""
 
     kind: str
@@ -58,53 +58,53 @@ class Resource(Generic[T]):
         return self.api + path_of(*parts, self.plural, *below)
 
 
-def _workload(kind: Kind) -> Resource[Workload]:
+def _workload(kind: Kind) -> ApiResource[Workload]:
     read = workloads.READERS.get(kind.name) or partial(workloads.plain, kind.name)
-    return Resource(kind.name, api_path(kind.api_version), f"{kind.name.lower()}s", read, slim_workload)
+    return ApiResource(kind.name, api_path(kind.api_version), f"{kind.name.lower()}s", read, slim_workload)
 
 
-def custom_resource(api_version: str, kind: str, plural: str) -> Resource[Workload]:
+def custom_resource(api_version: str, kind: str, plural: str) -> ApiResource[Workload]:
     """A custom kind, read by its `scale` subresource. Raises PathError."""
     read = partial(workloads.scaled, api_version, kind)
-    return Resource(kind_key(api_version, kind), api_path(api_version), plural, read, _as_it_is)
+    return ApiResource(kind_key(api_version, kind), api_path(api_version), plural, read, _as_it_is)
 
 
 def _as_it_is(obj: T) -> T:
     return obj
 
 
-HVPAS: Resource[StoredHvpa] = Resource(
+HVPAS: ApiResource[StoredHvpa] = ApiResource(
     "Hvpa", "/apis/autoscaling.k8s.io/v1alpha1", "hvpas", msgspec.json.Decoder(RawHvpa).decode, stored
 )
-WORKLOADS: Mapping[str, Resource[Workload]] = {kind.name: _workload(kind) for kind in KINDS.values()}
+WORKLOADS: Mapping[str, ApiResource[Workload]] = {kind.name: _workload(kind) for kind in KINDS.values()}
 """By kind."""
 DEPLOYMENTS, STATEFULSETS = WORKLOADS["Deployment"], WORKLOADS["StatefulSet"]
-PODS: Resource[Pod] = Resource("Pod", "/api/v1", "pods", msgspec.json.Decoder(Pod).decode, slim_pod)
-HPAS: Resource[Hpa] = Resource(
+PODS: ApiResource[Pod] = ApiResource("Pod", "/api/v1", "pods", msgspec.json.Decoder(Pod).decode, slim_pod)
+HPAS: ApiResource[Hpa] = ApiResource(
     "HorizontalPodAutoscaler",
     "/apis/autoscaling/v2",
     "horizontalpodautoscalers",
     msgspec.json.Decoder(Hpa).decode,
     slim_hpa,
 )
-VPAS: Resource[Vpa] = Resource(
+VPAS: ApiResource[Vpa] = ApiResource(
     "VerticalPodAutoscaler",
     "/apis/autoscaling.k8s.io/v1",
     "verticalpodautoscalers",
     msgspec.json.Decoder(Vpa).decode,
     slim_vpa,
 )
-CHECKPOINTS: Resource[VpaCheckpoint] = Resource(
+CHECKPOINTS: ApiResource[VpaCheckpoint] = ApiResource(
     "VerticalPodAutoscalerCheckpoint",
     VPAS.api,
     "verticalpodautoscalercheckpoints",
     msgspec.json.Decoder(VpaCheckpoint).decode,
     slim_checkpoint,
 )
-HVPA_SIZES: Resource[HvpaSizes] = Resource(
+HVPA_SIZES: ApiResource[HvpaSizes] = ApiResource(
     "HvpaSizes", HVPAS.api, "hvpasizes", msgspec.json.Decoder(HvpaSizes).decode, _as_it_is
 )
-WATCHED: tuple[Resource[Any], ...] = (
+WATCHED: tuple[ApiResource[Any], ...] = (
     HVPAS,
     DEPLOYMENTS,
     STATEFULSETS,
@@ -114,11 +114,11 @@ WATCHED: tuple[Resource[Any], ...] = (
     HVPA_SIZES,
     CHECKPOINTS,
 )
-OPTIONAL: tuple[Resource[Any], ...] = (VPAS, HVPA_SIZES, CHECKPOINTS)
+OPTIONAL: tuple[ApiResource[Any], ...] = (VPAS, HVPA_SIZES, CHECKPOINTS)
 """Resources that a cluster need not serve."""
-NOT_REQUIRED: tuple[Resource[Any], ...] = (CHECKPOINTS,)
+NOT_REQUIRED: tuple[ApiResource[Any], ...] = (CHECKPOINTS,)
 """Resources that count as not served if the operator has no permission to read them."""
-ON_DEMAND: tuple[Resource[Workload], ...] = tuple(
+ON_DEMAND: tuple[ApiResource[Workload], ...] = tuple(
     WORKLOADS[kind.name] for kind in KINDS.values() if not kind.is_common
 )
 """Workloads that are watched once an Hvpa names their kind."""

@@ -16,10 +16,10 @@ from hvpa.core.workload.selector import selector_text
 from hvpa.kube.client.discovery import served
 from hvpa.kube.client.errors import ApiError, decoded
 from hvpa.kube.client.pages import Page, read_list
-from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, Resource, custom_resource
+from hvpa.kube.objects.resources import HPAS, HVPAS, PODS, VPAS, WORKLOADS, ApiResource, custom_resource
 from hvpa_lab.init.source.present import SCALED_OBJECTS, Present, TargetName, present, read_workload
 
-_SCALERS: Final[tuple[Resource[Any], ...]] = (HPAS, VPAS, HVPAS, SCALED_OBJECTS)
+_SCALERS: Final[tuple[ApiResource[Any], ...]] = (HPAS, VPAS, HVPAS, SCALED_OBJECTS)
 _FORBIDDEN: Final = 403
 _NOT_THERE: Final = 404
 _DIGITS: Final = re.compile(r"[0-9]+")
@@ -71,7 +71,7 @@ async def _get_workload(reader: Reader, wanted: TargetName) -> Object:
     return _named(resource, msgspec.Raw(body))
 
 
-async def _custom(reader: Reader, wanted: TargetName) -> Resource[Any]:
+async def _custom(reader: Reader, wanted: TargetName) -> ApiResource[Any]:
     """The resource of a custom kind, in its group's preferred version. Raises CommandError."""
     try:
         group = await _read(reader, f"/apis/{wanted.group}", _Group)
@@ -91,7 +91,7 @@ async def _read(reader: Reader, path: str, kind: type[T]) -> T:
     return decoded(msgspec.json.Decoder(kind).decode, await reader.transport.request("GET", path), path)
 
 
-def _named(resource: Resource[Any], raw: msgspec.Raw) -> Object:
+def _named(resource: ApiResource[Any], raw: msgspec.Raw) -> Object:
     """The object with its kind and API version, which items of lists lack. Raises CommandError."""
     try:
         content = msgspec.json.decode(raw, type=dict[str, Any])
@@ -102,7 +102,7 @@ def _named(resource: Resource[Any], raw: msgspec.Raw) -> Object:
 
 
 async def _listed(
-    reader: Reader, resource: Resource[Any], query: Mapping[str, str] | None = None
+    reader: Reader, resource: ApiResource[Any], query: Mapping[str, str] | None = None
 ) -> list[Object]:
     """All objects of the kind; none if the cluster does not serve it.
 

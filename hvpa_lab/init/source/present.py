@@ -33,7 +33,7 @@ from hvpa.kube.objects.resources import (
     PODS,
     VPAS,
     WORKLOADS,
-    Resource,
+    ApiResource,
 )
 from hvpa.kube.objects.workloads import with_newest_pod
 from hvpa_lab.simulate.history.pods import start_up
@@ -58,14 +58,14 @@ _KINDS: Final = {
     **{kind.lower(): kind for kind in KINDS},
     **{f"{kind.lower()}s": kind for kind in KINDS},
 }
-SCALED_OBJECTS: Final[Resource[Any]] = Resource(
+SCALED_OBJECTS: Final[ApiResource[Any]] = ApiResource(
     SCALED_OBJECT,
     "/apis/keda.sh/v1alpha1",
     "scaledobjects",
     msgspec.json.decode,
     lambda scaled_object: scaled_object,
 )
-_READ: Final[tuple[Resource[Any], ...]] = (*WORKLOADS.values(), HPAS, VPAS, HVPAS, PODS, SCALED_OBJECTS)
+_READ: Final[tuple[ApiResource[Any], ...]] = (*WORKLOADS.values(), HPAS, VPAS, HVPAS, PODS, SCALED_OBJECTS)
 API_VERSIONS: Final = {
     resource.kind: resource.api.removeprefix("/apis/").removeprefix("/api/") for resource in _READ
 }

@@ -20,7 +20,7 @@ from hvpa.kube.client.transport import APPLY_PATCH, MERGE_PATCH, STRATEGIC_MERGE
 from hvpa.kube.clock import SystemClock
 from hvpa.kube.cluster import NO_RESIZE, KubeCluster
 from hvpa.kube.events import EventRecorder
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, Resource, custom_resource
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, ApiResource, custom_resource
 from hvpa.reconcile.ports import Conflict, Key, NotServed, Overloaded, Refused, Unavailable, WriteError
 from tests.unit.kube.fake_server import FakeServer, respond, status
 
@@ -50,10 +50,10 @@ class Harness:
         self.may_write = True
         self.asked_about: list[Key] = []
 
-    def put(self, resource: Resource[Any], document: dict[str, Any]) -> None:
+    def put(self, resource: ApiResource[Any], document: dict[str, Any]) -> None:
         self.local.store(resource).put(resource.decode(json.dumps(document).encode()))
 
-    def get(self, resource: Resource[Any], name: str) -> Any:
+    def get(self, resource: ApiResource[Any], name: str) -> Any:
         return self.local.store(resource).get(Key("ns", name))
 
     def asked(self, key: Key) -> bool:

@@ -24,7 +24,7 @@ from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.client.errors import ApiError, Unreachable
 from hvpa.kube.client.transport import Body
 from hvpa.kube.objects import interning as sharing
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS, Resource
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, VPAS, ApiResource
 from hvpa.reconcile.ports import Key
 from tests.unit.kube.fake_server import FakeServer, status
 
@@ -75,7 +75,7 @@ class Shop:
             assert objects is not None
             decide(observe(objects, now, Settings()))
 
-    def _put(self, resource: Resource[Any], metadata: Any, spec: Any, state: Any) -> None:
+    def _put(self, resource: ApiResource[Any], metadata: Any, spec: Any, state: Any) -> None:
         self._version += 1
         common = {"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": str(self._version)}
         document = {"metadata": common | metadata, "spec": spec, "status": state}

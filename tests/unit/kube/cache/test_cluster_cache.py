@@ -24,7 +24,7 @@ from hvpa.kube.objects.resources import (
     PODS,
     STATEFULSETS,
     VPAS,
-    Resource,
+    ApiResource,
 )
 from hvpa.reconcile.ports import Key
 
@@ -45,7 +45,7 @@ class Harness:
         )
         self._version = 0
 
-    def put(self, resource: Resource[Any], name: str, own: bool | None = None, **parts: Any) -> list[str]:
+    def put(self, resource: ApiResource[Any], name: str, own: bool | None = None, **parts: Any) -> list[str]:
         """Have the watch (or an answer to our own write: `own`: whether a quiet one) bring an object; the names
         that this wakes."""
         self._version += 1
@@ -65,7 +65,7 @@ class Harness:
             store.put_own(obj, quiet=own)
         return sorted(self.woken)
 
-    def delete(self, resource: Resource[Any], name: str) -> list[str]:
+    def delete(self, resource: ApiResource[Any], name: str) -> list[str]:
         self.woken.clear()
         self.local.store(resource).delete(Key(NS, name))
         return sorted(self.woken)
@@ -444,7 +444,9 @@ def test_the_indexes_find_exactly_what_the_selector_matches(
 
 
 @pytest.mark.parametrize("resource", [HVPAS, DEPLOYMENTS, HPAS, VPAS], ids=lambda one: one.kind)
-def test_the_hvpa_that_changed_last_with_all_that_it_depends_on_is_the_first(resource: Resource[Any]) -> None:
+def test_the_hvpa_that_changed_last_with_all_that_it_depends_on_is_the_first(
+    resource: ApiResource[Any],
+) -> None:
     harness = Harness()
     names = [f"app-{number}" for number in range(5)]
     for name in names:

@@ -18,7 +18,7 @@ from hvpa.kube.cache.cluster_cache import LocalCluster
 from hvpa.kube.cache.custom_targets import NOT_YET
 from hvpa.kube.cache.scales import AT_ONCE_EACH, Scales
 from hvpa.kube.cache.store import ALL_NAMESPACES
-from hvpa.kube.objects.resources import HVPAS, PODS, Resource
+from hvpa.kube.objects.resources import HVPAS, PODS, ApiResource
 from hvpa.reconcile.ports import Key
 from hvpa.reconcile.supervision import Supervisor
 from hvpa.reconcile.telemetry import Telemetry
@@ -358,16 +358,16 @@ async def test_a_fault_of_one_read_ends_no_other_and_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness = Harness()
-    original = Resource.path
+    original = ApiResource.path
 
     def path(
-        self: Resource[Any], namespace: str | None, name: str | None = None, sub: str | None = None
+        self: ApiResource[Any], namespace: str | None, name: str | None = None, sub: str | None = None
     ) -> str:
         if name == "second":
             raise KeyError("second")
         return original(self, namespace, name, sub)
 
-    monkeypatch.setattr(Resource, "path", path)
+    monkeypatch.setattr(ApiResource, "path", path)
     async with harness.reading(tmp_path):
         harness.hvpa_of("second")
         await until(lambda: harness.seen("second").unlisted == "internal error: KeyError")

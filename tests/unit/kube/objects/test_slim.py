@@ -11,11 +11,11 @@ import pytest
 
 from hvpa.api.objects.read_models import Hpa, Pod, Vpa, Workload
 from hvpa.kube.cache.changes import pod_changed, vpa_changed
-from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, Resource
+from hvpa.kube.objects.resources import DEPLOYMENTS, HPAS, HVPAS, PODS, VPAS, ApiResource
 from hvpa.kube.objects.slim import StoredHpa, StoredVpa
 
 
-def decoded(resource: Resource[Any], name: str = "web", **parts: Any) -> Any:
+def decoded(resource: ApiResource[Any], name: str = "web", **parts: Any) -> Any:
     metadata = {"name": name, "namespace": "shop", "uid": name, **parts.pop("metadata", {})}
     return resource.decode(json.dumps({"metadata": metadata, **parts}).encode())
 
@@ -224,7 +224,7 @@ def test_of_a_vpa_the_lower_bound_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("resource", [HPAS, VPAS])
-def test_a_spec_that_can_not_be_decoded_shows_at_once(resource: Resource[Any]) -> None:
+def test_a_spec_that_can_not_be_decoded_shows_at_once(resource: ApiResource[Any]) -> None:
     with pytest.raises(msgspec.MsgspecError):
         decoded(resource, spec={"targetRef": 1, "maxReplicas": "x"})
 
@@ -232,6 +232,8 @@ def test_a_spec_that_can_not_be_decoded_shows_at_once(resource: Resource[Any]) -
 @pytest.mark.parametrize(
     ("resource", "kept"), [(HVPAS, {"team": "shop"}), (HPAS, {"team": "shop"}), (PODS, {})]
 )
-def test_of_annotations_those_are_kept_that_are_read(resource: Resource[Any], kept: dict[str, str]) -> None:
+def test_of_annotations_those_are_kept_that_are_read(
+    resource: ApiResource[Any], kept: dict[str, str]
+) -> None:
     applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "shop"}
     assert decoded(resource, metadata={"annotations": applied}).metadata.annotations == kept
