@@ -26,9 +26,9 @@ from hvpa.kube.server.endpoints import AddressError, Guard, parse_address
 from hvpa.kube.server.tls import Certificate
 from hvpa.operator.log import configure_logs
 from hvpa_lab.dashboard.access import OwnToken, token_guard
-from hvpa_lab.dashboard.looks import Looks
 from hvpa_lab.dashboard.server import Dashboard, Serving
 from hvpa_lab.dashboard.table import Table
+from hvpa_lab.dashboard.watched_hvpas import WatchedHvpas
 
 LOOPBACK: Final = "127.0.0.1"
 _FORBIDDEN: Final = 403
@@ -95,10 +95,10 @@ async def _serve(reader: Reader, args: argparse.Namespace) -> None:
     scope, transport = reader.namespace or ALL_NAMESPACES, reader.transport
     default = DEFAULT_LEASE if is_local else DEFAULT_LEASE._replace(namespace=own_namespace("hvpa-system"))
     lease = args.operator_lease or default
-    looks = Looks(transport, decision_settings(args), lease)
-    table = Table(transport, scope, looks.changed, lease)
+    watched = WatchedHvpas(transport, decision_settings(args), lease)
+    table = Table(transport, scope, watched.changed, lease)
     guard: Guard = own if is_local else token_guard(transport, scope)
-    dashboard = Dashboard(transport, table, looks, guard, scope)
+    dashboard = Dashboard(transport, table, watched, guard, scope)
     _end_by_sigterm()
     serving = None
     try:
@@ -113,7 +113,7 @@ async def _serve(reader: Reader, args: argparse.Namespace) -> None:
     finally:
         if serving is not None:
             await serving.cleanup()
-        await looks.close()
+        await watched.close()
 
 
 def _end_by_sigterm() -> None:

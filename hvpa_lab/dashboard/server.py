@@ -28,8 +28,8 @@ from hvpa.kube.server.fair_limit import FairLimit
 from hvpa.reconcile.ports import Key
 from hvpa_lab.dashboard.access import namespace_of, owner_of
 from hvpa_lab.dashboard.board import Board
-from hvpa_lab.dashboard.looks import Looks
 from hvpa_lab.dashboard.table import PROBLEM, Table
+from hvpa_lab.dashboard.watched_hvpas import WatchedHvpas
 from hvpa_lab.dashboard.whatif import (
     Measured,
     Simulator,
@@ -80,7 +80,7 @@ class Dashboard:
 
     transport: Transport
     table: Table
-    looks: Looks
+    watched: WatchedHvpas
     guard: Guard
     scope: str
     """The namespace shown, or ALL_NAMESPACES."""
@@ -155,8 +155,8 @@ class Dashboard:
     async def _hvpa(self, request: web.Request) -> web.StreamResponse:
         key = _key(request)
         await self._refuse_absent(key)
-        look = self.looks.at(key, owner_of(request))
-        return await self._stream(request, look.board, {"samples": look.recent})
+        watched = self.watched.at(key, owner_of(request))
+        return await self._stream(request, watched.board, {"samples": watched.recent})
 
     async def _refuse_absent(self, key: Key) -> None:
         """Refuse a request for an Hvpa that does not exist, before any work for it. Raises HTTPNotFound."""
@@ -223,13 +223,13 @@ class Dashboard:
         key, owner = _key(request), owner_of(request)
         await self._refuse_absent(key)
         try:
-            look = self.looks.at(key, owner)
-            if look.objects is None:
+            watched = self.watched.at(key, owner)
+            if watched.objects is None:
                 raise WhatIfError("no data for this Hvpa yet; try again in a moment", 409)
             changes = read_changes(request.query)
             manifest = await read_manifest(self.transport, key.namespace, key.name)
-            desired = look.board.get("status")["desired"]["containers"]
-            measured = Measured(look.objects, desired, look.recent)
+            desired = watched.board.get("status")["desired"]["containers"]
+            measured = Measured(watched.objects, desired, watched.recent)
             report = await self.simulator.run(measured, manifest, changes, owner)
         except WhatIfError as error:
             return plain(error.status, str(error))

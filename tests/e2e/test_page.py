@@ -15,7 +15,7 @@ import pytest
 from hvpa_lab.simulate.report.page import to_html
 from tests.unit.lab.simulate.report.results import busy
 from tools.browser import check_page, chromium, fonts
-from tools.browser.check_page import Look
+from tools.browser.check_page import PageSettings
 from tools.browser.dashboard_page import opened
 
 FONTS: Final = (None, *fonts.FAMILIES)
@@ -70,7 +70,7 @@ def test_plots_are_drawn_labels_stay_apart_and_the_mouse_zooms(
 ) -> None:
     page = tmp_path / "page.html"
     page.write_text(to_html([busy(steps=1000), busy(steps=200, policies=2)]), encoding="utf-8")
-    seen, picture = asyncio.run(check_page.check(browser, page, tmp_path, Look(font, width)))
+    seen, picture = asyncio.run(check_page.check(browser, page, tmp_path, PageSettings(font, width)))
     assert seen.startswith("4 plots, ")
     assert picture.startswith(b"\x89PNG")
 
@@ -114,4 +114,4 @@ def test_a_page_whose_script_fails_is_refused(browser: str, tmp_path: Path) -> N
     whole = to_html([busy(steps=50, policies=2)])
     page.write_text(whole.replace("RIGHT = 14", "RIGHT = 15"), encoding="utf-8")  # its hash is another one
     with pytest.raises(check_page.PageError, match="Content Security Policy"):
-        asyncio.run(check_page.check(browser, page, tmp_path, Look(timeout=2.0)))
+        asyncio.run(check_page.check(browser, page, tmp_path, PageSettings(timeout=2.0)))

@@ -115,7 +115,7 @@ class PageError(Exception):
     """A fault of the page or of the browser."""
 
 
-class Look(NamedTuple):
+class PageSettings(NamedTuple):
     """Settings for viewing a page."""
 
     font: str | None = None
@@ -152,8 +152,8 @@ def main() -> int:
                 raise PageError(f"{page} is not there")
             if page.stat().st_size > LARGEST:
                 raise PageError(f"{page.stat().st_size:,} bytes are more than {LARGEST:,}")
-            look = Look(args.font, args.width)
-            reported, picture = asyncio.run(check(browser, page, Path(folder), look))
+            settings = PageSettings(args.font, args.width)
+            reported, picture = asyncio.run(check(browser, page, Path(folder), settings))
         except PageError as error:
             print(f"page-check: {error}", file=sys.stderr)
             return 1
@@ -173,15 +173,20 @@ def simulate(scenario: str | None, folder: Path) -> Path:
     return page
 
 
-async def check(browser: str, page: Path, folder: Path, look: Look = Look()) -> tuple[str, bytes]:  # noqa: B008
+async def check(
+    browser: str,
+    page: Path,
+    folder: Path,
+    settings: PageSettings = PageSettings(),  # noqa: B008
+) -> tuple[str, bytes]:
     """Check the page; return a summary and a PNG of it. Raises PageError."""
-    with running(browser, folder, look.font) as profile:
+    with running(browser, folder, settings.font) as profile:
         address = await debugger(profile)
         async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
             tab = Tab(socket)
-            await tab.resize(look.width, HEIGHT)
+            await tab.resize(settings.width, HEIGHT)
             await tab.begin(page.as_uri())
-            counts = await tab.drawn(look.timeout)
+            counts = await tab.drawn(settings.timeout)
             picture = await tab.picture()
             overlaps = await tab.evaluate(OVERLAPS)
             used = await tab.evaluate(USE)

@@ -102,7 +102,7 @@ def _corners(values: Sequence[float], limit: int) -> list[int] | None:
     return [*kept, last] if last > 0 else kept
 
 
-class _Look(NamedTuple):
+class _LineStyle(NamedTuple):
     """How to draw a line: values are divided by `unit`, and at most `limit` points are kept."""
 
     unit: float
@@ -116,13 +116,13 @@ def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
     if not result.policies:
         return ()
     series = [(plain(policy.name), policy.series) for policy in result.policies]
-    load = _line(None, "load", series[0][1].load, _Look(1.0, limit, steps=False))
-    demand = list(_demand(series, _Look(CORE, limit, steps=False)))
-    cores, pods, unmet = _Look(CORE, limit), _Look(1.0, limit), _Look(CORE, limit, steps=False)
+    load = _line(None, "load", series[0][1].load, _LineStyle(1.0, limit, steps=False))
+    demand = list(_demand(series, _LineStyle(CORE, limit, steps=False)))
+    cores, pods, unmet = _LineStyle(CORE, limit), _LineStyle(1.0, limit), _LineStyle(CORE, limit, steps=False)
 
-    def lines(column: str, look: _Look) -> list[Line]:
+    def lines(column: str, style: _LineStyle) -> list[Line]:
         return [
-            _line(at, name, getattr(policy_series, column), look)
+            _line(at, name, getattr(policy_series, column), style)
             for at, (name, policy_series) in enumerate(series)
         ]
 
@@ -134,7 +134,7 @@ def panels(result: SimulationResult, limit: int = LIMIT) -> tuple[Panel, ...]:
         _with_dotted("Capacity of ready pods", "demand", "cores", demand + lines("capacity", cores)),
         _with_dotted("Replicas", "ready", "pods", list(_replicas(series, pods))),
         Panel("CPU request per pod", "cores", tuple(_requests(series, "cpu", cores))),
-        Panel("Memory request per pod", "GiB", tuple(_requests(series, "memory", _Look(GIB, limit)))),
+        Panel("Memory request per pod", "GiB", tuple(_requests(series, "memory", _LineStyle(GIB, limit)))),
         Panel("Unmet demand", "cores", tuple(lines("unmet", unmet))),
     )
 
@@ -152,37 +152,37 @@ NamedSeries = Sequence[tuple[str, Series]]
 """Name and series of each policy."""
 
 
-def _demand(series: NamedSeries, look: _Look) -> Iterable[Line]:
+def _demand(series: NamedSeries, style: _LineStyle) -> Iterable[Line]:
     """The lines of the demand: a single line if all policies have the same demand, else a line per policy. It includes
     the base usage of each replica."""
     first = series[0][1].demand
     if all(policy_series.demand == first for _, policy_series in series):
-        yield _line(None, "demand", first, look)
+        yield _line(None, "demand", first, style)
     else:
         for at, (name, policy_series) in enumerate(series):
-            yield _line(at, f"{name}: demand", policy_series.demand, look._replace(dash="dot"))
+            yield _line(at, f"{name}: demand", policy_series.demand, style._replace(dash="dot"))
 
 
-def _replicas(series: NamedSeries, look: _Look) -> Iterable[Line]:
+def _replicas(series: NamedSeries, style: _LineStyle) -> Iterable[Line]:
     for at, (name, policy_series) in enumerate(series):
         if policy_series.ready != policy_series.replicas:
-            yield _line(at, f"{name}: ready", policy_series.ready, look._replace(dash="dot"))
-        yield _line(at, name, policy_series.replicas, look)
+            yield _line(at, f"{name}: ready", policy_series.ready, style._replace(dash="dot"))
+        yield _line(at, name, policy_series.replicas, style)
 
 
-def _requests(series: NamedSeries, resource: Resource, look: _Look) -> Iterable[Line]:
+def _requests(series: NamedSeries, resource: Resource, style: _LineStyle) -> Iterable[Line]:
     """The lines of the requests per pod (the mean over the pods), summed over the containers."""
     for at, (name, policy_series) in enumerate(series):
         parts = [values for (_, kind), values in sorted(policy_series.requests.items()) if kind == resource]
         total = parts[0] if len(parts) == 1 else [sum(values) for values in zip(*parts, strict=True)]
-        yield _line(at, name, total, look)
+        yield _line(at, name, total, style)
 
 
-def _line(policy: int | None, name: str, values: Sequence[float], look: _Look) -> Line:
-    indices = tuple(thin(values, look.limit))
-    drawn = look.dash or ("solid" if policy is None else dash(policy))
+def _line(policy: int | None, name: str, values: Sequence[float], style: _LineStyle) -> Line:
+    indices = tuple(thin(values, style.limit))
+    drawn = style.dash or ("solid" if policy is None else dash(policy))
     return Line(
-        policy, name, drawn, look.steps, indices, tuple(scaled(values[at], look.unit) for at in indices)
+        policy, name, drawn, style.steps, indices, tuple(scaled(values[at], style.unit) for at in indices)
     )
 
 

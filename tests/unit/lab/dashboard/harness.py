@@ -16,9 +16,9 @@ from hvpa.core.model import Settings
 from hvpa.kube.cache.store import ALL_NAMESPACES
 from hvpa.kube.server.endpoints import Guard
 from hvpa_lab.dashboard.access import OwnToken
-from hvpa_lab.dashboard.looks import Looks
 from hvpa_lab.dashboard.server import Dashboard
 from hvpa_lab.dashboard.table import Table
+from hvpa_lab.dashboard.watched_hvpas import WatchedHvpas
 from tests.unit.cli.api_server import Api
 from tests.unit.cli.support import Doc
 from tests.unit.kube.fake_server import FakeServer, background
@@ -147,9 +147,9 @@ async def serving(
     """A dashboard, and a client with its token."""
     fake, own = FakeServer(server.handle), OwnToken()
     async with fake.connected(folder) as transport:
-        looks = Looks(transport, Settings())
-        table = Table(transport, scope, looks.changed)
-        dashboard = Dashboard(transport, table, looks, guard or own, scope)
+        watched = WatchedHvpas(transport, Settings())
+        table = Table(transport, scope, watched.changed)
+        dashboard = Dashboard(transport, table, watched, guard or own, scope)
         served = await dashboard.listen("127.0.0.1", 0, None)
         base = f"http://127.0.0.1:{served.port}"
         dashboard.hosts = frozenset({base.removeprefix("http://")})
@@ -158,4 +158,4 @@ async def serving(
                 yield Client(session, base, own.token), dashboard
         finally:
             await served.cleanup()
-            await looks.close()
+            await watched.close()

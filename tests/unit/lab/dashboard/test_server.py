@@ -17,7 +17,7 @@ from aiohttp import web
 
 from hvpa.kube.server.auth import USER
 from hvpa.reconcile.ports import Key
-from hvpa_lab.dashboard import looks, server
+from hvpa_lab.dashboard import server, watched_hvpas
 from hvpa_lab.dashboard.server import FILES
 from hvpa_lab.dashboard.table import PROBLEM, Table
 from tests.unit.cli import schema
@@ -130,7 +130,7 @@ async def test_what_no_hvpa_can_be_called_is_not_looked_at(
     async with serving(cluster, tmp_path) as (client, dashboard):
         assert await client.ask(f"/api/hvpas/{name}") == (404, "not found\n")
         assert await client.ask(f"/api/hvpas/{name}/what-if", "POST") == (404, "not found\n")
-        assert not dashboard.looks._looks
+        assert not dashboard.watched._watched
 
 
 @pytest.mark.parametrize("path", ["/api/hvpas", SHOP])
@@ -222,7 +222,7 @@ async def test_an_hvpa_that_does_not_exist_is_not_found_and_costs_nothing(
         assert (await client.ask("/api/hvpas/default/x%2Fy"))[0] == 404
         assert (await client.ask("/api/hvpas/default/..%3Fx"))[0] == 404
         assert len(cluster.api.asked) == before
-        assert not dashboard.looks._looks
+        assert not dashboard.watched._watched
         assert not len(dashboard._streams)
 
 
@@ -279,8 +279,8 @@ async def test_one_hvpa_is_shown_as_the_commands_show_it(cluster: Watched, tmp_p
 async def test_a_change_of_the_hvpa_is_shown_at_once(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looks, "PERIOD", 1000.0)
-    monkeypatch.setattr(looks, "AT_LEAST", 0.0)
+    monkeypatch.setattr(watched_hvpas, "PERIOD", 1000.0)
+    monkeypatch.setattr(watched_hvpas, "AT_LEAST", 0.0)
     async with serving(cluster, tmp_path) as (client, _):
         async with client.stream("/api/hvpas") as rows:
             await rows.until(lambda parts: "default/shop" in parts)
@@ -293,16 +293,16 @@ async def test_a_change_of_the_hvpa_is_shown_at_once(
 async def test_samples_are_kept_for_the_next_page(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looks, "PERIOD", 0.02)
-    monkeypatch.setattr(looks, "AT_LEAST", 0.01)
-    monkeypatch.setattr(looks, "SAMPLES", 5)
+    monkeypatch.setattr(watched_hvpas, "PERIOD", 0.02)
+    monkeypatch.setattr(watched_hvpas, "AT_LEAST", 0.01)
+    monkeypatch.setattr(watched_hvpas, "SAMPLES", 5)
     async with serving(cluster, tmp_path) as (client, dashboard):
         async with client.stream(SHOP) as one:
             begin = (await one.until(lambda parts: "sample" in parts))["sample"]["time"]
             await one.until(lambda parts: parts["sample"]["time"] > begin)
-        look = dashboard.looks.at(next(iter(dashboard.looks._looks)))
+        watched = dashboard.watched.at(next(iter(dashboard.watched._watched)))
         async with asyncio.timeout(30):
-            while len(look.samples) < 5:
+            while len(watched.samples) < 5:
                 await asyncio.sleep(0.01)
         async with client.stream(SHOP) as one:
             await one.next()
@@ -312,12 +312,12 @@ async def test_samples_are_kept_for_the_next_page(
 
 async def test_of_many_containers_fewer_samples_are_kept(cluster: Watched, tmp_path: Path) -> None:
     async with serving(cluster, tmp_path) as (_, dashboard):
-        look = dashboard.looks.at(Key("default", "shop"))
+        watched = dashboard.watched.at(Key("default", "shop"))
         for count, kept in ((1, 1440), (4, 1440), (100, 57), (10_000, 1)):
             containers = dict.fromkeys(map(str, range(count)))
             for number in range(1500):
-                look._keep({"time": number, "sizes": {}, "used": containers})
-            assert (len(look.samples), look.samples[-1]["time"]) == (kept, 1499)
+                watched._keep({"time": number, "sizes": {}, "used": containers})
+            assert (len(watched.samples), watched.samples[-1]["time"]) == (kept, 1499)
 
 
 FORBIDDEN = "no pods for you"
@@ -336,8 +336,8 @@ FORBIDDEN = "no pods for you"
 async def test_what_goes_wrong_meanwhile_is_shown_beside_what_was_known(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, break_it: Any, problem: str
 ) -> None:
-    monkeypatch.setattr(looks, "PERIOD", 0.05)
-    monkeypatch.setattr(looks, "AT_LEAST", 0.01)
+    monkeypatch.setattr(watched_hvpas, "PERIOD", 0.05)
+    monkeypatch.setattr(watched_hvpas, "AT_LEAST", 0.01)
     async with serving(cluster, tmp_path) as (client, _), client.stream(SHOP) as one:
         await one.until(lambda parts: "status" in parts)
         break_it(cluster)
@@ -365,24 +365,24 @@ def _others(cluster: Watched, names: str) -> None:
 async def test_an_hvpa_that_no_page_shows_gives_way_first(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looks, "MOST", 2)
+    monkeypatch.setattr(watched_hvpas, "MOST", 2)
     _others(cluster, "ab")
     async with serving(cluster, tmp_path) as (client, dashboard), client.stream(SHOP) as shown:
         await shown.until(lambda parts: "status" in parts)
         async with client.stream("/api/hvpas/default/a") as left:
             await left.until(lambda parts: "status" in parts)
         async with asyncio.timeout(30):
-            while dashboard.looks.at(Key("default", "a")).board.followers:
+            while dashboard.watched.at(Key("default", "a")).board.followers:
                 await asyncio.sleep(0.01)
         async with client.stream("/api/hvpas/default/b") as other:
             await other.until(lambda parts: "status" in parts)
-            assert [key.name for key in dashboard.looks._looks] == ["shop", "b"]
+            assert [key.name for key in dashboard.watched._watched] == ["shop", "b"]
 
 
 async def test_the_user_who_looks_at_the_most_hvpas_loses_one(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looks, "MOST", 3)
+    monkeypatch.setattr(watched_hvpas, "MOST", 3)
     _others(cluster, "abc")
     async with (
         serving(cluster, tmp_path, _as_user) as (client, dashboard),
@@ -394,19 +394,19 @@ async def test_the_user_who_looks_at_the_most_hvpas_loses_one(
         assert "disconnected this page" in await _ends(first)
         for page in (anns, second, bobs):
             await page.until(lambda parts: "status" in parts)
-        assert {key.name for key in dashboard.looks._looks} == {"shop", "b", "c"}
+        assert {key.name for key in dashboard.watched._watched} == {"shop", "b", "c"}
 
 
 async def test_nobody_is_looked_at_for_ever(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, seconds in {"PERIOD": 0.02, "AT_LEAST": 0.01, "KEPT": 0.05}.items():
-        monkeypatch.setattr(looks, name, seconds)
+        monkeypatch.setattr(watched_hvpas, name, seconds)
     async with serving(cluster, tmp_path) as (client, dashboard):
         async with client.stream(SHOP) as one:
             await one.until(lambda parts: "status" in parts)
         async with asyncio.timeout(30):
-            while dashboard.looks._looks:
+            while dashboard.watched._watched:
                 await asyncio.sleep(0.01)
 
 
@@ -415,11 +415,11 @@ async def test_a_look_that_gave_way_as_it_ended_takes_the_place_of_no_other(
 ) -> None:
     async with serving(cluster, tmp_path) as (client, dashboard), client.stream(SHOP) as one:
         await one.until(lambda parts: "status" in parts)
-        (look,) = dashboard.looks._looks.values()
-        gone = looks.Look(look._transport, look.key, look._settings, look._lease)
+        (watched,) = dashboard.watched._watched.values()
+        gone = watched_hvpas.WatchedHvpa(watched._transport, watched.key, watched._settings, watched._lease)
         gone.run = _at_once  # type: ignore[method-assign]
-        await dashboard.looks._run(gone)
-        assert dashboard.looks._looks == {look.key: look}
+        await dashboard.watched._run(gone)
+        assert dashboard.watched._watched == {watched.key: watched}
 
 
 async def _at_once() -> None:
@@ -444,16 +444,16 @@ async def test_a_silent_operator_is_shown_on_both_pages(
 async def test_a_what_if_is_simulated_and_a_lower_target_costs_more(
     cluster: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looks, "PERIOD", 0.02)
-    monkeypatch.setattr(looks, "AT_LEAST", 0.01)
+    monkeypatch.setattr(watched_hvpas, "PERIOD", 0.02)
+    monkeypatch.setattr(watched_hvpas, "AT_LEAST", 0.01)
     monkeypatch.setattr("hvpa_lab.dashboard.whatif.STEP", 0.02)
     monkeypatch.setattr("hvpa_lab.dashboard.whatif.TIME_LIMIT", 280.0)
     monkeypatch.setattr("hvpa_lab.dashboard.whatif.DURATION", "3h")
     async with serving(cluster, tmp_path) as (client, dashboard), client.stream(SHOP) as one:
         await one.until(lambda parts: "sample" in parts)
-        look = dashboard.looks.at(next(iter(dashboard.looks._looks)))
+        watched = dashboard.watched.at(next(iter(dashboard.watched._watched)))
         async with asyncio.timeout(30):
-            while len(look.samples) < 20:
+            while len(watched.samples) < 20:
                 await asyncio.sleep(0.01)
         status, text = await client.ask(f"{SHOP}/what-if?target=25", "POST")
         assert status == 200, text

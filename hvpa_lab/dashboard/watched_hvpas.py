@@ -45,7 +45,7 @@ MOST: Final = 16
 Hvpas, is displaced."""
 
 
-class Looks:
+class WatchedHvpas:
     """The Hvpas that are read, by key, until `close`."""
 
     def __init__(self, transport: Transport, settings: Settings, lease: Key = DEFAULT_LEASE) -> None:
@@ -53,47 +53,49 @@ class Looks:
         self._lease = lease
         self._transport = transport
         self._settings = settings
-        self._looks: dict[Key, Look] = {}
-        self._limit: FairLimit[Key] = FairLimit(MOST, MOST, lambda key: not self._looks[key].board.followers)
+        self._watched: dict[Key, WatchedHvpa] = {}
+        self._limit: FairLimit[Key] = FairLimit(
+            MOST, MOST, lambda key: not self._watched[key].board.followers
+        )
 
-    def at(self, key: Key, owner: str = "") -> Look:
-        """The look at an Hvpa, started if necessary, on the account of `owner`."""
-        if key in self._looks:
+    def at(self, key: Key, owner: str = "") -> WatchedHvpa:
+        """The watched Hvpa of this key, read from now on if it was not, on the account of `owner`."""
+        if key in self._watched:
             self._limit.used(key)
-            return self._looks[key]
+            return self._watched[key]
         displaced = self._limit.add(key, owner)
         if displaced is not None:
             self._end(displaced)
-        look = self._looks[key] = Look(self._transport, key, self._settings, self._lease)
-        look.task = asyncio.create_task(self._run(look))
-        return look
+        watched = self._watched[key] = WatchedHvpa(self._transport, key, self._settings, self._lease)
+        watched.task = asyncio.create_task(self._run(watched))
+        return watched
 
     def changed(self, key: Key) -> None:
         """Note that this Hvpa, or an object of it, changed."""
-        if key in self._looks:
-            self._looks[key].changed.set()
+        if key in self._watched:
+            self._watched[key].changed.set()
 
     async def close(self) -> None:
-        """End all looks."""
-        tasks = [look.task for look in self._looks.values() if look.task is not None]
+        """Stop reading all Hvpas."""
+        tasks = [watched.task for watched in self._watched.values() if watched.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _end(self, key: Key) -> None:
-        look = self._looks.pop(key)
-        look.board.end()
-        if look.task is not None:
-            look.task.cancel()
+        watched = self._watched.pop(key)
+        watched.board.end()
+        if watched.task is not None:
+            watched.task.cancel()
 
-    async def _run(self, look: Look) -> None:
-        await look.run()
-        if self._looks.get(look.key) is look:  # else it has just been displaced
-            self._limit.discard(look.key)
-            del self._looks[look.key]
+    async def _run(self, watched: WatchedHvpa) -> None:
+        await watched.run()
+        if self._watched.get(watched.key) is watched:  # else it has just been displaced
+            self._limit.discard(watched.key)
+            del self._watched[watched.key]
 
 
-class Look:
+class WatchedHvpa:
     """An Hvpa that is read repeatedly: `board` has the content of its page."""
 
     def __init__(self, transport: Transport, key: Key, settings: Settings, lease: Key) -> None:
@@ -124,7 +126,7 @@ class Look:
     async def _problem(self) -> str | None:
         """Read the Hvpa; returns the problem, or None."""
         try:
-            await self._look()
+            await self._read()
         except Unreachable as error:
             return f"no response from the cluster; trying again: {one_line(error)}"
         except (CommandError, ApiError) as error:
@@ -133,7 +135,7 @@ class Look:
             return f"internal error: {type(error).__name__}: {one_line(error)}"
         return None
 
-    async def _look(self) -> None:
+    async def _read(self) -> None:
         reader = Reader(self._transport, self.key.namespace, self._settings.vpa_period)
         objects, operator = await asyncio.gather(
             reader.objects(self.key.name), operator_state(self._transport, self._lease, self.key)
