@@ -37,7 +37,7 @@ class MetricsError(Exception):
     """A metric is not available. The text goes into conditions and events."""
 
 
-class Metrics(Protocol):
+class MetricsClient(Protocol):
     """Responses of the metrics API servers to the HPA controller (`podautoscaler/metrics.MetricsClient`), in
     milli-units. Every method raises `MetricsError` when the real client returns an error."""
 

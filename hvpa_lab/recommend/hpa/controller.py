@@ -6,7 +6,7 @@ and the time of each sync. Therefore the model does not cover failures to read o
 HPAs select, and the immediate sync of a new or changed HPA (since 1.37; before, after a period).
 
 The parts: inputs.py (inputs), plan.py (the spec), metrics.py, replicas.py and pods.py (the count of a metric),
-memory.py (windows and policies), selector.py (label selectors), recommend/golang (Go's arithmetic and text).
+scaling_history.py (windows and policies), selector.py (label selectors), recommend/golang (Go's arithmetic and text).
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from hvpa.api.objects.read_models import (
     condition,
     set_anew,
 )
-from hvpa.recommend.hpa.inputs import HpaSettings, Metrics, MetricsError, PodReading, Scale
+from hvpa.recommend.hpa.inputs import HpaSettings, MetricsClient, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.pods import TargetPods
 from hvpa.recommend.hpa.selector import SelectorError, matches, parse_selector
-from hvpa_lab.recommend.hpa.memory import Bounds, Memory, limit
 from hvpa_lab.recommend.hpa.metrics import MetricFault, evaluate
-from hvpa_lab.recommend.hpa.plan import Plan, make_plan
+from hvpa_lab.recommend.hpa.plan import HpaPlan, make_plan
 from hvpa_lab.recommend.hpa.replicas import Situation
+from hvpa_lab.recommend.hpa.scaling_history import ReplicaLimits, ScalingHistory, limit
 
 __all__ = [
     "HorizontalAutoscaler",
     "HpaResult",
     "HpaSettings",
-    "Metrics",
+    "MetricsClient",
     "MetricsError",
     "PodReading",
     "Scale",
@@ -153,12 +153,12 @@ class HorizontalAutoscaler:
         self._window = dt.timedelta(seconds=settings.downscale_stabilization)
         self._initialization = dt.timedelta(seconds=settings.cpu_initialization_period)
         self._readiness_delay = dt.timedelta(seconds=settings.initial_readiness_delay)
-        self._memory = Memory()
+        self._history = ScalingHistory()
         self._spec: HpaSpecRead | None = None
-        self._plan: Plan | None = None
+        self._plan: HpaPlan | None = None
 
     def sync(
-        self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], metrics: Metrics, now: dt.datetime
+        self, hpa: Hpa, scale: Scale, pods: Sequence[Pod], metrics: MetricsClient, now: dt.datetime
     ) -> HpaResult:
         """Makes one decision (`reconcileAutoscaler`). Of `pods`, only those count that the scale's selector selects.
         `now` is timezone-aware. Raises `QuantityError` if the spec or a pod's request contains an invalid quantity."""
@@ -166,7 +166,7 @@ class HorizontalAutoscaler:
         report = _SyncReport()
         report.conditions[_ABLE] = _GOT_SCALE
         current = scale.replicas
-        self._memory.begin(current, now)
+        self._history.begin(current, now)
         if current == 0 and not _leaves_zero(hpa, plan):
             report.conditions[_ACTIVE] = _DISABLED
             return report.result(hpa.status, 0, 0, now)
@@ -189,27 +189,29 @@ class HorizontalAutoscaler:
             return report.result(hpa.status, current, current, now)
         return self._rescale(hpa, plan, report, _Step(current, desired, reason), now)
 
-    def _plan_of(self, hpa: Hpa) -> Plan:
+    def _plan_of(self, hpa: Hpa) -> HpaPlan:
         """Returns the plan of the spec, cached by the spec object: the same bytes give the same object."""
         spec = hpa.spec
         if self._plan is None or spec is not self._spec:
             self._plan, self._spec = make_plan(spec, self._settings), spec
         return self._plan
 
-    def _normalize(self, plan: Plan, report: _SyncReport, step: _Step, now: dt.datetime) -> int:
+    def _normalize(self, plan: HpaPlan, report: _SyncReport, step: _Step, now: dt.datetime) -> int:
         """Applies stabilization windows, policies and limits (`normalizeDesiredReplicas`, `…WithBehaviors`)."""
-        bounds = Bounds(step.current, plan.minimum, plan.maximum)
+        limits = ReplicaLimits(step.current, plan.minimum, plan.maximum)
         if plan.behavior is None:
-            stable, able = self._memory.stabilize(step.desired, self._window, now)
-            desired, limited = limit(stable, bounds)
+            stable, able = self._history.stabilize(step.desired, self._window, now)
+            desired, limited = limit(stable, limits)
         else:
-            stable, able = self._memory.stabilize_by_rules(step.desired, step.current, plan.behavior, now)
-            desired, limited = self._memory.limit_by_rules(stable, bounds, plan.behavior, now)
+            stable, able = self._history.stabilize_by_rules(step.desired, step.current, plan.behavior, now)
+            desired, limited = self._history.limit_by_rules(stable, limits, plan.behavior, now)
         report.conditions[_ABLE] = ("True", *able)
         report.conditions[_LIMITED] = ("False" if desired == stable else "True", *limited)
         return desired
 
-    def _rescale(self, hpa: Hpa, plan: Plan, report: _SyncReport, step: _Step, now: dt.datetime) -> HpaResult:
+    def _rescale(
+        self, hpa: Hpa, plan: HpaPlan, report: _SyncReport, step: _Step, now: dt.datetime
+    ) -> HpaResult:
         """Returns the result of a change of the count, with its conditions and event, and records the change."""
         current, desired, reason = step
         message = f"the HPA controller was able to update the target scale to {desired}"
@@ -218,11 +220,11 @@ class HorizontalAutoscaler:
         report.conditions[_SCALED_TO_ZERO] = _TO_ZERO if to_zero else _NOT_TO_ZERO
         report.events.append(("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {reason}"))
         if plan.behavior is not None:
-            self._memory.store(current, desired, plan.behavior, now)
+            self._history.store(current, desired, plan.behavior, now)
         return report.result(hpa.status, current, desired, now, rescaled=True)
 
 
-def _leaves_zero(hpa: Hpa, plan: Plan) -> bool:
+def _leaves_zero(hpa: Hpa, plan: HpaPlan) -> bool:
     """Whether this HPA has scaled the target to 0 replicas itself, and may scale it out again
     (`shouldComputeMetricsForZeroReplicas`)."""
     scaled_to_zero = condition(hpa.status.conditions, _SCALED_TO_ZERO)
@@ -233,7 +235,7 @@ def _leaves_zero(hpa: Hpa, plan: Plan) -> bool:
     )
 
 
-def _propose(plan: Plan, report: _SyncReport, situation: Situation) -> _Step:
+def _propose(plan: HpaPlan, report: _SyncReport, situation: Situation) -> _Step:
     """Returns the count that the metrics require, before it is normalized. Raises `_NoCount`."""
     current = situation.scale.replicas
     replicas, name = _highest(plan, report, situation)
@@ -259,7 +261,7 @@ def _select(report: _SyncReport, selector: str, pods: Sequence[Pod]) -> list[Pod
     return [pod for pod in pods if matches(requirements, pod.metadata.labels)]
 
 
-def _highest(plan: Plan, report: _SyncReport, situation: Situation) -> tuple[int, str]:
+def _highest(plan: HpaPlan, report: _SyncReport, situation: Situation) -> tuple[int, str]:
     """Returns the highest count of all metrics, and the name of that metric (`computeReplicasForMetrics`). Raises
     `_NoCount` if no metric gives a count, or if some metrics fail while the others would remove pods."""
     replicas, name = 0, ""

@@ -51,7 +51,7 @@ class Tolerance(NamedTuple):
         return self.low <= ratio <= self.high
 
 
-class Policy(NamedTuple):
+class ScalingPolicy(NamedTuple):
     """A scaling policy; `type` is Pods or Percent."""
 
     type: str
@@ -59,21 +59,21 @@ class Policy(NamedTuple):
     period: dt.timedelta
 
 
-class Rules(NamedTuple):
+class ScalingRules(NamedTuple):
     """A direction of the behaviour with all defaults. `select` is Max, Min or Disabled."""
 
     window: dt.timedelta
     select: str
-    policies: tuple[Policy, ...]
+    policies: tuple[ScalingPolicy, ...]
     longest: dt.timedelta
     """The longest period of the policies."""
 
 
-class Behavior(NamedTuple):
+class ScalingBehavior(NamedTuple):
     """The rules of both directions."""
 
-    up: Rules
-    down: Rules
+    up: ScalingRules
+    down: ScalingRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class MetricPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class HpaPlan:
     """The spec. Without a behaviour, the limits of older versions apply."""
 
     minimum: int
@@ -98,18 +98,18 @@ class Plan:
     """Whether there is an Object or External metric. Only these have values while there are no pods."""
     metrics: tuple[MetricPlan, ...]
     tolerance: Tolerance
-    behavior: Behavior | None
+    behavior: ScalingBehavior | None
 
 
-def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> Plan:
+def make_plan(spec: HpaSpecRead, settings: HpaSettings) -> HpaPlan:
     """Returns the spec with defaults. Raises `QuantityError` if a target or tolerance is not a quantity."""
     behavior = None
     if spec.behavior is not None:
         up = _rules(spec.behavior.scale_up, _DEFAULT_UP, 0)
         down = _rules(spec.behavior.scale_down, _DEFAULT_DOWN, int(settings.downscale_stabilization))
-        behavior = Behavior(up, down)
+        behavior = ScalingBehavior(up, down)
     metrics = tuple(_metric(metric) for metric in spec.metrics or DEFAULT_METRICS)
-    return Plan(
+    return HpaPlan(
         minimum=spec.min_replicas,
         maximum=spec.max_replicas,
         measures_without_pods=any(metric.type in ("Object", "External") for metric in metrics),
@@ -129,13 +129,13 @@ def _tolerance(behavior: HpaBehavior | None, default: float) -> Tolerance:
     return Tolerance(1.0 - of(rules.scale_down), 1.0 + of(rules.scale_up))
 
 
-def _rules(rules: HpaScalingRules | None, default: HpaScalingRules, window: int) -> Rules:
+def _rules(rules: HpaScalingRules | None, default: HpaScalingRules, window: int) -> ScalingRules:
     """Returns the rules over the defaults. An empty list of policies counts as set."""
     given = rules or default
     seconds = given.stabilization_window_seconds
     policies = given.policies if given.policies is not None else default.policies or []
-    made = tuple(Policy(p.type, p.value, dt.timedelta(seconds=p.period_seconds)) for p in policies)
-    return Rules(
+    made = tuple(ScalingPolicy(p.type, p.value, dt.timedelta(seconds=p.period_seconds)) for p in policies)
+    return ScalingRules(
         window=dt.timedelta(seconds=window if seconds is None else seconds),
         select=given.select_policy or "Max",
         policies=made,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hvpa.api.objects.read_models import MetricName, ObjectReference
 from hvpa.recommend.golang import MAX_INT32, MAX_INT64, ceil32, ceil64, int32, int64, quotient, ratio
-from hvpa.recommend.hpa.inputs import Metrics, MetricsError, PodReading, Scale
+from hvpa.recommend.hpa.inputs import MetricsClient, MetricsError, PodReading, Scale
 from hvpa.recommend.hpa.pods import NO_PODS, Groups, TargetPods, is_ready, requests_of
 from hvpa.recommend.hpa.selector import SelectorError, check_selector, show_selector
 from hvpa_lab.recommend.hpa.plan import Tolerance
@@ -23,7 +23,7 @@ class Situation(NamedTuple):
     namespace: str
     scale: Scale
     target: TargetPods
-    metrics: Metrics
+    metrics: MetricsClient
     tolerance: Tolerance
 
 

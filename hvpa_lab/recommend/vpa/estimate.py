@@ -22,7 +22,7 @@ Percentiles = tuple[float, float, float]
 """Percentiles of the target, the lower bound and the upper bound."""
 
 
-class Amounts(NamedTuple):
+class Estimate(NamedTuple):
     """Recommended amounts of a resource, in millicores or bytes."""
 
     target: int
@@ -58,7 +58,7 @@ class ResourceEstimator(NamedTuple):
     least: int
     """Minimum of the pod. Each amount is at least the container's share of it."""
 
-    def estimate(self, usage: DecayingHistogram, aggregate: Aggregate, share: float) -> Amounts:
+    def estimate(self, usage: DecayingHistogram, aggregate: Aggregate, share: float) -> Estimate:
         """Returns the amounts for this usage, for a container with this share of the pod's minimum."""
         confidence = aggregate.confidence(self.interval)
         buckets = (usage.percentile_bucket(fraction) for fraction in self.percentiles)
@@ -66,7 +66,7 @@ class ResourceEstimator(NamedTuple):
         lower = whole_amount(lower * lower_factor(confidence))
         upper = whole_amount(upper * upper_factor(confidence))
         least = whole_amount(self.least * share)
-        return Amounts(*(self._rounded(max(amount, least)) for amount in (target, lower, upper)))
+        return Estimate(*(self._rounded(max(amount, least)) for amount in (target, lower, upper)))
 
     def _rounded(self, amount: int) -> int:
         return amount if self.scale <= 1 else math.ceil(amount / self.scale) * self.scale
@@ -104,7 +104,7 @@ class PodEstimator:
             whole_amount(settings.pod_min_memory_mb * MIB),
         )
 
-    def estimate(self, aggregate: Aggregate, containers: int) -> tuple[Amounts, Amounts]:
+    def estimate(self, aggregate: Aggregate, containers: int) -> tuple[Estimate, Estimate]:
         """Returns CPU (millicores) and memory (bytes) of a container. `containers` is the number of containers with a
         recommendation."""
         share = 1.0 / containers
@@ -151,22 +151,22 @@ class ContainerCap:
             if controlled is None or resource in controlled
         }
 
-    def recommendation(self, container: str, cpu: Amounts, memory: Amounts) -> ContainerRecommendation:
+    def recommendation(self, container: str, cpu: Estimate, memory: Estimate) -> ContainerRecommendation:
         """Returns the recommendation: target and bounds within the limits, and the uncapped target."""
-        amounts: dict[Resource, Amounts] = {CPU: cpu, MEMORY: memory}
+        estimates: dict[Resource, Estimate] = {CPU: cpu, MEMORY: memory}
         caps = self._caps
         return ContainerRecommendation(
             container_name=container,
             target={
-                resource: cap.applied(resource, amounts[resource].target) for resource, cap in caps.items()
+                resource: cap.applied(resource, estimates[resource].target) for resource, cap in caps.items()
             },
             lower_bound={
-                resource: cap.applied(resource, amounts[resource].lower) for resource, cap in caps.items()
+                resource: cap.applied(resource, estimates[resource].lower) for resource, cap in caps.items()
             },
             upper_bound={
-                resource: cap.applied(resource, amounts[resource].upper) for resource, cap in caps.items()
+                resource: cap.applied(resource, estimates[resource].upper) for resource, cap in caps.items()
             },
-            uncapped_target={resource: _text(resource, amounts[resource].target) for resource in caps},
+            uncapped_target={resource: _text(resource, estimates[resource].target) for resource in caps},
         )
 
 

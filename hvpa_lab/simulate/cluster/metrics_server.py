@@ -87,7 +87,7 @@ class _Track:
 
 
 class MetricsServer:
-    """Notes usage when it is due and serves published usage; `hvpa_lab.recommend.hpa.controller.Metrics` of a
+    """Notes usage when it is due and serves published usage; `hvpa_lab.recommend.hpa.controller.MetricsClient` of a
     simulation."""
 
     def __init__(self, model: MetricsModel, state: Workload, start: dt.datetime) -> None:
@@ -141,7 +141,7 @@ class MetricsServer:
                 tracks[key] = known
         return tracks
 
-    # --- hvpa_lab.recommend.hpa.controller.Metrics ----------------------------------------------------------
+    # --- hvpa_lab.recommend.hpa.controller.MetricsClient ----------------------------------------------------------
     def resource(self, resource: str, container: str) -> Mapping[str, PodReading]:
         """Returns the usage of a resource by pod, of a single container or of all containers together."""
         published = self.published

@@ -31,8 +31,7 @@ from hvpa_lab.recommend.hpa.controller import (
     PodReading,
     Scale,
 )
-from hvpa_lab.recommend.hpa.memory import Bounds, Memory
-from hvpa_lab.recommend.hpa.plan import Behavior, Policy, Rules, Tolerance
+from hvpa_lab.recommend.hpa.plan import ScalingBehavior, ScalingPolicy, ScalingRules, Tolerance
 from hvpa_lab.recommend.hpa.replicas import (
     Situation,
     by_external,
@@ -40,6 +39,7 @@ from hvpa_lab.recommend.hpa.replicas import (
     by_object_per_pod,
     by_pods_metric,
 )
+from hvpa_lab.recommend.hpa.scaling_history import ReplicaLimits, ScalingHistory
 from tests.recorded.hpa import build as w
 
 NOW = dt.datetime(2026, 11, 21, 10, 0, 0, tzinfo=dt.UTC)
@@ -201,23 +201,30 @@ def test_a_metric_that_the_api_server_would_refuse(metric: dict[str, Any], cause
     assert outcome.events == (("Warning", reason, cause), ("Warning", "FailedComputeMetricsReplicas", last))
 
 
-# --- the memory ---------------------------------------------------------------------------------------------
+# --- the history --------------------------------------------------------------------------------------------
 def test_a_policy_of_unknown_type_repeats_the_one_before() -> None:
-    odd = Rules(dt.timedelta(), "Max", (Policy("Pods", 2, MINUTE), Policy("Nodes", 9, MINUTE)), MINUTE)
+    odd = ScalingRules(
+        dt.timedelta(), "Max", (ScalingPolicy("Pods", 2, MINUTE), ScalingPolicy("Nodes", 9, MINUTE)), MINUTE
+    )
     for desired, limited in ((50, 7), (1, 3)):
-        assert Memory().limit_by_rules(desired, Bounds(5, 1, 99), Behavior(odd, odd), NOW)[0] == limited
+        assert (
+            ScalingHistory().limit_by_rules(desired, ReplicaLimits(5, 1, 99), ScalingBehavior(odd, odd), NOW)[
+                0
+            ]
+            == limited
+        )
 
 
-def test_the_memory_does_not_grow_with_time() -> None:
-    memory = Memory()
-    memory.begin(3, NOW)
-    brief = Rules(dt.timedelta(), "Max", (Policy("Pods", 1, MINUTE),), MINUTE)
+def test_the_history_does_not_grow_with_time() -> None:
+    history = ScalingHistory()
+    history.begin(3, NOW)
+    brief = ScalingRules(dt.timedelta(), "Max", (ScalingPolicy("Pods", 1, MINUTE),), MINUTE)
     for number in range(1000):
         now = NOW + number * MINUTE / 4
-        memory.stabilize(number % 7, 5 * MINUTE, now)
-        memory.store(number % 2, 1 - number % 2, Behavior(brief, brief), now)
-    assert len(memory._recommendations) <= 22
-    assert all(len(events) <= 5 for events in memory._events.values())
+        history.stabilize(number % 7, 5 * MINUTE, now)
+        history.store(number % 2, 1 - number % 2, ScalingBehavior(brief, brief), now)
+    assert len(history._recommendations) <= 22
+    assert all(len(events) <= 5 for events in history._events.values())
 
 
 # --- the count of one metric --------------------------------------------------------------------------------

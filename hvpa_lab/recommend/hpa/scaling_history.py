@@ -11,7 +11,7 @@ import datetime as dt
 from typing import Final, NamedTuple
 
 from hvpa.recommend.golang import MAX_INT32, MIN_INT32, ceil32, int32, trunc32
-from hvpa_lab.recommend.hpa.plan import Behavior, Rules
+from hvpa_lab.recommend.hpa.plan import ScalingBehavior, ScalingRules
 
 Reason = tuple[str, str]
 """Reason and message of a condition."""
@@ -49,7 +49,7 @@ class _ScaleEvent(NamedTuple):
     outdated: bool  # may be replaced by the next event
 
 
-class Bounds(NamedTuple):
+class ReplicaLimits(NamedTuple):
     """The current count and the spec's limits."""
 
     current: int
@@ -57,7 +57,7 @@ class Bounds(NamedTuple):
     maximum: int
 
 
-class Memory:
+class ScalingHistory:
     """Recommendations and scale events of an HPA."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Memory:
         return highest, READY if highest == desired else _DOWN_STABILIZED
 
     def stabilize_by_rules(
-        self, desired: int, current: int, behavior: Behavior, now: dt.datetime
+        self, desired: int, current: int, behavior: ScalingBehavior, now: dt.datetime
     ) -> tuple[int, Reason]:
         """With a behaviour: returns the current count, limited to the range from the lowest recommendation of the
         scale-up window to the highest of the scale-down window (`stabilizeRecommendationWithBehaviors`)."""
@@ -106,10 +106,10 @@ class Memory:
         return stabilized, _UP_STABILIZED if desired >= current else _DOWN_STABILIZED
 
     def limit_by_rules(
-        self, desired: int, bounds: Bounds, behavior: Behavior, now: dt.datetime
+        self, desired: int, limits: ReplicaLimits, behavior: ScalingBehavior, now: dt.datetime
     ) -> tuple[int, Reason]:
         """Limits the count by the policies and the spec (`convertDesiredReplicasWithBehaviorRate`)."""
-        current, minimum, maximum = bounds
+        current, minimum, maximum = limits
         if desired > current:
             sign, rules, end, reasons = 1, behavior.up, maximum, (_TOO_FAST_UP, _TOO_MANY)
         else:
@@ -121,7 +121,7 @@ class Memory:
             return desired, _IN_RANGE
         return sign * allowed, reasons[0] if sign * end > limit else reasons[1]
 
-    def store(self, previous: int, replicas: int, behavior: Behavior, now: dt.datetime) -> None:
+    def store(self, previous: int, replicas: int, behavior: ScalingBehavior, now: dt.datetime) -> None:
         """Records a change of the count (`storeScaleEvent`). Only HPAs with a behaviour need it."""
         sign, rules = (1, behavior.up) if replicas > previous else (-1, behavior.down)
         _store(self._events[sign], abs(replicas - previous), rules.longest, now)
@@ -132,7 +132,7 @@ class Memory:
         else:
             self._recommendations[old] = _Recommendation(desired, now)
 
-    def _limit(self, current: int, rules: Rules, sign: int, now: dt.datetime) -> int:
+    def _limit(self, current: int, rules: ScalingRules, sign: int, now: dt.datetime) -> int:
         """Returns the count up to which the policies allow a change: up with `sign` 1
         (`calculateScaleUpLimitWithScalingRules`), down with -1 (`calculateScaleDownLimitWithBehaviors`). Example: 10
         percent of 80 pods is up to 88, or down to 72."""
@@ -161,14 +161,14 @@ class Memory:
         return int32(current - added + deleted)
 
 
-def limit(desired: int, bounds: Bounds) -> tuple[int, Reason]:
+def limit(desired: int, limits: ReplicaLimits) -> tuple[int, Reason]:
     """Limits the count without a behaviour: at most twice the current count, or 4
     (`convertDesiredReplicasWithRules`)."""
-    fastest = trunc32(max(2.0 * bounds.current, 4.0))
-    if desired < bounds.minimum:
-        return bounds.minimum, _TOO_FEW
-    if desired > min(bounds.maximum, fastest):
-        return (fastest, _TOO_FAST_UP) if bounds.maximum > fastest else (bounds.maximum, _TOO_MANY)
+    fastest = trunc32(max(2.0 * limits.current, 4.0))
+    if desired < limits.minimum:
+        return limits.minimum, _TOO_FEW
+    if desired > min(limits.maximum, fastest):
+        return (fastest, _TOO_FAST_UP) if limits.maximum > fastest else (limits.maximum, _TOO_MANY)
     return desired, _IN_RANGE
 
 
